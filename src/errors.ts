@@ -3,8 +3,28 @@
  * `docs/reference/errors.md` lists the same codes; a test compares the two.
  */
 export const errorTable = {
+  // checkpoint
+  CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",
+  CHECKPOINT_MISSING: "no checkpoint is where one was expected",
+  CHECKPOINT_SAVE_FAILED: "a checkpoint could not be made durable; the ones saved before it are kept",
+  HUGGING_FACE_FOLDER: "a Hugging Face model folder lacks a file or contradicts itself",
+  JSON_INVALID: "a JSON text is malformed or holds what Troupe refuses (duplicate keys, unsafe integers)",
+  SAFETENSORS_INVALID: "a safetensors file is corrupt or does not hold what its header says",
+  SAFETENSORS_TENSOR: "a tensor is not what the caller of a safetensors file says it is",
   // cli
   USAGE: "the command line cannot be understood",
+  // data
+  DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
+  DATA_CHANGED: "a text changed while it was being read",
+  DATA_EMPTY: "a text holds nothing",
+  DATA_MISSING: "a named file, directory or pattern leads to no text",
+  DATA_OPTION: "an option of a dataset is out of its range",
+  DATA_TOO_LARGE: "a text is too large for the tokenizer chosen",
+  DATA_TOO_SHORT: "a text holds fewer tokens than one window needs",
+  DATA_UNREADABLE: "a text cannot be read, or is not UTF-8",
+  DATA_VOCABULARY: "the tokens of a text do not fit the vocabulary of the model",
+  TOKENIZER_INVALID: "the description of a tokenizer is missing or malformed",
+  TOKENIZER_UNKNOWN_CHARACTER: "a text holds a character that the vocabulary does not know",
 } as const;
 
 /** A code of {@link errorTable}. */
