@@ -1,0 +1,108 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { TroupeError } from "../errors.ts";
+import { ByteTokenizer } from "./byte-tokenizer.ts";
+import { CharacterTokenizer } from "./character-tokenizer.ts";
+import { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
+import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
+
+const endOfText = "<|endoftext|>";
+
+/**
+ * The tokenizer that `spec` describes.
+ * @throws {TroupeError} `TOKENIZER_INVALID` when it describes none
+ */
+export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
+  switch (spec.kind) {
+    case "byte":
+      return new ByteTokenizer();
+    case "character":
+      return new CharacterTokenizer(spec.characters);
+    case "hugging-face":
+      return new HuggingFaceTokenizer(spec.tokenizer);
+    default:
+      throw new TroupeError(
+        "TOKENIZER_INVALID",
+        `[tokenizer] expected kind "byte", "character" or "hugging-face": got ${JSON.stringify(spec satisfies never)}`,
+      );
+  }
+}
+
+/**
+ * Reads a tokenizer from where Hugging Face keeps one.
+ * @param path - a `tokenizer.json`, or a folder that holds one, or a folder that holds GPT-2's `vocab.json` and
+ * `merges.txt`
+ * @throws {TroupeError} `TOKENIZER_INVALID` when nothing of that kind is there
+ */
+export async function loadTokenizer(path: string): Promise<Tokenizer> {
+  if (!(await isDirectory(path))) return new HuggingFaceTokenizer(await readJson(path));
+  if (await exists(join(path, "tokenizer.json"))) return loadTokenizer(join(path, "tokenizer.json"));
+  return loadGpt2Tokenizer({ vocabPath: join(path, "vocab.json"), mergesPath: join(path, "merges.txt") });
+}
+
+/**
+ * GPT-2's byte-level BPE from the two files it was published as. `<|endoftext|>` is one token where the text has it.
+ * @param files - `vocab.json`, token to id, and `merges.txt`, one pair a line, most frequent first
+ * @throws {TroupeError} `TOKENIZER_INVALID` when a file is missing or malformed
+ */
+export async function loadGpt2Tokenizer(files: { vocabPath: string; mergesPath: string }): Promise<Tokenizer> {
+  const vocab = await readJson(files.vocabPath);
+  const lines = (await readText(files.mergesPath)).split("\n");
+  const merges = lines.filter((line, index) => line !== "" && !(index === 0 && line.startsWith("#version")));
+  const malformed = merges.find((line) => line.split(" ").length !== 2);
+  if (malformed !== undefined) {
+    throw new TroupeError(
+      "TOKENIZER_INVALID",
+      `[tokenizer] expected two symbols a line in ${files.mergesPath}: got ${JSON.stringify(malformed.slice(0, 80))}`,
+    );
+  }
+  const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
+  return new HuggingFaceTokenizer({
+    version: "1.0",
+    added_tokens: endOfText in vocab ? [{ id: vocab[endOfText], content: endOfText, special: true }] : [],
+    normalizer: null,
+    pre_tokenizer: byteLevel,
+    post_processor: null,
+    decoder: byteLevel,
+    model: { type: "BPE", vocab, merges },
+  });
+}
+
+async function readJson(path: string): Promise<Record<string, unknown>> {
+  const text = await readText(path);
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch (cause) {
+    throw new TroupeError("TOKENIZER_INVALID", `[tokenizer] expected JSON in ${path}: got ${(cause as Error).message}`, {
+      fields: { path },
+      cause,
+    });
+  }
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    throw new TroupeError(
+      "TOKENIZER_INVALID",
+      `[tokenizer] expected a readable file at ${path}: got ${(cause as NodeJS.ErrnoException).code} ` +
+        "(give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt)",
+      { fields: { path }, cause },
+    );
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
