@@ -25,6 +25,19 @@ export const errorTable = {
   DATA_VOCABULARY: "the tokens of a text do not fit the vocabulary of the model",
   TOKENIZER_INVALID: "the description of a tokenizer is missing or malformed",
   TOKENIZER_UNKNOWN_CHARACTER: "a text holds a character that the vocabulary does not know",
+  // models
+  GENERATE_OPTION: "an option of text generation is out of its range",
+  MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",
+  MODEL_INPUT: "what a model is called with does not fit its vocabulary, context or shapes",
+  MODEL_WEIGHTS: "a set of weights has not exactly the names and shapes of the model",
+  // nn
+  MODULE_ARGUMENT: "an argument of a module is out of its range",
+  MODULE_LAYOUT: "a module hides its parts from discovery, or a list is called as if it computed",
+  PARAMETER_SHAPE: "a parameter's shape is invalid, or what is bound to it has another",
+  PARAMETER_UNBOUND: "a parameter was used before memory was bound to it",
+  RANDOMNESS_UNBOUND: "a module must draw at random and has nothing to draw from",
+  // optim
+  OPTIMIZER_OPTION: "an option of an optimizer or a schedule is out of its range",
 } as const;
 
 /** A code of {@link errorTable}. */
