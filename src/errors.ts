@@ -13,6 +13,8 @@ export const errorTable = {
   SAFETENSORS_TENSOR: "a tensor is not what the caller of a safetensors file says it is",
   // cli
   USAGE: "the command line cannot be understood",
+  // comm
+  GLOO_UNAVAILABLE: "Gloo is not built into the addon, or does not work on this machine",
   // data
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
   DATA_CHANGED: "a text changed while it was being read",

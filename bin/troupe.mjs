@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+// The door of the command line. Plain JavaScript, so that an old Node can still say that it is too old.
+import { nodeFloor } from "../scripts/setup/layout.mjs";
+
+if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
+  process.stderr.write(
+    `[troupe] Node ${nodeFloor} or newer: this is ${process.version} at ${process.execPath} ` +
+      "(in a clone: npm start, or node_modules/.bin/node bin/troupe.mjs)\n",
+  );
+  process.exit(1);
+}
+const { main } = await import("../src/cli/main.ts");
+process.exitCode = await main(process.argv.slice(2));

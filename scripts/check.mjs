@@ -1,0 +1,24 @@
+// node scripts/check.mjs: everything that must hold before a commit, in order of what it takes; stops at the first failure.
+import { join } from "node:path";
+import { handOver } from "./setup/child.mjs";
+import { layout, productNode } from "./setup/layout.mjs";
+import { main } from "./setup/say.mjs";
+import { setUp } from "./setup/set-up.mjs";
+
+const checks = [
+  { title: "format", program: ["@biomejs/biome/bin/biome", "format", "."] },
+  { title: "lint", program: ["@biomejs/biome/bin/biome", "lint", "--error-on-warnings", "."] },
+  { title: "floating promises", program: ["oxlint/bin/oxlint", "--deny-warnings"] },
+  { title: "types", program: ["typescript/bin/tsc", "-p", "."] },
+  { title: "import arrows and tests", program: ["vitest/vitest.mjs", "run"] },
+];
+
+await main(async () => {
+  await setUp();
+  for (const { title, program } of checks) {
+    const [script = "", ...args] = program;
+    process.stderr.write(`check: ${title}\n`);
+    process.exitCode = await handOver(productNode(), [join(layout.packages, script), ...args]);
+    if (process.exitCode !== 0) return;
+  }
+});

@@ -1,0 +1,63 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { layout } from "./layout.mjs";
+
+/**
+ * What an addon was built from; stands beside it as build-info.json.
+ * @typedef {object} BuildInfo
+ * @property {string} sourceHash - of everything under native/ and of Node's headers
+ * @property {{ version: string, configFolder: string, source: string, cuda: boolean }} torch
+ * @property {boolean} glooHeaders - they were there when it was built
+ * @property {Record<string, unknown>} addon - what the addon says of itself: ABI, Gloo, instruction set
+ * @property {string} compiler - e.g. "GNU 12.2.0"
+ */
+
+/**
+ * The addon of a build folder.
+ * @param {string} folder
+ */
+export function addonIn(folder) {
+  return join(folder, "troupe.node");
+}
+
+/**
+ * What the addon of a build folder was built from; undefined when there is none.
+ * @param {string} folder
+ * @returns {BuildInfo | undefined}
+ */
+export function readBuildInfo(folder) {
+  const file = join(folder, "build-info.json");
+  if (!existsSync(file) || !existsSync(addonIn(folder))) return undefined;
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
+/**
+ * @param {string} folder
+ * @param {BuildInfo} info
+ */
+export function writeBuildInfo(folder, info) {
+  const file = join(folder, "build-info.json");
+  writeFileSync(`${file}.new`, `${JSON.stringify(info, null, 2)}\n`);
+  renameSync(`${file}.new`, file);
+}
+
+/** The native sources, absolute and in order. */
+export function nativeSources() {
+  return readdirSync(layout.native, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(cc|cu|h|cuh|txt)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .sort();
+}
+
+/** Changes whenever a build would give another addon from the same libtorch. */
+export function sourceHash() {
+  const hash = createHash("sha256");
+  const headers = ["node-api-headers", "node-addon-api"].map((name) =>
+    join(layout.packages, name, "package.json"),
+  );
+  for (const file of [...nativeSources(), ...headers]) {
+    hash.update(relative(layout.native, file)).update("\0").update(readFileSync(file)).update("\0");
+  }
+  return hash.digest("hex");
+}

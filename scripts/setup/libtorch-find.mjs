@@ -1,0 +1,155 @@
+import { existsSync, readFileSync } from "node:fs";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { ask } from "./child.mjs";
+import { layout } from "./layout.mjs";
+
+/**
+ * A libtorch that can be built against.
+ * @typedef {object} Libtorch
+ * @property {string} source - what led to it: a variable's name, a Python, a folder
+ * @property {string} configFolder - the folder of TorchConfig.cmake, absolute: cmake's Torch_DIR
+ * @property {string} version - e.g. "2.13.0"
+ * @property {boolean} cuda - built with CUDA
+ */
+
+/**
+ * A place that was looked at.
+ * @typedef {object} Look
+ * @property {string} source
+ * @property {string} [path] - the folder that the source names; absent when it names none
+ * @property {Libtorch} [libtorch] - what is there
+ * @property {string} [refused] - why it cannot be used
+ */
+
+/** @typedef {Record<string, string | undefined>} Environment */
+
+/** The oldest libtorch that the addon builds against. */
+export const oldestVersion = "1.13.0";
+
+/** The variable that names the libtorch to use; when it is set, no other is looked for. */
+export const ownVariable = "TROUPE_LIBTORCH";
+
+/**
+ * Looks for libtorch, one place at a time and best first, so that a caller who is content stops the search: the own
+ * variable, the usual variables, what set-up installed, each Python's torch, system folders. Each hit really exists.
+ * @param {Environment} [env]
+ * @returns {Generator<Look>}
+ */
+export function* lookForLibtorch(env = process.env) {
+  if (env[ownVariable]) {
+    yield lookAt(ownVariable, env[ownVariable]);
+    return;
+  }
+  for (const { source, path } of [
+    ...foldersOfVariables(env),
+    { source: ".libtorch", path: layout.libtorch },
+  ]) {
+    yield lookAt(source, path);
+  }
+  for (const python of pythons(env)) yield lookInPython(python);
+  for (const path of systemFolders()) yield lookAt("system", path);
+}
+
+/**
+ * The libtorch in a folder: the folder of TorchConfig.cmake itself, a libtorch's root, or a Python's site-packages.
+ * @param {string} source
+ * @param {string} path
+ * @returns {Look}
+ */
+export function lookAt(source, path) {
+  const folder = resolve(path);
+  const configFolder = ["", "share/cmake/Torch", "lib/cmake/Torch", "Torch", "torch/share/cmake/Torch"]
+    .map((below) => join(folder, below))
+    .find((candidate) => existsSync(join(candidate, "TorchConfig.cmake")));
+  if (configFolder === undefined) return { source, path: folder, refused: "no TorchConfig.cmake there" };
+  const version = versionIn(configFolder);
+  if (version === undefined)
+    return { source, path: folder, refused: "no version in TorchConfigVersion.cmake" };
+  if (olderThan(version, oldestVersion)) {
+    return { source, path: folder, refused: `torch ${version} is older than ${oldestVersion}` };
+  }
+  const libraries = libraryFolders(configFolder);
+  if (!libraries.some((library) => hasLibrary(library, "torch"))) {
+    return { source, path: folder, refused: "its libtorch library is missing" };
+  }
+  const cuda = libraries.some((library) => hasLibrary(library, "torch_cuda"));
+  return { source, path: folder, libtorch: { source, configFolder, version, cuda } };
+}
+
+/**
+ * The version that a folder of TorchConfig.cmake states; undefined when it is gone or states none.
+ * @param {string} configFolder
+ */
+export function versionIn(configFolder) {
+  const file = join(configFolder, "TorchConfigVersion.cmake");
+  if (!existsSync(file)) return undefined;
+  return /PACKAGE_VERSION "?([\d.]+)/.exec(readFileSync(file, "utf8"))?.[1];
+}
+
+/** @param {Environment} env */
+function foldersOfVariables(env) {
+  const single = ["LIBTORCH", "Torch_DIR"].map((source) => ({ source, path: env[source] ?? "" }));
+  const prefixes = (env.CMAKE_PREFIX_PATH ?? "").split(new RegExp(`[;${delimiter}]`));
+  const listed = prefixes.map((path) => ({ source: "CMAKE_PREFIX_PATH", path }));
+  return [...single, ...listed].filter(({ path }) => path !== "");
+}
+
+/**
+ * The Pythons that may hold a torch, most deliberate first.
+ * @param {Environment} [env]
+ */
+export function pythons(env = process.env) {
+  const homes = [env.VIRTUAL_ENV, env.CONDA_PREFIX].filter((home) => home !== undefined && home !== "");
+  return [...homes.map((home) => join(home ?? "", "bin", "python")), "python3", "python", "/usr/bin/python3"];
+}
+
+/**
+ * Finds a Python's torch without importing it, which takes seconds.
+ * @param {string} python
+ * @returns {Look}
+ */
+function lookInPython(python) {
+  const question =
+    "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s and s.origin else '')";
+  const { ok, stdout } = ask(python, ["-c", question]);
+  if (!ok) return { source: python, refused: "does not run" };
+  const origin = stdout.trim();
+  return origin === "" ? { source: python, refused: "has no torch" } : lookAt(python, dirname(origin));
+}
+
+function systemFolders() {
+  const multiarch = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
+  return [
+    ...["lib", `lib/${multiarch}`, "lib64"].flatMap((lib) => [
+      `/usr/${lib}/cmake/Torch`,
+      `/usr/local/${lib}/cmake/Torch`,
+    ]),
+    "/usr/local/libtorch",
+    "/opt/libtorch",
+    "/opt/homebrew",
+  ];
+}
+
+/**
+ * A wheel keeps share/cmake/Torch beside lib; Debian keeps lib/<multiarch>/cmake/Torch in it.
+ * @param {string} configFolder
+ */
+function libraryFolders(configFolder) {
+  return [resolve(configFolder, "../../../lib"), resolve(configFolder, "../..")];
+}
+
+/**
+ * @param {string} folder
+ * @param {string} name
+ */
+function hasLibrary(folder, name) {
+  return [`lib${name}.so`, `lib${name}.dylib`].some((file) => existsSync(join(folder, file)));
+}
+
+/**
+ * @param {string} version
+ * @param {string} floor
+ */
+function olderThan(version, floor) {
+  return version.localeCompare(floor, "en", { numeric: true }) < 0;
+}

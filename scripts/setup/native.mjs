@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import { aptCommand, aptInstall, canApt } from "./apt.mjs";
+import { build, configure } from "./build.mjs";
+import { readBuildInfo, sourceHash } from "./build-info.mjs";
+import { ask } from "./child.mjs";
+import { ensureGlooHeaders, glooHeadersFound } from "./gloo.mjs";
+import { layout } from "./layout.mjs";
+import { lookAt, lookForLibtorch, ownVariable, versionIn } from "./libtorch-find.mjs";
+import { installLibtorch } from "./libtorch-install.mjs";
+import { withLock } from "./lock.mjs";
+import { note, SetupError, step } from "./say.mjs";
+
+/** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
+
+/**
+ * Makes sure that build/troupe.node is the addon of the present sources: finds or installs libtorch, builds, tries,
+ * puts it in place. Does nothing, in a few milliseconds, while sources and libtorch are as they were.
+ */
+export async function ensureNative() {
+  if (isCurrent(layout.build)) return;
+  await withLock(join(layout.build, "lock"), async () => {
+    if (isCurrent(layout.build)) return;
+    await ensureTools();
+    const libtorch = await libtorchToBuildWith();
+    await build(libtorch, layout.build);
+  });
+}
+
+/**
+ * Whether the addon of a build folder is what a build would give now. A libtorch once built against stays the one
+ * until it goes, changes its version, or the own variable names another.
+ * @param {string} folder
+ */
+export function isCurrent(folder) {
+  const info = readBuildInfo(folder);
+  if (info === undefined) return false;
+  const named = process.env[ownVariable];
+  if (named && lookAt(ownVariable, named).libtorch?.configFolder !== info.torch.configFolder) return false;
+  if (versionIn(info.torch.configFolder) !== info.torch.version) return false;
+  if (glooHeadersFound() && !info.glooHeaders) return false;
+  return info.sourceHash === sourceHash();
+}
+
+/** A compiler and cmake: brought by apt where this can be done without asking. */
+export async function ensureTools() {
+  const missing = [
+    { program: process.env.CXX ?? "c++", debian: "g++" },
+    { program: "cmake", debian: "cmake" },
+  ].filter(({ program }) => !ask(program, ["--version"]).ok);
+  if (missing.length === 0) return;
+  const packages = missing.map(({ debian }) => debian);
+  const names = missing.map(({ program }) => program).join(" and ");
+  if (!canApt()) throw new SetupError(`[tools] ${names}: not found (${aptCommand(packages)})`);
+  const { ok, tail } = await step(names, "apt install, 1 min", () => aptInstall(packages));
+  if (!ok) throw new SetupError(`[tools] ${names}: apt could not install ${packages.join(" ")}`, tail);
+}
+
+/**
+ * The best libtorch that cmake accepts, installed when there is none. A torch with CUDA, for one, is refused by cmake
+ * where CUDA's own headers are missing.
+ * @returns {Promise<Libtorch>} configured in the build folder
+ */
+async function libtorchToBuildWith() {
+  for (const { source, path, libtorch, refused } of lookForLibtorch()) {
+    if (source === ownVariable && refused !== undefined) {
+      throw new SetupError(
+        `[libtorch] ${ownVariable} names a libtorch: ${path}: ${refused} (npm run doctor)`,
+      );
+    }
+    if (libtorch === undefined) continue;
+    await ensureGlooHeaders();
+    const reason = await configure(libtorch, layout.build);
+    if (reason === undefined) return libtorch;
+    if (source === ownVariable) {
+      throw new SetupError(
+        `[libtorch] cmake accepts the torch ${libtorch.version} of ${path}: it does not`,
+        reason,
+      );
+    }
+    note(
+      `torch ${libtorch.version} of ${path} passed over: cmake refuses it (${join(layout.build, "build.log")})`,
+    );
+  }
+  const installed = await installLibtorch();
+  await ensureGlooHeaders();
+  const reason = await configure(installed, layout.build);
+  if (reason !== undefined)
+    throw new SetupError("[libtorch] cmake accepts the installed libtorch: it does not", reason);
+  return installed;
+}

@@ -1,0 +1,60 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { capture } from "./child.mjs";
+import { layout, nodeFloor, root } from "./layout.mjs";
+import { SetupError, step } from "./say.mjs";
+
+/**
+ * @typedef {{ packages: Record<string, { version?: string, optional?: boolean }> }} LockFile
+ */
+
+/** Brings node_modules to what package-lock.json says, and makes sure that Node 24 stands in it. */
+export async function ensureNpmPackages() {
+  if (!packagesMatchLock()) {
+    await step("npm packages", "npm ci, about 160 MB and 20 s", async () => {
+      const { ok, tail } = await capture("npm", ["ci", "--loglevel=error"], { cwd: root });
+      if (!ok)
+        throw new SetupError("[npm ci] every package of package-lock.json: npm failed (see below)", tail);
+    });
+  }
+  if (!nodeIsThere()) await bringNode();
+}
+
+/** npm keeps the list of what it installed beside it; only optional packages (other platforms) may be missing. */
+function packagesMatchLock() {
+  const installedList = join(layout.packages, ".package-lock.json");
+  if (!existsSync(installedList)) return false;
+  const wanted = readLock(layout.lockFile);
+  const installed = readLock(installedList);
+  return Object.entries(wanted.packages).every(([path, { version, optional }]) => {
+    if (path === "") return true;
+    const found = installed.packages[path];
+    return found === undefined ? optional === true : found.version === version;
+  });
+}
+
+/** npm 12 runs no install script of a package; the `node` package fetches its binary, from npm too, in one. */
+async function bringNode() {
+  await step("Node 24", "npm install, about 45 MB and 5 s", async () => {
+    const cwd = join(layout.packages, "node");
+    const { ok, tail } = await capture(process.execPath, ["installArchSpecificPackage.js"], { cwd });
+    if (!ok || !nodeIsThere()) {
+      throw new SetupError(
+        `[node] Node ${nodeFloor} or newer: npm's \`node\` package did not bring it (install it)`,
+        tail,
+      );
+    }
+  });
+}
+
+function nodeIsThere() {
+  return Number.parseInt(process.versions.node, 10) >= nodeFloor || existsSync(layout.node);
+}
+
+/**
+ * @param {string} path
+ * @returns {LockFile}
+ */
+function readLock(path) {
+  return JSON.parse(readFileSync(path, "utf8"));
+}

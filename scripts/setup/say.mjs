@@ -1,0 +1,55 @@
+/**
+ * Runs one step of set-up under one line on stderr: what it is, what it takes, how long it took.
+ * Stdout stays free for the program that runs afterwards.
+ * @template T
+ * @param {string} title - what is being set up
+ * @param {string} cost - what it takes: size, time
+ * @param {() => T | Promise<T>} body
+ * @returns {Promise<T>}
+ */
+export async function step(title, cost, body) {
+  process.stderr.write(`troupe set-up: ${title} (${cost}) ...`);
+  const startMs = Date.now();
+  try {
+    const result = await body();
+    process.stderr.write(` ${((Date.now() - startMs) / 1000).toFixed(1)} s\n`);
+    return result;
+  } catch (error) {
+    process.stderr.write(" failed\n");
+    throw error;
+  }
+}
+
+/**
+ * One line about something that set-up goes on without.
+ * @param {string} line
+ */
+export function note(line) {
+  process.stderr.write(`troupe set-up: ${line}\n`);
+}
+
+/** What set-up cannot mend by itself: shown as its message alone, without a stack. */
+export class SetupError extends Error {
+  /**
+   * @param {string} message - what was expected, what came, what to do
+   * @param {string} [details] - the last lines of a failed program's output
+   */
+  constructor(message, details = "") {
+    super(details === "" ? message : `${message}\n${details}`);
+    this.name = "SetupError";
+  }
+}
+
+/**
+ * Runs an entry script: a {@link SetupError} becomes its message and exit code 1.
+ * @param {() => Promise<void>} body
+ */
+export async function main(body) {
+  try {
+    await body();
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    process.stderr.write(`troupe set-up: ${error.message}\n`);
+    process.exitCode = 1;
+  }
+}

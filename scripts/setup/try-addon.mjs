@@ -1,0 +1,6 @@
+// Run by build.mjs in a process of its own: node try-addon.mjs ADDON. Prints what the addon says of itself as JSON.
+import { createRequire } from "node:module";
+import { argv, stdout } from "node:process";
+
+const addon = createRequire(import.meta.url)(argv[2] ?? "");
+stdout.write(JSON.stringify(addon.selfTest()));

@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.
+    pool: "forks",
+    maxWorkers: 2,
+    // For tests that ask whether garbage was collected.
+    execArgv: ["--expose-gc"],
+    // Idle OpenMP threads sleep instead of spinning: two test processes share the cores.
+    env: { OMP_WAIT_POLICY: "passive" },
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 10_000,
+  },
+});
