@@ -1,0 +1,53 @@
+// Runs one kernel body compiled for three instruction sets and picks, at run time, the best this machine has.
+//
+// A body is a struct with a static, always inlined `run` of plain loops: it is at once the reference (compiled for the
+// baseline it is the scalar code that is read) and the kernel (the compiler vectorises the same loops for AVX2 and AVX-512).
+// Bodies whose every operation is elementwise IEEE arithmetic, or which spell out the order of their sums, give the same
+// bits on all three: nothing is contracted (-ffp-contract=off) and nothing reassociated.
+#pragma once
+
+namespace troupe {
+
+enum class Isa { scalar, avx2, avx512 };
+
+// The instruction set kernels use: the best of this machine, or the one that the environment variable TROUPE_ISA
+// (scalar, avx2, avx512) names, if the machine has it. Decided once per process.
+Isa isa();
+
+// "scalar", "avx2" or "avx512".
+const char* isa_name();
+
+#define TROUPE_INLINE inline __attribute__((always_inline))
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TROUPE_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))
+#define TROUPE_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi,bmi2,prefer-vector-width=512")))
+
+namespace detail {
+template <class Body, class... Arguments>
+TROUPE_AVX2 auto run_avx2(Arguments... arguments) {
+  return Body::run(arguments...);
+}
+template <class Body, class... Arguments>
+TROUPE_AVX512 auto run_avx512(Arguments... arguments) {
+  return Body::run(arguments...);
+}
+}  // namespace detail
+
+template <class Body, class... Arguments>
+auto run_best(Arguments... arguments) {
+  switch (isa()) {
+    case Isa::avx512: return detail::run_avx512<Body>(arguments...);
+    case Isa::avx2: return detail::run_avx2<Body>(arguments...);
+    default: return Body::run(arguments...);
+  }
+}
+#else
+template <class Body, class... Arguments>
+auto run_best(Arguments... arguments) {
+  return Body::run(arguments...);
+}
+#endif
+
+}  // namespace troupe
