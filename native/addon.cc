@@ -1,0 +1,25 @@
+// The addon's door: what JavaScript can call, by domain.
+#include <napi.h>
+
+#include "binding/environment.h"
+#include "binding/init.h"
+#include "core/allocator.h"
+#include "core/pin_library.h"
+
+namespace {
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  troupe::pin_library();
+  troupe::install_allocator();
+  env.SetInstanceData(new troupe::Environment);
+  troupe::InitTensor(env, exports);
+  troupe::InitAutograd(env, exports);
+  troupe::InitRefs(env, exports);
+  troupe::InitMemory(env, exports);
+  troupe::InitSystem(env, exports);
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(troupe, Init)

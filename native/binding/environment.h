@@ -1,0 +1,34 @@
+// What the addon knows of one JavaScript thread. One per environment, never static.
+#pragma once
+
+#include <napi.h>
+
+#include <string>
+
+#include "core/dispatch.h"
+#include "core/handles.h"
+
+namespace troupe {
+
+class Environment {
+ public:
+  // The one of this thread; exists from the addon's load to the end of the environment.
+  static Environment& of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
+
+  HandleTable handles;
+  StringTable strings;
+  Frame frame;
+
+  // Reads the handle in argument `index` of a call.
+  static Handle handle(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int32Value(); }
+  // The tensor that argument `index` names, to be read, or to be written.
+  static const at::Tensor& tensor(const Napi::CallbackInfo& info, size_t index, const char* op);
+  static const at::Tensor& writable_tensor(const Napi::CallbackInfo& info, size_t index, const char* op);
+  // Gives a tensor to JavaScript.
+  static Napi::Value give(const Napi::CallbackInfo& info, at::Tensor tensor, Guard guard = {});
+
+  Napi::ObjectReference frame_owner;     // the Float64Array behind `frame`
+  Napi::FunctionReference make_error;    // (code, message, fields) => TroupeError
+};
+
+}  // namespace troupe

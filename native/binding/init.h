@@ -1,0 +1,14 @@
+// One line per domain: each adds its functions to the addon's exports.
+#pragma once
+
+#include <napi.h>
+
+namespace troupe {
+
+void InitTensor(Napi::Env env, Napi::Object exports);
+void InitAutograd(Napi::Env env, Napi::Object exports);
+void InitRefs(Napi::Env env, Napi::Object exports);
+void InitMemory(Napi::Env env, Napi::Object exports);
+void InitSystem(Napi::Env env, Napi::Object exports);
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+// What this addon is, whether it works, and how many threads it may use.
+#include <ATen/ATen.h>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/init.h"
+#include "comm/gloo.h"
+#include "core/error.h"
+#include "core/threads.h"
+#include "core/torch_version.h"
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+namespace {
+
+// setNumThreads(count), for this thread.
+Napi::Value SetNumThreads(const Napi::CallbackInfo& info) {
+  set_num_threads(info[0].As<Napi::Number>().Int32Value());
+  return info.Env().Undefined();
+}
+
+Napi::Value NumThreads(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), num_threads()); }
+
+// nativeInfo(): { torch, cxxAbi, gloo, cuda, capability, numThreads }
+Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("torch", TORCH_VERSION);
+#if defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI
+  result.Set("cxxAbi", "cxx11");
+#else
+  result.Set("cxxAbi", "pre-cxx11");
+#endif
+  result.Set("gloo", comm::gloo_built());
+  result.Set("cuda", at::hasCUDA());
+  result.Set("capability", isa_name());
+  result.Set("numThreads", num_threads());
+  return result;
+}
+
+void check_matmul() {
+  const at::Tensor a = at::arange(4, at::kFloat).view({2, 2});
+  if (at::matmul(a, a).sum().item().toDouble() != 2 + 3 + 6 + 11) {
+    throw CodedError("NATIVE_FAILED", "[selfTest] the sum of a 2x2 matmul must be 22: libtorch computes wrongly");
+  }
+}
+
+// selfTest(): { matmul, gloo }; throws when something that is built in does not work.
+Napi::Value SelfTest(const Napi::CallbackInfo& info) {
+  check_matmul();
+  if (comm::gloo_built()) comm::check_gloo();
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("matmul", true);
+  result.Set("gloo", comm::gloo_built());
+  return result;
+}
+
+}  // namespace
+
+void InitSystem(Napi::Env env, Napi::Object exports) {
+  define<SetNumThreads>(env, exports, "setNumThreads");
+  define<NumThreads>(env, exports, "numThreads");
+  define<NativeInfo>(env, exports, "nativeInfo");
+  define<SelfTest>(env, exports, "selfTest");
+}
+
+}  // namespace troupe

@@ -1,0 +1,161 @@
+// Tensors and operators: the argument frame, handles, bytes in and out.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/init.h"
+#include "binding/typed_array.h"
+#include "core/error.h"
+#include "core/map_file.h"
+#include "core/operators.h"
+
+namespace troupe {
+namespace {
+
+// connect(frame: Float64Array, schemas: string[], makeError): once per thread, before anything else.
+Napi::Value Connect(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::of(info.Env());
+  environment.make_error = Napi::Persistent(info[2].As<Napi::Function>());
+  auto frame = info[0].As<Napi::Float64Array>();
+  environment.frame = Frame{frame.Data(), frame.ElementLength()};
+  environment.frame_owner = Napi::Persistent(info[0].As<Napi::Object>());
+  const auto table = info[1].As<Napi::Array>();
+  std::vector<std::string> schemas;
+  for (uint32_t i = 0; i < table.Length(); ++i) schemas.push_back(table.Get(i).As<Napi::String>());
+  define_operators(schemas);
+  return info.Env().Undefined();
+}
+
+// call(operatorIndex): first result. The hot path, hence without wrappers: every call of every operator comes through here.
+napi_value Call(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value argument = nullptr;
+  void* data = nullptr;
+  uint32_t index = 0;
+  napi_value result = nullptr;
+  try {
+    napi_get_cb_info(env, info, &count, &argument, nullptr, &data);
+    napi_get_value_uint32(env, argument, &index);
+    auto& environment = *static_cast<Environment*>(data);
+    const double first = call_operator(index, environment.frame, environment.handles, environment.strings);
+    napi_create_double(env, first, &result);
+  } catch (...) {
+    throw_into_javascript(env, "call");
+  }
+  return result;
+}
+
+// intern(text): the number that stands for the text in the frame.
+Napi::Value Intern(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), Environment::of(info.Env()).strings.intern(info[0].As<Napi::String>()));
+}
+
+// release(handle): whether it named a tensor.
+Napi::Value Release(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), Environment::of(info.Env()).handles.release(Environment::handle(info, 0)));
+}
+
+// releaseMany(count): the first `count` handles in the frame.
+Napi::Value ReleaseMany(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::of(info.Env());
+  const uint32_t count = info[0].As<Napi::Number>().Uint32Value();
+  for (uint32_t i = 0; i < count; ++i) environment.handles.release(static_cast<Handle>(environment.frame.data[i]));
+  return info.Env().Undefined();
+}
+
+Napi::Value LiveTensors(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(Environment::of(info.Env()).handles.live()));
+}
+
+// describe(handle): dtype number; the frame then holds ndim and the sizes.
+Napi::Value Describe(const Napi::CallbackInfo& info) {
+  const at::Tensor& tensor = Environment::tensor(info, 0, "shape");
+  const Frame& frame = Environment::of(info.Env()).frame;
+  frame.data[0] = static_cast<double>(tensor.dim());
+  for (int64_t i = 0; i < tensor.dim(); ++i) frame.data[i + 1] = static_cast<double>(tensor.size(i));
+  return Napi::Number::New(info.Env(), static_cast<double>(static_cast<int>(tensor.scalar_type())));
+}
+
+Napi::Value Device(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), Environment::tensor(info, 0, "device").device().str());
+}
+
+// item(handle): the one element of a tensor.
+Napi::Value Item(const Napi::CallbackInfo& info) {
+  const at::Tensor& tensor = Environment::tensor(info, 0, "item");
+  if (tensor.numel() != 1) {
+    throw CodedError("TENSOR_ARGUMENT", "[item] a tensor of one element was expected: it has " + std::to_string(tensor.numel()));
+  }
+  return Napi::Number::New(info.Env(), tensor.item().toDouble());
+}
+
+// fromTypedArray(array, dtype, ndim): a new tensor of the sizes in the frame; 16-bit floats are taken as raw bits.
+Napi::Value FromTypedArray(const Napi::CallbackInfo& info) {
+  const Frame& frame = Environment::of(info.Env()).frame;
+  const auto dtype = static_cast<at::ScalarType>(info[1].As<Napi::Number>().Int32Value());
+  std::vector<int64_t> sizes(info[2].As<Napi::Number>().Uint32Value());
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = static_cast<int64_t>(frame.data[i]);
+  const at::NoGradGuard no_grad;
+  const at::Tensor source = view_of_typed_array(info[0], dtype);
+  at::Tensor result = at::empty(sizes, at::TensorOptions().dtype(dtype));
+  result.copy_(source.view(sizes));
+  return Environment::give(info, std::move(result));
+}
+
+// copyFrom(handle, array): overwrites the tensor's elements, converting to its dtype.
+Napi::Value CopyFrom(const Napi::CallbackInfo& info) {
+  const at::Tensor& target = Environment::writable_tensor(info, 0, "copyFrom");
+  const at::NoGradGuard no_grad;
+  at::Tensor written = target;
+  written.copy_(view_of_typed_array(info[1], target.scalar_type()).view(target.sizes()));
+  return info.Env().Undefined();
+}
+
+// copyTo(handle, array): the tensor's elements into an array of the matching kind.
+Napi::Value CopyTo(const Napi::CallbackInfo& info) {
+  const at::Tensor& source = Environment::tensor(info, 0, "toTypedArray");
+  const at::NoGradGuard no_grad;
+  view_of_typed_array(info[1], source.scalar_type()).view(source.sizes()).copy_(source);
+  return info.Env().Undefined();
+}
+
+// mapFile(path, dtype, numel, offsetBytes)
+Napi::Value MapFile(const Napi::CallbackInfo& info) {
+  const auto dtype = static_cast<at::ScalarType>(info[1].As<Napi::Number>().Int32Value());
+  at::Tensor tensor = map_file(info[0].As<Napi::String>(), dtype, info[2].As<Napi::Number>().Int64Value(),
+                               info[3].As<Napi::Number>().Int64Value());
+  return Environment::give(info, std::move(tensor), Guard{/*read_only=*/true, {}, {}});
+}
+
+// schemas(namespace): every operator registered under it.
+Napi::Value Schemas(const Napi::CallbackInfo& info) {
+  const auto texts = registered_schemas(info[0].As<Napi::String>());
+  Napi::Array result = Napi::Array::New(info.Env(), texts.size());
+  for (uint32_t i = 0; i < texts.size(); ++i) result.Set(i, texts[i]);
+  return result;
+}
+
+}  // namespace
+
+void InitTensor(Napi::Env env, Napi::Object exports) {
+  napi_value call = nullptr;
+  napi_create_function(env, "call", NAPI_AUTO_LENGTH, Call, &Environment::of(env), &call);
+  exports.Set("call", call);
+  define<Connect>(env, exports, "connect");
+  define<Intern>(env, exports, "intern");
+  define<Release>(env, exports, "release");
+  define<ReleaseMany>(env, exports, "releaseMany");
+  define<LiveTensors>(env, exports, "liveTensors");
+  define<Describe>(env, exports, "describe");
+  define<Device>(env, exports, "device");
+  define<Item>(env, exports, "item");
+  define<FromTypedArray>(env, exports, "fromTypedArray");
+  define<CopyFrom>(env, exports, "copyFrom");
+  define<CopyTo>(env, exports, "copyTo");
+  define<MapFile>(env, exports, "mapFile");
+  define<Schemas>(env, exports, "schemas");
+}
+
+}  // namespace troupe

@@ -1,0 +1,19 @@
+// Gradients: thin calls of libtorch's engine. On CPU backward runs in the calling thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace troupe {
+
+// Adds d(sum of outputs . gradients) to `.grad` of the leaves, or only of `inputs` when given. An undefined gradient
+// stands for ones of a one-element output.
+void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients,
+                  const std::vector<at::Tensor>& inputs, bool retain_graph);
+
+// The same gradients as values, one per input; undefined where `allow_unused` and the input was not used.
+std::vector<at::Tensor> run_grad(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs,
+                                 const std::vector<at::Tensor>& gradients, bool retain_graph, bool allow_unused);
+
+}  // namespace troupe

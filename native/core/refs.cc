@@ -1,0 +1,115 @@
+#include "core/refs.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "core/error.h"
+
+namespace troupe {
+namespace {
+
+struct Entry {
+  at::Tensor tensor;
+  Guard guard;  // what the receiver's handle will have
+  RefKind kind;
+  uint32_t generation;
+  std::string owner;
+};
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<uint32_t, Entry> entries;
+  uint32_t next_id = 1;
+  uint32_t next_generation = 1;
+};
+
+// Never freed: workers may end after the library's own statics.
+Table& table() {
+  static Table* const instance = new Table;
+  return *instance;
+}
+
+[[noreturn]] void gone(RefId ref) {
+  throw CodedError("TENSOR_REF_GONE",
+                   "[attach] a live tensor ref was expected: ref " + std::to_string(ref.id) + " generation " +
+                       std::to_string(ref.generation) + " was attached or released before (a ref can be attached once)",
+                   {{"id", std::to_string(ref.id)}, {"generation", std::to_string(ref.generation)}});
+}
+
+std::shared_ptr<const Loan> lend_out(Guard& origin, bool exclusive) {
+  // Readers of one tensor share one loan: the origin is free when the last of them is gone.
+  if (auto present = origin.lent.lock()) return present;
+  auto loan = std::make_shared<const Loan>(Loan{exclusive, origin.borrowed});
+  origin.lent = loan;
+  return loan;
+}
+
+Guard receiver_guard(Guard& origin, RefKind kind) {
+  if (kind == RefKind::move) return origin;
+  return Guard{origin.read_only || kind == RefKind::share, lend_out(origin, kind == RefKind::lend), {}};
+}
+
+RefId insert(Entry entry) {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  while (refs.next_id == 0 || refs.entries.count(refs.next_id) != 0) ++refs.next_id;
+  const RefId ref{refs.next_id++, refs.next_generation++};
+  entry.generation = ref.generation;
+  refs.entries.emplace(ref.id, std::move(entry));
+  return ref;
+}
+
+}  // namespace
+
+RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::string& owner) {
+  const char* const op = kind == RefKind::move ? "moveRef" : kind == RefKind::share ? "shareRef" : "lendRef";
+  const at::Tensor& tensor = kind == RefKind::share ? handles.get(handle, op) : handles.get_exclusive(handle, op);
+  // Detached: the receiver gets a tensor object of its own over the same memory, without this thread's graph and flags.
+  Entry entry{tensor.detach(), receiver_guard(handles.guard(handle), kind), kind, 0, owner};
+  if (kind == RefKind::move) handles.release(handle);
+  return insert(std::move(entry));
+}
+
+Handle attach_ref(HandleTable& handles, RefId ref, bool lent) {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  const auto found = refs.entries.find(ref.id);
+  if (found == refs.entries.end() || found->second.generation != ref.generation) gone(ref);
+  Entry& entry = found->second;
+  if ((entry.kind == RefKind::lend) != lent) {
+    throw CodedError("TENSOR_REF_KIND", lent ? "[attachLent] a ref made by lendRef was expected (use attach)"
+                                             : "[attach] a moved or shared ref was expected: it is lent (use attachLent)");
+  }
+  const Handle handle = handles.put(std::move(entry.tensor), std::move(entry.guard));
+  refs.entries.erase(found);
+  return handle;
+}
+
+bool release_ref(RefId ref) {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  const auto found = refs.entries.find(ref.id);
+  if (found == refs.entries.end() || found->second.generation != ref.generation) return false;
+  refs.entries.erase(found);
+  return true;
+}
+
+int64_t release_refs_of(const std::string& owner) {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  int64_t released = 0;
+  for (auto it = refs.entries.begin(); it != refs.entries.end();) {
+    const bool owned = it->second.owner == owner;
+    it = owned ? refs.entries.erase(it) : std::next(it);
+    released += owned ? 1 : 0;
+  }
+  return released;
+}
+
+int64_t live_refs() {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  return static_cast<int64_t>(refs.entries.size());
+}
+
+}  // namespace troupe
