@@ -1,0 +1,181 @@
+import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { availableParallelism, cpus, freemem, totalmem } from "node:os";
+import { aptCommand } from "./apt.mjs";
+import { readBuildInfo } from "./build-info.mjs";
+import { ask } from "./child.mjs";
+import { glooHeadersFound, glooPackage } from "./gloo.mjs";
+import { layout, nodeFloor, root } from "./layout.mjs";
+import { lookForLibtorch, ownVariable, pythons } from "./libtorch-find.mjs";
+import { isCurrent } from "./native.mjs";
+
+/**
+ * One thing that Troupe needs or can use on this machine.
+ * @typedef {object} Finding
+ * @property {string} name
+ * @property {"ok" | "advice" | "lack"} state - `lack`: Troupe does not run without; `advice`: it runs, less well
+ * @property {string} found - what was found
+ * @property {string} [mend] - the command that mends it; there whenever `state` is not `ok`
+ */
+
+/**
+ * Looks at everything that set-up and training need, without changing or importing anything.
+ * @returns {Finding[]}
+ */
+export function diagnose() {
+  return [
+    node(),
+    tool("C++ compiler", process.env.CXX ?? "c++", "g++"),
+    tool("cmake", "cmake", "cmake"),
+    pip(),
+    ...libtorch(),
+    gloo(),
+    addon(),
+    processor(),
+    graphicsCards(),
+    sharedMemory(),
+    openFiles(),
+    disk(),
+  ];
+}
+
+/** @returns {Finding} */
+function node() {
+  const brought = ask(layout.node, ["--version"]);
+  const present = `${process.version} at ${process.execPath}`;
+  if (brought.ok) return { name: "Node", state: "ok", found: `${brought.stdout.trim()} at ${layout.node}` };
+  if (Number.parseInt(process.versions.node, 10) >= nodeFloor)
+    return { name: "Node", state: "ok", found: present };
+  return {
+    name: "Node",
+    state: "lack",
+    found: `${present}, ${nodeFloor} or newer is needed`,
+    mend: "npm ci",
+  };
+}
+
+/**
+ * @param {string} name
+ * @param {string} program
+ * @param {string} debian - its package
+ * @returns {Finding}
+ */
+function tool(name, program, debian) {
+  const { ok, stdout } = ask(program, ["--version"]);
+  if (ok) return { name, state: "ok", found: stdout.split("\n")[0] ?? program };
+  return { name, state: "lack", found: `${program} does not run`, mend: aptCommand([debian]) };
+}
+
+/** @returns {Finding} */
+function pip() {
+  const python = pythons().find((candidate) => ask(candidate, ["-m", "pip", "--version"]).ok);
+  if (python !== undefined) return { name: "pip", state: "ok", found: `${python} -m pip` };
+  const found = "no Python with pip; it is what installs libtorch";
+  return { name: "pip", state: "advice", found, mend: aptCommand(["python3-pip"]) };
+}
+
+/**
+ * Every place that was looked at, then the verdict.
+ * @returns {Finding[]}
+ */
+function libtorch() {
+  const looks = [...lookForLibtorch()];
+  const findings = looks.map(({ source, path, libtorch: hit, refused }) => {
+    const where = path === undefined ? source : `${source}: ${path}`;
+    const kind = hit?.cuda ? "CUDA" : "CPU";
+    return /** @type {Finding} */ ({
+      name: "libtorch",
+      state: "ok",
+      found: hit === undefined ? `${where}: no (${refused})` : `${where}: torch ${hit.version}, ${kind}`,
+    });
+  });
+  if (looks.some((look) => look.libtorch !== undefined)) return findings;
+  const mend = process.env[ownVariable]
+    ? `unset ${ownVariable}`
+    : "npm run build:native (or: pip install torch)";
+  return [...findings, { name: "libtorch", state: "lack", found: "none that can be built against", mend }];
+}
+
+/** @returns {Finding} */
+function gloo() {
+  if (glooHeadersFound()) return { name: "Gloo headers", state: "ok", found: "found" };
+  const found = "not found: built without Gloo, ranks of one machine only";
+  return { name: "Gloo headers", state: "advice", found, mend: aptCommand([glooPackage]) };
+}
+
+/** @returns {Finding} */
+function addon() {
+  const info = readBuildInfo(layout.build);
+  const mend = "npm run build:native";
+  if (info === undefined) return { name: "addon", state: "lack", found: "not built", mend };
+  const built = `torch ${info.torch.version}, ${info.compiler}, ${JSON.stringify(info.addon)}`;
+  if (isCurrent(layout.build)) return { name: "addon", state: "ok", found: built };
+  return { name: "addon", state: "lack", found: `out of date (built from ${built})`, mend };
+}
+
+/** @returns {Finding} */
+function processor() {
+  const info = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8") : "";
+  const sets = ["avx2", "avx512f", "avx512_bf16", "amx_tile"].filter((flag) => info.includes(` ${flag} `));
+  const memory = `${gib(freemem())} of ${gib(totalmem())} free`;
+  const found = `${availableParallelism()} cores, ${cpus()[0]?.model ?? process.arch}, ${sets.join(" ")}, ${memory}`;
+  return { name: "machine", state: "ok", found };
+}
+
+/** @returns {Finding} */
+function graphicsCards() {
+  const { ok, stdout } = ask("nvidia-smi", [
+    "--query-gpu=name,memory.total,driver_version",
+    "--format=csv,noheader",
+  ]);
+  return {
+    name: "GPUs",
+    state: "ok",
+    found: ok ? stdout.trim().split("\n").join("; ") : "none: training on the CPU",
+  };
+}
+
+/** @returns {Finding} */
+function sharedMemory() {
+  const name = "/dev/shm";
+  if (!existsSync(name)) return { name, state: "ok", found: "not on this system" };
+  const bytes = totalBytes(name);
+  if (bytes >= 2 ** 30) return { name, state: "ok", found: gib(bytes) };
+  return {
+    name,
+    state: "advice",
+    found: gib(bytes),
+    mend: "sudo mount -o remount,size=2G /dev/shm (docker: --shm-size=2g)",
+  };
+}
+
+/** @returns {Finding} */
+function openFiles() {
+  const limit = ask("sh", ["-c", "ulimit -n"]).stdout.trim();
+  const enough = limit === "unlimited" || Number(limit) >= 4096;
+  if (enough) return { name: "open files", state: "ok", found: limit };
+  return { name: "open files", state: "advice", found: `at most ${limit}`, mend: "ulimit -n 65536" };
+}
+
+/** @returns {Finding} */
+function disk() {
+  const { bavail, bsize } = statfsSync(root);
+  const bytes = bavail * bsize;
+  if (bytes >= 4 * 2 ** 30) return { name: "disk", state: "ok", found: `${gib(bytes)} free at ${root}` };
+  return {
+    name: "disk",
+    state: "advice",
+    found: `${gib(bytes)} free at ${root}`,
+    mend: "npm run clean, or make room",
+  };
+}
+
+/** @param {string} path */
+function totalBytes(path) {
+  const { blocks, bsize } = statfsSync(path);
+  return blocks * bsize;
+}
+
+/** @param {number} bytes */
+function gib(bytes) {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}

@@ -1,0 +1,29 @@
+// node scripts/test-debian-libtorch.mjs: builds the addon against Debian's own libtorch, in a folder of its own, and runs
+// the test suite with it. Proves that the fallback of set-up holds.
+import { join } from "node:path";
+import { addonIn } from "./setup/build-info.mjs";
+import { build, configure } from "./setup/build.mjs";
+import { handOver } from "./setup/child.mjs";
+import { layout, productNode } from "./setup/layout.mjs";
+import { debianLibtorch, installDebian } from "./setup/libtorch-install.mjs";
+import { withLock } from "./setup/lock.mjs";
+import { ensureTools } from "./setup/native.mjs";
+import { ensureNpmPackages } from "./setup/npm-packages.mjs";
+import { main, SetupError } from "./setup/say.mjs";
+
+await main(async () => {
+  await ensureNpmPackages();
+  const folder = join(layout.build, "debian");
+  await withLock(join(folder, "lock"), async () => {
+    await ensureTools();
+    const libtorch = debianLibtorch() ?? (await installDebian());
+    if (typeof libtorch === "string") throw new SetupError(`[libtorch] Debian's libtorch-dev: ${libtorch}`);
+    const reason = await configure(libtorch, folder);
+    if (reason !== undefined)
+      throw new SetupError("[libtorch] cmake accepts Debian's libtorch: it does not", reason);
+    await build(libtorch, folder);
+  });
+  const vitest = join(layout.packages, "vitest", "vitest.mjs");
+  const env = { ...process.env, TROUPE_ADDON: addonIn(folder) };
+  process.exitCode = await handOver(productNode(), [vitest, "run", ...process.argv.slice(2)], env);
+});
