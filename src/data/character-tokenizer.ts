@@ -70,7 +70,8 @@ export class CharacterTokenizer implements Tokenizer {
     for (let index = 0; index < text.length; ) {
       const codePoint = text.codePointAt(index) as number;
       const token = this.#tokens[codePoint] ?? -1;
-      if (token < 0) throw unknownCharacter(codePoint, numTokens, this.vocabSize);
+      if (token < 0)
+        throw unknownCharacter(codePoint, text.slice(Math.max(0, index - 20), index + 20), this.vocabSize);
       tokens[numTokens++] = token;
       index += codePoint > 0xffff ? 2 : 1;
     }
@@ -82,12 +83,12 @@ export class CharacterTokenizer implements Tokenizer {
   }
 }
 
-function unknownCharacter(codePoint: number, characterIndex: number, vocabSize: number): TroupeError {
+function unknownCharacter(codePoint: number, context: string, vocabSize: number): TroupeError {
   return new TroupeError(
     "TOKENIZER_UNKNOWN_CHARACTER",
-    `[character tokenizer] expected characters of the vocabulary (${vocabSize} known): got ${name(codePoint)} ` +
-      `as character ${characterIndex} (train a new vocabulary on this text, or take the byte tokenizer)`,
-    { fields: { codePoint, characterIndex } },
+    `[character tokenizer] expected the ${vocabSize} characters of the vocabulary: got ${name(codePoint)} in ` +
+      `${JSON.stringify(context)} (train a new vocabulary on this text, or take the byte tokenizer)`,
+    { fields: { codePoint, context } },
   );
 }
 

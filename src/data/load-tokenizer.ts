@@ -45,7 +45,10 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
  * @param files - `vocab.json`, token to id, and `merges.txt`, one pair a line, most frequent first
  * @throws {TroupeError} `TOKENIZER_INVALID` when a file is missing or malformed
  */
-export async function loadGpt2Tokenizer(files: { vocabPath: string; mergesPath: string }): Promise<Tokenizer> {
+export async function loadGpt2Tokenizer(files: {
+  vocabPath: string;
+  mergesPath: string;
+}): Promise<Tokenizer> {
   const vocab = await readJson(files.vocabPath);
   const lines = (await readText(files.mergesPath)).split("\n");
   const merges = lines.filter((line, index) => line !== "" && !(index === 0 && line.startsWith("#version")));
@@ -73,10 +76,14 @@ async function readJson(path: string): Promise<Record<string, unknown>> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch (cause) {
-    throw new TroupeError("TOKENIZER_INVALID", `[tokenizer] expected JSON in ${path}: got ${(cause as Error).message}`, {
-      fields: { path },
-      cause,
-    });
+    throw new TroupeError(
+      "TOKENIZER_INVALID",
+      `[tokenizer] expected JSON in ${path}: got ${(cause as Error).message}`,
+      {
+        fields: { path },
+        cause,
+      },
+    );
   }
 }
 

@@ -68,15 +68,16 @@ describe("the character tokenizer", () => {
   test("names the character that its vocabulary lacks and where it stands", () => {
     const error = thrownBy(() => new CharacterTokenizer("abc").encode("abcé"));
     expect(code(error)).toBe("TOKENIZER_UNKNOWN_CHARACTER");
-    expect(String(error)).toContain('"é" (U+00E9) as character 3');
+    expect(String(error)).toContain('"é" (U+00E9) in "abcé"');
   });
 
-  test.each([["", "empty"], ["aba", "repeated"], ["a\ud800", "half a pair"]])(
-    "refuses the vocabulary %j (%s)",
-    (characters) => {
-      expect(code(thrownBy(() => new CharacterTokenizer(characters)))).toBe("TOKENIZER_INVALID");
-    },
-  );
+  test.each([
+    ["", "empty"],
+    ["aba", "repeated"],
+    ["a\ud800", "half a pair"],
+  ])("refuses the vocabulary %j (%s)", (characters) => {
+    expect(code(thrownBy(() => new CharacterTokenizer(characters)))).toBe("TOKENIZER_INVALID");
+  });
 
   test("widens tokens when the vocabulary passes 256", () => {
     const set = new CharacterSet();
@@ -92,7 +93,9 @@ describe("a Hugging Face tokenizer", () => {
     // whose special token asks for the slow path.
     const slow = new HuggingFaceTokenizer({
       ...miniGpt2,
-      added_tokens: [{ ...miniGpt2.added_tokens[0], rstrip: false, lstrip: false, content: "<|end of text|>" }],
+      added_tokens: [
+        { ...miniGpt2.added_tokens[0], rstrip: false, lstrip: false, content: "<|end of text|>" },
+      ],
     });
     expect(slow.legalCuts).toBe("nowhere");
     const text = fc.string({ unit: fc.constantFrom(..."the an're ll'd 12\n\t é🎭.,!?") });
@@ -106,7 +109,10 @@ describe("a Hugging Face tokenizer", () => {
 
   test("may be cut before whitespace without changing a token", () => {
     const tokenizer = new HuggingFaceTokenizer(miniGpt2);
-    const text = fc.string({ unit: fc.constantFrom(..."the an'll 12\n\t é🎭.,<|endoftext|>"), maxLength: 80 });
+    const text = fc.string({
+      unit: fc.constantFrom(..."the an'll 12\n\t é🎭.,<|endoftext|>"),
+      maxLength: 80,
+    });
     fc.assert(
       fc.property(text, (sample) => {
         const parts = sample.split(/(?<=\S)(?=\s)/u);
@@ -126,15 +132,18 @@ describe("a Hugging Face tokenizer", () => {
 
   test("reads tokens beyond its vocabulary as replacement characters", () => {
     const tokenizer = new HuggingFaceTokenizer(miniGpt2);
-    expect(tokenizer.decode([...tokenizer.encode("the "), 9999, ...tokenizer.encode("an")])).toBe("the \uFFFDan");
+    expect(tokenizer.decode([...tokenizer.encode("the "), 9999, ...tokenizer.encode("an")])).toBe(
+      "the \uFFFDan",
+    );
   });
 
-  test.each([[{}], [{ model: {}, added_tokens: [] }], [{ model: { type: "Nonsense", vocab: {} }, added_tokens: [] }]])(
-    "refuses %j",
-    (description) => {
-      expect(code(thrownBy(() => new HuggingFaceTokenizer(description)))).toBe("TOKENIZER_INVALID");
-    },
-  );
+  test.each([
+    [{}],
+    [{ model: {}, added_tokens: [] }],
+    [{ model: { type: "Nonsense", vocab: {} }, added_tokens: [] }],
+  ])("refuses %j", (description) => {
+    expect(code(thrownBy(() => new HuggingFaceTokenizer(description)))).toBe("TOKENIZER_INVALID");
+  });
 });
 
 describe("a tokenizer specification", () => {
@@ -189,17 +198,22 @@ describe("loading a tokenizer", () => {
   });
 });
 
-describe.skipIf(!existsSync(vocabPath))("GPT-2's vocabulary (skipped where ../shared/data/vocab is absent)", () => {
-  test("encodes the published sentences and tinyshakespeare's 338,025 tokens, and gives the text back", async () => {
-    const tokenizer = await loadGpt2Tokenizer({ vocabPath, mergesPath });
-    expect(tokenizer.vocabSize).toBe(50257);
-    expect(Array.from(tokenizer.encode("Hello world"))).toEqual([15496, 995]);
-    expect(Array.from(tokenizer.encode("Hello, my dog is cute"))).toEqual([15496, 11, 616, 3290, 318, 13779]);
-    expect(Array.from(tokenizer.encode("<|endoftext|>"))).toEqual([50256]);
-    const text = readFileSync(shakespeare, "utf8");
-    const tokens = tokenizer.encode(text);
-    expect(tokens).toBeInstanceOf(Uint16Array);
-    expect(tokens.length).toBe(338_025);
-    expect(tokenizer.decode(tokens)).toBe(text);
-  });
-});
+describe.skipIf(!existsSync(vocabPath))(
+  "GPT-2's vocabulary (skipped where ../shared/data/vocab is absent)",
+  () => {
+    test("encodes the published sentences and tinyshakespeare's 338,025 tokens, and gives the text back", async () => {
+      const tokenizer = await loadGpt2Tokenizer({ vocabPath, mergesPath });
+      expect(tokenizer.vocabSize).toBe(50257);
+      expect(Array.from(tokenizer.encode("Hello world"))).toEqual([15496, 995]);
+      expect(Array.from(tokenizer.encode("Hello, my dog is cute"))).toEqual([
+        15496, 11, 616, 3290, 318, 13779,
+      ]);
+      expect(Array.from(tokenizer.encode("<|endoftext|>"))).toEqual([50256]);
+      const text = readFileSync(shakespeare, "utf8");
+      const tokens = tokenizer.encode(text);
+      expect(tokens).toBeInstanceOf(Uint16Array);
+      expect(tokens.length).toBe(338_025);
+      expect(tokenizer.decode(tokens)).toBe(text);
+    });
+  },
+);

@@ -1,0 +1,41 @@
+import type { LegalCuts } from "./tokenizer.ts";
+
+/**
+ * Regroups a text that comes in parts into parts of at least `minCharacters` (the last may be shorter) that a
+ * tokenizer may encode one by one.
+ * @param parts - the text; no part cuts a character in two
+ * @param legalCuts - where the tokenizer allows a cut; "nowhere" gives the whole text in one part
+ */
+export async function* cutText(
+  parts: AsyncIterable<string>,
+  legalCuts: LegalCuts,
+  minCharacters: number,
+): AsyncGenerator<string> {
+  let held: string[] = [];
+  let numHeld = 0;
+  for await (const part of parts) {
+    const cut = numHeld + part.length >= minCharacters ? lastLegalCut(part, legalCuts) : 0;
+    if (cut > 0) {
+      yield held.join("") + part.slice(0, cut);
+      held = [];
+      numHeld = 0;
+    }
+    held.push(part.slice(cut));
+    numHeld += part.length - cut;
+  }
+  if (numHeld > 0) yield held.join("");
+}
+
+/** The last place inside or at the end of `part` where it may be cut; 0 where there is none. */
+function lastLegalCut(part: string, legalCuts: LegalCuts): number {
+  if (legalCuts === "nowhere") return 0;
+  if (legalCuts === "between-characters") return part.length;
+  for (let index = part.length - 1; index > 0; index--) {
+    if (isSpace(part, index) && !isSpace(part, index - 1)) return index;
+  }
+  return 0;
+}
+
+function isSpace(text: string, index: number): boolean {
+  return /\s/u.test(text.charAt(index));
+}

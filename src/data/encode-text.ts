@@ -1,0 +1,68 @@
+import { constants } from "node:buffer";
+import { availableParallelism } from "node:os";
+import { Piscina } from "piscina";
+import { TroupeError } from "../errors.ts";
+import { cutText } from "./cut-text.ts";
+import { readBytes, readText, type TextFile } from "./text-source.ts";
+import type { TokenArray } from "./token-dtype.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+/** Below it a text is encoded in the calling thread: starting a pool takes about as long as encoding it. */
+const minPooledBytes = 4 << 20;
+const partCharacters = 1 << 19;
+
+/**
+ * The tokens of `files`, in order and in parts, as if the whole text had been encoded at once. Byte-pair encoding of
+ * a large text runs in a pool of worker threads, at most two parts a thread in flight.
+ * @throws {TroupeError} what reading and `Tokenizer.encode` throw; `DATA_TOO_LARGE` when the text must be encoded
+ * whole and does not fit in one string
+ */
+export async function* encodeText(
+  files: readonly TextFile[],
+  tokenizer: Tokenizer,
+): AsyncGenerator<TokenArray> {
+  if (tokenizer.spec.kind === "byte") {
+    yield* readBytes(files);
+    return;
+  }
+  const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  if (tokenizer.legalCuts === "nowhere" && sizeBytes > constants.MAX_STRING_LENGTH) throw tooLarge(sizeBytes);
+  const parts = cutText(readText(files), tokenizer.legalCuts, partCharacters);
+  const pooled = tokenizer.legalCuts === "before-whitespace" && sizeBytes >= minPooledBytes;
+  if (pooled) yield* encodeInPool(parts, tokenizer);
+  else for await (const part of parts) yield tokenizer.encode(part);
+}
+
+async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer): AsyncGenerator<TokenArray> {
+  const numThreads = Math.min(availableParallelism(), 16);
+  const pool = new Piscina<string, TokenArray>({
+    filename: new URL("./encode-worker.ts", import.meta.url).href,
+    // Threads that block in Atomics.wait hold up the teardown of an addon loaded in the process.
+    atomics: "async",
+    minThreads: numThreads,
+    maxThreads: numThreads,
+    workerData: { spec: tokenizer.spec },
+  });
+  const inFlight: Promise<TokenArray>[] = [];
+  try {
+    for await (const part of parts) {
+      const encoded = pool.run(part);
+      // Its turn to be awaited may never come; the first failure is the one that is reported.
+      encoded.catch(() => {});
+      inFlight.push(encoded);
+      if (inFlight.length >= 2 * numThreads) yield await (inFlight.shift() as Promise<TokenArray>);
+    }
+    for (const encoded of inFlight) yield await encoded;
+  } finally {
+    await pool.destroy();
+  }
+}
+
+function tooLarge(sizeBytes: number): TroupeError {
+  return new TroupeError(
+    "DATA_TOO_LARGE",
+    `[data] expected at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that must see it whole: ` +
+      `got ${sizeBytes} (split the text, or take a tokenizer that splits words as GPT-2 does)`,
+    { fields: { sizeBytes } },
+  );
+}

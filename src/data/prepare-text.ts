@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { TroupeError } from "../errors.ts";
+import { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
+import { encodeText } from "./encode-text.ts";
+import { loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
+import { hashText, readText, resolveText, type TextFile, type TextSource } from "./text-source.ts";
+import { type TokenArray, tokenDType } from "./token-dtype.ts";
+import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeTokens } from "./token-file.ts";
+import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
+
+/**
+ * Which tokenizer encodes a text: `"byte"`, `"character"` (its vocabulary is the text's own characters), the path of
+ * a Hugging Face tokenizer, or one described as data, for instance by a checkpoint.
+ */
+export type TokenizerChoice = string | TokenizerSpec;
+
+/** What {@link prepareText} is asked for. */
+export interface TextOptions {
+  readonly source: TextSource;
+  readonly tokenizer: TokenizerChoice;
+  /** Folder that keeps encoded texts; by default {@link defaultCacheDir}. */
+  readonly cacheDir?: string;
+}
+
+/** A text as tokens on the disk, with the tokenizer that reads them. Plain data. */
+export interface PreparedText {
+  readonly tokens: TokenFile;
+  readonly tokenizer: TokenizerSpec;
+}
+
+/** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
+export function defaultCacheDir(): string {
+  return process.env.TROUPE_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "troupe");
+}
+
+/**
+ * Encodes a text once: the tokens are kept in the cache folder under a name made from the text's bytes and the
+ * tokenizer, so that the next run only reads the text to recognise it. Several processes may do it at once. A cached
+ * file that was damaged is made anew.
+ * @throws {TroupeError} what `resolveText`, `loadTokenizer` and `Tokenizer.encode` throw; `DATA_CHANGED` when the
+ * text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written
+ */
+export async function prepareText(options: TextOptions): Promise<PreparedText> {
+  const files = await resolveText(options.source);
+  const chosen = await choose(options.tokenizer);
+  const textSha256 = await hashText(files);
+  const tokensPath = join(options.cacheDir ?? defaultCacheDir(), `${cacheKey(textSha256, chosen)}.tokens`);
+  const note =
+    (await verifiedNote(tokensPath)) ?? (await encodeToFile(tokensPath, files, textSha256, chosen));
+  const { dtype, numTokens, vocabSize, tokenizer } = note;
+  const source = [options.source].flat().join(", ");
+  return { tokens: { path: tokensPath, source, dtype, numTokens, vocabSize }, tokenizer };
+}
+
+/**
+ * Checks that a model knows every token of `tokens`.
+ * @param modelVocabSize - rows of the model's token embedding
+ * @throws {TroupeError} `DATA_VOCABULARY`
+ */
+export function checkVocabulary(tokens: TokenFile, modelVocabSize: number): void {
+  if (tokens.vocabSize <= modelVocabSize) return;
+  throw new TroupeError(
+    "DATA_VOCABULARY",
+    `[data] expected the vocabulary of ${tokens.source} to fit the model's ${modelVocabSize} tokens: got ${tokens.vocabSize} ` +
+      "(raise the model's vocabulary, or take the tokenizer the model was trained with)",
+    { fields: { vocabSize: tokens.vocabSize, modelVocabSize } },
+  );
+}
+
+/** The tokenizer chosen; undefined means that the text itself gives the characters. */
+async function choose(choice: TokenizerChoice): Promise<Tokenizer | undefined> {
+  if (choice === "character") return undefined;
+  if (choice === "byte") return tokenizerFromSpec({ kind: "byte" });
+  return typeof choice === "string" ? loadTokenizer(choice) : tokenizerFromSpec(choice);
+}
+
+function cacheKey(textSha256: string, tokenizer: Tokenizer | undefined): string {
+  const identity = JSON.stringify({
+    formatVersion: 1,
+    textSha256,
+    tokenizer: tokenizer?.spec ?? "character",
+  });
+  return createHash("sha256").update(identity).digest("hex").slice(0, 32);
+}
+
+async function encodeToFile(
+  tokensPath: string,
+  files: readonly TextFile[],
+  textSha256: string,
+  chosen: Tokenizer | undefined,
+): Promise<TokenFileNote> {
+  const tokenizer = chosen ?? (await characterTokenizer(files));
+  try {
+    await mkdir(dirname(tokensPath), { recursive: true });
+    const written = await writeTokens(tokensPath, encodeText(files, tokenizer));
+    // The name of the cached file promises what it was made from.
+    if ((await hashText(files)) !== textSha256) throw changed(files);
+    const note: TokenFileNote = {
+      formatVersion: 1,
+      dtype: tokenDType(tokenizer.vocabSize),
+      ...written,
+      vocabSize: tokenizer.vocabSize,
+      textSizeBytes: files.reduce((sum, file) => sum + file.sizeBytes, 0),
+      textSha256,
+      tokenizer: tokenizer.spec,
+    };
+    await writeNote(tokensPath, note);
+    return note;
+  } catch (cause) {
+    if (cause instanceof TroupeError) throw cause;
+    throw cacheFailed(tokensPath, cause);
+  }
+}
+
+async function characterTokenizer(files: readonly TextFile[]): Promise<Tokenizer> {
+  const characters = new CharacterSet();
+  for await (const part of readText(files)) characters.add(part);
+  return new CharacterTokenizer(characters.toString());
+}
+
+function changed(files: readonly TextFile[]): TroupeError {
+  const named =
+    files.length === 1 ? files[0]?.path : `${files.length} files beginning with ${files[0]?.path}`;
+  return new TroupeError(
+    "DATA_CHANGED",
+    `[data] expected ${named} to stay as it is while it is encoded: got other bytes (run again once it is complete)`,
+    { fields: { path: files[0]?.path } },
+  );
+}
+
+function cacheFailed(tokensPath: string, cause: unknown): TroupeError {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  return new TroupeError(
+    "DATA_CACHE_FAILED",
+    `[data] expected to keep encoded text at ${tokensPath}: got ${code ?? message} (free space there, or set TROUPE_CACHE to another folder)`,
+    { fields: { path: tokensPath }, cause },
+  );
+}

@@ -1,0 +1,147 @@
+import { createHash } from "node:crypto";
+import { glob, open, readdir, stat } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { TextDecoder } from "node:util";
+import { TroupeError } from "../errors.ts";
+
+/**
+ * Where a text comes from: a file, a directory (every file below it, but for names that begin with a dot), a pattern
+ * such as `lib/*.d.ts`, or a list of those. The text is their bytes, one file after the other.
+ */
+export type TextSource = string | readonly string[];
+
+/** One file of a text. */
+export interface TextFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+const chunkBytes = 1 << 20;
+
+/**
+ * The files of `source`: entries in the order given, the files of one directory or pattern sorted by path (by
+ * code unit, the same everywhere).
+ * @throws {TroupeError} `DATA_MISSING` for an entry that leads to no file, `DATA_UNREADABLE`, `DATA_EMPTY`
+ */
+export async function resolveText(source: TextSource): Promise<TextFile[]> {
+  const files: TextFile[] = [];
+  for (const entry of typeof source === "string" ? [source] : source) {
+    const paths = await pathsOf(entry);
+    if (paths.length === 0) throw missing(entry);
+    for (const path of paths) files.push({ path, sizeBytes: await sizeOf(path) });
+  }
+  if (files.length === 0) throw missing("");
+  if (files.every((file) => file.sizeBytes === 0)) {
+    const named = files.length === 1 ? files[0]?.path : `${files.length} files of ${JSON.stringify(source)}`;
+    throw new TroupeError(
+      "DATA_EMPTY",
+      `[data] expected text in ${named}: got 0 bytes (give a file that holds text)`,
+      {
+        fields: { source },
+      },
+    );
+  }
+  return files;
+}
+
+/** The bytes of `files` in order, at most 1 MiB at a time, in memory of their own. */
+export async function* readBytes(files: readonly TextFile[]): AsyncGenerator<Uint8Array> {
+  for (const file of files) {
+    const handle = await open(file.path).catch((cause: unknown) => {
+      throw unreadable(file.path, cause);
+    });
+    try {
+      while (true) {
+        const bytes = new Uint8Array(Math.min(file.sizeBytes + 1, chunkBytes));
+        const { bytesRead } = await handle.read(bytes).catch((cause: unknown) => {
+          throw unreadable(file.path, cause);
+        });
+        if (bytesRead === 0) break;
+        yield bytes.subarray(0, bytesRead);
+      }
+    } finally {
+      await handle.close();
+    }
+  }
+}
+
+/**
+ * The characters of `files` in order, in parts of some 1 MiB that never cut a character in two.
+ * @throws {TroupeError} `DATA_UNREADABLE` naming the file that is not UTF-8
+ */
+export async function* readText(files: readonly TextFile[]): AsyncGenerator<string> {
+  for (const file of files) {
+    // A byte order mark is kept: the text is what the file holds.
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    for await (const bytes of readBytes([file])) yield decode(decoder, file.path, bytes);
+    yield decode(decoder, file.path);
+  }
+}
+
+/** SHA-256 of the bytes of `files`, in hex. */
+export async function hashText(files: readonly TextFile[]): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const bytes of readBytes(files)) hash.update(bytes);
+  return hash.digest("hex");
+}
+
+function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string {
+  try {
+    return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
+  } catch (cause) {
+    throw new TroupeError(
+      "DATA_UNREADABLE",
+      `[data] expected UTF-8 text in ${path}: got other bytes (convert the file, or take the byte tokenizer)`,
+      { fields: { path }, cause },
+    );
+  }
+}
+
+async function pathsOf(entry: string): Promise<string[]> {
+  if (entry === "") return [];
+  // A path that exists is taken as it stands, though its name may look like a pattern.
+  const found = await stat(entry).catch((cause: NodeJS.ErrnoException) => cause);
+  if (!(found instanceof Error)) return found.isDirectory() ? filesBelow(entry) : [entry];
+  if (found.code !== "ENOENT") throw unreadable(entry, found);
+  if (!/[*?[{]/.test(entry)) return [];
+  const paths: string[] = [];
+  for await (const match of glob(entry, { withFileTypes: true })) {
+    if (match.isFile()) paths.push(join(match.parentPath, match.name));
+  }
+  return paths.sort();
+}
+
+async function filesBelow(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
+    (cause: unknown) => {
+      throw unreadable(directory, cause);
+    },
+  );
+  const paths = entries.filter((entry) => entry.isFile()).map((file) => join(file.parentPath, file.name));
+  return paths.filter((path) => !/(^|[\\/])\./.test(relative(directory, path))).sort();
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const found = await stat(path).catch((cause: unknown) => {
+    throw unreadable(path, cause);
+  });
+  if (found.isFile()) return found.size;
+  throw unreadable(path, new Error("neither a file nor a directory"));
+}
+
+function missing(entry: string): TroupeError {
+  return new TroupeError(
+    "DATA_MISSING",
+    `[data] expected text at ${JSON.stringify(entry)}: got no such file (give a file, a directory or a pattern like "texts/*.txt")`,
+    { fields: { source: entry } },
+  );
+}
+
+function unreadable(path: string, cause: unknown): TroupeError {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  return new TroupeError(
+    "DATA_UNREADABLE",
+    `[data] expected a readable text at ${path}: got ${code ?? message} (check that it is a file and may be read)`,
+    { fields: { path }, cause },
+  );
+}

@@ -1,0 +1,145 @@
+import { randomUUID } from "node:crypto";
+import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+import { TroupeError } from "../errors.ts";
+import { bytesPerToken, newTokenArray, type TokenArray, type TokenDType, tokenBytes } from "./token-dtype.ts";
+import type { TokenizerSpec } from "./tokenizer.ts";
+
+/** A file of tokens and nothing else, little-endian, to be mapped into memory. Plain data. */
+export interface TokenFile {
+  readonly path: string;
+  /** The text as the user named it, for messages. */
+  readonly source: string;
+  readonly dtype: TokenDType;
+  readonly numTokens: number;
+  /** Every token is below it. */
+  readonly vocabSize: number;
+}
+
+/** What the small JSON beside a token file says; it is written last, so where it is, the tokens are whole. */
+export interface TokenFileNote {
+  readonly formatVersion: 1;
+  readonly dtype: TokenDType;
+  readonly numTokens: number;
+  readonly vocabSize: number;
+  /** CRC-32 of the token file. */
+  readonly crc32: number;
+  readonly textSizeBytes: number;
+  readonly textSha256: string;
+  readonly tokenizer: TokenizerSpec;
+}
+
+const readChunkBytes = 1 << 22;
+
+/**
+ * Writes the tokens of `parts` to `path`: whole and on the disk, or not at all. Writers of the same path at the same
+ * time do not disturb each other; the last one stays.
+ * @returns number and CRC-32 of the tokens written
+ */
+export async function writeTokens(
+  path: string,
+  parts: AsyncIterable<TokenArray>,
+): Promise<{ numTokens: number; crc32: number }> {
+  let numTokens = 0;
+  let crc = 0;
+  await replaceFile(path, async (file) => {
+    for await (const part of parts) {
+      const bytes = tokenBytes(part);
+      crc = crc32(bytes, crc);
+      numTokens += part.length;
+      await file.appendFile(bytes);
+    }
+  });
+  return { numTokens, crc32: crc };
+}
+
+/** Writes the note of the token file at `tokensPath`, to be called when the tokens are in place. */
+export async function writeNote(tokensPath: string, note: TokenFileNote): Promise<void> {
+  await replaceFile(notePath(tokensPath), (file) => file.appendFile(`${JSON.stringify(note)}\n`));
+}
+
+/**
+ * The note of the token file at `tokensPath`, once the tokens were compared with it.
+ * @returns undefined where there is none, or where the file is not the one it describes
+ */
+export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | undefined> {
+  try {
+    const note = JSON.parse(await readFile(notePath(tokensPath), "utf8")) as TokenFileNote;
+    const found = await measure(tokensPath);
+    const expectedBytes = note.numTokens * bytesPerToken(note.dtype);
+    const whole = note.formatVersion === 1 && found.sizeBytes === expectedBytes && found.crc32 === note.crc32;
+    return whole ? note : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The tokens of `file` from `begin` up to and without `end`, copied into memory. */
+export async function readTokens(file: TokenFile, begin = 0, end = file.numTokens): Promise<TokenArray> {
+  const tokens = newTokenArray(file.dtype, end - begin);
+  const bytes = tokenBytes(tokens);
+  const handle = await open(file.path);
+  try {
+    let numRead = 0;
+    while (numRead < bytes.length) {
+      const position = begin * bytesPerToken(file.dtype) + numRead;
+      const { bytesRead } = await handle.read(
+        bytes,
+        numRead,
+        Math.min(bytes.length - numRead, readChunkBytes),
+        position,
+      );
+      if (bytesRead === 0) throw truncated(file);
+      numRead += bytesRead;
+    }
+  } finally {
+    await handle.close();
+  }
+  return tokens;
+}
+
+function notePath(tokensPath: string): string {
+  return `${tokensPath}.json`;
+}
+
+async function replaceFile(path: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
+  const temporary = `${path}.tmp-${randomUUID()}`;
+  const file = await open(temporary, "wx");
+  try {
+    try {
+      await write(file);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+async function measure(path: string): Promise<{ sizeBytes: number; crc32: number }> {
+  const file = await open(path);
+  try {
+    const bytes = new Uint8Array(readChunkBytes);
+    let sizeBytes = 0;
+    let crc = 0;
+    while (true) {
+      const { bytesRead } = await file.read(bytes);
+      if (bytesRead === 0) return { sizeBytes, crc32: crc };
+      crc = crc32(bytes.subarray(0, bytesRead), crc);
+      sizeBytes += bytesRead;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+function truncated(file: TokenFile): TroupeError {
+  return new TroupeError(
+    "DATA_CACHE_FAILED",
+    `[token file] expected ${file.numTokens} tokens in ${file.path}: got fewer (delete the file: it is made anew)`,
+    { fields: { path: file.path, numTokens: file.numTokens } },
+  );
+}
