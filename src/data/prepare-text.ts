@@ -7,7 +7,7 @@ import { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
 import { encodeText } from "./encode-text.ts";
 import { loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 import { hashText, readText, resolveText, type TextFile, type TextSource } from "./text-source.ts";
-import { type TokenArray, tokenDType } from "./token-dtype.ts";
+import { tokenDType } from "./token-dtype.ts";
 import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeTokens } from "./token-file.ts";
 import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 
