@@ -1,0 +1,68 @@
+// Sums of squares of every 1,024 elements of a flat buffer, in float64. A gradient's global norm is made of these: because
+// a chunk's sum does not depend on who holds it, the norm has the same bits for every number of shards.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kChunk = 1024;
+constexpr int kLanes = 32;
+
+// The square of a float is exact in float64, so only the order of the additions matters, and that is the lanes'.
+template <class Element>
+struct ChunkSquareSums {
+  static TROUPE_INLINE void run(const Element* __restrict from, double* __restrict sums, int64_t numel,
+                                int64_t first_chunk, int64_t last_chunk) {
+    for (int64_t chunk = first_chunk; chunk < last_chunk; chunk++) {
+      double lanes[kLanes] = {};
+      const int64_t end = std::min(numel, (chunk + 1) * kChunk);
+      int64_t i = chunk * kChunk;
+      for (; i + kLanes <= end; i += kLanes) {
+        for (int lane = 0; lane < kLanes; lane++) {
+          const double value = load(from, i + lane);
+          lanes[lane] += value * value;
+        }
+      }
+      for (int lane = 0; i < end; i++, lane++) {
+        const double value = load(from, i);
+        lanes[lane] += value * value;
+      }
+      sums[chunk] = sum_lanes(lanes);
+    }
+  }
+};
+
+at::Tensor chunk_square_sums(const at::Tensor& flat) {
+  TORCH_CHECK(flat.is_contiguous(), "[chunk_square_sums] flat must be contiguous: got strides ", flat.strides());
+  const int64_t num_chunks = (flat.numel() + kChunk - 1) / kChunk;
+  at::Tensor sums = at::empty({num_chunks}, flat.options().dtype(at::kDouble));
+  const bool known = with_float_type(flat.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const auto* from = flat.data_ptr<Element>();
+    auto* to = sums.data_ptr<double>();
+    at::parallel_for(0, num_chunks, 64, [&](int64_t first, int64_t last) {
+      run_best<ChunkSquareSums<Element>>(from, to, flat.numel(), first, last);
+    });
+  });
+  TORCH_CHECK(known, "[chunk_square_sums] flat must be float32, bfloat16 or float16: got ", flat.scalar_type());
+  return sums;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("chunk_square_sums(Tensor flat) -> Tensor"); }
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("chunk_square_sums", chunk_square_sums); }
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+// Gathers the gradients of a block's parameters into its flat gradient buffer.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include <type_traits>
+
+#include "kernels/cpu/add_range.h"
+
+namespace troupe {
+namespace {
+
+using OptionalTensors = c10::List<c10::optional<at::Tensor>>;
+
+int64_t numel_of(const c10::optional<at::Tensor>& gradient) {
+  return gradient && gradient->defined() ? gradient->numel() : 0;
+}
+
+void check(const at::Tensor& flat, const OptionalTensors& gradients, at::IntArrayRef offsets) {
+  TORCH_CHECK(flat.dim() == 1 && flat.is_contiguous() && at::isFloatingType(flat.scalar_type()),
+              "[collect_gradients_] flat must be one contiguous row of floats: got ", flat.sizes());
+  TORCH_CHECK(gradients.size() == offsets.size(), "[collect_gradients_] each gradient must have an offset: got ",
+              gradients.size(), " and ", offsets.size());
+  int64_t taken = 0;
+  for (size_t i = 0; i < offsets.size(); i++) {
+    const int64_t end = offsets[i] + numel_of(gradients.get(i));
+    TORCH_CHECK(offsets[i] >= taken && end <= flat.numel(), "[collect_gradients_] gradients must follow each other within ",
+                flat.numel(), " elements: got number ", i, " at ", offsets[i], " to ", end, ", where ", taken, " are taken");
+    taken = end;
+  }
+}
+
+// The formats of training; false for others (float64), which libtorch's own copy handles.
+bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool accumulate) {
+  bool done = false;
+  with_float_type(piece.scalar_type(), [&](auto* to_type) {
+    with_float_type(gradient.scalar_type(), [&](auto* from_type) {
+      using To = std::remove_pointer_t<decltype(to_type)>;
+      using From = std::remove_pointer_t<decltype(from_type)>;
+      To* to = piece.data_ptr<To>();
+      const From* from = gradient.data_ptr<From>();
+      at::parallel_for(0, piece.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
+        add_range(to + begin, from + begin, end - begin, accumulate);
+      });
+      done = true;
+    });
+  });
+  return done;
+}
+
+void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::IntArrayRef offsets, bool accumulate) {
+  check(flat, gradients, offsets);
+  int64_t written = 0;
+  const auto zero_until = [&](int64_t end) {
+    if (!accumulate && end > written) flat.narrow(0, written, end - written).zero_();
+  };
+  for (size_t i = 0; i < offsets.size(); i++) {
+    const c10::optional<at::Tensor> gradient = gradients.get(i);
+    const int64_t numel = numel_of(gradient);
+    if (numel == 0) continue;
+    zero_until(offsets[i]);
+    written = offsets[i] + numel;
+    const at::Tensor piece = flat.narrow(0, offsets[i], numel);
+    // A transposed gradient is copied by libtorch in tiles first: reading it in stride would be slower.
+    const at::Tensor contiguous = gradient->contiguous();
+    if (add_contiguous(piece, contiguous, accumulate)) continue;
+    const at::Tensor row = contiguous.view({-1});
+    if (accumulate) {
+      piece.add_(row);
+    } else {
+      piece.copy_(row);
+    }
+  }
+  zero_until(flat.numel());
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("collect_gradients_", collect_gradients_); }
+
+}  // namespace troupe

@@ -1,0 +1,91 @@
+// Dropout whose mask is a pure function of (seed, stream, offset + index): nothing is kept for backward or recomputation.
+// Srivastava et al. 2014; scaled by 1 / (1 - p) while training.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <type_traits>
+
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/philox.h"
+
+namespace troupe {
+namespace {
+
+struct Mask {
+  PhiloxRow row;
+  uint64_t offset;
+  uint64_t threshold;  // words below it are dropped; p = 1 drops all 2^32
+  float scale;
+};
+
+template <class Element>
+struct Dropout {
+  static TROUPE_INLINE void run(const Element* from, Element* to, int64_t begin, int64_t end, Mask mask) {
+    // Words are compared as one less, so that the threshold 2^32 fits: w < t is w <= t - 1, and t = 0 drops nothing.
+    const bool any = mask.threshold > 0;
+    const auto last_dropped = static_cast<uint32_t>(mask.threshold - 1);
+    philox_each(mask.row, mask.offset, begin, end, [&](const uint32_t* words, int64_t skip, int64_t index, int64_t count)
+                                                       __attribute__((always_inline)) {
+      for (int64_t j = 0; j < count; j++) {
+        const float value = load(from, index + j) * mask.scale;
+        store(to, index + j, any & (words[skip + j] <= last_dropped) ? 0.0f : value);
+      }
+    });
+  }
+};
+
+at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset) {
+  TORCH_CHECK(p >= 0 && p <= 1, "[dropout] p must be a probability, 0 to 1: got ", p);
+  TORCH_CHECK(offset >= 0, "[dropout] offset must not be negative: got ", offset);
+  const Mask mask{{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)}, static_cast<uint64_t>(offset),
+                  static_cast<uint64_t>(p * 0x1p32), p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0f};
+  const at::Tensor from = x.contiguous();
+  at::Tensor to = at::empty_like(from);
+  const bool known = with_float_type(x.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const auto* source = from.data_ptr<Element>();
+    auto* target = to.data_ptr<Element>();
+    at::parallel_for(0, from.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+      run_best<Dropout<Element>>(source, target, begin, end, mask);
+    });
+  });
+  TORCH_CHECK(known, "[dropout] x must be float32, bfloat16 or float16: got ", x.scalar_type());
+  return to;
+}
+
+struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, double p, int64_t seed,
+                            int64_t stream, int64_t offset) {
+    context->saved_data["p"] = p;
+    context->saved_data["place"] = std::vector<int64_t>{seed, stream, offset};
+    at::AutoDispatchBelowADInplaceOrView below;
+    return apply_mask(x, p, seed, stream, offset);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const std::vector<int64_t> place = context->saved_data["place"].toIntVector();
+    const double p = context->saved_data["p"].toDouble();
+    return {apply_mask(gradients[0], p, place[0], place[1], place[2]), {}, {}, {}, {}};
+  }
+};
+
+at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset) {
+  return DropoutFunction::apply(x, p, seed, stream, offset);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("dropout(Tensor x, float p, int seed, int stream, int offset) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("dropout", apply_mask); }
+
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("dropout", dropout); }
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+// Elementary functions from additions, multiplications and integer operations only: no fused multiply-add, no library.
+// So they vectorise, and every instruction set gives the same bits. Polynomials after Cephes (Moshier), whose coefficients
+// are the minimax ones for float32.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/float_formats.h"
+
+namespace troupe {
+
+// The nearest integer, ties to even, for |value| < 2^22.
+TROUPE_INLINE float round_to_integer(float value) {
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: the sum has no fraction bits left
+  return (value + kMagic) - kMagic;
+}
+
+// exp(value), within 2 ulp; 0 below -87.3 (no subnormal results), infinity above 88.7. NaN stays NaN.
+TROUPE_INLINE float exp_f32(float value) {
+  constexpr float kLowest = -87.33654f;
+  constexpr float kHighest = 88.72283f;
+  constexpr float kLog2e = 1.44269504f;
+  constexpr float kLn2High = 0.693359375f;  // 9 bits: its product with the exponent is exact
+  constexpr float kLn2Low = -2.12194440e-4f;
+  float x = value > kHighest ? kHighest : value;
+  x = x < kLowest ? kLowest : x;
+  const float exponent = round_to_integer(x * kLog2e);
+  const float r = (x - exponent * kLn2High) - exponent * kLn2Low;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const float mantissa = (p * (r * r) + r) + 1.0f;
+  // In two steps, since 2^128 is no float: 88.72 rounds up to that exponent.
+  const auto bias = static_cast<uint32_t>(static_cast<int32_t>(exponent) + 126) << 23;
+  const float result = mantissa * float_of(bias) * 2.0f;
+  const float large = value > kHighest ? float_of(0x7F800000u) : result;
+  return value < kLowest ? 0.0f : large;
+}
+
+// log(value) for a normal positive value, within 2 ulp.
+TROUPE_INLINE float log_f32(float value) {
+  constexpr float kLn2High = 0.693359375f;
+  constexpr float kLn2Low = -2.12194440e-4f;
+  constexpr uint32_t kRootHalf = 0x3F3504F3u;  // sqrt(1/2): mantissas are taken from [sqrt(1/2), sqrt(2))
+  const uint32_t shifted = bits_of(value) - kRootHalf;
+  const auto exponent = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
+  const float x = float_of((shifted & 0x007FFFFFu) + kRootHalf) - 1.0f;
+  float p = 7.0376836292e-2f;
+  p = p * x - 1.1514610310e-1f;
+  p = p * x + 1.1676998740e-1f;
+  p = p * x - 1.2420140846e-1f;
+  p = p * x + 1.4249322787e-1f;
+  p = p * x - 1.6668057665e-1f;
+  p = p * x + 2.0000714765e-1f;
+  p = p * x - 2.4999993993e-1f;
+  p = p * x + 3.3333331174e-1f;
+  const float square = x * x;
+  const float tail = (p * (x * square) + exponent * kLn2Low) - 0.5f * square;
+  return (x + tail) + exponent * kLn2High;
+}
+
+// sin and cos of a full turn times turns / 2^32, within 2 ulp of 1: the reduction is exact because it is on integers.
+TROUPE_INLINE void sin_cos_turn(uint32_t turns, float& sine, float& cosine) {
+  constexpr float kRadians = 1.46291807926716e-9f;  // 2 pi / 2^32
+  const uint32_t quadrant = (turns + 0x20000000u) >> 30;
+  const auto angle = static_cast<float>(static_cast<int32_t>(turns - (quadrant << 30))) * kRadians;  // within +-pi/4
+  const float z = angle * angle;
+  float s = -1.9515295891e-4f;
+  s = s * z + 8.3321608736e-3f;
+  s = s * z - 1.6666654611e-1f;
+  s = s * (z * angle) + angle;
+  float c = 2.443315711809948e-5f;
+  c = c * z - 1.388731625493765e-3f;
+  c = c * z + 4.166664568298827e-2f;
+  c = (c * (z * z) - 0.5f * z) + 1.0f;
+  const bool swapped = quadrant & 1u;
+  const float first = swapped ? c : s;
+  const float second = swapped ? s : c;
+  sine = float_of(bits_of(first) ^ (quadrant & 2u) << 30);
+  cosine = float_of(bits_of(second) ^ ((quadrant + 1u) & 2u) << 30);
+}
+
+}  // namespace troupe

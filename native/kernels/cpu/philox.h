@@ -1,0 +1,65 @@
+// Philox4x32-10, a counter-based generator: random words are a pure function of (seed, stream, index).
+// Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3".
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+
+// Names an endless row of random words. `seed` is the key; `stream` is the upper half of the counter, so that streams of
+// one seed never meet; word number i is word i mod 4 of counter i / 4.
+struct PhiloxRow {
+  uint64_t seed;
+  uint64_t stream;
+};
+
+constexpr int kPhiloxWide = 16;                   // counters computed side by side
+constexpr int kPhiloxWords = 4 * kPhiloxWide;     // words that they give
+
+// The words 4 * first_counter to 4 * first_counter + 63.
+TROUPE_INLINE void philox_block(PhiloxRow row, uint64_t first_counter, uint32_t (&words)[kPhiloxWords]) {
+  constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
+  constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
+  for (int k = 0; k < kPhiloxWide; k++) {
+    const uint64_t counter = first_counter + static_cast<uint64_t>(k);
+    auto c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
+    auto c2 = static_cast<uint32_t>(row.stream), c3 = static_cast<uint32_t>(row.stream >> 32);
+    auto key0 = static_cast<uint32_t>(row.seed), key1 = static_cast<uint32_t>(row.seed >> 32);
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; round++) {
+      const uint64_t product0 = uint64_t{kMultiplier0} * c0;
+      const uint64_t product1 = uint64_t{kMultiplier1} * c2;
+      c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key0;
+      c1 = static_cast<uint32_t>(product1);
+      c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ key1;
+      c3 = static_cast<uint32_t>(product0);
+      key0 += kWeyl0;
+      key1 += kWeyl1;
+    }
+    words[4 * k] = c0;
+    words[4 * k + 1] = c1;
+    words[4 * k + 2] = c2;
+    words[4 * k + 3] = c3;
+  }
+}
+
+// Calls visit(words, skip, index, count) for pieces that cover elements [begin, end) of a tensor whose element 0 takes word
+// `offset`: words[skip + j] belongs to element index + j, for j < count. Pieces end at whole blocks of words, so an
+// element's word does not depend on how the tensor is split.
+template <class Visit>
+TROUPE_INLINE void philox_each(PhiloxRow row, uint64_t offset, int64_t begin, int64_t end, const Visit& visit) {
+  while (begin < end) {
+    const uint64_t position = offset + static_cast<uint64_t>(begin);
+    const auto skip = static_cast<int64_t>(position % kPhiloxWords);
+    const int64_t count = std::min<int64_t>(kPhiloxWords - skip, end - begin);
+    uint32_t words[kPhiloxWords];
+    philox_block(row, position / kPhiloxWords * kPhiloxWide, words);
+    visit(words, skip, begin, count);
+    begin += count;
+  }
+}
+
+}  // namespace troupe

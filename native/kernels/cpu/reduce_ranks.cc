@@ -1,0 +1,53 @@
+// The sum of one slice over all ranks' buffers, in rank order and float32: the same bits however the slices are cut.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cpu/add_range.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kBlock = 4096;  // of the result; stays in the first-level cache while the ranks are added to it
+
+void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool accumulate) {
+  TORCH_CHECK(out.scalar_type() == at::kFloat && out.is_contiguous(), "[reduce_ranks_] out must be contiguous float32: got ",
+              out.scalar_type(), " with strides ", out.strides());
+  TORCH_CHECK(!sources.empty(), "[reduce_ranks_] there must be at least one source: got none");
+  TORCH_CHECK(begin >= 0, "[reduce_ranks_] begin must not be negative: got ", begin);
+  for (const at::Tensor& source : sources) {
+    TORCH_CHECK(source.is_contiguous() && begin + out.numel() <= source.numel(), "[reduce_ranks_] each source must be ",
+                "contiguous and reach element ", begin + out.numel(), ": got ", source.sizes());
+    TORCH_CHECK(with_float_type(source.scalar_type(), [](auto*) {}),
+                "[reduce_ranks_] sources must be float32, bfloat16 or float16: got ", source.scalar_type());
+  }
+  float* to = out.data_ptr<float>();
+  const int64_t num_blocks = (out.numel() + kBlock - 1) / kBlock;
+  at::parallel_for(0, num_blocks, 8, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; block++) {
+      const int64_t offset = block * kBlock;
+      const int64_t length = std::min(kBlock, out.numel() - offset);
+      for (size_t rank = 0; rank < sources.size(); rank++) {
+        with_float_type(sources[rank].scalar_type(), [&](auto* type) {
+          using From = std::remove_pointer_t<decltype(type)>;
+          const From* from = sources[rank].data_ptr<From>() + begin + offset;
+          add_range(to + offset, from, length, accumulate || rank > 0);
+        });
+      }
+    }
+  });
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("reduce_ranks_", reduce_ranks_); }
+
+}  // namespace troupe
