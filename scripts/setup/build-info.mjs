@@ -44,9 +44,9 @@ export function writeBuildInfo(folder, info) {
 
 /** The native sources, absolute and in order. */
 export function nativeSources() {
-  return readdirSync(layout.native, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(cc|cu|h|cuh|txt)$/.test(entry.name))
-    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+  return readdirSync(layout.native, { recursive: true, encoding: "utf8" })
+    .filter((file) => /(\.(cc|cu|h|cuh)|CMakeLists\.txt)$/.test(file))
+    .map((file) => join(layout.native, file))
     .sort();
 }
 

@@ -12,9 +12,10 @@ import { isCurrent } from "./native.mjs";
  * One thing that Troupe needs or can use on this machine.
  * @typedef {object} Finding
  * @property {string} name
- * @property {"ok" | "advice" | "lack"} state - `lack`: Troupe does not run without; `advice`: it runs, less well
+ * @property {"ok" | "looked" | "advice" | "lack"} state - `lack`: Troupe does not run without; `advice`: it runs, less well;
+ *   `looked`: one of several places, with nothing of use
  * @property {string} found - what was found
- * @property {string} [mend] - the command that mends it; there whenever `state` is not `ok`
+ * @property {string} [mend] - the command that mends it; there for each `advice` and `lack`
  */
 
 /**
@@ -84,7 +85,7 @@ function libtorch() {
     const kind = hit?.cuda ? "CUDA" : "CPU";
     return /** @type {Finding} */ ({
       name: "libtorch",
-      state: "ok",
+      state: hit === undefined ? "looked" : "ok",
       found: hit === undefined ? `${where}: no (${refused})` : `${where}: torch ${hit.version}, ${kind}`,
     });
   });

@@ -117,13 +117,16 @@ function lookInPython(python) {
   return origin === "" ? { source: python, refused: "has no torch" } : lookAt(python, dirname(origin));
 }
 
+/** Where Debian puts its own libtorch. */
+export function debianFolder() {
+  return `/usr/lib/${process.arch === "arm64" ? "aarch64" : "x86_64"}-linux-gnu/cmake/Torch`;
+}
+
 function systemFolders() {
-  const multiarch = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
+  const libraries = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"];
   return [
-    ...["lib", `lib/${multiarch}`, "lib64"].flatMap((lib) => [
-      `/usr/${lib}/cmake/Torch`,
-      `/usr/local/${lib}/cmake/Torch`,
-    ]),
+    debianFolder(),
+    ...libraries.map((library) => `${library}/cmake/Torch`),
     "/usr/local/libtorch",
     "/opt/libtorch",
     "/opt/homebrew",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { aptCommand, aptInstall, canApt } from "./apt.mjs";
 import { ask, capture } from "./child.mjs";
 import { layout, root } from "./layout.mjs";
-import { lookAt, ownVariable, pythons } from "./libtorch-find.mjs";
+import { debianFolder, lookAt, ownVariable, pythons } from "./libtorch-find.mjs";
 import { note, SetupError, step } from "./say.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
@@ -124,6 +124,5 @@ export async function installDebian() {
 
 /** Debian's own libtorch; undefined when it is not installed. */
 export function debianLibtorch() {
-  const multiarch = process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
-  return lookAt("Debian", `/usr/lib/${multiarch}/cmake/Torch`).libtorch;
+  return lookAt("Debian", debianFolder()).libtorch;
 }

@@ -3,4 +3,5 @@ import { createRequire } from "node:module";
 import { argv, stdout } from "node:process";
 
 const addon = createRequire(import.meta.url)(argv[2] ?? "");
-stdout.write(JSON.stringify(addon.selfTest()));
+addon.selfTest();
+stdout.write(JSON.stringify(addon.nativeInfo()));

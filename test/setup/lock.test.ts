@@ -1,0 +1,40 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { withLock } from "../../scripts/setup/lock.mjs";
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "troupe-lock-"));
+  file = join(folder, "build", "lock");
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+it("lets one in at a time and gives the lock back", async () => {
+  let inside = 0;
+  const seen: number[] = [];
+  const body = async () => {
+    inside += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    seen.push(inside);
+    inside -= 1;
+  };
+  await Promise.all([withLock(file, body), withLock(file, body), withLock(file, body)]);
+  expect(seen).toEqual([1, 1, 1]);
+  expect(existsSync(file)).toBe(false);
+});
+
+it("gives the lock back when the body throws", async () => {
+  await expect(withLock(file, () => Promise.reject(new Error("no compiler")))).rejects.toThrow("no compiler");
+  expect(existsSync(file)).toBe(false);
+});
+
+it("takes over the lock of a process that died", async () => {
+  const dead = spawnSync(process.execPath, ["-e", ""]).pid;
+  await withLock(file, async () => {});
+  writeFileSync(file, JSON.stringify({ pid: dead, host: hostname() }));
+  await expect(withLock(file, async () => "built")).resolves.toBe("built");
+});
