@@ -11,6 +11,7 @@ export const errorTable = {
   JSON_INVALID: "a JSON text is malformed or holds what Troupe refuses (duplicate keys, unsafe integers)",
   SAFETENSORS_INVALID: "a safetensors file is corrupt or does not hold what its header says",
   SAFETENSORS_TENSOR: "a tensor is not what the caller of a safetensors file says it is",
+  CHECKPOINT_SHAPE: "a stored tensor is not of the shape or kind that the model's parameter has",
   // cli
   USAGE: "the command line cannot be understood",
   // comm
@@ -40,6 +41,33 @@ export const errorTable = {
   RANDOMNESS_UNBOUND: "a module must draw at random and has nothing to draw from",
   // optim
   OPTIMIZER_OPTION: "an option of an optimizer or a schedule is out of its range",
+  // parallel
+  COLLECTIVE_TWICE: "a rank contributed twice to one collective",
+  GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
+  ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
+  // runtime
+  ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",
+  ACTOR_MODULE_INVALID: "a module to be spawned does not export an actor",
+  ACTOR_NAME_TAKEN: "two living actors would have one name",
+  ACTOR_START_TIMEOUT: "an actor did not finish its start in time",
+  ACTOR_THREW: "a handler of an actor threw an error that has no code of its own",
+  ACTOR_UNHANDLED: "an actor failed and nobody watched or supervised it",
+  ASK_TIMEOUT: "no answer came within the deadline",
+  BLOCKING_ON_MAIN: "an actor that shares the main thread called what blocks its thread",
+  DEADLINE_INVALID: "a deadline is missing or not a positive number",
+  KIND_UNKNOWN: "an actor was asked a kind of message that it has no handler for",
+  MESSAGE_UNSENDABLE: "a message holds what cannot be copied to another actor",
+  OUTBOX_FULL: "a sender ignored for too long that it was out of credit",
+  RECEIVE_TIMEOUT: "a blocking receive got no message of its kinds within the deadline",
+  SEND_TIMEOUT: "a blocking sender got no credit within the deadline",
+  STOP_REQUESTED: "an actor that blocks was asked to stop",
+  SYSTEM_STOPPED: "an actor system was used after it had stopped",
+  // trainer
+  JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
+  JOB_INVALID: "a job's module cannot be imported or does not export a job",
+  LOSS_NOT_FINITE: "a loss is infinite or not a number",
+  OPTION: "an option of the runtime is out of its range",
+  RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
 } as const;
 
 /** A code of {@link errorTable}. */

@@ -1,0 +1,104 @@
+import { ActorRef, type AskOptions } from "./actor-ref.ts";
+import type { Addressed } from "./address.ts";
+import { Blocking } from "./blocking.ts";
+import type { Cell } from "./cell.ts";
+import { ActorDown } from "./failure.ts";
+import { laneIndex } from "./ledger.ts";
+import type { Pending } from "./pending.ts";
+import type { AskKind, In, Kind, Out } from "./protocol.ts";
+import { RecordType } from "./record.ts";
+import type { StatusBoard } from "./status-board.ts";
+import type { OnDown } from "./watches.ts";
+
+/** A message taken by a blocking receive; a question is answered by `reply` or `fail`, later if need be. */
+export type Received<P, K extends Kind<P>> = {
+  [Q in K]: {
+    readonly kind: Q;
+    readonly message: In<P, Q>;
+    fail(error: unknown): void;
+  } & (Q extends AskKind<P> ? { reply(answer: Out<P, Q>): void } : unknown);
+}[K];
+
+/** What an actor can do beyond answering: given to its `start`. */
+export interface ActorContext<P> {
+  /** This actor, to be put into messages. */
+  readonly self: ActorRef<P>;
+  readonly name: string;
+  readonly incarnation: number;
+  /** This actor's line on the status board. */
+  readonly board: Pick<StatusBoard, "set">;
+
+  /** Resolves when messages go straight to that actor's thread; do it before blocking. Rejects with ActorDown. */
+  connect(ref: Addressed): Promise<void>;
+  /** Calls `onDown` once when that actor has ended, also when it has already; a throw in it is this actor's failure. */
+  watch(ref: Addressed, onDown: OnDown): void;
+  /** Takes all watches on that actor back, even if its end is already known. */
+  unwatch(ref: Addressed): void;
+  /** Sends plain data to the system's `onEvent` by the telemetry lane: never waits, the oldest are dropped. */
+  emit(event: unknown): void;
+  /** Stops this actor in order once it returns. */
+  stop(reason?: string): void;
+
+  /** Sends a question at once, from an actor that blocks; `wait` takes the answer. */
+  request<Q, K extends AskKind<Q>>(
+    ref: ActorRef<Q>,
+    kind: K,
+    message: In<Q, K>,
+    options: AskOptions,
+  ): Pending<Out<Q, K>>;
+  /**
+   * Blocks this thread until the answer is there.
+   * @throws {ActorDown} as soon as the other end is gone
+   * @throws {AskTimeout} at the deadline given to `request`
+   * @throws {StopRequested} as soon as this actor is asked to stop
+   */
+  wait<T>(pending: Pending<T>): T;
+  /**
+   * Blocks this thread until a message of one of `kinds` is there and takes it.
+   * @throws {TroupeError} `RECEIVE_TIMEOUT` at the deadline
+   * @throws {StopRequested} as soon as this actor is asked to stop
+   */
+  receive<K extends Kind<P>>(kinds: readonly K[], options: { readonly deadlineMs: number }): Received<P, K>;
+  /**
+   * Takes in what has arrived without blocking; control-lane messages are handled inside this call.
+   * @throws {StopRequested} when this actor is asked to stop
+   */
+  poll(): void;
+}
+
+/** The context of the actor in `cell`. */
+export function createContext<P>(cell: Cell): ActorContext<P> {
+  const { endpoint } = cell;
+  const blocking = new Blocking(cell);
+  const { name, incarnation } = endpoint.address;
+  return {
+    self: new ActorRef<P>(endpoint, endpoint),
+    name,
+    incarnation,
+    board: cell.board,
+    connect: async (ref) => {
+      const { address } = ref;
+      const connection = endpoint.connect(address);
+      await connection?.opened;
+      const down = endpoint.endOf(address.uid);
+      if (down !== undefined) throw new ActorDown(`connect ${address.name}`, down);
+    },
+    watch: (ref, onDown) => endpoint.watch(ref.address, onDown),
+    unwatch: ({ address }) => {
+      endpoint.unwatch(address);
+      cell.forgetDowns(address.name, address.incarnation);
+    },
+    emit: (event) => {
+      const record = { type: RecordType.emit, id: 0, kind: "emit", deadlineMs: 0, trace: undefined } as const;
+      cell.system.send(laneIndex.telemetry, { ...record, body: endpoint.codecs.encode(event) });
+      endpoint.markDirty(cell.system);
+    },
+    stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
+    request: (ref, kind, message, options) =>
+      blocking.request(ref.address, kind, message, options) as Pending<never>,
+    wait: <T>(pending: Pending<T>) => blocking.wait(pending as Pending<unknown>) as T,
+    receive: <K extends Kind<P>>(kinds: readonly K[], options: { readonly deadlineMs: number }) =>
+      blocking.receive(kinds, options) as unknown as Received<P, K>,
+    poll: () => blocking.poll(),
+  };
+}

@@ -1,0 +1,96 @@
+import { TroupeError } from "../errors.ts";
+import { createContext } from "./actor-context.ts";
+import type { Address } from "./address.ts";
+import { Cell, type End } from "./cell.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { type Codec, CodecSet } from "./codec.ts";
+import { toFailure } from "./failure.ts";
+import type { LinkEnd } from "./link.ts";
+import { openLink } from "./port-link.ts";
+import type { ActorDefinition } from "./protocol.ts";
+import { RecordType } from "./record.ts";
+import { refCodec } from "./ref-codec.ts";
+import type { MessagingSettings } from "./settings.ts";
+import { Signal } from "./signal.ts";
+import { StatusBoard } from "./status-board.ts";
+
+/** What a thread needs to become an actor: plain data and shared memory. */
+export interface Boot {
+  readonly address: Omit<Address, "lanes">;
+  /** Whether the actor has its thread to itself and may block it. */
+  readonly hasThread: boolean;
+  readonly moduleUrl: string;
+  /** Imported before the actor's module, in every thread. */
+  readonly preloadUrl: string | undefined;
+  /** Encoded by the system's codecs. */
+  readonly init: unknown;
+  readonly settings: MessagingSettings;
+  readonly systemLink: LinkEnd;
+  readonly signal: SharedArrayBuffer;
+  readonly board: SharedArrayBuffer;
+}
+
+/** What the module named by `preload` may export. */
+export interface Preload {
+  /** Taught to every actor of the system. */
+  readonly codecs?: readonly Codec[];
+  /** Called, in the thread that finds it out, with each message that will not be handled. */
+  onUndelivered?(message: unknown): void;
+}
+
+/** Loads the actor's module into this thread and starts the actor; its failure to load is its failure. */
+export async function hostActor(
+  boot: Boot,
+  onEnd: (end: End) => void,
+  clock: Clock = systemClock,
+): Promise<void> {
+  try {
+    const preload = await loadPreload(boot.preloadUrl);
+    const definition = await loadDefinition(boot.moduleUrl);
+    await startCell(boot, preload, definition, onEnd, clock);
+  } catch (error) {
+    const failure = toFailure(error, `${boot.address.name}#${boot.address.incarnation}`);
+    openLink(boot.systemLink).post([RecordType.failed, 0, "", 0, undefined, failure], [], true);
+    onEnd({ kind: "failed", failure });
+  }
+}
+
+/** Imports the preload module, if there is one. */
+export async function loadPreload(url: string | undefined): Promise<Preload> {
+  return url === undefined ? {} : ((await import(url)) as Preload);
+}
+
+async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unknown>> {
+  const module = (await import(url)) as { default?: ActorDefinition<unknown, unknown> };
+  if (typeof module.default?.start === "function") return module.default;
+  throw new TroupeError(
+    "ACTOR_MODULE_INVALID",
+    `[spawn] a module whose default export is defineActor({...}): ${url} has none`,
+    { fields: { url } },
+  );
+}
+
+async function startCell(
+  boot: Boot,
+  preload: Preload,
+  definition: ActorDefinition<unknown, unknown>,
+  onEnd: (end: End) => void,
+  clock: Clock,
+): Promise<void> {
+  const codecs = new CodecSet([refCodec(() => cell.endpoint), ...(preload.codecs ?? [])]);
+  const cell: Cell = new Cell({
+    address: { ...boot.address, lanes: definition.lanes ?? {} },
+    clock,
+    signal: new Signal(boot.signal),
+    board: new StatusBoard(clock.now, boot.board),
+    codecs,
+    settings: boot.settings,
+    systemLink: boot.systemLink,
+    concurrent: definition.concurrent ?? [],
+    mayBlock: boot.hasThread,
+    onEnd,
+    onUndelivered: (message) => preload.onUndelivered?.(message),
+  });
+  const context = createContext<unknown>(cell);
+  await cell.start(() => definition.start(context, codecs.decode(boot.init)));
+}

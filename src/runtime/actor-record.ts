@@ -1,0 +1,26 @@
+import type { Address } from "./address.ts";
+import type { Down } from "./failure.ts";
+import type { LinkPlace, Vessel } from "./placement.ts";
+import type { StatusBoard } from "./status-board.ts";
+
+/** One incarnation of an actor as its system keeps it. */
+export interface ActorRecord {
+  /** Its lanes are known once it has started. */
+  address: Address;
+  readonly place: LinkPlace;
+  readonly board: StatusBoard;
+  readonly vessel: Vessel;
+  /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
+  readonly supervised: boolean;
+  /** Kinds by the index the status board names them with. */
+  kinds: readonly string[];
+  /** Whether its `start` has resolved. */
+  hasStarted: boolean;
+  /** Actors that must hear of its end. */
+  readonly interested: Set<number>;
+  /** Actors with a link of their own to it. */
+  readonly linked: Set<number>;
+  readonly started: PromiseWithResolvers<void>;
+  readonly ended: PromiseWithResolvers<Down>;
+  down: Down | undefined;
+}

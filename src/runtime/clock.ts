@@ -1,0 +1,59 @@
+/** A timer that has not run yet. */
+export interface Timer {
+  cancel(): void;
+}
+
+/** Time as the runtime sees it, passed in so that a test can hold it still. */
+export interface Clock {
+  /** Milliseconds that only rise and that every thread of this process reads alike. */
+  now(): number;
+  /** Runs `run` once after `delayMs`; a `background` timer does not keep the process alive. */
+  after(delayMs: number, run: () => void, options?: { readonly background?: boolean }): Timer;
+}
+
+// performance.now() counts from its own thread's start; hrtime is the machine's, so the difference aligns them.
+const threadOriginMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
+/** The clock of the machine. */
+export const systemClock: Clock = {
+  now: () => threadOriginMs + performance.now(),
+  after(delayMs, run, options = {}) {
+    const timer = setTimeout(run, delayMs);
+    if (options.background) timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+/** A clock that moves only when told to; its timers run inside `advance`, in order of their time. */
+export class FakeClock implements Clock {
+  #nowMs = systemClock.now();
+  readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const timer = { atMs: this.#nowMs + delayMs, run };
+    this.#timers.add(timer);
+    return { cancel: () => this.#timers.delete(timer) };
+  }
+
+  /** How many timers wait to run. */
+  get numTimers(): number {
+    return this.#timers.size;
+  }
+
+  /** Moves time on by `elapsedMs` and runs what falls due on the way. */
+  advance(elapsedMs: number): void {
+    const endMs = this.#nowMs + elapsedMs;
+    for (;;) {
+      const next = [...this.#timers].sort((left, right) => left.atMs - right.atMs)[0];
+      if (next === undefined || next.atMs > endMs) break;
+      this.#timers.delete(next);
+      this.#nowMs = next.atMs;
+      next.run();
+    }
+    this.#nowMs = endMs;
+  }
+}

@@ -1,0 +1,212 @@
+import type { Transferable } from "node:worker_threads";
+import type { Address } from "./address.ts";
+import { type LaneLimits, LaneSender, type Outgoing } from "./lane-sender.ts";
+import { type LaneIndex, laneIndex } from "./ledger.ts";
+import type { Link } from "./link.ts";
+import { isMessage, type Packet, type RecordType, recordWidth } from "./record.ts";
+
+/** A message that did not reach its receiver. */
+export interface Lost {
+  readonly message: Outgoing;
+  readonly error?: unknown;
+}
+
+/** How much of each lane may be under way on one connection. */
+export type ConnectionLimits = readonly [control: LaneLimits, data: LaneLimits, telemetry: LaneLimits];
+
+/**
+ * One actor's side of its traffic with one peer: gathers what a turn of the loop sends into one packet,
+ * keeps each lane's limits, and knows at the peer's death what the peer never took.
+ * It can be written to before its link exists; the packet then waits.
+ */
+export class Connection {
+  readonly peer: Address;
+  #link: Link | undefined;
+  #closed = false;
+  #packet: Packet = [];
+  #transfer: Transferable[] = [];
+  #urgent = false;
+  readonly #lanes: readonly [LaneSender, LaneSender, LaneSender];
+  readonly #numUntaken: [number, number, number] = [0, 0, 0];
+  readonly #onLost: (lost: Lost) => void;
+  readonly #limits: ConnectionLimits;
+  readonly #readyWaiters: (() => void)[] = [];
+  readonly #openWaiters: (() => void)[] = [];
+
+  constructor(peer: Address, limits: ConnectionLimits, onLost: (lost: Lost) => void) {
+    this.peer = peer;
+    this.#limits = limits;
+    this.#onLost = onLost;
+    this.#lanes = [new LaneSender(0, limits[0]), new LaneSender(1, limits[1]), new LaneSender(2, limits[2])];
+  }
+
+  /** Resolves when the link is there, or when the peer turned out to be gone. */
+  get opened(): Promise<void> {
+    if (this.#link !== undefined || this.#closed) return Promise.resolve();
+    return new Promise((resolve) => this.#openWaiters.push(resolve));
+  }
+
+  get link(): Link | undefined {
+    return this.#link;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Gives the connection its way to the peer. */
+  open(link: Link): void {
+    this.#link = link;
+    this.#resolve(this.#openWaiters);
+  }
+
+  /** Accepts a message under its lane's limits. Returns whether it goes with the next flush. */
+  send(lane: LaneIndex, message: Outgoing): boolean {
+    const ready = this.#lanes[lane].offer(message, this.#link?.ledger);
+    if (ready === undefined) return false;
+    this.#append(ready);
+    if (lane === laneIndex.control) this.#urgent = true;
+    return true;
+  }
+
+  /** Appends a record of the runtime's own: no limit, no count, never lost while the peer lives. */
+  sendRecord(record: Outgoing, urgent = false): void {
+    this.#append(record);
+    if (urgent) this.#urgent = true;
+  }
+
+  /** Posts what is ready as one packet; asks for credit when something must wait. */
+  flush(): void {
+    const link = this.#link;
+    if (link === undefined || this.#closed) return;
+    this.#releaseWaiting(link);
+    if (this.#packet.length > 0) this.#post(link);
+    if (this.#lanes[laneIndex.data].numWaiting === 0) this.#resolve(this.#readyWaiters);
+  }
+
+  /** Whether a data message would go at once. */
+  get hasCredit(): boolean {
+    return this.#closed || this.#lanes[laneIndex.data].numWaiting === 0;
+  }
+
+  /** Resolves when nothing waits for credit any more, or when the peer is gone. */
+  ready(): Promise<void> {
+    if (this.hasCredit) return Promise.resolve();
+    return new Promise((resolve) => this.#readyWaiters.push(resolve));
+  }
+
+  /** Notes that a message of this lane arrived. */
+  arrived(lane: LaneIndex): void {
+    this.#numUntaken[lane] += 1;
+  }
+
+  /** Notes that a message of this lane is being handled, and returns whether the peer should hear of it. */
+  take(lane: LaneIndex): boolean {
+    this.#numUntaken[lane] -= 1;
+    const ledger = this.#link?.ledger;
+    if (ledger === undefined) return false;
+    ledger.take(lane);
+    if (!ledger.peerWantsCredit || this.#numUntaken[lane] > this.#limits[lane].window / 2) return false;
+    ledger.grantCredit();
+    return true;
+  }
+
+  /** Messages of the telemetry lane dropped since it was last asked. */
+  takeDropped(): number {
+    return this.#lanes[laneIndex.telemetry].takeDropped();
+  }
+
+  /** Ends the connection and reports every message the peer never took. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const lane of this.#lanes) {
+      for (const message of lane.abandon(this.#link?.ledger)) this.#onLost({ message });
+    }
+    this.#packet = [];
+    this.#transfer = [];
+    this.#link?.close();
+    this.#resolve(this.#readyWaiters);
+    this.#resolve(this.#openWaiters);
+  }
+
+  #releaseWaiting(link: Link): void {
+    for (const lane of this.#lanes) {
+      if (lane.numWaiting === 0) continue;
+      this.#releaseLane(lane, link);
+      if (lane.numWaiting === 0) continue;
+      // The peer may have taken its last message just before the wish was written: look once more after it.
+      link.ledger.askForCredit();
+      this.#releaseLane(lane, link);
+    }
+  }
+
+  #releaseLane(lane: LaneSender, link: Link): void {
+    for (let next = lane.release(link.ledger); next !== undefined; next = lane.release(link.ledger)) {
+      this.#append(next);
+    }
+  }
+
+  #append(record: Outgoing): void {
+    this.#packet.push(record.type, record.id, record.kind, record.deadlineMs, record.trace, record.body);
+    if (record.transfer !== undefined) this.#transfer.push(...record.transfer);
+  }
+
+  #post(link: Link): void {
+    const packet = this.#packet;
+    const transfer = this.#transfer;
+    const urgent = this.#urgent;
+    this.#packet = [];
+    if (transfer.length > 0) this.#transfer = [];
+    this.#urgent = false;
+    try {
+      link.post(packet, transfer, urgent);
+    } catch (error) {
+      if (packet.length === recordWidth) this.#withdraw(packet, error);
+      else this.#postOneByOne(link, packet, transfer, urgent);
+    }
+  }
+
+  /** One record cannot be cloned: the others must not suffer for it. */
+  #postOneByOne(link: Link, packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
+    for (let offset = 0; offset < packet.length; offset += recordWidth) {
+      const record = packet.slice(offset, offset + recordWidth);
+      try {
+        link.post(record, transfersWithin(record, transfer), urgent);
+      } catch (error) {
+        this.#withdraw(record, error);
+      }
+    }
+  }
+
+  #withdraw(record: Packet, error: unknown): void {
+    const [type, id, kind, deadlineMs, , body] = record as [
+      RecordType,
+      number,
+      string,
+      number,
+      unknown,
+      unknown,
+    ];
+    if (isMessage(type)) for (const lane of this.#lanes) lane.withdraw(id, body);
+    this.#onLost({ message: { type, id, kind, deadlineMs, trace: undefined, body }, error });
+  }
+
+  #resolve(waiters: (() => void)[]): void {
+    for (const resolve of waiters.splice(0)) resolve();
+  }
+}
+
+/** Those of `transfer` that occur in `record`: a port named in a transfer list must also be in the message. */
+function transfersWithin(record: Packet, transfer: readonly Transferable[]): Transferable[] {
+  if (transfer.length === 0) return [];
+  const reachable = new Set<unknown>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null || reachable.has(value)) return;
+    reachable.add(value);
+    if (ArrayBuffer.isView(value)) reachable.add(value.buffer);
+    else for (const part of Object.values(value)) visit(part);
+  };
+  visit(record);
+  return transfer.filter((item) => reachable.has(item));
+}

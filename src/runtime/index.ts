@@ -1,0 +1,40 @@
+export type { ActorContext, Received } from "./actor-context.ts";
+export { ActorRef, type AskOptions, type StreamOptions, type TellOptions } from "./actor-ref.ts";
+export { ActorSystem, type SpawnOptions, type StopOptions, type SystemOptions } from "./actor-system.ts";
+export type { Address, Addressed } from "./address.ts";
+export { type Clock, FakeClock, systemClock, type Timer } from "./clock.ts";
+export type { Codec } from "./codec.ts";
+export { type DeadLetter, type DeadLetterReason, DeadLetters, deadLetterReasons } from "./dead-letters.ts";
+export {
+  ActorDown,
+  AskTimeout,
+  type Down,
+  type Failure,
+  firstCause,
+  fromFailure,
+  StopRequested,
+  toFailure,
+} from "./failure.ts";
+export type { ActorInspection } from "./inspection.ts";
+export type { Pending } from "./pending.ts";
+export type { Placement } from "./placement.ts";
+export {
+  type ActorDefinition,
+  type AskKind,
+  type Behavior,
+  defineActor,
+  type Handlers,
+  type In,
+  type Item,
+  type Kind,
+  type Lane,
+  type MessageShape,
+  type Out,
+  type Protocol,
+  type StreamKind,
+  type TellKind,
+} from "./protocol.ts";
+export type { RuntimeEvent } from "./runtime-event.ts";
+export type { MessagingSettings } from "./settings.ts";
+export type { ActorState } from "./status-board.ts";
+export type { OnDown } from "./watches.ts";

@@ -1,0 +1,34 @@
+import type { MessagePort, Transferable } from "node:worker_threads";
+import type { Ledger } from "./ledger.ts";
+import type { Packet } from "./record.ts";
+
+/**
+ * One end of a lossless, ordered, two-way channel between two actors: the seam between the kernel and
+ * whatever carries bytes. `MemoryLink` joins actors of one thread, `PortLink` those of two.
+ */
+export interface Link {
+  /** The books of this channel. */
+  readonly ledger: Ledger;
+  /**
+   * Sends `packet`; nothing of it is sent when this throws because a part cannot be cloned.
+   * @param urgent - whether the receiver should look at it before its next message
+   */
+  post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void;
+  /** Hands every packet to `receive` from the event loop on, those already there included. */
+  listen(receive: (packet: Packet) => void, garbled: (error: Error) => void): void;
+  /** Takes the oldest packet without the event loop, if one is there. */
+  poll(): Packet | undefined;
+  /** Nothing is sent or received after it. */
+  close(): void;
+}
+
+/** What an actor needs to open its end of a link: sent to it by the system. */
+export type LinkEnd =
+  | { readonly kind: "memory"; readonly link: Link }
+  | {
+      readonly kind: "port";
+      readonly port: MessagePort;
+      readonly ledger: SharedArrayBuffer;
+      readonly side: 0 | 1;
+      readonly peerSignal: SharedArrayBuffer;
+    };

@@ -1,0 +1,98 @@
+import { type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
+import { type Boot, hostActor } from "./actor-host.ts";
+import type { Clock } from "./clock.ts";
+import { MemoryLink } from "./memory-link.ts";
+import type { LinkEnd } from "./link.ts";
+import { portLinkEnds } from "./port-link.ts";
+import type { Signal } from "./signal.ts";
+
+/** Where an actor lives: on a thread of its own, or on the main thread beside the system. */
+export type Placement = "thread" | "main";
+
+/** What holds a running actor. */
+export interface Vessel {
+  /** Ends it without its consent: the last resort. */
+  terminate(): Promise<void>;
+  /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
+  readonly exited: Promise<Error | undefined>;
+}
+
+/** How a thread is started. */
+export interface ThreadOptions {
+  readonly resourceLimits?: ResourceLimits | undefined;
+}
+
+/** Both ends of a link between two actors, given where they live and their doorbells. */
+export function linkBetween(left: LinkPlace, right: LinkPlace): [LinkEnd, LinkEnd] {
+  if (left.placement === "thread" || right.placement === "thread")
+    return portLinkEnds(left.signal, right.signal);
+  const [leftEnd, rightEnd] = MemoryLink.pair();
+  return [
+    { kind: "memory", link: leftEnd },
+    { kind: "memory", link: rightEnd },
+  ];
+}
+
+/** An end of a link to be made. */
+export interface LinkPlace {
+  readonly placement: Placement;
+  readonly signal: Signal;
+}
+
+/** Starts an actor where it is to live. */
+export function startVessel(placement: Placement, boot: Boot, clock: Clock, options: ThreadOptions): Vessel {
+  return placement === "thread" ? startThread(boot, options) : startOnMain(boot, clock);
+}
+
+function startThread(boot: Boot, options: ThreadOptions): Vessel {
+  const worker = new Worker(entryUrl(), {
+    name: boot.address.name,
+    workerData: boot,
+    transferList: portsOf(boot.systemLink),
+    execArgv: workerExecArgv(process.execArgv),
+    ...(options.resourceLimits === undefined ? {} : { resourceLimits: options.resourceLimits }),
+  });
+  let uncaught: Error | undefined;
+  worker.on("error", (error: Error) => {
+    uncaught ??= error;
+  });
+  const exited = new Promise<Error | undefined>((resolve) => {
+    worker.on("exit", (exitCode) => resolve(uncaught ?? exitError(exitCode)));
+  });
+  return { exited, terminate: async () => void (await worker.terminate()) };
+}
+
+function startOnMain(boot: Boot, clock: Clock): Vessel {
+  let leave: () => void = () => {};
+  const exited = new Promise<undefined>((resolve) => {
+    leave = () => resolve(undefined);
+  });
+  void hostActor(boot, () => leave(), clock);
+  return {
+    exited,
+    terminate: () => {
+      leave();
+      return Promise.resolve();
+    },
+  };
+}
+
+function exitError(exitCode: number): Error | undefined {
+  return exitCode === 0 ? undefined : new Error(`its thread ended with exit code ${exitCode}`);
+}
+
+function portsOf(end: LinkEnd): Transferable[] {
+  return end.kind === "port" ? [end.port] : [];
+}
+
+/** The entry beside this file: `.ts` in the sources, `.js` once published. */
+function entryUrl(): URL {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  return new URL(`./thread-entry.${extension}`, import.meta.url);
+}
+
+/** The flags of this process that a worker may have too: a script given on the command line is none of its. */
+function workerExecArgv(execArgv: readonly string[]): string[] {
+  const evaluates = execArgv.some((flag) => ["-e", "--eval", "-p", "--print", "-pe"].includes(flag));
+  return evaluates ? [] : execArgv.filter((flag) => !flag.startsWith("--input-type"));
+}

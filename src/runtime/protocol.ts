@@ -1,0 +1,79 @@
+import type { ActorContext } from "./actor-context.ts";
+
+/**
+ * One kind of message: what goes in; `out` makes it a question that is answered once, `item` one that is
+ * answered by a stream, neither makes it a statement.
+ */
+export interface MessageShape {
+  readonly in: unknown;
+  readonly out?: unknown;
+  readonly item?: unknown;
+}
+
+/** What an actor understands: a map from kind to shape, written as a plain type. */
+export type Protocol<P> = { readonly [K in keyof P]: MessageShape };
+
+/** The names of all messages of `P`. */
+export type Kind<P> = keyof P & string;
+
+/** What a message of kind `K` carries. */
+export type In<P, K extends keyof P> = P[K] extends { readonly in: infer Message } ? Message : never;
+
+/** What a message of kind `K` is answered with. */
+export type Out<P, K extends keyof P> = P[K] extends { readonly out: infer Answer } ? Answer : never;
+
+/** What a stream of kind `K` yields. */
+export type Item<P, K extends keyof P> = P[K] extends { readonly item: infer Yielded } ? Yielded : never;
+
+/** The kinds that are answered once. */
+export type AskKind<P> = { [K in Kind<P>]: P[K] extends { readonly out: unknown } ? K : never }[Kind<P>];
+
+/** The kinds that are answered by a stream. */
+export type StreamKind<P> = { [K in Kind<P>]: P[K] extends { readonly item: unknown } ? K : never }[Kind<P>];
+
+/** The kinds that can be told: all but streams, whose answer nobody would take. */
+export type TellKind<P> = Exclude<Kind<P>, StreamKind<P>>;
+
+/**
+ * How a kind travels. `control` is never dropped and handled first, `data` makes a sender out of credit
+ * wait, `telemetry` is bounded and drops its oldest.
+ */
+export type Lane = "control" | "data" | "telemetry";
+
+type Later<T> = T | Promise<T>;
+
+type HandlerResult<Shape> = Shape extends { readonly out: infer Answer }
+  ? Later<Answer>
+  : Shape extends { readonly item: infer Yielded }
+    ? AsyncIterable<Yielded> | Iterable<Yielded>
+    : Later<void>;
+
+/** One function for each kind of `P`; a forgotten one does not compile. */
+export type Handlers<P> = { readonly [K in keyof P]: (message: In<P, K>) => HandlerResult<P[K]> };
+
+/** Why an actor is being stopped, in words for people. */
+export type StopReason = string;
+
+/** What `start` gives back: the actor at work. */
+export interface Behavior<P> {
+  readonly handlers: Handlers<P>;
+  /** Called once, after the last message, when the actor is stopped in order; not after a failure. */
+  stop?(reason: StopReason): Later<void>;
+}
+
+/** An actor as its module declares it. */
+export interface ActorDefinition<P, Init> {
+  /** Lanes of the kinds that are not `data`. */
+  readonly lanes?: { readonly [K in Kind<P>]?: Lane };
+  /** Kinds whose handlers may run while another handler awaits. */
+  readonly concurrent?: readonly Kind<P>[];
+  /** Makes the actor; its promise resolving is what `spawn` waits for. */
+  start(context: ActorContext<P>, init: Init): Later<Behavior<P>>;
+}
+
+/** Declares an actor; the default export of the actor's own module. */
+export function defineActor<P extends Protocol<P>, Init = undefined>(
+  definition: ActorDefinition<P, Init>,
+): ActorDefinition<P, Init> {
+  return definition;
+}

@@ -1,0 +1,71 @@
+/**
+ * What travels between two actors: records of fixed width, many of them flat in one array (a packet),
+ * because one array of numbers and strings clones several times faster than many small objects.
+ * A record is [type, id, kind, deadlineMs, trace, body].
+ */
+export const RecordType = {
+  // between actors
+  tell: 0,
+  ask: 1,
+  openStream: 2,
+  answer: 3,
+  failure: 4,
+  item: 5,
+  endStream: 6,
+  wantItems: 7,
+  cancelStream: 8,
+  credit: 9,
+  // from an actor to its system
+  started: 10,
+  failed: 11,
+  stopped: 12,
+  connect: 13,
+  watch: 14,
+  emit: 15,
+  undelivered: 16,
+  // from the system to an actor
+  link: 17,
+  down: 18,
+  stop: 19,
+} as const;
+
+/** A value of {@link RecordType}. */
+export type RecordType = (typeof RecordType)[keyof typeof RecordType];
+
+/** Whether records of this type are messages of a lane, counted and limited; all others are the runtime's own. */
+export function isMessage(type: RecordType): boolean {
+  return type <= RecordType.openStream || type === RecordType.emit;
+}
+
+/** Fields of one record in a packet. */
+export const recordWidth = 6;
+
+/** Records one after another, flat. */
+export type Packet = unknown[];
+
+/** Trace and span a message belongs to. */
+export type Trace = readonly [traceId: string, spanId: string];
+
+/** A record in parts. */
+export interface Envelope {
+  readonly type: RecordType;
+  /** Joins an answer to its question, an item to its stream; 0 where there is none. */
+  readonly id: number;
+  readonly kind: string;
+  /** On the process's clock; 0 where there is none. */
+  readonly deadlineMs: number;
+  readonly trace: Trace | undefined;
+  readonly body: unknown;
+}
+
+/** Reads the record at `offset`. */
+export function envelopeAt(packet: Packet, offset: number): Envelope {
+  return {
+    type: packet[offset] as RecordType,
+    id: packet[offset + 1] as number,
+    kind: packet[offset + 2] as string,
+    deadlineMs: packet[offset + 3] as number,
+    trace: packet[offset + 4] as Trace | undefined,
+    body: packet[offset + 5],
+  };
+}

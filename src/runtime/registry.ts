@@ -1,0 +1,211 @@
+import type { ActorRecord } from "./actor-record.ts";
+import { type Address, describe } from "./address.ts";
+import type { Clock } from "./clock.ts";
+import type { CodecSet } from "./codec.ts";
+import type { Connection } from "./connection.ts";
+import { type DeadLetter, DeadLetters } from "./dead-letters.ts";
+import { Endpoint, type Resident } from "./endpoint.ts";
+import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
+import type { LinkEnd } from "./link.ts";
+import type { Delivery } from "./mailbox.ts";
+import { linkBetween } from "./placement.ts";
+import { type Envelope, RecordType } from "./record.ts";
+import type { RuntimeEvent } from "./runtime-event.ts";
+import type { MessagingSettings } from "./settings.ts";
+import { Signal } from "./signal.ts";
+import { systemAddress } from "./system-address.ts";
+import type { OnDown } from "./watches.ts";
+
+/** What a registry is made of. */
+export interface RegistryOptions {
+  readonly clock: Clock;
+  readonly codecs: CodecSet;
+  readonly settings: MessagingSettings;
+  report(event: RuntimeEvent): void;
+  onUndelivered(message: unknown): void;
+  /** A failure that nobody watched, asked for or supervised. */
+  onUnhandled(failure: Failure, actor: Address): void;
+}
+
+/**
+ * The system's own endpoint and its knowledge of every actor: joins actors by links of their own, and is
+ * the one authority on who has ended and why.
+ */
+export class Registry implements Resident {
+  readonly endpoint: Endpoint;
+  readonly deadLetters = new DeadLetters();
+  readonly signal = new Signal();
+  readonly #options: RegistryOptions;
+  readonly #records = new Map<number, ActorRecord>();
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    const { clock, codecs, settings } = options;
+    this.endpoint = new Endpoint({
+      address: systemAddress,
+      clock,
+      codecs,
+      settings,
+      signal: this.signal,
+      resident: this,
+    });
+  }
+
+  /** Every incarnation there ever was, in the order they were started. */
+  get records(): Iterable<ActorRecord> {
+    return this.#records.values();
+  }
+
+  record(uid: number): ActorRecord | undefined {
+    return this.#records.get(uid);
+  }
+
+  /** Enters a new incarnation and opens this side of its link to the system. */
+  enter(record: ActorRecord, end: LinkEnd): void {
+    this.#records.set(record.address.uid, record);
+    this.endpoint.attach(record.address, end);
+    record.started.promise.catch(() => {}); // told to whoever spawns; a later end is told by `ended`
+    void record.vessel.exited.then((error) => this.#exited(record, error));
+  }
+
+  /** Enters the end of an incarnation and tells everyone concerned, once. */
+  end(record: ActorRecord, down: Down, forced = false): void {
+    if (record.down !== undefined) return;
+    // What it posted before its end is taken in first; that may hold a better account of its end.
+    this.endpoint.drain();
+    if (record.down !== undefined) return;
+    record.down = down;
+    this.#reportEnd(down, forced);
+    const numTold = this.endpoint.ended(record.address.uid, down);
+    this.#tellInterested(record, down);
+    record.started.reject(startError(down));
+    record.ended.resolve(down);
+    if (down.cause !== undefined && record.hasStarted && numTold === 0 && !record.supervised) {
+      this.#options.onUnhandled(down.cause, record.address);
+    }
+  }
+
+  onMessage(delivery: Delivery): void {
+    if (delivery.type !== RecordType.emit) {
+      this.endpoint.refuseKind(delivery);
+      return;
+    }
+    this.endpoint.take(delivery);
+    const { name, incarnation } = delivery.from.peer;
+    this.#options.report({ kind: "actor.emitted", actor: name, incarnation, event: delivery.body });
+  }
+
+  onSystemRecord(from: Connection, { type, body }: Envelope): void {
+    const record = this.#records.get(from.peer.uid);
+    if (record === undefined) return;
+    if (type === RecordType.started) this.#started(record, body as { address: Address; kinds: string[] });
+    else if (type === RecordType.failed) this.end(record, downOf(record, body as Failure));
+    else if (type === RecordType.stopped) this.end(record, downOf(record));
+    else if (type === RecordType.connect) this.#join(record, body as Address);
+    else if (type === RecordType.watch) this.#watch(record, body as Address);
+    else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
+  }
+
+  onDown(onDown: OnDown, down: Down): void {
+    queueMicrotask(() => onDown(down));
+  }
+
+  onDeadLetter(letter: DeadLetter, message: unknown): void {
+    this.deadLetters.enter(letter);
+    if (message !== undefined) this.#options.onUndelivered(message);
+    this.#options.report({ kind: "message.undelivered", ...letter });
+  }
+
+  /** A living actor has its link to the system from the start, so this one has ended or never was. */
+  requestLink(to: Address): void {
+    this.requestDown(to);
+  }
+
+  requestDown(of: Address): void {
+    const down = this.#records.get(of.uid)?.down ?? unknownDown(of);
+    this.endpoint.ended(of.uid, down);
+  }
+
+  wake(): void {}
+
+  interrupt(): void {}
+
+  #started(record: ActorRecord, { address, kinds }: { address: Address; kinds: string[] }): void {
+    record.address = address;
+    record.kinds = kinds;
+    record.hasStarted = true;
+    this.#options.report({ kind: "actor.started", actor: address.name, incarnation: address.incarnation });
+    record.started.resolve();
+  }
+
+  #exited(record: ActorRecord, error: Error | undefined): void {
+    this.endpoint.drain();
+    const cause = error ?? new Error("its thread left without being asked to stop");
+    this.end(record, downOf(record, toFailure(cause, describe(record.address))));
+  }
+
+  #join(left: ActorRecord, to: Address): void {
+    const right = this.#records.get(to.uid);
+    if (right === undefined || right.down !== undefined) {
+      this.#sendDown(left, to.uid, right?.down ?? unknownDown(to));
+      return;
+    }
+    right.interested.add(left.address.uid);
+    if (left.linked.has(to.uid)) return;
+    left.interested.add(to.uid);
+    left.linked.add(to.uid);
+    right.linked.add(left.address.uid);
+    const [leftEnd, rightEnd] = linkBetween(left.place, right.place);
+    // An actor that writes to itself holds both ends: the receiving one goes by a uid nobody has.
+    const sender = left === right ? { ...left.address, uid: -left.address.uid } : left.address;
+    this.#sendLink(right, sender, rightEnd);
+    this.#sendLink(left, right.address, leftEnd);
+  }
+
+  #sendLink(to: ActorRecord, peer: Address, end: LinkEnd): void {
+    const connection = this.endpoint.connect(to.address);
+    const transfer = end.kind === "port" ? [end.port] : undefined;
+    if (connection === undefined) return;
+    this.endpoint.sendRecord(connection, { type: RecordType.link, body: { peer, end }, transfer }, true);
+  }
+
+  #sendDown(to: ActorRecord, uid: number, down: Down): void {
+    const connection = this.endpoint.connect(to.address);
+    if (connection !== undefined)
+      this.endpoint.sendRecord(connection, { type: RecordType.down, body: { uid, down } }, true);
+  }
+
+  #watch(watcher: ActorRecord, of: Address): void {
+    const record = this.#records.get(of.uid);
+    if (record !== undefined && record.down === undefined) record.interested.add(watcher.address.uid);
+    else this.#sendDown(watcher, of.uid, record?.down ?? unknownDown(of));
+  }
+
+  #tellInterested(record: ActorRecord, down: Down): void {
+    for (const uid of record.interested) {
+      const listener = this.#records.get(uid);
+      if (listener !== undefined && listener.down === undefined)
+        this.#sendDown(listener, record.address.uid, down);
+    }
+  }
+
+  #reportEnd(down: Down, forced: boolean): void {
+    const { actor, incarnation, cause } = down;
+    if (cause !== undefined) this.#options.report({ kind: "actor.failed", actor, incarnation, cause });
+    else this.#options.report({ kind: "actor.stopped", actor, incarnation, forced });
+  }
+}
+
+function downOf(record: ActorRecord, cause?: Failure): Down {
+  const { name, incarnation } = record.address;
+  if (cause === undefined) return { actor: name, incarnation, reason: "stopped" };
+  return { actor: name, incarnation, reason: "failed", cause };
+}
+
+function startError(down: Down): Error {
+  return down.cause === undefined ? new ActorDown(`spawn ${down.actor}`, down) : fromFailure(down.cause);
+}
+
+function unknownDown({ name, incarnation }: Address): Down {
+  return { actor: name, incarnation, reason: "unknown" };
+}

@@ -1,0 +1,154 @@
+const word = {
+  version: 0,
+  state: 1,
+  kindIndex: 2,
+  numQueued: 3,
+  waitingFor: 4,
+  opLength: 5,
+  blockLength: 6,
+} as const;
+const numWords = 8;
+const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3 } as const;
+const numReals = 4;
+const textLength = 40;
+const realsOffset = numWords * 4;
+const textsOffset = realsOffset + numReals * 8;
+const boardSizeBytes = textsOffset + 2 * textLength * 2;
+
+/** What an actor does, as the runtime sees it. */
+export const actorStates = [
+  "starting",
+  "idle",
+  "handling",
+  "waiting",
+  "stopping",
+  "stopped",
+  "failed",
+] as const;
+
+/** One of {@link actorStates}. */
+export type ActorState = (typeof actorStates)[number];
+
+/** One reading of an actor's board. */
+export interface Status {
+  readonly state: ActorState;
+  /** The message being handled, -1 when none. */
+  readonly kindIndex: number;
+  /** When this state began, on the process's clock. */
+  readonly sinceMs: number;
+  readonly numQueued: number;
+  readonly numHandled: number;
+  /** Uid of the actor whose answer it blocks for, -1 when none. */
+  readonly waitingFor: number;
+  /** What the actor itself said it does, empty when it said nothing. */
+  readonly op: string;
+  readonly block: string;
+  readonly sequence: number;
+  readonly opSinceMs: number;
+}
+
+/**
+ * One actor's line on the status board: written by its own thread, readable by any other at any time, in
+ * shared memory, so that a thread stuck in native code can still be asked what it is stuck in.
+ */
+export class StatusBoard {
+  readonly buffer: SharedArrayBuffer;
+  readonly #words: Int32Array;
+  readonly #reals: Float64Array;
+  readonly #op: Uint16Array;
+  readonly #block: Uint16Array;
+  readonly #now: () => number;
+  #lastOp = "";
+  #lastBlock = "";
+
+  constructor(now: () => number, buffer: SharedArrayBuffer = new SharedArrayBuffer(boardSizeBytes)) {
+    this.buffer = buffer;
+    this.#now = now;
+    this.#words = new Int32Array(buffer, 0, numWords);
+    this.#reals = new Float64Array(buffer, realsOffset, numReals);
+    this.#op = new Uint16Array(buffer, textsOffset, textLength);
+    this.#block = new Uint16Array(buffer, textsOffset + 2 * textLength, textLength);
+  }
+
+  /**
+   * Says what this actor does now: the operation, the block it is for, and a number that rises with each
+   * (a collective's). Names are cut at 40 characters.
+   */
+  set(op: string, block = "", sequence = 0): void {
+    this.#beginWrite();
+    if (op !== this.#lastOp) this.#words[word.opLength] = write(this.#op, (this.#lastOp = op));
+    if (block !== this.#lastBlock)
+      this.#words[word.blockLength] = write(this.#block, (this.#lastBlock = block));
+    this.#reals[real.sequence] = sequence;
+    this.#reals[real.opSinceMs] = this.#now();
+    this.#endWrite();
+  }
+
+  /** Enters the runtime's own view; `kindIndex` names the message being handled. */
+  enter(state: ActorState, kindIndex = -1, waitingFor = -1): void {
+    this.#beginWrite();
+    this.#words[word.state] = actorStates.indexOf(state);
+    this.#words[word.kindIndex] = kindIndex;
+    this.#words[word.waitingFor] = waitingFor;
+    this.#reals[real.sinceMs] = this.#now();
+    this.#endWrite();
+  }
+
+  /** Enters that a message is being handled and how many wait behind it, and counts it. */
+  enterHandling(kindIndex: number, numQueued: number): void {
+    this.enter("handling", kindIndex);
+    this.#words[word.numQueued] = numQueued;
+    this.#reals[real.numHandled] = (this.#reals[real.numHandled] as number) + 1;
+  }
+
+  /** Enters how many messages wait. */
+  setQueued(numQueued: number): void {
+    this.#words[word.numQueued] = numQueued;
+  }
+
+  /** Reads the board of any thread; a reading torn by a write is taken again. */
+  read(): Status {
+    for (let attempt = 0; ; attempt++) {
+      const version = Atomics.load(this.#words, word.version);
+      const status = this.#readOnce();
+      const whole = version % 2 === 0 && version === Atomics.load(this.#words, word.version);
+      // A thread killed in mid-write leaves an odd version for ever: then the torn reading is all there is.
+      if (whole || attempt === 100) return status;
+    }
+  }
+
+  #readOnce(): Status {
+    const words = this.#words;
+    const reals = this.#reals;
+    return {
+      state: actorStates[words[word.state] as number] as ActorState,
+      kindIndex: words[word.kindIndex] as number,
+      sinceMs: reals[real.sinceMs] as number,
+      numQueued: words[word.numQueued] as number,
+      numHandled: reals[real.numHandled] as number,
+      waitingFor: words[word.waitingFor] as number,
+      op: read(this.#op, words[word.opLength] as number),
+      block: read(this.#block, words[word.blockLength] as number),
+      sequence: reals[real.sequence] as number,
+      opSinceMs: reals[real.opSinceMs] as number,
+    };
+  }
+
+  #beginWrite(): void {
+    Atomics.add(this.#words, word.version, 1);
+  }
+
+  #endWrite(): void {
+    Atomics.add(this.#words, word.version, 1);
+  }
+}
+
+function write(target: Uint16Array, text: string): number {
+  const length = Math.min(text.length, target.length);
+  for (let index = 0; index < length; index++) target[index] = text.charCodeAt(index);
+  return length;
+}
+
+function read(source: Uint16Array, length: number): string {
+  return String.fromCharCode(...source.subarray(0, length));
+}
