@@ -1,0 +1,28 @@
+import type { SafetensorsDType } from "./safetensors-header.ts";
+
+const spellings = {
+  float32: "F32",
+  float64: "F64",
+  bfloat16: "BF16",
+  float16: "F16",
+  int64: "I64",
+  int32: "I32",
+  int16: "I16",
+  int8: "I8",
+  uint8: "U8",
+  bool: "BOOL",
+} as const satisfies Readonly<Record<string, SafetensorsDType>>;
+
+/** A dtype as tensors spell it. */
+export type TensorDTypeName = keyof typeof spellings;
+
+/** How safetensors spells the dtype of a tensor. */
+export function toSafetensorsDType(dtype: TensorDTypeName): SafetensorsDType {
+  return spellings[dtype];
+}
+
+/** How tensors spell a dtype of safetensors; undefined for those that no tensor has, such as F8_E4M3. */
+export function fromSafetensorsDType(dtype: SafetensorsDType): TensorDTypeName | undefined {
+  const names = Object.keys(spellings) as TensorDTypeName[];
+  return names.find((name) => spellings[name] === dtype);
+}

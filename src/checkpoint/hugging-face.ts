@@ -1,0 +1,174 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { TroupeError } from "../errors.ts";
+import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
+import { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
+import type { TensorEntry } from "./safetensors-header.ts";
+import { appendSafetensors, type TensorSource } from "./safetensors-writer.ts";
+import { type JsonObject, parseJsonObject } from "./strict-json.ts";
+
+const configName = "config.json";
+const weightsName = "model.safetensors";
+const indexName = "model.safetensors.index.json";
+const maxJsonBytes = 1 << 26;
+
+/** A model folder as Hugging Face lays it out, its weights in one file or in several. Owns open files until `close`. */
+export class HuggingFaceFolder {
+  readonly path: string;
+  /** The content of `config.json`. */
+  readonly config: JsonObject;
+  readonly #fileOf: ReadonlyMap<string, SafetensorsFile>;
+  readonly #files: AsyncDisposableStack;
+
+  private constructor(
+    path: string,
+    config: JsonObject,
+    fileOf: ReadonlyMap<string, SafetensorsFile>,
+    files: AsyncDisposableStack,
+  ) {
+    this.path = path;
+    this.config = config;
+    this.#fileOf = fileOf;
+    this.#files = files;
+  }
+
+  /**
+   * Opens the folder at `path`: `config.json` with `model.safetensors`, or with `model.safetensors.index.json` and
+   * the files it names.
+   * @throws {TroupeError} `HUGGING_FACE_FOLDER` when one is missing or they contradict each other; what
+   * `SafetensorsFile.open` throws
+   */
+  static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
+    const config = await readJson(join(path, configName));
+    await using opening = new AsyncDisposableStack();
+    const fileOf = new Map<string, SafetensorsFile>();
+    const single = join(path, weightsName);
+    if (await exists(single)) {
+      const file = opening.use(await SafetensorsFile.open(single, options));
+      for (const name of file.tensors.keys()) fileOf.set(name, file);
+    } else {
+      for (const [fileName, names] of await readIndex(join(path, indexName))) {
+        const file = opening.use(await openNamed(join(path, fileName), options));
+        for (const name of names) fileOf.set(file.entry(name).name, file);
+      }
+    }
+    return new HuggingFaceFolder(path, config, fileOf, opening.move());
+  }
+
+  /** The names of all tensors. */
+  get names(): string[] {
+    return [...this.#fileOf.keys()];
+  }
+
+  /** Whether the folder holds the tensor `name`. */
+  has(name: string): boolean {
+    return this.#fileOf.has(name);
+  }
+
+  /**
+   * What the tensor `name` is.
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` when the folder has none of that name
+   */
+  entry(name: string): TensorEntry {
+    return this.#file(name).entry(name);
+  }
+
+  /** The bytes of a tensor, as `SafetensorsFile.read` gives them. */
+  read(name: string, into?: Uint8Array): Promise<Uint8Array> {
+    return this.#file(name).read(name, into);
+  }
+
+  /** Part of the bytes of a tensor, as `SafetensorsFile.readRange` gives them. */
+  readRange(name: string, offsetBytes: number, into: Uint8Array): Promise<Uint8Array> {
+    return this.#file(name).readRange(name, offsetBytes, into);
+  }
+
+  /** Gives the file descriptors back. */
+  async close(): Promise<void> {
+    await this.#files.disposeAsync();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #file(name: string): SafetensorsFile {
+    const file = this.#fileOf.get(name);
+    if (file !== undefined) return file;
+    throw new TroupeError(
+      "SAFETENSORS_TENSOR",
+      `[hugging face] expected tensor ${JSON.stringify(name)} in ${this.path}: got ${this.#fileOf.size} others ` +
+        `(${this.names.slice(0, 3).join(", ")}, ...)`,
+      { fields: { path: this.path, tensor: name } },
+    );
+  }
+}
+
+/**
+ * Writes a model folder that `transformers` reads: `model.safetensors`, then `config.json`, each replaced whole and
+ * synchronised. Other files of the folder are left alone.
+ * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source that gives another number of bytes than its shape says;
+ * what a source or the file system throws
+ */
+export async function saveHuggingFaceFolder(
+  path: string,
+  model: { readonly config: JsonObject; readonly weights: readonly TensorSource[] },
+): Promise<void> {
+  await makeDirectoryDurably(path);
+  await replaceDurably(join(path, weightsName), (file) => appendSafetensors(file, model.weights));
+  const config = `${JSON.stringify(model.config, null, 2)}\n`;
+  await replaceDurably(join(path, configName), (file) => file.append(Buffer.from(config)));
+}
+
+/** The tensors of each file that an index names. */
+async function readIndex(path: string): Promise<Map<string, string[]>> {
+  const { weight_map: weightMap } = await readJson(path);
+  if (typeof weightMap !== "object" || weightMap === null) throw contradiction(path, "a weight_map", "none");
+  const namesOf = new Map<string, string[]>();
+  for (const [name, fileName] of Object.entries(weightMap)) {
+    // A name from a foreign file must not lead out of the folder.
+    if (typeof fileName !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(fileName)) {
+      throw contradiction(
+        path,
+        `a plain file name for tensor ${JSON.stringify(name)}`,
+        JSON.stringify(fileName),
+      );
+    }
+    const names = namesOf.get(fileName);
+    if (names === undefined) namesOf.set(fileName, [name]);
+    else names.push(name);
+  }
+  return namesOf;
+}
+
+async function openNamed(path: string, options: OpenOptions): Promise<SafetensorsFile> {
+  if (!(await exists(path))) throw contradiction(path, "the file that the index names", "none");
+  return SafetensorsFile.open(path, options);
+}
+
+async function readJson(path: string): Promise<JsonObject> {
+  const size = await stat(path).then(
+    (found) => found.size,
+    (cause: NodeJS.ErrnoException) => {
+      throw contradiction(path, "a readable file", cause.code ?? cause.message, cause);
+    },
+  );
+  if (size > maxJsonBytes) throw contradiction(path, `at most ${maxJsonBytes} bytes`, String(size));
+  return parseJsonObject(await readFile(path, "utf8"), path);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function contradiction(path: string, expected: string, got: string, cause?: unknown): TroupeError {
+  return new TroupeError(
+    "HUGGING_FACE_FOLDER",
+    `[hugging face] expected ${expected} at ${path}: got ${got} (give a folder with config.json and model.safetensors, ` +
+      "or with model.safetensors.index.json and the files it names)",
+    { fields: { path }, cause },
+  );
+}

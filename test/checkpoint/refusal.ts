@@ -1,0 +1,11 @@
+import type { TroupeError } from "../../src/errors.ts";
+
+/** The error that `body` throws or rejects with; fails when it does neither. */
+export async function refusal(body: () => unknown): Promise<TroupeError> {
+  try {
+    await body();
+  } catch (error) {
+    return error as TroupeError;
+  }
+  throw new Error("expected a refusal");
+}
