@@ -1,0 +1,173 @@
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readCheckpoint, writeCheckpoint } from "../../src/checkpoint/checkpoint.ts";
+import { sweepLeftovers } from "../../src/checkpoint/commit-directory.ts";
+import { contentOf } from "./content.ts";
+
+const saveStep = new URL("./save-step.ts", import.meta.url).pathname;
+const changingCalls = ["mkdir", "pwrite64", "fsync", "rename"] as const;
+const maxCalls = 40;
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "troupe-faults-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+interface Outcome {
+  readonly saved?: string;
+  readonly failed?: { code: string; message: string; fields: { errno?: string } };
+}
+
+/** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
+async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
+  // One thread for the file system, so that the calls come in one order and can be counted.
+  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env });
+  const lines = (await child.stdout.toArray()).join("").trim().split("\n");
+  return JSON.parse(lines.at(-1) || "{}") as Outcome;
+}
+
+/** Saves a step in a process whose `count`-th system call of one kind meets `fault`. */
+function saveUnder(
+  fault: string,
+  call: string,
+  count: number,
+  directory: string,
+  step: number,
+): Promise<Outcome> {
+  const inject = `inject=${call}:${fault}:when=${count}`;
+  const args = ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${call}`, "-e", inject];
+  return outcomeOf("strace", [...args, process.execPath, saveStep, directory, String(step)]);
+}
+
+async function stepIn(directory: string): Promise<number> {
+  await using checkpoint = await readCheckpoint(directory);
+  await checkpoint.weights.read("wte.weight");
+  return checkpoint.state.step;
+}
+
+/** Folders for one count after another, two at a time, until a save meets the fault no more. */
+async function forEveryCall(
+  body: (count: number, directory: string) => Promise<"met" | "passed">,
+): Promise<number> {
+  let numMet = 0;
+  for (let count = 1; count < maxCalls; count += 2) {
+    const results = await Promise.all([
+      body(count, join(folder, `${count}`)),
+      body(count + 1, join(folder, `${count + 1}`)),
+    ]);
+    numMet += results.filter((result) => result === "met").length;
+    if (results.includes("passed")) return numMet;
+  }
+  throw new Error(`expected fewer than ${maxCalls} calls`);
+}
+
+const canInject =
+  spawnSync("strace", ["-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"], { stdio: "ignore" })
+    .status === 0;
+
+describe.skipIf(!canInject)(
+  "with faults injected by strace (skipped where it is not there or not allowed)",
+  () => {
+    test.each(changingCalls)(
+      "a save killed at any %s leaves the old checkpoint or the new one, whole",
+      async (call) => {
+        const numMet = await forEveryCall(async (count, directory) => {
+          await writeCheckpoint(directory, contentOf(1));
+          const { saved } = await saveUnder("signal=KILL", call, count, directory, 2);
+          const found = await stepIn(directory);
+          expect([1, 2]).toContain(found);
+          if (saved !== undefined) expect(found).toBe(2);
+          await sweepLeftovers(directory);
+          await writeCheckpoint(directory, contentOf(3));
+          expect(await stepIn(directory)).toBe(3);
+          expect((await readdir(directory)).filter((entry) => entry.startsWith("."))).toEqual([]);
+          return saved === undefined ? "met" : "passed";
+        });
+        expect(numMet).toBeGreaterThan(0);
+      },
+      60_000,
+    );
+
+    test("a save killed while it replaces a step leaves the one or the other", async () => {
+      const numMet = await forEveryCall(async (count, directory) => {
+        await writeCheckpoint(directory, contentOf(2));
+        const { saved } = await saveUnder("signal=KILL", "rename", count, directory, 2);
+        expect(await stepIn(directory)).toBe(2);
+        await sweepLeftovers(directory);
+        expect((await readdir(directory)).toSorted()).toEqual(["latest", "step-000002"]);
+        expect(await stepIn(directory)).toBe(2);
+        return saved === undefined ? "met" : "passed";
+      });
+      expect(numMet).toBe(3);
+    }, 60_000);
+
+    test.each([
+      ["ENOSPC", "mkdir"],
+      ["ENOSPC", "pwrite64"],
+      ["EIO", "fsync"],
+      ["ENOSPC", "rename"],
+    ])(
+      "%s at any %s is one typed error, nothing half-written, the old checkpoint kept",
+      async (errno, call) => {
+        const numMet = await forEveryCall(async (count, directory) => {
+          await writeCheckpoint(directory, contentOf(1));
+          const { saved, failed } = await saveUnder(`error=${errno}`, call, count, directory, 2);
+          if (saved !== undefined) {
+            expect(await stepIn(directory)).toBe(2);
+            return "passed";
+          }
+          expect(failed).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", fields: { step: 2, errno } });
+          expect(failed?.message).toContain("what was saved before is kept");
+          expect((await readdir(directory)).filter((entry) => entry.startsWith("."))).toEqual([]);
+          expect(await stepIn(directory)).toBe(1);
+          return "met";
+        });
+        expect(numMet).toBeGreaterThan(0);
+      },
+      60_000,
+    );
+  },
+);
+
+describe("with the disk taken away", () => {
+  test("a file may grow no further: one typed error, the old checkpoint kept", async () => {
+    await writeCheckpoint(folder, contentOf(1));
+    const limited = `ulimit -f 64; exec "$0" "$@"`;
+    const args = ["-c", limited, process.execPath, saveStep, folder, "2", "100000"];
+    const { failed } = await outcomeOf("bash", args);
+    expect(failed).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", fields: { errno: "EFBIG" } });
+    expect((await readdir(folder)).toSorted()).toEqual(["latest", "step-000001"]);
+    expect(await stepIn(folder)).toBe(1);
+  });
+
+  const canMount =
+    spawnSync("unshare", ["-r", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]).status ===
+    0;
+
+  test.skipIf(!canMount)(
+    "a full disk (skipped where no private mount is allowed): one typed error",
+    async () => {
+      const script = `
+      mount -t tmpfs -o size=256k tmpfs "$2"
+      "$0" "$1" "$2" 1 > /dev/null
+      "$0" "$1" "$2" 2 20000
+      test "$(ls -A "$2" | tr '\\n' ' ')" = "latest step-000001 " || echo '{}'`;
+      const { failed } = await outcomeOf("unshare", [
+        "-r",
+        "-m",
+        "sh",
+        "-c",
+        script,
+        process.execPath,
+        saveStep,
+        folder,
+      ]);
+      expect(failed).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", fields: { errno: "ENOSPC" } });
+    },
+  );
+});
