@@ -1,0 +1,29 @@
+import type { FlatBlock } from "./flat-block.ts";
+import { SLICE_ALIGNMENT } from "./flat-block.ts";
+
+/**
+ * Adds the ranks' sums of squares up in the order of the parameters: block, then rank, then chunk. The order does not
+ * depend on the number of ranks or the ZeRO level, so neither do the norm's bits.
+ * @param bySlice - for each rank, the sums over its slice of every block, one block after the other, in block order
+ * @returns global L2 norm of the summed (not yet averaged) gradient
+ */
+export function globalNorm(layouts: readonly FlatBlock[], bySlice: readonly Float64Array[]): number {
+  let sum = 0;
+  let begin = 0;
+  for (const layout of layouts) {
+    const end = begin + layout.sliceNumel / SLICE_ALIGNMENT;
+    for (const sums of bySlice) for (let chunk = begin; chunk < end; chunk++) sum += sums[chunk] as number;
+    begin = end;
+  }
+  return Math.sqrt(sum);
+}
+
+/**
+ * @param normBefore - L2 norm of the averaged gradient
+ * @param maxNorm - Infinity turns clipping off
+ * @returns the factor PyTorch's `clip_grad_norm_` multiplies by
+ * @see Pascanu et al. 2013, https://arxiv.org/abs/1211.5063
+ */
+export function clipFactor(normBefore: number, maxNorm: number): number {
+  return Math.min(1, maxNorm / (normBefore + 1e-6));
+}

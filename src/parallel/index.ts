@@ -1,0 +1,20 @@
+export { BlockEngine, type EngineOptions, type ShardPort } from "./block-engine.ts";
+export { type BlockHooks, BlockTape, mapTensors } from "./block-tape.ts";
+export { Exchange } from "./exchange.ts";
+export {
+  type FlatBlock,
+  type FlatParameter,
+  layoutBlock,
+  type Piece,
+  PARAMETER_ALIGNMENT,
+  piecesIn,
+  type Range,
+  SLICE_ALIGNMENT,
+  sliceOf,
+} from "./flat-block.ts";
+export { GradientBuckets } from "./gradient-buckets.ts";
+export { clipFactor, globalNorm } from "./gradient-norm.ts";
+export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
+export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
+export { type BlockState, ownedRange, ShardStore, type StepHyperparameters } from "./shard-store.ts";
+export { parseZeroLevel, splittingOf, type Splitting, type ZeroLevel } from "./zero.ts";

@@ -1,0 +1,109 @@
+/** A gather under way; what it is belongs to whoever started it. */
+export interface GatherPort<Ticket> {
+  /** Starts gathering a block; does not wait. */
+  start(block: number): Ticket;
+  /** Waits until the gather has ended: the block's parameters are whole. */
+  wait(ticket: Ticket): void;
+}
+
+/** What {@link Prefetcher} must know of the blocks. */
+export interface PrefetchPlan {
+  /** Bytes a gathered block takes, by block index. */
+  readonly sizeBytes: readonly number[];
+  /** Blocks that, once gathered, stay until the pass ends (ZeRO level below 3, and the root). */
+  readonly resident: readonly boolean[];
+  /** How far gathers run ahead of the computation, in bytes; 0: only what is needed now; Infinity: all at once. */
+  readonly windowBytes: number;
+}
+
+/**
+ * Runs gathers ahead of the computation. The first pass of a kind (a training step, an evaluation) records in which
+ * order blocks are needed; from then on, each need tops the window up along that order. A pass that strays from the
+ * record falls back to gathering on demand and is recorded anew, so a wrong guess costs time, never correctness.
+ */
+export class Prefetcher<Ticket> {
+  readonly #port: GatherPort<Ticket>;
+  readonly #plan: PrefetchPlan;
+  readonly #records = new Map<string, number[]>();
+  #expected: readonly number[] = [];
+  #recorded: number[] = [];
+  #onTrack = false;
+  /** Gathers started and not yet waited for. */
+  readonly #inFlight = new Map<number, Ticket>();
+  readonly #whole = new Set<number>();
+  #aheadIndex = 0;
+  #aheadBytes = 0;
+
+  constructor(port: GatherPort<Ticket>, plan: PrefetchPlan) {
+    this.#port = port;
+    this.#plan = plan;
+  }
+
+  /**
+   * Forgets what was gathered (the parameters may have changed) and starts the first gathers of a new pass.
+   * @param kind - passes of one kind are expected to need the same blocks in the same order
+   */
+  begin(kind: string): void {
+    this.#drain();
+    this.#whole.clear();
+    this.#expected = this.#records.get(kind) ?? [];
+    this.#recorded = [];
+    this.#records.set(kind, this.#recorded);
+    this.#onTrack = this.#expected.length > 0;
+    this.#aheadIndex = 0;
+    this.#topUp();
+  }
+
+  /** Waits until `block` is whole, then starts what comes next. */
+  need(block: number): void {
+    if (this.#whole.has(block)) return;
+    this.#onTrack &&= this.#expected[this.#recorded.length] === block;
+    this.#recorded.push(block);
+    const ticket = this.#take(block) ?? this.#port.start(block);
+    this.#aheadIndex = Math.max(this.#aheadIndex, this.#recorded.length);
+    this.#topUp();
+    this.#port.wait(ticket);
+    this.#whole.add(block);
+  }
+
+  /**
+   * @returns whether the block's gathered parameters are given up now. Resident blocks stay until the pass ends, and so
+   *   does a block that is needed again next: the last one of forward is the first one of backward.
+   */
+  release(block: number): boolean {
+    if (this.#plan.resident[block]) return false;
+    if (this.#onTrack && this.#expected[this.#recorded.length] === block) {
+      this.#recorded.push(block);
+      return false;
+    }
+    return this.#whole.delete(block);
+  }
+
+  #take(block: number): Ticket | undefined {
+    const ticket = this.#inFlight.get(block);
+    if (ticket === undefined) return undefined;
+    this.#inFlight.delete(block);
+    this.#aheadBytes -= this.#plan.sizeBytes[block] ?? 0;
+    return ticket;
+  }
+
+  #topUp(): void {
+    while (this.#onTrack && this.#aheadIndex < this.#expected.length) {
+      const block = this.#expected[this.#aheadIndex] as number;
+      const sizeBytes = this.#plan.sizeBytes[block] ?? 0;
+      if (this.#inFlight.has(block) || this.#whole.has(block)) return;
+      if (this.#aheadBytes + sizeBytes > this.#plan.windowBytes) return;
+      this.#inFlight.set(block, this.#port.start(block));
+      this.#aheadBytes += sizeBytes;
+      this.#aheadIndex += 1;
+    }
+  }
+
+  /** A gather that was started is waited for, wanted or not: its answer must not be taken for a later one's. */
+  #drain(): void {
+    for (const block of [...this.#inFlight.keys()]) {
+      const ticket = this.#take(block);
+      if (ticket !== undefined) this.#port.wait(ticket);
+    }
+  }
+}

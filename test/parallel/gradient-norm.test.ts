@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { ones } from "../../src/nn/index.ts";
+import { clipFactor, globalNorm, layoutBlock, SLICE_ALIGNMENT } from "../../src/parallel/index.ts";
+
+/** Sums of 1,024 elements each, in the order of the parameters, dealt out as `numRanks` shards would have them. */
+function dealt(numRanks: number, chunksOf: readonly (readonly number[])[]) {
+  const layouts = chunksOf.map((chunks, index) => {
+    const spec = {
+      name: `p${index}`,
+      shape: [chunks.length * SLICE_ALIGNMENT],
+      dtype: "float32",
+      init: ones,
+    } as const;
+    return layoutBlock(index, `b${index}`, 3, [spec], numRanks);
+  });
+  const bySlice = Array.from({ length: numRanks }, (_, rank) =>
+    Float64Array.from(
+      layouts.flatMap((layout, index) => {
+        const perSlice = layout.sliceNumel / SLICE_ALIGNMENT;
+        const chunks = chunksOf[index] ?? [];
+        return Array.from({ length: perSlice }, (_, chunk) => chunks[rank * perSlice + chunk] ?? 0);
+      }),
+    ),
+  );
+  return globalNorm(layouts, bySlice);
+}
+
+describe("globalNorm", () => {
+  it("has the same bits for every number of ranks", () => {
+    const chunks = [
+      Array.from({ length: 13 }, (_, index) => Math.sin(index + 1) ** 2 * 1e-3),
+      Array.from({ length: 5 }, (_, index) => 10 ** (index - 2) / 3),
+    ];
+    const whole = dealt(1, chunks);
+    for (const numRanks of [2, 3, 4, 7]) expect(dealt(numRanks, chunks)).toBe(whole);
+  });
+
+  it("is the root of the sum of squares", () => {
+    expect(dealt(2, [[9, 16]])).toBe(5);
+  });
+});
+
+describe("clipFactor", () => {
+  it("is torch's: max norm over norm + 1e-6, at most 1", () => {
+    expect(clipFactor(4, 1)).toBe(1 / (4 + 1e-6));
+    expect(clipFactor(0.5, 1)).toBe(1);
+    expect(clipFactor(1e30, Number.POSITIVE_INFINITY)).toBe(1);
+  });
+});
