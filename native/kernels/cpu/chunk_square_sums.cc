@@ -25,20 +25,11 @@ struct ChunkSquareSums {
   static TROUPE_INLINE void run(const Element* __restrict from, double* __restrict sums, int64_t numel,
                                 int64_t first_chunk, int64_t last_chunk) {
     for (int64_t chunk = first_chunk; chunk < last_chunk; chunk++) {
-      double lanes[kLanes] = {};
       const int64_t end = std::min(numel, (chunk + 1) * kChunk);
-      int64_t i = chunk * kChunk;
-      for (; i + kLanes <= end; i += kLanes) {
-        for (int lane = 0; lane < kLanes; lane++) {
-          const double value = load(from, i + lane);
-          lanes[lane] += value * value;
-        }
-      }
-      for (int lane = 0; i < end; i++, lane++) {
+      sums[chunk] = sum_terms<double, kLanes>(chunk * kChunk, end, [&](int64_t i) TROUPE_INLINE_LAMBDA {
         const double value = load(from, i);
-        lanes[lane] += value * value;
-      }
-      sums[chunk] = sum_lanes(lanes);
+        return value * value;
+      });
     }
   }
 };

@@ -28,8 +28,8 @@ struct Dropout {
     // Words are compared as one less, so that the threshold 2^32 fits: w < t is w <= t - 1, and t = 0 drops nothing.
     const bool any = mask.threshold > 0;
     const auto last_dropped = static_cast<uint32_t>(mask.threshold - 1);
-    philox_each(mask.row, mask.offset, begin, end, [&](const uint32_t* words, int64_t skip, int64_t index, int64_t count)
-                                                       __attribute__((always_inline)) {
+    philox_each(mask.row, mask.offset, begin, end, [&](const uint32_t* words, int64_t skip, int64_t index,
+                                                               int64_t count) TROUPE_INLINE_LAMBDA {
       for (int64_t j = 0; j < count; j++) {
         const float value = load(from, index + j) * mask.scale;
         store(to, index + j, any & (words[skip + j] <= last_dropped) ? 0.0f : value);

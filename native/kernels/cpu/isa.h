@@ -17,7 +17,10 @@ Isa isa();
 // "scalar", "avx2" or "avx512".
 const char* isa_name();
 
+// Bodies and what they call must become part of the function that is compiled for an instruction set; the second form goes
+// behind the parameters of a lambda.
 #define TROUPE_INLINE inline __attribute__((always_inline))
+#define TROUPE_INLINE_LAMBDA __attribute__((always_inline))
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TROUPE_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))

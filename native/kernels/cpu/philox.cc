@@ -26,8 +26,8 @@ TROUPE_INLINE float unit_interval(uint32_t word) { return static_cast<float>(sta
 template <class To>
 struct Uniform {
   static TROUPE_INLINE void run(To* to, PhiloxRow row, uint64_t offset, Range range, float low, float high) {
-    philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index, int64_t count)
-                                                         __attribute__((always_inline)) {
+    philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index,
+                                                               int64_t count) TROUPE_INLINE_LAMBDA {
       for (int64_t j = 0; j < count; j++) store(to, index + j, low + (high - low) * unit_interval(words[skip + j]));
     });
   }
@@ -37,8 +37,8 @@ struct Uniform {
 template <class To>
 struct Normal {
   static TROUPE_INLINE void run(To* to, PhiloxRow row, uint64_t offset, Range range, float mean, float std) {
-    philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index, int64_t count)
-                                                         __attribute__((always_inline)) {
+    philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index,
+                                                               int64_t count) TROUPE_INLINE_LAMBDA {
       float normals[kPhiloxWords];
       for (int pair = 0; pair < kPhiloxWords / 2; pair++) {
         const float open = unit_interval(words[2 * pair]) + 0x1p-24f;  // (0, 1]: its logarithm is finite

@@ -1,0 +1,261 @@
+// Layer norm over the last dim, alone and after a residual addition. Ba, Kiros and Hinton 2016, https://arxiv.org/abs/1607.06450.
+// Statistics and sums are float32 in any dtype. x_RD: R rows of D features.
+//
+//   y = (x - mean) * rstd * weight + bias
+//   dx = rstd * (gw - mean(gw) - xhat * mean(gw * xhat)),  gw = dy * weight,  xhat = (x - mean) * rstd
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/add_range.h"
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kLanes = 32;
+constexpr int64_t kMinBlockRows = 16;
+constexpr int64_t kMaxBlocks = 64;
+
+struct Rows {
+  int64_t first;
+  int64_t last;
+  int64_t dim;
+};
+
+template <class Element>
+struct Normalize {
+  static TROUPE_INLINE void run(const Element* x_RD, const float* weight_D, const float* bias_D, Element* __restrict y_RD,
+                                float* mean_R, float* rstd_R, float eps, Rows rows) {
+    const auto dim = static_cast<float>(rows.dim);
+    for (int64_t row = rows.first; row < rows.last; row++) {
+      const Element* x = x_RD + row * rows.dim;
+      Element* __restrict y = y_RD + row * rows.dim;
+      const auto value = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x, i); };
+      const float mean = sum_terms<float, kLanes>(0, rows.dim, value) / dim;
+      // A second pass over the row, which is in the cache: the difference of two large sums would lose digits.
+      const auto square = [&](int64_t i) TROUPE_INLINE_LAMBDA { return (load(x, i) - mean) * (load(x, i) - mean); };
+      const float variance = sum_terms<float, kLanes>(0, rows.dim, square) / dim;
+      const float rstd = 1.0f / std::sqrt(variance + eps);
+      for (int64_t i = 0; i < rows.dim; i++) {
+        store(y, i, (load(x, i) - mean) * rstd * weight_D[i] + (bias_D ? bias_D[i] : 0.0f));
+      }
+      mean_R[row] = mean;
+      rstd_R[row] = rstd;
+    }
+  }
+};
+
+// Adds to dweight_D and dbias_D; the rows of one call are summed in order. `dsum_RD`, when there, is added to dx.
+template <class Element>
+struct NormalizeBackward {
+  static TROUPE_INLINE void run(const Element* dy_RD, const Element* x_RD, const float* weight_D, const float* mean_R,
+                                const float* rstd_R, const Element* dsum_RD, Element* __restrict dx_RD,
+                                float* __restrict dweight_D, float* __restrict dbias_D, Rows rows) {
+    const auto dim = static_cast<float>(rows.dim);
+    for (int64_t row = rows.first; row < rows.last; row++) {
+      const Element* dy = dy_RD + row * rows.dim;
+      const Element* x = x_RD + row * rows.dim;
+      const Element* dsum = dsum_RD ? dsum_RD + row * rows.dim : nullptr;
+      Element* __restrict dx = dx_RD + row * rows.dim;
+      const float mean = mean_R[row], rstd = rstd_R[row];
+      const auto scaled = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(dy, i) * weight_D[i]; };
+      const auto projected = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scaled(i) * ((load(x, i) - mean) * rstd); };
+      const float mean_scaled = sum_terms<float, kLanes>(0, rows.dim, scaled) / dim;
+      const float mean_projected = sum_terms<float, kLanes>(0, rows.dim, projected) / dim;
+      for (int64_t i = 0; i < rows.dim; i++) {
+        const float xhat = (load(x, i) - mean) * rstd;
+        const float g = load(dy, i);
+        const float through_norm = rstd * (g * weight_D[i] - mean_scaled - xhat * mean_projected);
+        store(dx, i, through_norm + (dsum ? load(dsum, i) : 0.0f));
+        dweight_D[i] += g * xhat;
+        dbias_D[i] += g;
+      }
+    }
+  }
+};
+
+struct Normalized {
+  at::Tensor y, mean, rstd;
+};
+
+struct Gradients {
+  at::Tensor x, weight, bias;
+};
+
+void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias) {
+  TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] weight must have one element ",
+              "per feature, the last dim of x ", x.sizes(), ": got ", weight.sizes());
+  TORCH_CHECK(!bias || bias->sizes() == weight.sizes(), "[", op, "] bias must have the shape of weight, ", weight.sizes(),
+              ": got ", bias ? bias->sizes() : at::IntArrayRef());
+  TORCH_CHECK(with_float_type(x.scalar_type(), [](auto*) {}), "[", op, "] x must be float32, bfloat16 or float16: got ",
+              x.scalar_type());
+}
+
+at::Tensor as_float(const at::Tensor& tensor) { return tensor.to(at::kFloat).contiguous(); }
+
+int64_t count_rows(const at::Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
+
+Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
+  const int64_t num_rows = count_rows(x), dim = x.size(-1);
+  Normalized out{at::empty_like(x), at::empty({num_rows}, x.options().dtype(at::kFloat)), {}};
+  out.rstd = at::empty_like(out.mean);
+  const at::Tensor weight32 = as_float(weight), bias32 = bias ? as_float(*bias) : at::Tensor();
+  const float* bias_D = bias ? bias32.data_ptr<float>() : nullptr;
+  with_float_type(x.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const auto* from = x.data_ptr<Element>();
+    auto* to = out.y.template data_ptr<Element>();
+    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(1, dim));
+    at::parallel_for(0, num_rows, grain, [&](int64_t first, int64_t last) {
+      run_best<Normalize<Element>>(from, weight32.data_ptr<float>(), bias_D, to, out.mean.template data_ptr<float>(),
+                                   out.rstd.template data_ptr<float>(), static_cast<float>(eps), Rows{first, last, dim});
+    });
+  });
+  return out;
+}
+
+// Weight gradients are sums over rows: made per block of rows, then over the blocks. The blocks depend on the shape only, so
+// the bits do not depend on the number of threads.
+Gradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
+                             const at::Tensor& rstd, const at::Tensor& dsum) {
+  const int64_t num_rows = count_rows(x), dim = x.size(-1);
+  const int64_t block_rows = std::max(kMinBlockRows, (num_rows + kMaxBlocks - 1) / kMaxBlocks);
+  const int64_t num_blocks = (num_rows + block_rows - 1) / block_rows;
+  const at::Tensor weight32 = as_float(weight);
+  const at::Tensor sums = at::zeros({2, std::max<int64_t>(1, num_blocks), dim}, x.options().dtype(at::kFloat));
+  float* dweights = sums.data_ptr<float>();
+  float* dbiases = dweights + sums.stride(0);
+  const at::Tensor dx = at::empty_like(x);
+  with_float_type(x.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const Element* dsum_RD = dsum.defined() ? dsum.data_ptr<Element>() : nullptr;
+    at::parallel_for(0, num_blocks, 1, [&](int64_t first_block, int64_t last_block) {
+      for (int64_t block = first_block; block < last_block; block++) {
+        const Rows rows{block * block_rows, std::min(num_rows, (block + 1) * block_rows), dim};
+        run_best<NormalizeBackward<Element>>(
+            static_cast<const Element*>(dy.data_ptr<Element>()), static_cast<const Element*>(x.data_ptr<Element>()),
+            static_cast<const float*>(weight32.data_ptr<float>()), static_cast<const float*>(mean.data_ptr<float>()),
+            static_cast<const float*>(rstd.data_ptr<float>()), dsum_RD, dx.data_ptr<Element>(), dweights + block * dim,
+            dbiases + block * dim, rows);
+      }
+    });
+  });
+  for (int64_t block = 1; block < num_blocks; block++) {
+    add_range(dweights, dweights + block * dim, dim, true);
+    add_range(dbiases, dbiases + block * dim, dim, true);
+  }
+  return {dx, sums[0][0].to(weight.scalar_type()), sums[1][0].to(weight.scalar_type())};
+}
+
+at::Tensor add_residual(const at::Tensor& x, const at::Tensor& residual) { return x.add(residual).contiguous(); }
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct LayerNorm : torch::autograd::Function<LayerNorm> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const c10::optional<at::Tensor>& bias, double eps) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    const at::Tensor input = x.contiguous();
+    const Normalized out = normalize(input, weight, bias, eps);
+    context->save_for_backward({input, weight, out.mean, out.rstd});
+    context->saved_data["bias"] = bias.has_value();
+    return out.y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Gradients d = normalize_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], {});
+    return {d.x, d.weight, context->saved_data["bias"].toBool() ? d.bias : at::Tensor(), {}};
+  }
+};
+
+struct AddLayerNorm : torch::autograd::Function<AddLayerNorm> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
+                               const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    const at::Tensor sum = add_residual(x, residual);
+    const Normalized out = normalize(sum, weight, bias, eps);
+    context->save_for_backward({sum, weight, out.mean, out.rstd});
+    context->saved_data["bias"] = bias.has_value();
+    context->set_materialize_grads(false);
+    return {sum, out.y};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
+    if (!gradients[1].defined()) return {dsum, dsum, {}, {}, {}};
+    const Gradients d = normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
+    return {d.x, d.x, d.weight, context->saved_data["bias"].toBool() ? d.bias : at::Tensor(), {}};
+  }
+};
+
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
+  check("layer_norm", x, weight, bias);
+  return normalize(x.contiguous(), weight, bias, eps).y;
+}
+
+at::Tensor layer_norm_autograd(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
+                               double eps) {
+  check("layer_norm", x, weight, bias);
+  return LayerNorm::apply(x, weight, bias, eps);
+}
+
+void check_residual(const at::Tensor& x, const at::Tensor& residual) {
+  TORCH_CHECK(x.sizes() == residual.sizes() && x.scalar_type() == residual.scalar_type(),
+              "[add_layer_norm] residual must have the shape and dtype of x, ", x.sizes(), " ", x.scalar_type(), ": got ",
+              residual.sizes(), " ", residual.scalar_type());
+}
+
+std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at::Tensor& residual,
+                                                  const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
+                                                  double eps) {
+  check("add_layer_norm", x, weight, bias);
+  check_residual(x, residual);
+  const at::Tensor sum = add_residual(x, residual);
+  return {sum, normalize(sum, weight, bias, eps).y};
+}
+
+std::tuple<at::Tensor, at::Tensor> add_layer_norm_autograd(const at::Tensor& x, const at::Tensor& residual,
+                                                           const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
+                                                           double eps) {
+  check("add_layer_norm", x, weight, bias);
+  check_residual(x, residual);
+  const variable_list out = AddLayerNorm::apply(x, residual, weight, bias, eps);
+  return {out[0], out[1]};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("layer_norm(Tensor x, Tensor weight, Tensor? bias, float eps) -> Tensor");
+  m.def(
+      "add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+  m.impl("layer_norm", layer_norm);
+  m.impl("add_layer_norm", add_layer_norm);
+}
+
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) {
+  m.impl("layer_norm", layer_norm_autograd);
+  m.impl("add_layer_norm", add_layer_norm_autograd);
+}
+
+}  // namespace troupe
