@@ -1,0 +1,62 @@
+import { joinName, type Module } from "./module.ts";
+import { ModuleList } from "./module-list.ts";
+import type { Parameter } from "./parameter.ts";
+
+/** A unit of sharding: a module that is gathered, computed and released as a whole. */
+export interface ModuleBlock {
+  /** Full name from the root. */
+  readonly name: string;
+  readonly module: Module;
+  /** The parameters that this block alone uses, by full name. */
+  readonly parameters: ReadonlyMap<string, Parameter>;
+}
+
+/** A model cut into blocks, and the parameters that belong to none. */
+export interface BlockCut {
+  readonly blocks: readonly ModuleBlock[];
+  /** Embeddings, final norm, heads, and whatever more than one block uses. */
+  readonly rest: ReadonlyMap<string, Parameter>;
+}
+
+/**
+ * Cuts a model into blocks: the items of its outermost module lists, in order of declaration. Every parameter is in
+ * exactly one place; one that several blocks, or a block and the rest, share is in the rest. A module that stands in
+ * a list twice is one block.
+ */
+export function cutBlocks(root: Module): BlockCut {
+  const modules = outermostListItems(root);
+  const shared = sharedParameters(root, [...modules.values()]);
+  const blocks = [...modules].map(([name, module]) => ({
+    name,
+    module,
+    parameters: new Map([...module.namedParameters(name)].filter(([, parameter]) => !shared.has(parameter))),
+  }));
+  const taken = new Set(blocks.flatMap((block) => [...block.parameters.values()]));
+  const rest = new Map([...root.namedParameters()].filter(([, parameter]) => !taken.has(parameter)));
+  return { blocks, rest };
+}
+
+function outermostListItems(root: Module): Map<string, Module> {
+  const items = new Map<string, Module>();
+  const inside = new Set<Module>();
+  for (const [name, list] of root.namedModules()) {
+    if (!(list instanceof ModuleList) || inside.has(list)) continue;
+    for (const [index, item] of list.namedChildren()) {
+      if (!inside.has(item)) items.set(joinName(name, index), item);
+      for (const module of item.namedModules().values()) inside.add(module);
+    }
+  }
+  return items;
+}
+
+/** Parameters that more than one block uses, or a block and what lies outside all blocks. */
+function sharedParameters(root: Module, blocks: readonly Module[]): Set<Parameter> {
+  const inside = new Set(blocks.flatMap((block) => [...block.namedModules().values()]));
+  const outside = [...root.namedModules().values()].filter((module) => !inside.has(module));
+  const shared = new Set<Parameter>();
+  const used = new Set(outside.flatMap((module) => [...module.ownParameters().values()]));
+  for (const block of blocks) {
+    for (const parameter of block.parameters()) (used.has(parameter) ? shared : used).add(parameter);
+  }
+  return shared;
+}

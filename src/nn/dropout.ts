@@ -1,0 +1,56 @@
+import { TroupeError } from "../errors.ts";
+import { ops, type Tensor } from "../tensor/index.ts";
+import { Module } from "./module.ts";
+import type { Randomness } from "./randomness.ts";
+
+/**
+ * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure
+ * function of the bound {@link Randomness} and the module's name and is drawn again in backward, never stored. A
+ * module called twice in one forward draws the same mask twice: give each place its own.
+ */
+export class Dropout extends Module {
+  readonly p: number;
+  #draw: { randomness: Randomness; name: string } | undefined;
+
+  /** @throws `MODULE_ARGUMENT` unless 0 ≤ p < 1 */
+  constructor(p: number) {
+    super();
+    if (!(p >= 0 && p < 1)) {
+      throw new TroupeError("MODULE_ARGUMENT", `[Dropout] probability must be in [0, 1): ${p}`, {
+        fields: { p },
+      });
+    }
+    this.p = p;
+  }
+
+  /** Whether forward changes anything now. */
+  get active(): boolean {
+    return this.training && this.p > 0;
+  }
+
+  /** Draws from `randomness` under `name` from now on. */
+  bind(randomness: Randomness, name: string): void {
+    this.#draw = { randomness, name };
+  }
+
+  /** @throws `RANDOMNESS_UNBOUND` while training with p > 0 where nothing is bound */
+  override forward(x: Tensor): Tensor {
+    if (!this.active) return x;
+    if (this.#draw === undefined) {
+      throw new TroupeError(
+        "RANDOMNESS_UNBOUND",
+        `[Dropout] training with p = ${this.p} must have a source of randomness: none is bound (call bindRandomness on the model, or eval())`,
+        { fields: { p: this.p } },
+      );
+    }
+    const { randomness, name } = this.#draw;
+    return ops.troupe.dropout(x, this.p, randomness.seed, randomness.stream(name), 0);
+  }
+}
+
+/** Lets every dropout below `root` draw from `randomness` under its full name. */
+export function bindRandomness(root: Module, randomness: Randomness): void {
+  for (const [name, module] of root.namedModules()) {
+    if (module instanceof Dropout) module.bind(randomness, name);
+  }
+}

@@ -1,0 +1,12 @@
+import type { Module } from "./module.ts";
+
+/** Runs `body` with `root` and all below it in evaluation mode, and then puts back the mode each one had. */
+export function evaluating<T>(root: Module, body: () => T): T {
+  const modes = [...root.namedModules().values()].map((module) => ({ module, training: module.training }));
+  root.eval();
+  try {
+    return body();
+  } finally {
+    for (const { module, training } of modes) module.training = training;
+  }
+}

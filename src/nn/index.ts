@@ -1,0 +1,24 @@
+export { type ActivationName, activations } from "./activation.ts";
+export { type AttentionOptions, causalAttention, explicitAttention } from "./attention.ts";
+export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
+export { bindRandomness, Dropout } from "./dropout.ts";
+export { Embedding } from "./embedding.ts";
+export { evaluating } from "./evaluating.ts";
+export {
+  fromValues,
+  type Initializer,
+  initializeSlice,
+  normal,
+  ones,
+  type ParameterSpec,
+  uniform,
+  zeros,
+} from "./initializer.ts";
+export { LayerNorm } from "./layer-norm.ts";
+export { type AffineOptions, Conv1D, Linear } from "./linear.ts";
+export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
+export { dematerialize, materialize, parameterSpecs } from "./materialize.ts";
+export { Module, wrapForward } from "./module.ts";
+export { ModuleList } from "./module-list.ts";
+export { Parameter } from "./parameter.ts";
+export { Randomness, streamOf } from "./randomness.ts";

@@ -1,0 +1,29 @@
+import type { DType } from "../tensor/index.ts";
+import { empty, keep } from "../tensor/index.ts";
+import { initializeSlice, type ParameterSpec } from "./initializer.ts";
+import type { Module } from "./module.ts";
+
+/** What the parameters of a model are, as plain data, in the order of `namedParameters`. */
+export function parameterSpecs(root: Module): ParameterSpec[] {
+  return [...root.namedParameters()].map(([name, { shape, dtype, init }]) => ({ name, shape, dtype, init }));
+}
+
+/**
+ * Gives every parameter memory of its own on this device, filled with its initial values, and asks for gradients.
+ * For one device: tests and scripts. In a runtime the parallel engine binds views of flat blocks instead.
+ * @param root - the tensors belong to it from then on; {@link dematerialize} releases them
+ * @param options.seed - same seed and names, same bits
+ * @param options.dtype - instead of each parameter's own
+ */
+export function materialize(root: Module, options: { seed: number; dtype?: DType }): void {
+  for (const [name, parameter] of root.namedParameters()) {
+    const tensor = keep(empty(parameter.shape, { dtype: options.dtype ?? parameter.dtype }));
+    initializeSlice(tensor, { name, init: parameter.init }, options.seed, 0);
+    parameter.bind(tensor.requiresGrad_());
+  }
+}
+
+/** Releases the memory of every parameter, at once; computing with the model throws from then on. */
+export function dematerialize(root: Module): void {
+  for (const parameter of root.parameters()) parameter.unbind()?.dispose();
+}

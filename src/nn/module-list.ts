@@ -1,0 +1,41 @@
+import { TroupeError } from "../errors.ts";
+import { Module } from "./module.ts";
+
+/**
+ * Modules in a row, named by their index. The parallel engine makes one block of each item of the outermost lists
+ * of a model, so the repeated layers of a network belong in one.
+ */
+export class ModuleList<M extends Module> extends Module implements Iterable<M> {
+  readonly #items: readonly M[];
+
+  constructor(items: Iterable<M>) {
+    super();
+    this.#items = [...items];
+  }
+
+  /** Number of modules. */
+  get length(): number {
+    return this.#items.length;
+  }
+
+  /** The module at `index`, counted from the end where negative. */
+  at(index: number): M | undefined {
+    return this.#items.at(index);
+  }
+
+  [Symbol.iterator](): Iterator<M> {
+    return this.#items[Symbol.iterator]();
+  }
+
+  /** A list has no computation of its own. @throws `MODULE_LAYOUT` */
+  override forward(): never {
+    throw new TroupeError(
+      "MODULE_LAYOUT",
+      "[ModuleList] a list computes nothing itself: forward (call its items)",
+    );
+  }
+
+  protected override members(): [string, unknown][] {
+    return this.#items.map((item, index) => [String(index), item]);
+  }
+}

@@ -1,0 +1,79 @@
+import { TroupeError } from "../errors.ts";
+import type { DType, Tensor } from "../tensor/index.ts";
+import type { Initializer } from "./initializer.ts";
+
+/**
+ * A trainable tensor, declared without memory: shape, dtype and how it starts. Whoever runs the model binds memory
+ * to it (`materialize` on one device, the parallel engine as views into flat blocks) and owns that memory.
+ */
+export class Parameter {
+  readonly shape: readonly number[];
+  /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
+  readonly dtype: DType;
+  readonly init: Initializer;
+  #tensor: Tensor | undefined;
+
+  /** @throws `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds */
+  constructor(shape: readonly number[], init: Initializer, dtype: DType = "float32") {
+    this.shape = shape;
+    this.dtype = dtype;
+    this.init = init;
+    if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
+      throw new TroupeError(
+        "PARAMETER_SHAPE",
+        `[Parameter] sizes must be whole and not negative: [${shape}]`,
+        { fields: { shape } },
+      );
+    }
+    if (init.kind === "data" && init.values.length !== this.numel) {
+      throw new TroupeError(
+        "PARAMETER_SHAPE",
+        `[Parameter] initial data must have one value for each of ${this.numel} elements: ${init.values.length}`,
+        { fields: { shape, numValues: init.values.length } },
+      );
+    }
+  }
+
+  /** Number of elements. */
+  get numel(): number {
+    return this.shape.reduce((product, size) => product * size, 1);
+  }
+
+  /** Number of dimensions. */
+  get ndim(): number {
+    return this.shape.length;
+  }
+
+  /** Whether memory is bound. */
+  get bound(): boolean {
+    return this.#tensor !== undefined;
+  }
+
+  /** The bound tensor. @throws `PARAMETER_UNBOUND` where there is none */
+  get tensor(): Tensor {
+    if (this.#tensor !== undefined) return this.#tensor;
+    throw new TroupeError(
+      "PARAMETER_UNBOUND",
+      `[Parameter] a parameter of shape [${this.shape}] must have memory before it computes: none is bound (materialize the model, or run it in a runtime)`,
+      { fields: { shape: this.shape } },
+    );
+  }
+
+  /** Makes `tensor` the memory of this parameter, in place of what was bound. The caller keeps owning it. */
+  bind(tensor: Tensor): void {
+    const { shape } = tensor;
+    if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim])) {
+      throw new TroupeError("PARAMETER_SHAPE", `[Parameter.bind] shape must be [${this.shape}]: [${shape}]`, {
+        fields: { expected: this.shape, got: shape },
+      });
+    }
+    this.#tensor = tensor;
+  }
+
+  /** Takes the memory away and returns it, undefined where none was bound; computing now throws. */
+  unbind(): Tensor | undefined {
+    const tensor = this.#tensor;
+    this.#tensor = undefined;
+    return tensor;
+  }
+}

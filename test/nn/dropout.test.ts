@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { bindRandomness, Dropout, ModuleList, Randomness } from "../../src/nn/index.ts";
+import { backward, ones, scope } from "../../src/tensor/index.ts";
+
+function bound(p = 0.25) {
+  const [first, second] = [new Dropout(p), new Dropout(p)];
+  const randomness = new Randomness(9);
+  bindRandomness(new ModuleList([first, second]), randomness);
+  const mask = (dropout = first) =>
+    scope(() => Array.from(dropout.forward(ones([40, 100])).toTypedArray() as Float32Array));
+  return { first, second, randomness, mask };
+}
+
+describe("dropout", () => {
+  test("zeroes about a share p and scales what is left by 1 / (1 - p)", () => {
+    const values = bound().mask();
+    const numZeros = values.filter((value) => value === 0).length;
+    expect(numZeros / values.length).toBeCloseTo(0.25, 1);
+    expect(new Set(values)).toEqual(new Set([0, Math.fround(4 / 3)]));
+  });
+
+  test("draws the same at the same step and micro-batch, and otherwise not", () => {
+    const { randomness, mask } = bound();
+    const first = mask();
+    expect(mask()).toEqual(first);
+    randomness.step = 1;
+    expect(mask()).not.toEqual(first);
+    randomness.step = 0;
+    randomness.microBatch = 1;
+    expect(mask()).not.toEqual(first);
+    randomness.microBatch = 0;
+    expect(mask()).toEqual(first);
+  });
+
+  test("draws otherwise in every module", () => {
+    const { second, mask } = bound();
+    expect(mask(second)).not.toEqual(mask());
+  });
+
+  test("lets gradients through where it let values through", () => {
+    scope(() => {
+      const { first } = bound();
+      const x = ones([40, 100]).requiresGrad_();
+      const out = first.forward(x);
+      backward([out.sum()]);
+      expect(x.grad?.toTypedArray()).toEqual(out.detach().toTypedArray());
+    });
+  });
+
+  test("changes nothing in evaluation or at p = 0", () => {
+    scope(() => {
+      const x = ones([3]);
+      expect(bound().first.eval().forward(x)).toBe(x);
+      expect(new Dropout(0).forward(x)).toBe(x);
+    });
+  });
+
+  test("refuses to draw from nothing, and probabilities that are none", () => {
+    scope(() => {
+      const x = ones([3]);
+      expect(() => new Dropout(0.1).forward(x)).toThrow(
+        expect.objectContaining({ code: "RANDOMNESS_UNBOUND" }),
+      );
+    });
+    for (const p of [-0.1, 1, Number.NaN]) {
+      expect(() => new Dropout(p)).toThrow(expect.objectContaining({ code: "MODULE_ARGUMENT" }));
+    }
+  });
+});
