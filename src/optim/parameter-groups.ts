@@ -1,0 +1,63 @@
+import { optionError } from "./option-error.ts";
+
+/** Parameters that are updated alike. Plain data. */
+export interface ParameterGroup {
+  /** Full names, in the order of the model. */
+  readonly names: readonly string[];
+  /** Factor on the learning rate of the step. */
+  readonly lrFactor: number;
+  /** Decoupled decay; each step takes learning rate × weightDecay × value off. */
+  readonly weightDecay: number;
+}
+
+/** Which parameters an exception is for, and what it changes for them. The first rule that matches wins. */
+export interface GroupRule {
+  readonly match: RegExp | ((name: string, shape: readonly number[]) => boolean);
+  readonly lrFactor?: number;
+  readonly weightDecay?: number;
+}
+
+/** Which parameters decay where no rule says otherwise: those of two or more dims, or all. */
+export type Decay = "matrices" | "every parameter";
+
+/** What grouping looks at: names with shapes, as `module.namedParameters()` gives. */
+export type NamedShapes = Iterable<readonly [name: string, parameter: { readonly shape: readonly number[] }]>;
+
+/**
+ * Sorts parameters into groups of equal treatment. Biases and norm weights (fewer than two dims) do not decay,
+ * unless `decay` or a rule says so.
+ * @throws `OPTIMIZER_OPTION` for no parameters, a rule that matches none, or a negative factor or decay
+ */
+export function groupParameters(
+  parameters: NamedShapes,
+  options: { weightDecay: number; decay: Decay; rules: readonly GroupRule[] },
+): ParameterGroup[] {
+  const groups = new Map<string, { names: string[]; lrFactor: number; weightDecay: number }>();
+  const idle = new Set(options.rules);
+  for (const [name, { shape }] of parameters) {
+    const rule = options.rules.find((candidate) => matches(candidate, name, shape));
+    if (rule) idle.delete(rule);
+    const lrFactor = rule?.lrFactor ?? 1;
+    const decays = options.decay === "every parameter" || shape.length >= 2;
+    const weightDecay = rule?.weightDecay ?? (decays ? options.weightDecay : 0);
+    const key = `${lrFactor} ${weightDecay}`;
+    const group = groups.get(key) ?? { names: [], lrFactor, weightDecay };
+    group.names.push(name);
+    groups.set(key, group);
+  }
+  checkGroups([...groups.values()], [...idle]);
+  return [...groups.values()];
+}
+
+function matches(rule: GroupRule, name: string, shape: readonly number[]): boolean {
+  return rule.match instanceof RegExp ? rule.match.test(name) : rule.match(name, shape);
+}
+
+function checkGroups(groups: readonly ParameterGroup[], idle: readonly GroupRule[]): void {
+  if (groups.length === 0) throw optionError("parameters", "at least one", "none");
+  for (const { match } of idle) throw optionError("groups", "rules that match a parameter", String(match));
+  for (const { lrFactor, weightDecay } of groups) {
+    if (!(lrFactor >= 0 && lrFactor < Infinity)) throw optionError("lrFactor", "≥ 0", lrFactor);
+    if (!(weightDecay >= 0 && weightDecay < Infinity)) throw optionError("weightDecay", "≥ 0", weightDecay);
+  }
+}

@@ -1,0 +1,118 @@
+import { optionError } from "./option-error.ts";
+
+/**
+ * The learning rate as a pure function of the step, so that it needs no state in a checkpoint. Steps are counted as
+ * AdamW counts them: the first update is made at `lrAt(1)`; `lrAt(0)` is where warm-up comes from.
+ */
+export interface Schedule {
+  /** Learning rate of optimizer step `step`. */
+  lrAt(step: number): number;
+}
+
+/** Where a schedule takes its peak from: an optimizer. */
+export interface Peak {
+  readonly lr: number;
+}
+
+/** Steps of linear warm-up from 0 to the peak. */
+export interface WarmupOptions {
+  /** In steps; 0 for none. */
+  readonly warmup?: number;
+}
+
+/** A schedule that falls to its lowest rate at step `end` and stays there. */
+export interface DecayOptions extends WarmupOptions {
+  /** The step at which the lowest rate is reached; not before the end of warm-up. */
+  readonly end: number;
+  /** The lowest rate; 0 unless told otherwise, at most the peak. */
+  readonly minLr?: number;
+}
+
+/** The peak, after warm-up. */
+export class Constant implements Schedule {
+  readonly peakLr: number;
+  readonly warmup: number;
+
+  /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up */
+  constructor(optimizer: Peak, options: WarmupOptions = {}) {
+    this.peakLr = optimizer.lr;
+    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+  }
+
+  lrAt(step: number): number {
+    return this.peakLr * warmupFactor(step, this.warmup);
+  }
+}
+
+abstract class Decay implements Schedule {
+  readonly peakLr: number;
+  readonly warmup: number;
+  readonly end: number;
+  readonly minLr: number;
+
+  /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order, or a lowest rate outside [0, peak] */
+  constructor(optimizer: Peak, options: DecayOptions) {
+    this.peakLr = optimizer.lr;
+    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    this.end = checkSteps("end", options.end, this.warmup);
+    this.minLr = options.minLr ?? 0;
+    if (!(this.minLr >= 0 && this.minLr <= this.peakLr)) {
+      throw optionError("minLr", `between 0 and the peak ${this.peakLr}`, this.minLr);
+    }
+  }
+
+  lrAt(step: number): number {
+    if (step < this.warmup) return this.peakLr * warmupFactor(step, this.warmup);
+    if (step >= this.end) return this.minLr;
+    const progress = (step - this.warmup) / (this.end - this.warmup);
+    return this.minLr + (this.peakLr - this.minLr) * this.remaining(progress);
+  }
+
+  /** Share of the fall that is still ahead: 1 at progress 0, 0 at progress 1. */
+  protected abstract remaining(progress: number): number;
+}
+
+/** Warm-up, then a straight line down. */
+export class LinearDecay extends Decay {
+  protected override remaining(progress: number): number {
+    return 1 - progress;
+  }
+}
+
+/**
+ * Warm-up, then half a cosine down.
+ * @see Loshchilov and Hutter 2017, https://arxiv.org/abs/1608.03983
+ */
+export class Cosine extends Decay {
+  protected override remaining(progress: number): number {
+    return (1 + Math.cos(Math.PI * progress)) / 2;
+  }
+}
+
+/**
+ * Warm-up to lr/√warmup, then lr/√step: the optimizer's rate is that of step 1 of the falling branch.
+ * @see Vaswani et al. 2017 §5.3, https://arxiv.org/abs/1706.03762
+ */
+export class Noam implements Schedule {
+  readonly lr: number;
+  readonly warmup: number;
+
+  /** @throws `OPTIMIZER_OPTION` unless warm-up is a whole number ≥ 1 */
+  constructor(optimizer: Peak, options: { readonly warmup: number }) {
+    this.lr = optimizer.lr;
+    this.warmup = checkSteps("warmup", options.warmup, 1);
+  }
+
+  lrAt(step: number): number {
+    return (this.lr / Math.sqrt(Math.max(step, this.warmup))) * warmupFactor(step, this.warmup);
+  }
+}
+
+function warmupFactor(step: number, warmup: number): number {
+  return step < warmup ? step / warmup : 1;
+}
+
+function checkSteps(option: string, steps: number, lowest: number): number {
+  if (Number.isSafeInteger(steps) && steps >= lowest) return steps;
+  throw optionError(option, `a whole number of steps ≥ ${lowest}`, steps);
+}

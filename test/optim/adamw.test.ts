@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { AdamW } from "../../src/optim/index.ts";
+
+const parameters = new Map([
+  ["wte.weight", { shape: [16, 4] }],
+  ["h.0.ln_1.weight", { shape: [4] }],
+  ["h.0.attn.c_attn.weight", { shape: [4, 12] }],
+  ["h.0.attn.c_attn.bias", { shape: [12] }],
+]);
+
+describe("AdamW", () => {
+  test("decays matrices and leaves biases and norms alone unless told otherwise", () => {
+    const { groups } = new AdamW(parameters, { weightDecay: 0.1 });
+    expect(groups).toEqual([
+      { names: ["wte.weight", "h.0.attn.c_attn.weight"], lrFactor: 1, weightDecay: 0.1 },
+      { names: ["h.0.ln_1.weight", "h.0.attn.c_attn.bias"], lrFactor: 1, weightDecay: 0 },
+    ]);
+  });
+
+  test("decays every parameter where asked to", () => {
+    const { groups } = new AdamW(parameters, { weightDecay: 0.1, decay: "every parameter" });
+    expect(groups).toEqual([{ names: [...parameters.keys()], lrFactor: 1, weightDecay: 0.1 }]);
+  });
+
+  test("gives parameters that a rule matches their own factor and decay, the first rule first", () => {
+    const { groups } = new AdamW(parameters, {
+      weightDecay: 0.1,
+      groups: [
+        { match: /^wte/, weightDecay: 0 },
+        { match: (_, shape) => shape.length === 2, lrFactor: 0.5 },
+      ],
+    });
+    expect(groups).toEqual([
+      { names: ["wte.weight", "h.0.ln_1.weight", "h.0.attn.c_attn.bias"], lrFactor: 1, weightDecay: 0 },
+      { names: ["h.0.attn.c_attn.weight"], lrFactor: 0.5, weightDecay: 0.1 },
+    ]);
+  });
+
+  test("arrives whole in another thread", () => {
+    const optimizer = new AdamW(parameters, { lr: 3e-4, betas: [0.9, 0.95] });
+    expect(structuredClone(optimizer)).toEqual({ ...optimizer });
+    expect(optimizer).toMatchObject({ kind: "adamw", lr: 3e-4, betas: [0.9, 0.95], eps: 1e-8 });
+  });
+
+  test.each([
+    ["a negative learning rate", { lr: -1 }],
+    ["a learning rate that is no number", { lr: Number.NaN }],
+    ["a beta of one", { betas: [0.9, 1] }],
+    ["a negative eps", { eps: -1e-8 }],
+    ["an infinite decay", { weightDecay: Number.POSITIVE_INFINITY }],
+    ["a negative decay in a rule", { groups: [{ match: /wte/, weightDecay: -1 }] }],
+    ["a negative factor in a rule", { groups: [{ match: /wte/, lrFactor: -1 }] }],
+    ["a rule that matches nothing", { groups: [{ match: /no such parameter/ }] }],
+  ] as const)("refuses %s", (_, options) => {
+    expect(() => new AdamW(parameters, options)).toThrow(
+      expect.objectContaining({ code: "OPTIMIZER_OPTION" }),
+    );
+  });
+
+  test("refuses to optimize nothing", () => {
+    expect(() => new AdamW([])).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));
+  });
+});

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import { Constant, Cosine, LinearDecay, Noam, type Schedule } from "../../src/optim/index.ts";
+
+// BMTrain's schedules at peak 1, warm-up 10, end 100, computed with its formulas.
+const steps = [0, 1, 5, 9, 10, 11, 50, 99, 100];
+const peak = { lr: 1 };
+
+function expectRates(schedule: Schedule, expected: number[]) {
+  const rates = steps.map((step) => schedule.lrAt(step));
+  expected.forEach((rate, index) => void expect(rates[index]).toBeCloseTo(rate, 6));
+}
+
+describe("learning rate schedules", () => {
+  test("hold the peak after warm-up", () => {
+    expectRates(new Constant(peak, { warmup: 10 }), [0, 0.1, 0.5, 0.9, 1, 1, 1, 1, 1]);
+    expect(new Constant({ lr: 3e-4 }).lrAt(0)).toBe(3e-4);
+  });
+
+  test("fall in a straight line to zero and stay there", () => {
+    const schedule = new LinearDecay(peak, { warmup: 10, end: 100 });
+    expectRates(schedule, [0, 0.1, 0.5, 0.9, 1, 0.988889, 0.555556, 0.011111, 0]);
+    expect(schedule.lrAt(120)).toBe(0);
+  });
+
+  test("fall along a cosine and do not rise again after the end", () => {
+    const schedule = new Cosine(peak, { warmup: 10, end: 100 });
+    expectRates(schedule, [0, 0.1, 0.5, 0.9, 1, 0.999695, 0.586824, 0.000305, 0]);
+    expect(schedule.lrAt(120)).toBe(0);
+  });
+
+  test("follow Noam's inverse square root", () => {
+    const schedule = new Noam(peak, { warmup: 10 });
+    expectRates(schedule, [0, 0.031623, 0.158114, 0.284605, 0.316228, 0.301511, 0.141421, 0.100504, 0.1]);
+    expect(schedule.lrAt(120)).toBeCloseTo(0.091287, 6);
+  });
+
+  test("equal nanoGPT's cosine from 1e-3 to 1e-4 at every iteration", () => {
+    // Its iteration i makes update i + 1 and warms up by (i + 1) / (warm-up + 1): ours, one step later.
+    const nanoGPT = (iteration: number) => {
+      if (iteration < 100) return (1e-3 * (iteration + 1)) / 101;
+      if (iteration > 2000) return 1e-4;
+      const ratio = (iteration - 100) / (2000 - 100);
+      return 1e-4 + 0.5 * (1 + Math.cos(Math.PI * ratio)) * (1e-3 - 1e-4);
+    };
+    const schedule = new Cosine({ lr: 1e-3 }, { warmup: 101, end: 2001, minLr: 1e-4 });
+    for (let iteration = 0; iteration < 2100; iteration++) {
+      expect(schedule.lrAt(iteration + 1)).toBeCloseTo(nanoGPT(iteration), 15);
+    }
+  });
+
+  test("reach a lowest rate other than zero, and start at once without warm-up", () => {
+    const schedule = new Cosine({ lr: 1e-3 }, { warmup: 100, end: 2000, minLr: 1e-4 });
+    const rates = [50, 100, 1050, 2000, 3000].map((step) => schedule.lrAt(step));
+    expect(rates).toEqual([5e-4, 1e-3, expect.closeTo(5.5e-4, 12), 1e-4, 1e-4]);
+    expect(new LinearDecay(peak, { end: 10 }).lrAt(0)).toBe(1);
+    expect(new LinearDecay(peak, { warmup: 10, end: 10, minLr: 0.5 }).lrAt(10)).toBe(0.5);
+  });
+
+  test.each([
+    ["a negative warm-up", () => new Constant(peak, { warmup: -1 })],
+    ["an end before the end of warm-up", () => new Cosine(peak, { warmup: 10, end: 9 })],
+    ["a fractional end", () => new LinearDecay(peak, { end: 1.5 })],
+    ["a lowest rate above the peak", () => new Cosine(peak, { end: 9, minLr: 2 })],
+    ["Noam without warm-up", () => new Noam(peak, { warmup: 0 })],
+  ])("refuse %s", (_, create) => {
+    expect(create).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));
+  });
+});

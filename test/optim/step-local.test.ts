@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { dematerialize, fromValues, Linear, materialize, Parameter } from "../../src/nn/index.ts";
+import { AdamW, type AdamWMoments, clipGradNorm, stepLocal } from "../../src/optim/index.ts";
+import { backward, keep, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+
+function releaseMoments(moments: AdamWMoments) {
+  for (const { expAvg, expAvgSq } of moments.values())
+    for (const moment of [expAvg, expAvgSq]) moment.dispose();
+}
+
+describe("the local AdamW step", () => {
+  const moments: AdamWMoments = new Map();
+  afterEach(() => releaseMoments(moments));
+
+  test("makes the values computed by hand, for decoupled decay and bias correction", () => {
+    const parameter = new Parameter([1, 1], fromValues([1]));
+    const memory = keep(tensor([[1]], { dtype: "float32" })).requiresGrad_();
+    parameter.bind(memory);
+    const parameters = new Map([["p", parameter]]);
+    const spec = new AdamW(parameters, { lr: 0.01, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.1 });
+    const values = [0.1, -0.2, 0.3, 0.05, 0].map((gradient, index) => {
+      scope(() => backward([parameter.tensor.mul(gradient).sum()]));
+      stepLocal(parameters, spec, moments, index + 1);
+      return memory.item();
+    });
+    const expected = [0.9889999628, 0.9916719794, 0.9872466922, 0.9827015996, 0.9787116647];
+    // The expected values saw their gradients rounded to float16.
+    values.forEach((value, index) => void expect(value).toBeCloseTo(expected[index] ?? Number.NaN, 5));
+    expect(memory.grad?.item()).toBe(0);
+    memory.dispose();
+  });
+
+  test("clips, gives each group its rate and decay, and leaves parameters without gradient alone", () => {
+    const layer = new Linear(2, 2);
+    materialize(layer, { seed: 1 });
+    const parameters = layer.namedParameters();
+    const spec = new AdamW(parameters, { lr: 0.1, weightDecay: 0, groups: [{ match: /bias/, lrFactor: 0 }] });
+    const before = layer.weight.tensor.toTypedArray();
+    const bias = layer.bias?.tensor.toTypedArray();
+    expect(stepLocal(parameters, spec, moments, 1)).toBe(0);
+    expect(layer.weight.tensor.toTypedArray()).toEqual(before);
+    scope(() => backward([layer.forward(tensor([[3, 4]], { dtype: "float32" })).sum()]));
+    // Gradient of the weight is [[3, 4], [3, 4]], of the bias [1, 1].
+    expect(stepLocal(parameters, spec, moments, 1, { clipNorm: 1, lr: 0.01 })).toBeCloseTo(Math.sqrt(52), 6);
+    const moved = Array.from(
+      layer.weight.tensor.toTypedArray() as Float32Array,
+      (x, i) => x - Number(before[i]),
+    );
+    for (const difference of moved) expect(difference).toBeCloseTo(-0.01, 5);
+    expect(layer.bias?.tensor.toTypedArray()).toEqual(bias);
+    dematerialize(layer);
+  });
+});
+
+describe("clipping", () => {
+  const gradients = () =>
+    [tensor([3, 0], { dtype: "float32" }), tensor([[4]], { dtype: "float32" })] as Tensor[];
+
+  test("brings the global norm down to the limit and tells what it was", () => {
+    scope(() => {
+      const scaled = gradients();
+      expect(clipGradNorm(scaled, 1)).toBe(5);
+      expect(clipGradNorm(scaled, Number.POSITIVE_INFINITY)).toBeCloseTo(1, 5);
+    });
+  });
+
+  test("leaves gradients below the limit as they are", () => {
+    scope(() => {
+      const kept = gradients();
+      clipGradNorm(kept, 5.1);
+      expect(kept[0]?.toTypedArray()).toEqual(Float32Array.from([3, 0]));
+    });
+  });
+});
