@@ -1,0 +1,204 @@
+import {
+  activations,
+  causalAttention,
+  Conv1D,
+  Dropout,
+  Embedding,
+  LayerNorm,
+  Linear,
+  linearCrossEntropy,
+  Module,
+  ModuleList,
+  normal,
+  shiftLabels,
+} from "../../nn/index.ts";
+import { arange, type Tensor } from "../../tensor/index.ts";
+import type { Logits, Loss, TextTargets } from "../language-model.ts";
+import { checkSameShape, checkTokenIds } from "../token-ids.ts";
+import type { StateNaming } from "../weights.ts";
+import { type GPT2Config, gpt2Config } from "./config.ts";
+
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary.
+
+/** Causal self-attention of one layer. */
+export class GPT2Attention extends Module {
+  readonly c_attn: Conv1D;
+  readonly c_proj: Conv1D;
+  readonly attn_dropout: Dropout;
+  readonly resid_dropout: Dropout;
+  readonly numHeads: number;
+  readonly scale: number;
+
+  constructor(config: GPT2Config, layerIndex: number) {
+    super();
+    const { n_embd, n_head } = config;
+    this.numHeads = n_head;
+    this.scale =
+      (config.scale_attn_weights ? 1 / Math.sqrt(n_embd / n_head) : 1) /
+      (config.scale_attn_by_inverse_layer_idx ? layerIndex + 1 : 1);
+    this.c_attn = new Conv1D(n_embd, 3 * n_embd, normal(0, config.initializer_range));
+    this.c_proj = new Conv1D(n_embd, n_embd, residualInit(config));
+    this.attn_dropout = new Dropout(config.attn_pdrop);
+    this.resid_dropout = new Dropout(config.resid_pdrop);
+  }
+
+  override forward(x: Tensor): Tensor {
+    const [batch = 0, length = 0, width = 0] = x.shape;
+    const heads = (part: Tensor) =>
+      part.view([batch, length, this.numHeads, width / this.numHeads]).transpose(1, 2); // [B, H, T, K]
+    const [q, k, v] = this.c_attn.forward(x).split(width, 2).map(heads) as [Tensor, Tensor, Tensor];
+    const mixed = causalAttention(q, k, v, { scale: this.scale, dropout: this.attn_dropout }); // [B, H, T, K]
+    const out = mixed.transpose(1, 2).reshape([batch, length, width]); // [B, T, D]
+    return this.resid_dropout.forward(this.c_proj.forward(out)); // [B, T, D]
+  }
+}
+
+/** The feed-forward half of a layer. */
+export class GPT2MLP extends Module {
+  readonly c_fc: Conv1D;
+  readonly c_proj: Conv1D;
+  readonly dropout: Dropout;
+  readonly activation: GPT2Config["activation_function"];
+
+  constructor(config: GPT2Config) {
+    super();
+    const inner = config.n_inner ?? 4 * config.n_embd;
+    this.c_fc = new Conv1D(config.n_embd, inner, normal(0, config.initializer_range));
+    this.c_proj = new Conv1D(inner, config.n_embd, residualInit(config));
+    this.dropout = new Dropout(config.resid_pdrop);
+    this.activation = config.activation_function;
+  }
+
+  override forward(x: Tensor): Tensor {
+    const inner = activations[this.activation](this.c_fc.forward(x)); // [B, T, I]
+    return this.dropout.forward(this.c_proj.forward(inner)); // [B, T, D]
+  }
+}
+
+/** One layer: attention and feed-forward, each behind a layer norm and added to the residual stream. */
+export class GPT2Block extends Module {
+  readonly ln_1: LayerNorm;
+  readonly attn: GPT2Attention;
+  readonly ln_2: LayerNorm;
+  readonly mlp: GPT2MLP;
+
+  constructor(config: GPT2Config, layerIndex: number) {
+    super();
+    this.ln_1 = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.attn = new GPT2Attention(config, layerIndex);
+    this.ln_2 = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.mlp = new GPT2MLP(config);
+  }
+
+  override forward(x: Tensor): Tensor {
+    const attended = this.attn.forward(this.ln_1.forward(x)); // [B, T, D]
+    const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
+    return sum.add(this.mlp.forward(normed)); // [B, T, D]
+  }
+}
+
+/** The stack without an output layer. */
+export class GPT2Model extends Module {
+  readonly config: GPT2Config;
+  readonly wte: Embedding;
+  readonly wpe: Embedding;
+  readonly drop: Dropout;
+  readonly h: ModuleList<GPT2Block>;
+  readonly ln_f: LayerNorm;
+
+  /** @throws `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Partial<GPT2Config> = {}) {
+    super();
+    const config = gpt2Config(fields);
+    const init = normal(0, config.initializer_range);
+    this.config = config;
+    this.wte = new Embedding(config.vocab_size, config.n_embd, init);
+    this.wpe = new Embedding(config.n_positions, config.n_embd, init);
+    this.drop = new Dropout(config.embd_pdrop);
+    this.h = new ModuleList(
+      Array.from({ length: config.n_layer }, (_, layer) => new GPT2Block(config, layer)),
+    );
+    this.ln_f = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  get stateNaming(): StateNaming {
+    return gpt2Naming(true);
+  }
+
+  /**
+   * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
+   * @returns [B, T, D], the normed residual stream
+   * @throws `MODEL_INPUT`
+   */
+  override forward(inputIds: Tensor): Tensor {
+    const { vocab_size, n_positions } = this.config;
+    checkTokenIds("GPT2Model", inputIds, vocab_size, n_positions);
+    const positions = this.wpe.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
+    let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
+    for (const block of this.h) x = block.forward(x); // [B, T, D]
+    return this.ln_f.forward(x); // [B, T, D]
+  }
+}
+
+/** GPT-2 that predicts the next token. */
+export class GPT2LMHeadModel extends Module {
+  readonly config: GPT2Config;
+  readonly transformer: GPT2Model;
+  readonly lm_head: Linear;
+
+  /** @throws `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Partial<GPT2Config> = {}) {
+    super();
+    this.transformer = new GPT2Model(fields);
+    this.config = this.transformer.config;
+    const { n_embd, vocab_size, initializer_range, tie_word_embeddings } = this.config;
+    this.lm_head = new Linear(n_embd, vocab_size, { bias: false, init: normal(0, initializer_range) });
+    if (tie_word_embeddings) this.lm_head.weight = this.transformer.wte.weight;
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  get stateNaming(): StateNaming {
+    return gpt2Naming(this.config.tie_word_embeddings);
+  }
+
+  /** Longest context. */
+  get maxPositions(): number {
+    return this.config.n_positions;
+  }
+
+  override forward(inputIds: Tensor, targets: TextTargets): Loss;
+  override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  /**
+   * @param inputIds - [B, T], int64
+   * @param options.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
+   * @param options.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
+   * @param options.logitsToKeep - of the last positions only; all unless told otherwise
+   * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
+   *   never exist as a whole; else `logits` [B, kept, V]
+   * @throws `MODEL_INPUT`
+   */
+  override forward(
+    inputIds: Tensor,
+    options: Partial<TextTargets> & { logitsToKeep?: number } = {},
+  ): Loss | Logits {
+    const { labels, targets = labels && shiftLabels(labels), logitsToKeep } = options;
+    if (targets) checkSameShape("GPT2LMHeadModel", inputIds, targets);
+    const hidden = this.transformer.forward(inputIds); // [B, T, D]
+    if (targets) return { loss: linearCrossEntropy(hidden, this.lm_head.weight.tensor, targets) };
+    const length = inputIds.shape[1] ?? 0;
+    const kept = Math.min(logitsToKeep ?? length, length);
+    return { logits: this.lm_head.forward(hidden.narrow(1, length - kept, kept)) }; // [B, kept, V]
+  }
+}
+
+// Radford et al. 2019 §2.3: the 2·n_layer additions to the residual stream keep its variance.
+function residualInit(config: GPT2Config) {
+  return normal(0, config.initializer_range / Math.sqrt(2 * config.n_layer));
+}
+
+// Old files hold the causal mask as buffers, and some the output layer although it is the embedding.
+function gpt2Naming(withoutHead: boolean): StateNaming {
+  const buffers = /^h\.\d+\.attn\.(bias|masked_bias)$/;
+  return { prefix: "transformer.", ignored: withoutHead ? [buffers, /^lm_head\.weight$/] : [buffers] };
+}

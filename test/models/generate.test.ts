@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { draw, generate } from "../../src/models/generate.ts";
+import { GPT2LMHeadModel } from "../../src/models/index.ts";
+import { dematerialize, materialize } from "../../src/nn/index.ts";
+import { liveTensors, noGrad, scope, tensor } from "../../src/tensor/index.ts";
+
+describe("text generation", () => {
+  const model = new GPT2LMHeadModel({ vocab_size: 32, n_positions: 8, n_embd: 12, n_layer: 2, n_head: 3 });
+  beforeAll(() => materialize(model, { seed: 1 }));
+  afterAll(() => dematerialize(model));
+
+  test("takes the most likely token at temperature zero, sliding its window over a long text", () => {
+    const text = generate(model, [1, 2, 3], { maxNewTokens: 12, temperature: 0 });
+    expect(text).toHaveLength(15);
+    const window = text.slice(6, 14);
+    const logits = noGrad(() =>
+      scope(
+        () =>
+          model
+            .eval()
+            .forward(tensor([window], { dtype: "int64" }))
+            .logits.toTypedArray() as Float32Array,
+      ),
+    ).slice(-32);
+    expect(text[14]).toBe(logits.indexOf(Math.max(...logits)));
+  });
+
+  test("writes the same text for the same seed, and another for another", () => {
+    const write = (seed: number) => generate(model, [1], { maxNewTokens: 20, seed });
+    expect(write(3)).toEqual(write(3));
+    expect(write(3)).not.toEqual(write(4));
+    expect(generate(model, [1], { maxNewTokens: 5, seed: 3 })).toEqual(write(3).slice(0, 6));
+  });
+
+  test("leaves no tensor behind and the model in the mode it had", () => {
+    model.train();
+    const before = liveTensors();
+    generate(model, [1], { maxNewTokens: 10, topK: 4 });
+    expect(liveTensors()).toBe(before);
+    expect(model.transformer.h.at(0)?.training).toBe(true);
+  });
+
+  test("draws each token as often as its probability says, and none outside the k most likely", () => {
+    const logits = Float32Array.from([0, Math.log(3), -1, Math.log(4)]);
+    const counts = [0, 0, 0, 0];
+    for (let trial = 0; trial < 800; trial++) {
+      const token = draw(logits, 1, 3, (trial + 0.5) / 800);
+      counts[token] = (counts[token] ?? 0) + 1;
+    }
+    expect(counts).toEqual([100, 300, 0, 400]);
+    expect(draw(logits, 0.01, Number.POSITIVE_INFINITY, 0.5)).toBe(3);
+  });
+
+  test.each([
+    ["an empty prompt", [], { maxNewTokens: 1 }],
+    ["a negative temperature", [1], { maxNewTokens: 1, temperature: -1 }],
+    ["a negative length", [1], { maxNewTokens: -1 }],
+    ["a top of none", [1], { maxNewTokens: 1, topK: 0 }],
+    ["a seed that is no whole number", [1], { maxNewTokens: 1, seed: 0.5 }],
+  ])("refuses %s", (_, prompt, options) => {
+    expect(() => generate(model, prompt, options)).toThrow(
+      expect.objectContaining({ code: "GENERATE_OPTION" }),
+    );
+  });
+});
