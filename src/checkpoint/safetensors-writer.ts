@@ -2,10 +2,13 @@ import { TroupeError } from "../errors.ts";
 import { type FileFacts, type FileWriter, writeDurably } from "./durable-file.ts";
 import { layOut, type TensorEntry, type TensorFacts } from "./safetensors-header.ts";
 
+/** The bytes of a tensor, whole or in parts. */
+export type TensorBytes = Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
 /** A tensor to be saved: named bytes, row-major and little-endian, fetched when their turn comes. */
 export interface TensorSource extends TensorFacts {
-  /** The bytes, whole or in parts, so that no more than one tensor's part need be in memory. */
-  read(): Uint8Array | AsyncIterable<Uint8Array> | Promise<Uint8Array | AsyncIterable<Uint8Array>>;
+  /** In parts, no more than a part of one tensor need be in memory; a part may be reused once the next is asked for. */
+  read(): TensorBytes | Promise<TensorBytes>;
 }
 
 /** What Hugging Face's readers want to find in the header. */

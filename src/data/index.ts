@@ -1,10 +1,9 @@
 /** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
 export { ByteTokenizer } from "./byte-tokenizer.ts";
 export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
-export { type Batch, type Dataset, type DatasetFacts, textDataset } from "./dataset.ts";
+export { type Batch, type Dataset, type DatasetFacts, type TextBatch, textDataset } from "./dataset.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
-export { permute } from "./permutation.ts";
 export {
   checkVocabulary,
   defaultCacheDir,

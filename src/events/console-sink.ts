@@ -1,0 +1,106 @@
+import type { TroupeEvent } from "./event.ts";
+import { describeEvent, type Tone } from "./describe-event.ts";
+import type { EventSink } from "./event-hub.ts";
+import { Progress } from "./progress.ts";
+
+/** A stream that people look at: standard error or standard output. */
+export interface ConsoleStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+/** What a console sink may be told; what is left out is read from the stream and the environment. */
+export interface ConsoleSinkOptions {
+  /** Standard error by default, so that standard output stays free for results. */
+  readonly stream?: ConsoleStream;
+  /** Whether a progress line is redrawn in place: on a terminal, unless `CI` is set or `TERM` is `dumb`. */
+  readonly live?: boolean;
+  /** Whether lines are coloured: where the line is live, unless `NO_COLOR` is set. */
+  readonly color?: boolean;
+  /** Milliseconds from any fixed point. */
+  readonly clock?: () => number;
+}
+
+/** At most ten redraws a second: more is not seen, and costs. */
+const redrawMs = 100;
+/** Where nothing is redrawn, a line for each step would bury the rest. */
+const plainLineMs = 5000;
+
+const eraseLine = "\r\u001b[2K";
+const colors: Readonly<Record<Tone, string>> = { plain: "", good: "\u001b[32m", bad: "\u001b[31m" };
+const colorOff = "\u001b[0m";
+
+/**
+ * Writes a run for people: a progress line that is redrawn in place on a terminal and written every five seconds
+ * elsewhere, and a line for every event that matters.
+ */
+export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
+  const { stream = process.stderr, clock = () => performance.now() } = options;
+  const { CI, NO_COLOR, TERM } = process.env;
+  // Set means set to something, as no-color.org has it.
+  const live = options.live ?? (stream.isTTY === true && !CI && TERM !== "dumb");
+  const color = options.color ?? (live && !NO_COLOR);
+  return new ConsoleSink(stream, live, color, clock);
+}
+
+class ConsoleSink implements EventSink {
+  readonly #stream: ConsoleStream;
+  readonly #live: boolean;
+  readonly #color: boolean;
+  readonly #clock: () => number;
+  readonly #progress = new Progress();
+  #shownAtMs = Number.NEGATIVE_INFINITY;
+  #shownLine: string | undefined;
+
+  constructor(stream: ConsoleStream, live: boolean, color: boolean, clock: () => number) {
+    this.#stream = stream;
+    this.#live = live;
+    this.#color = color;
+    this.#clock = clock;
+  }
+
+  write(event: TroupeEvent): void {
+    if (event.kind === "run.started") this.#progress.start(event.steps);
+    if (event.kind === "step.finished") {
+      this.#progress.update(event);
+      if (this.#clock() - this.#shownAtMs >= (this.#live ? redrawMs : plainLineMs)) this.#show();
+      return;
+    }
+    const description = describeEvent(event);
+    if (description === undefined) return;
+    // A run that ends shows its last step, not the last one that was drawn.
+    if (event.kind === "run.finished" || event.kind === "run.failed") this.#show();
+    this.#above(this.#paint(description.text, description.tone));
+  }
+
+  async close(): Promise<void> {
+    this.#show();
+    if (this.#live && this.#shownLine !== undefined) this.#stream.write("\n");
+    this.#shownLine = undefined;
+  }
+
+  /** Writes the progress line, unless it is there already. */
+  #show(): void {
+    const line = this.#progress.line();
+    if (line === undefined || line === this.#shownLine) return;
+    this.#shownAtMs = this.#clock();
+    this.#shownLine = line;
+    this.#stream.write(this.#live ? eraseLine + this.#fit(line) : `${line}\n`);
+  }
+
+  /** Writes a line above the progress line, where there is one. */
+  #above(text: string): void {
+    if (!this.#live || this.#shownLine === undefined) this.#stream.write(`${text}\n`);
+    else this.#stream.write(`${eraseLine}${text}\n${this.#fit(this.#shownLine)}`);
+  }
+
+  /** A line that wrapped could not be erased. */
+  #fit(line: string): string {
+    return line.slice(0, Math.max(1, (this.#stream.columns ?? 80) - 1));
+  }
+
+  #paint(text: string, tone: Tone): string {
+    return this.#color && tone !== "plain" ? colors[tone] + text + colorOff : text;
+  }
+}

@@ -1,0 +1,77 @@
+import type { ErrorReport, TroupeEvent } from "./event.ts";
+import { formatBytes, formatCount, formatDuration, printable } from "./figures.ts";
+
+/** How an event strikes the eye. */
+export type Tone = "plain" | "good" | "bad";
+
+/** An event in words. */
+export interface Description {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+/**
+ * What a person watching a run wants to read of an event: one or more lines, fit for a terminal.
+ * @returns undefined for events that are the progress line's, or too common to be told
+ */
+export function describeEvent(event: TroupeEvent): Description | undefined {
+  switch (event.kind) {
+    case "run.started":
+      return plain(
+        `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}, ` +
+          `ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
+          `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}`,
+      );
+    case "evaluation.finished":
+      return plain(`held-out loss ${event.lossNats.toFixed(4)} after step ${event.step}`);
+    case "text.generated":
+      return plain(`text after step ${event.step}:\n${event.text}`);
+    case "checkpoint.saved":
+      return good(
+        `saved ${event.path} (${formatBytes(event.sizeBytes)} in ${(event.durationMs / 1000).toFixed(1)} s)`,
+      );
+    case "checkpoint.failed":
+      return bad(`step ${event.step} could not be saved, training goes on: ${explain(event.error)}`);
+    case "actor.failed":
+      return bad(`${event.actor}#${event.incarnation} failed: ${explain(event.cause)}`);
+    case "actor.restarted":
+      return plain(`${event.actor}#${event.incarnation} restarted`);
+    case "message.undelivered":
+      return bad(
+        `${event.count} undelivered ${event.messageKind} from ${event.from} to ${event.to}: ${event.reason}`,
+      );
+    case "subscriber.failed":
+      return bad(`a subscriber to events threw, training goes on: ${explain(event.error)}`);
+    case "events.dropped":
+      return bad(`${event.numDropped} events were dropped: a subscriber is slower than they come`);
+    case "run.finished":
+      return good(
+        `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
+      );
+    case "run.failed":
+      return bad(`failed: ${explain(event.error)}`);
+    case "actor.started":
+    case "actor.stopped":
+    case "checkpoint.started":
+    case "step.finished":
+      return undefined;
+    default:
+      return event satisfies never;
+  }
+}
+
+function explain(error: ErrorReport): string {
+  return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
+}
+
+function plain(text: string): Description {
+  return { text: printable(text), tone: "plain" };
+}
+
+function good(text: string): Description {
+  return { text: printable(text), tone: "good" };
+}
+
+function bad(text: string): Description {
+  return { text: printable(text), tone: "bad" };
+}

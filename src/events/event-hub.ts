@@ -1,0 +1,133 @@
+import { type Observable, ReplaySubject } from "rxjs";
+import { BoundedQueue } from "./bounded-queue.ts";
+import { reportError, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
+import { EventStream } from "./event-stream.ts";
+import { GuardedObservable } from "./guarded-observable.ts";
+
+/** Where events are written: called with every event, in order, within `emit`; must neither wait nor throw. */
+export interface EventSink {
+  write(event: TroupeEvent): void;
+  /** Writes out what is held back. */
+  close(): Promise<void>;
+}
+
+/** What an {@link EventHub} may be told. */
+export interface EventHubOptions {
+  /** Milliseconds since 1970, the stamp of events. */
+  readonly clock?: () => number;
+  /** Latest events that a new subscriber receives first: 1,024. */
+  readonly numReplayed?: number;
+  /** Events held for slow subscribers at most: 16,384. */
+  readonly capacity?: number;
+}
+
+/** Subscribers are called for about this long in one turn of the event loop… */
+const sliceMs = 8;
+/** …and then not for this many times as long as they took. */
+const restRatio = 4;
+/** How long closing waits for slow subscribers. */
+const closeMs = 1000;
+
+/**
+ * Where the events of a run come together. `emit` returns at once and never throws: sinks write, subscribers are
+ * called in a later turn of the event loop. Subscribers that throw are reported once; those that are slow get at most
+ * a fifth of the thread's time, and lose the oldest events beyond the capacity. Sinks lose none.
+ */
+export class EventHub {
+  /** Every event, the latest ones again for a new subscriber; completes with {@link close}, never fails. */
+  readonly events$: Observable<TroupeEvent>;
+  readonly #clock: () => number;
+  readonly #subject: ReplaySubject<TroupeEvent>;
+  readonly #queue: BoundedQueue<TroupeEvent>;
+  readonly #sinks = new Set<EventSink>();
+  #draining: { cancel(): void } | undefined;
+  #closed = false;
+
+  constructor(options: EventHubOptions = {}) {
+    this.#clock = options.clock ?? Date.now;
+    this.#subject = new ReplaySubject(options.numReplayed ?? 1024);
+    this.#queue = new BoundedQueue(options.capacity ?? 16_384);
+    this.events$ = new GuardedObservable(this.#subject, (error) => this.#subscriberFailed(error));
+  }
+
+  /** Stamps an event and passes it on. After {@link close} it does nothing. */
+  emit(body: TroupeEventBody): void {
+    if (this.#closed) return;
+    const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
+    for (const sink of this.#sinks) this.#writeTo(sink, event);
+    this.#queue.push(event);
+    this.#draining ??= soon(() => this.#drain());
+  }
+
+  /**
+   * Lets a sink write every event from now on; the hub closes it with itself.
+   * @returns takes the sink out again, without closing it
+   */
+  addSink(sink: EventSink): () => void {
+    this.#sinks.add(sink);
+    return () => this.#sinks.delete(sink);
+  }
+
+  /**
+   * The events as an async iterator, beginning with the latest ones.
+   * @param options - `capacity`: events held for a slow reader, 1,024 by default
+   */
+  stream(options: { readonly capacity?: number } = {}): EventStream {
+    return new EventStream(this.events$, options.capacity ?? 1024);
+  }
+
+  /** Delivers what is left, for at most a second to slow subscribers, completes `events$` and closes the sinks. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#draining?.cancel();
+    const begin = performance.now();
+    for (let event = this.#queue.shift(); event !== undefined; event = this.#queue.shift()) {
+      this.#subject.next(event);
+      // The last one says how the run ended.
+      if (performance.now() - begin > closeMs) this.#queue.keepNewest(1);
+    }
+    this.#subject.complete();
+    await Promise.allSettled([...this.#sinks].map((sink) => sink.close()));
+  }
+
+  #drain(): void {
+    const begin = performance.now();
+    let elapsedMs = 0;
+    while (this.#queue.length > 0 && elapsedMs < sliceMs) {
+      this.#subject.next(this.#queue.shift() as TroupeEvent);
+      elapsedMs = performance.now() - begin;
+    }
+    const restMs = restRatio * elapsedMs;
+    this.#draining = restMs < 1 ? undefined : later(() => this.#drain(), restMs);
+    if (this.#queue.length > 0) return;
+    const numDropped = this.#queue.takeNumDropped();
+    if (numDropped > 0) this.emit({ kind: "events.dropped", numDropped });
+  }
+
+  #writeTo(sink: EventSink, event: TroupeEvent): void {
+    try {
+      sink.write(event);
+    } catch (error) {
+      this.#sinks.delete(sink);
+      this.#subscriberFailed(error);
+    }
+  }
+
+  #subscriberFailed(error: unknown): void {
+    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    // Said on standard error too: a script may have no other subscriber than the one that failed.
+    process.emitWarning(`a subscriber to events threw, training goes on: ${told}`, "TroupeWarning");
+    this.emit({ kind: "subscriber.failed", error: reportError(error) });
+  }
+}
+
+function soon(body: () => void): { cancel(): void } {
+  const immediate = setImmediate(body);
+  return { cancel: () => clearImmediate(immediate) };
+}
+
+function later(body: () => void, delayMs: number): { cancel(): void } {
+  const timer = setTimeout(body, delayMs);
+  return { cancel: () => clearTimeout(timer) };
+}

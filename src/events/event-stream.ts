@@ -1,0 +1,63 @@
+import type { Observable, Subscription } from "rxjs";
+import { BoundedQueue } from "./bounded-queue.ts";
+import type { TroupeEvent } from "./event.ts";
+
+/**
+ * Events as an async iterator. A reader that is slower than the events loses the oldest, never holds anyone up; leaving
+ * the loop ends the subscription.
+ */
+export class EventStream implements AsyncIterableIterator<TroupeEvent> {
+  readonly #queue: BoundedQueue<TroupeEvent>;
+  readonly #subscription: Subscription;
+  readonly #waiting: ((result: IteratorResult<TroupeEvent>) => void)[] = [];
+  #ended = false;
+
+  /** @param capacity - events held for the reader at most */
+  constructor(events$: Observable<TroupeEvent>, capacity: number) {
+    this.#queue = new BoundedQueue(capacity);
+    this.#subscription = events$.subscribe({
+      next: (event) => this.#receive(event),
+      complete: () => this.#end(),
+    });
+  }
+
+  /** Events that the reader lost. */
+  get numDropped(): number {
+    return this.#queue.numDropped;
+  }
+
+  next(): Promise<IteratorResult<TroupeEvent>> {
+    const value = this.#queue.shift();
+    if (value !== undefined) return Promise.resolve({ done: false, value });
+    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+
+  async return(): Promise<IteratorResult<TroupeEvent>> {
+    this.#subscription.unsubscribe();
+    this.#queue.keepNewest(0);
+    this.#end();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+
+  #receive(event: TroupeEvent): void {
+    const reader = this.#waiting.shift();
+    if (reader === undefined) this.#queue.push(event);
+    else reader({ done: false, value: event });
+  }
+
+  #end(): void {
+    this.#ended = true;
+    for (const reader of this.#waiting.splice(0)) reader({ done: true, value: undefined });
+  }
+}

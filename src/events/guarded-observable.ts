@@ -1,0 +1,60 @@
+import { Observable, type Observer, type Operator, Subscriber, type Subscription } from "rxjs";
+
+/** Told once for each subscriber that throws, or whose promise rejects. */
+export type ReportFailure = (error: unknown) => void;
+
+/**
+ * An observable whose subscribers may throw: rxjs would throw again from a timer, which ends the process. Here the
+ * first failure of a subscriber is reported, and all of them go on receiving. What `pipe` makes of it is guarded too.
+ */
+export class GuardedObservable<T> extends Observable<T> {
+  readonly #report: ReportFailure;
+
+  constructor(source: Observable<T> | undefined, report: ReportFailure) {
+    super(source && ((subscriber) => source.subscribe(subscriber)));
+    this.#report = report;
+  }
+
+  // Operators build their result with it: deprecated for callers, and the one seam rxjs 7 has for a subclass.
+  override lift<R>(operator?: Operator<T, R>): Observable<R> {
+    const lifted = new GuardedObservable<R>(undefined, this.#report);
+    (lifted as Observable<unknown>).source = this;
+    (lifted as Observable<unknown>).operator = operator as Operator<unknown, unknown>;
+    return lifted;
+  }
+
+  override subscribe(
+    observerOrNext?: Partial<Observer<T>> | ((value: T) => void) | null,
+    error?: ((error: unknown) => void) | null,
+    complete?: (() => void) | null,
+  ): Subscription {
+    // A subscriber of rxjs's own is an operator further down: the guard belongs at the end of the chain.
+    if (observerOrNext instanceof Subscriber) return super.subscribe(observerOrNext);
+    const observer =
+      typeof observerOrNext === "object" && observerOrNext !== null
+        ? observerOrNext
+        : { next: observerOrNext ?? (() => {}), error: error ?? undefined, complete: complete ?? undefined };
+    return super.subscribe(guard(observer as Partial<Observer<T>>, this.#report));
+  }
+}
+
+function guard<T>(observer: Partial<Observer<T>>, report: ReportFailure): Observer<T> {
+  let reported = false;
+  const fail = (error: unknown) => {
+    if (!reported) report(error);
+    reported = true;
+  };
+  const call = (body: () => unknown) => {
+    try {
+      const result = body();
+      if (result instanceof Promise) result.catch(fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  return {
+    next: (value) => call(() => observer.next?.(value)),
+    error: (error) => (observer.error === undefined ? fail(error) : call(() => observer.error?.(error))),
+    complete: () => call(() => observer.complete?.()),
+  };
+}

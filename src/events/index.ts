@@ -1,0 +1,31 @@
+/** What happened: the union of events, where they come together, and where they are written. */
+export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
+export {
+  type ActorFailed,
+  type ActorRestarted,
+  type ActorStarted,
+  type ActorStopped,
+  type CheckpointFailed,
+  type CheckpointSaved,
+  type CheckpointStarted,
+  type ErrorReport,
+  type EvaluationFinished,
+  type EventKind,
+  type EventOf,
+  type EventStamp,
+  type EventsDropped,
+  type MessageUndelivered,
+  type RunFailed,
+  type RunFinished,
+  type RunStarted,
+  reportError,
+  type StepFinished,
+  type SubscriberFailed,
+  schemaVersion,
+  type TextGenerated,
+  type TroupeEvent,
+  type TroupeEventBody,
+} from "./event.ts";
+export { EventHub, type EventHubOptions, type EventSink } from "./event-hub.ts";
+export { EventStream } from "./event-stream.ts";
+export { jsonLinesSink, toJson } from "./json-lines-sink.ts";
