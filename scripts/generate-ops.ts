@@ -4,12 +4,21 @@
 //   node scripts/generate-ops.ts
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { camelCase, emitComment, emitFunction, emitParameters, emitResultType, type Operator, parameterNames } from "./operators/emit-function.ts";
+import {
+  camelCase,
+  emitComment,
+  emitFunction,
+  emitParameters,
+  emitResultType,
+  type Operator,
+  parameterNames,
+} from "./operators/emit-function.ts";
 import { type Entry, readList } from "./operators/read-list.ts";
 import { parseSchema, type Schema } from "./operators/schema.ts";
 
 const root = new URL("..", import.meta.url);
-const banner = "// Written by scripts/generate-ops.ts: change that, or scripts/operators/operators.txt, and run it again.\n";
+const banner =
+  "// Written by scripts/generate-ops.ts: change that, or scripts/operators/operators.txt, and run it again.\n";
 
 const list = readList(readFileSync(new URL("scripts/operators/operators.txt", root), "utf8"));
 const installed = readInstalledSchemas();
@@ -24,12 +33,14 @@ write("methods.generated.ts", emitMethods(aten.filter(isMethod), own.filter(isMe
 console.log(`${aten.length} operators of libtorch, ${own.length} of Troupe, ${table.length} schemas`);
 
 function readInstalledSchemas(): Map<string, Schema> {
-  const path = process.env["TROUPE_ADDON"] ?? new URL("build/troupe.node", root).pathname;
+  const path = process.env.TROUPE_ADDON ?? new URL("build/troupe.node", root).pathname;
   const addon: { schemas(namespace: string): string[] } = createRequire(import.meta.url)(path);
   const listed = new Set(list.flatMap((entry) => entry.overloads));
   const lines = [...addon.schemas("aten"), ...addon.schemas("troupe")];
   const nameOf = (line: string) => line.slice(0, line.indexOf("("));
-  return new Map(lines.filter((line) => listed.has(nameOf(line))).map((line) => [nameOf(line), parseSchema(line)]));
+  return new Map(
+    lines.filter((line) => listed.has(nameOf(line))).map((line) => [nameOf(line), parseSchema(line)]),
+  );
 }
 
 function number(entry: Entry): Operator {
@@ -60,7 +71,15 @@ function emitModule(operators: readonly Operator[]): string {
   const body = operators.map(emitFunction).join("\n\n");
   const used = (names: string[]) => names.filter((name) => new RegExp(`\\b${name}\\b`).test(body));
   const dtypes = [...used(["DType"]).map((name) => `type ${name}`), ...used(["dtypeCode"])];
-  const frame = used(["call", "frame", "intern", "putNumbers", "putOptionalNumbers", "putOptionalTensors", "putTensors"]);
+  const frame = used([
+    "call",
+    "frame",
+    "intern",
+    "putNumbers",
+    "putOptionalNumbers",
+    "putOptionalTensors",
+    "putTensors",
+  ]);
   const tensor = [...used(["adopt", "adoptAt", "adoptList"]), "type Tensor"];
   return `${banner}
 ${dtypes.length === 0 ? "" : `import { ${dtypes.join(", ")} } from "./dtype.ts";\n`}import { ${frame.join(", ")} } from "./frame.ts";
@@ -72,7 +91,10 @@ ${body}
 
 function emitMethods(fromAten: readonly Operator[], fromTroupe: readonly Operator[]): string {
   const declared = [...fromAten, ...fromTroupe].map(declareMethod).join("\n");
-  const defined = [...fromAten.map((it) => defineMethod(it, "ops")), ...fromTroupe.map((it) => defineMethod(it, "troupe"))];
+  const defined = [
+    ...fromAten.map((it) => defineMethod(it, "ops")),
+    ...fromTroupe.map((it) => defineMethod(it, "troupe")),
+  ];
   return `${banner}
 import type { DType } from "./dtype.ts";
 import * as ops from "./ops.generated.ts";

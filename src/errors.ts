@@ -61,6 +61,7 @@ export const errorTable = {
   RECEIVE_TIMEOUT: "a blocking receive got no message of its kinds within the deadline",
   SEND_TIMEOUT: "a blocking sender got no credit within the deadline",
   STOP_REQUESTED: "an actor that blocks was asked to stop",
+  SUPERVISOR_OPTION: "an option of a supervisor is out of its range, or it has no child of that name",
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
   // trainer
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
@@ -68,6 +69,26 @@ export const errorTable = {
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   OPTION: "an option of the runtime is out of its range",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
+  // tensor
+  FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",
+  FILE_UNREADABLE: "a file to be mapped cannot be opened",
+  NATIVE_FAILED: "libtorch or the addon failed outside an operator",
+  NATIVE_MISMATCH: "the addon and the TypeScript that calls it are of different versions",
+  NATIVE_UNAVAILABLE: "the native addon is not built or cannot be loaded",
+  TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
+  TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",
+  TENSOR_DTYPE: "a dtype is unknown to Troupe",
+  TENSOR_FRAME_FULL: "the lists passed to an operator do not fit the argument frame",
+  TENSOR_LENT: "a tensor was used while another thread has it on loan",
+  TENSOR_OP_CHANGED: "the installed libtorch has the operator with another schema",
+  TENSOR_OP_FAILED: "libtorch refused the operands of an operator",
+  TENSOR_OP_MISSING: "the installed libtorch lacks the operator",
+  TENSOR_READ_ONLY: "a tensor that is shared by another thread or mapped from a file was to be written",
+  TENSOR_REF_GONE: "a tensor ref was attached or released before",
+  TENSOR_REF_KIND: "a lent tensor ref was treated as a moved or shared one, or the reverse",
+  TENSOR_SCOPE_ASYNC: "the body of a scope returned a promise",
+  TENSOR_SHARED: "a tensor was to be written, moved or lent while another thread reads it",
+  TENSOR_TOO_MANY: "a thread holds more tensors at once than its table has room for",
 } as const;
 
 /** A code of {@link errorTable}. */

@@ -33,10 +33,10 @@ std::string describe_tensor(const at::Tensor& tensor) {
 }
 
 std::string describe_argument(const std::string& name, const c10::IValue& value) {
-  if (value.isTensor()) return " " + name + "=" + describe_tensor(value.toTensor());
+  if (value.isTensor()) return name + " " + describe_tensor(value.toTensor());
   if (!value.isTensorList()) return "";
   const auto list = value.toTensorVector();
-  std::string text = " " + name + "=[";
+  std::string text = name + " [";
   for (size_t i = 0; i < list.size() && i < kMaxListed; ++i) text += (i == 0 ? "" : ", ") + describe_tensor(list[i]);
   return text + (list.size() > kMaxListed ? ", … " + std::to_string(list.size()) + " in all]" : "]");
 }

@@ -12,7 +12,7 @@ namespace troupe {
 // "float32[4,3] (ndim 2)"
 std::string describe_tensor(const at::Tensor& tensor);
 
-// " self=float32[4,3] (ndim 2)" for a tensor or a list of tensors, "" for any other argument.
+// "self float32[4,3] (ndim 2)" for a tensor or a list of tensors, "" for any other argument.
 std::string describe_argument(const std::string& name, const c10::IValue& value);
 
 // "float32" for c10::ScalarType::Float, and so on: the names of src/tensor/dtype.ts where it has one.

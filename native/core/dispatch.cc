@@ -73,11 +73,17 @@ c10::IValue tensor_list(Call& call, const ArgumentStep& step, int64_t length) {
   return list;
 }
 
+c10::IValue element(Call& call, const ArgumentStep& step) {
+  if (call.reader.flag()) return tensor(call, step);
+  call.reader.number();
+  return {};
+}
+
 c10::IValue optional_tensor_list(Call& call, const ArgumentStep& step, int64_t length) {
   c10::impl::GenericList list(c10::OptionalType::create(c10::TensorType::get()));
   list.reserve(length);
   for (int64_t i = 0; i < length; ++i) {
-    list.push_back(call.reader.flag() ? c10::IValue(tensor(call, step)) : c10::IValue());
+    list.push_back(element(call, step));
   }
   return list;
 }
@@ -108,7 +114,10 @@ c10::IValue list(Call& call, const ArgumentStep& step) {
 }
 
 c10::IValue value(Call& call, const ArgumentStep& step) {
-  if (step.type.optional && !call.reader.flag()) return {};
+  if (step.type.optional && !call.reader.flag()) {
+    if (!step.type.list) call.reader.number();
+    return {};
+  }
   if (step.type.list) return list(call, step);
   switch (step.type.kind) {
     case Kind::tensor: return tensor(call, step);
@@ -191,9 +200,10 @@ double collect_results(const Call& call, Frame frame, torch::jit::Stack& stack) 
   std::string operands;
   for (const ArgumentStep& step : plan.steps) {
     if (step.action == ArgumentStep::Action::fill) continue;
-    operands += describe_argument(step.name, value(call, step));
+    const std::string text = describe_argument(step.name, value(call, step));
+    if (!text.empty()) operands += (operands.empty() ? "" : ", ") + text;
   }
-  throw CodedError("TENSOR_OP_FAILED", "[" + plan.name + "] " + reason + (operands.empty() ? "" : ": got" + operands),
+  throw CodedError("TENSOR_OP_FAILED", "[" + plan.name + "] " + reason + (operands.empty() ? "" : ": got " + operands),
                    {{"op", plan.name}, {"operands", operands}});
 }
 

@@ -1,7 +1,8 @@
 // Calls any operator of libtorch's dispatcher with arguments written by JavaScript into the argument frame.
 //
 // The frame is one array of doubles per thread. A tensor is its handle, a Scalar, int, float or bool its number, a string
-// its interned number; an optional argument is 0, or 1 and the value; a list is its length and the elements.
+// its interned number; a list is its length and the elements; an optional argument is 1 and the value, or 0 and one number
+// that is skipped (an absent list is the 0 alone).
 // Afterwards the frame holds the results in the same form; the first one is also returned.
 #pragma once
 

@@ -1,4 +1,4 @@
-import { type Argument, type Result, type Schema } from "./schema.ts";
+import type { Argument, Result, Schema } from "./schema.ts";
 
 /** A public operator with the schemas of its overloads and their numbers in the table. */
 export interface Operator {
@@ -33,8 +33,16 @@ export function parameterNames(operator: Operator): string[] {
 
 /** The TypeScript type of what the operator returns. */
 export function emitResultType(result: Result): string {
-  if (typeof result === "object") return `[${result.tuple.map((name) => `${camelCase(name)}: Tensor`).join(", ")}]`;
-  return { none: "void", self: "Tensor", Tensor: "Tensor", "Tensor[]": "Tensor[]", bool: "boolean", number: "number" }[result];
+  if (typeof result === "object")
+    return `[${result.tuple.map((name) => `${camelCase(name)}: Tensor`).join(", ")}]`;
+  return {
+    none: "void",
+    self: "Tensor",
+    Tensor: "Tensor",
+    "Tensor[]": "Tensor[]",
+    bool: "boolean",
+    number: "number",
+  }[result];
 }
 
 /** The whole exported function. */
@@ -57,7 +65,9 @@ interface Parameter {
 function parameters(operator: Operator): Parameter[] {
   const [first, ...others] = operator.overloads.map(({ schema }) => schema.arguments);
   const all = (first ?? []).map((argument, position): Parameter => {
-    const types = new Set([argument, ...others.map((overload) => overload[position])].map((it) => typeOf(it, operator)));
+    const types = new Set(
+      [argument, ...others.map((overload) => overload[position])].map((it) => typeOf(it, operator)),
+    );
     const literal = literalOf(argument);
     return {
       name: camelCase(argument.name),
@@ -69,12 +79,21 @@ function parameters(operator: Operator): Parameter[] {
   });
   // What stands before a required parameter cannot be left out.
   const lastRequired = all.findLastIndex((parameter) => parameter.required);
-  return all.map((parameter, position) => (position < lastRequired ? { ...parameter, required: true } : parameter));
+  return all.map((parameter, position) =>
+    position < lastRequired ? { ...parameter, required: true } : parameter,
+  );
 }
 
 function typeOf(argument: Argument | undefined, operator: Operator): string {
   if (argument === undefined) throw new Error(`${operator.name}: overloads of different length`);
-  const single = { Tensor: "Tensor", Scalar: "number", int: "number", float: "number", bool: "boolean", str: "string" };
+  const single = {
+    Tensor: "Tensor",
+    Scalar: "number",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    str: "string",
+  };
   const name = argument.type === "ScalarType" ? "DType" : single[argument.type];
   if (!argument.list) return name;
   const list = argument.optionalElements ? `readonly (${name} | undefined)[]` : `readonly ${name}[]`;
@@ -85,8 +104,17 @@ function literalOf(argument: Argument): string | undefined {
   const { fallback } = argument;
   if (fallback === undefined || fallback === "None") return undefined;
   if (fallback === "True" || fallback === "False") return fallback.toLowerCase();
+  if (argument.type === "ScalarType") return dtypeLiteral(fallback);
   if (fallback.startsWith('"') || fallback.startsWith("[")) return fallback;
   return String(Number(fallback));
+}
+
+/** Schemas write default dtypes as libtorch's numbers. */
+function dtypeLiteral(code: string): string {
+  const names: Readonly<Record<string, string>> = { "4": '"int64"', "6": '"float32"' };
+  const name = names[code];
+  if (name === undefined) throw new Error(`a default dtype without a name here: ${code}`);
+  return name;
 }
 
 function emitParameter(parameter: Parameter, defaults: boolean): string {
@@ -104,17 +132,24 @@ function emitBranches(operator: Operator): string {
   const names = parameterNames(operator);
   if (overloads.length === 1) return overloads.map((overload) => emitCall(overload, names)).join("");
   const position = differingPosition(operator);
-  const takesNumber = (overload: Operator["overloads"][number]) => typeOf(overload.schema.arguments[position], operator) === "number";
+  const takesNumber = (overload: Operator["overloads"][number]) =>
+    typeOf(overload.schema.arguments[position], operator) === "number";
   const numeric = overloads.filter(takesNumber).map((overload) => indent(emitCall(overload, names)));
-  const other = overloads.filter((overload) => !takesNumber(overload)).map((overload) => emitCall(overload, names));
-  if (numeric.length !== 1 || other.length !== 1) throw new Error(`${operator.name}: cannot tell its overloads apart`);
+  const other = overloads
+    .filter((overload) => !takesNumber(overload))
+    .map((overload) => emitCall(overload, names));
+  if (numeric.length !== 1 || other.length !== 1)
+    throw new Error(`${operator.name}: cannot tell its overloads apart`);
   return `if (typeof ${names[position]} === "number") {\n${numeric[0]}\n}\n${other[0]}`;
 }
 
 function differingPosition(operator: Operator): number {
-  const positions = parameters(operator).flatMap((parameter, position) => (parameter.types.length > 1 ? [position] : []));
+  const positions = parameters(operator).flatMap((parameter, position) =>
+    parameter.types.length > 1 ? [position] : [],
+  );
   const [only] = positions;
-  if (only === undefined || positions.length > 1) throw new Error(`${operator.name}: overloads must differ in one argument`);
+  if (only === undefined || positions.length > 1)
+    throw new Error(`${operator.name}: overloads must differ in one argument`);
   return only;
 }
 
@@ -132,7 +167,9 @@ function emitWrites(list: readonly Argument[], names: readonly string[]): string
     const name = names[position] ?? "";
     if (argument.list) {
       const isLast = position === list.length - 1;
-      lines.push(`${isLast ? "" : base === "" ? "let next = " : "next = "}${listWriter(argument)}(${slot()}, ${name});`);
+      lines.push(
+        `${isLast ? "" : base === "" ? "let next = " : "next = "}${listWriter(argument)}(${slot()}, ${name});`,
+      );
       base = "next + ";
       offset = 0;
     } else if (argument.optional) {
@@ -176,7 +213,10 @@ function asNumber(argument: Argument, name: string): string {
 function emitReturn(schema: Schema, index: number, names: readonly string[]): string[] {
   const { result } = schema;
   if (typeof result === "object") {
-    return [`call(${index});`, `return [${result.tuple.map((_, position) => `adoptAt(${position})`).join(", ")}];`];
+    return [
+      `call(${index});`,
+      `return [${result.tuple.map((_, position) => `adoptAt(${position})`).join(", ")}];`,
+    ];
   }
   switch (result) {
     case "none":

@@ -15,7 +15,14 @@ export interface Argument {
 }
 
 /** What an operator gives back. */
-export type Result = "none" | "self" | "Tensor" | "Tensor[]" | "bool" | "number" | { readonly tuple: readonly string[] };
+export type Result =
+  | "none"
+  | "self"
+  | "Tensor"
+  | "Tensor[]"
+  | "bool"
+  | "number"
+  | { readonly tuple: readonly string[] };
 
 /** A parsed schema. */
 export interface Schema {
@@ -88,7 +95,9 @@ function parseArgument(text: string, keywordOnly: boolean): Argument {
 }
 
 function isType(name: string | undefined): name is Argument["type"] {
-  return name !== undefined && ["Tensor", "Scalar", "int", "float", "bool", "str", "ScalarType"].includes(name);
+  return (
+    name !== undefined && ["Tensor", "Scalar", "int", "float", "bool", "str", "ScalarType"].includes(name)
+  );
 }
 
 function joinArguments(parsed: readonly Argument[]): string {

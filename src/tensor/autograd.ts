@@ -1,0 +1,55 @@
+import { asList, putHandles } from "./backward.ts";
+import { frame, native } from "./native.ts";
+import { adopt, type Tensor } from "./tensor.ts";
+
+/** How {@link grad} treats the graph. */
+export interface GradOptions {
+  /** Keeps the graph for another backward; false by default. */
+  readonly retainGraph?: boolean;
+  /** null for inputs that the outputs do not depend on, instead of an error; false by default. */
+  readonly allowUnused?: boolean;
+}
+
+/**
+ * The gradients d(Σ outputs · gradients)/d(input) as values; no `.grad` is touched.
+ * @param gradients - one for each output, of its shape; may be left out for outputs of one element
+ * @returns one tensor per input
+ */
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: Tensor | readonly Tensor[],
+  gradients?: Tensor | readonly (Tensor | undefined)[],
+  options: GradOptions = {},
+): (Tensor | null)[] {
+  const wanted = asList(inputs);
+  let next = putHandles(0, asList(outputs));
+  next = putHandles(next, wanted);
+  putHandles(next, gradients === undefined ? [] : asList(gradients));
+  native().computeGrad(options.retainGraph ?? false, options.allowUnused ?? false);
+  const handles = Array.from(frame.subarray(0, wanted.length));
+  return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
+}
+
+/** Runs `body` without recording for autograd, in this thread. */
+export function noGrad<T>(body: () => T): T {
+  return withGrad(false, body);
+}
+
+/** Runs `body` with recording, also inside {@link noGrad}: recompute needs it. */
+export function enableGrad<T>(body: () => T): T {
+  return withGrad(true, body);
+}
+
+/** Whether autograd records in this thread now. */
+export function gradEnabled(): boolean {
+  return native().gradEnabled();
+}
+
+function withGrad<T>(enabled: boolean, body: () => T): T {
+  const before = native().setGradEnabled(enabled);
+  try {
+    return body();
+  } finally {
+    native().setGradEnabled(before);
+  }
+}

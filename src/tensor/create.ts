@@ -1,0 +1,100 @@
+import { TroupeError } from "../errors.ts";
+import { type DType, dtypeCode, dtypeOfArray, type TypedArray } from "./dtype.ts";
+import { frame, native } from "./native.ts";
+import * as ops from "./ops.generated.ts";
+import { adopt, type Tensor } from "./tensor.ts";
+
+/** Numbers in rows: all rows of one length, at any depth. */
+export type NestedNumbers = readonly (number | NestedNumbers)[];
+
+/** The shape of a new tensor: its sizes, one number meaning 1-D. */
+export type Shape = number | readonly number[];
+
+/** What a new tensor's elements are. */
+export interface CreateOptions {
+  /** float32 by default. */
+  readonly dtype?: DType;
+}
+
+/**
+ * A new tensor with the given elements, copied.
+ * @param data - a typed array (SharedArrayBuffer-backed ones too), a number (0-dim), or nested arrays of numbers
+ * @param options - `dtype`: the array's own by default, float32 for plain numbers; a Uint16Array holds raw bits of
+ *   bfloat16, float16 or int16 and must name which. `shape`: that of the nesting, or 1-D, by default
+ * @throws {TroupeError} `TENSOR_ARGUMENT` when rows differ in length or the shape does not fit the number of elements
+ */
+export function tensor(
+  data: TypedArray | number | NestedNumbers,
+  options: CreateOptions & { readonly shape?: readonly number[] } = {},
+): Tensor {
+  if (ArrayBuffer.isView(data)) {
+    return fromArray(data, options.dtype ?? dtypeOfArray(data) ?? "float32", options.shape ?? [data.length]);
+  }
+  const numbers: number[] = [];
+  const nested = collect(data, numbers);
+  return fromArray(Float64Array.from(numbers), options.dtype ?? "float32", options.shape ?? nested);
+}
+
+/** Uninitialised memory. */
+export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
+  return ops.empty(sizes(shape), options.dtype ?? "float32");
+}
+
+/** All 0. */
+export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
+  return ops.zeros(sizes(shape), options.dtype ?? "float32");
+}
+
+/** All 1. */
+export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
+  return ops.ones(sizes(shape), options.dtype ?? "float32");
+}
+
+/** All `value`. */
+export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
+  return ops.full(sizes(shape), value, options.dtype ?? "float32");
+}
+
+/** start, start + step, … below end; int64 by default. */
+export function arange(
+  end: number,
+  options: CreateOptions & { readonly start?: number; readonly step?: number } = {},
+): Tensor {
+  return ops.arange(options.start ?? 0, end, options.step ?? 1, options.dtype ?? "int64");
+}
+
+function sizes(shape: Shape): readonly number[] {
+  return typeof shape === "number" ? [shape] : shape;
+}
+
+function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Tensor {
+  const numel = shape.reduce((product, size) => product * size, 1);
+  if (numel !== data.length) {
+    throw new TroupeError(
+      "TENSOR_ARGUMENT",
+      `[tensor] ${numel} elements were expected for shape [${shape.join(",")}]: got ${data.length}`,
+      {
+        fields: { shape: [...shape], length: data.length },
+      },
+    );
+  }
+  frame.set(shape);
+  return adopt(native().fromTypedArray(data, dtypeCode(dtype), shape.length));
+}
+
+/** Appends the numbers in row-major order. @returns the shape of the nesting */
+function collect(data: number | NestedNumbers, numbers: number[]): number[] {
+  if (typeof data === "number") {
+    numbers.push(data);
+    return [];
+  }
+  const shapes = data.map((part) => collect(part, numbers));
+  const first = shapes[0] ?? [];
+  if (shapes.some((shape) => shape.join() !== first.join())) {
+    throw new TroupeError(
+      "TENSOR_ARGUMENT",
+      `[tensor] rows of one shape were expected: got [${shapes.map((shape) => `[${shape.join(",")}]`).join(", ")}]`,
+    );
+  }
+  return [data.length, ...first];
+}

@@ -1,0 +1,84 @@
+import { TroupeError } from "../errors.ts";
+
+/** An array that holds a tensor's elements in JavaScript. 16-bit floats are raw bits in a Uint16Array. */
+export type TypedArray =
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | Int32Array
+  | Int16Array
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Uint16Array;
+
+interface DTypeFacts {
+  /** libtorch's number of it (c10::ScalarType), part of its stable interface. */
+  readonly code: number;
+  readonly itemBytes: number;
+  readonly array: new (length: number) => TypedArray;
+}
+
+const facts = {
+  float32: { code: 6, itemBytes: 4, array: Float32Array },
+  float64: { code: 7, itemBytes: 8, array: Float64Array },
+  bfloat16: { code: 15, itemBytes: 2, array: Uint16Array },
+  float16: { code: 5, itemBytes: 2, array: Uint16Array },
+  int64: { code: 4, itemBytes: 8, array: BigInt64Array },
+  int32: { code: 3, itemBytes: 4, array: Int32Array },
+  int16: { code: 2, itemBytes: 2, array: Int16Array },
+  int8: { code: 1, itemBytes: 1, array: Int8Array },
+  uint8: { code: 0, itemBytes: 1, array: Uint8Array },
+  bool: { code: 11, itemBytes: 1, array: Uint8Array },
+} as const satisfies Record<string, DTypeFacts>;
+
+/** What a tensor's elements are. */
+export type DType = keyof typeof facts;
+
+/** All dtypes, floats first. */
+export const dtypes = Object.keys(facts) as readonly DType[];
+
+/** Bytes of one element. */
+export function itemBytes(dtype: DType): number {
+  return factsOf(dtype).itemBytes;
+}
+
+/** libtorch's number of a dtype. @throws {TroupeError} `TENSOR_DTYPE` on an unknown name */
+export function dtypeCode(dtype: DType): number {
+  return factsOf(dtype).code;
+}
+
+/** The dtype of a libtorch number. @throws {TroupeError} `TENSOR_DTYPE` on one that Troupe does not use */
+export function dtypeOfCode(code: number): DType {
+  const found = dtypes.find((dtype) => facts[dtype].code === code);
+  if (found === undefined) throw unknownDType(`libtorch's number ${code}`);
+  return found;
+}
+
+/** A new array of the kind that holds a dtype. */
+export function arrayFor(dtype: DType, length: number): TypedArray {
+  return new (factsOf(dtype).array)(length);
+}
+
+/** The dtype that a typed array has of itself; a Uint16Array has none. */
+export function dtypeOfArray(data: TypedArray): DType | undefined {
+  if (data instanceof Uint16Array) return undefined;
+  if (data instanceof Uint8ClampedArray) return "uint8";
+  return dtypes.find((dtype) => data instanceof facts[dtype].array);
+}
+
+function factsOf(dtype: DType): DTypeFacts {
+  const found: DTypeFacts | undefined = facts[dtype];
+  if (found === undefined) throw unknownDType(String(dtype));
+  return found;
+}
+
+function unknownDType(came: string): TroupeError {
+  return new TroupeError(
+    "TENSOR_DTYPE",
+    `[tensor] a dtype was expected: ${came} (one of ${dtypes.join(", ")})`,
+    {
+      fields: { dtype: came },
+    },
+  );
+}

@@ -1,0 +1,37 @@
+/** Tensors: libtorch's memory and operators under handles that scopes release. The only door of this room. */
+import "./methods.generated.ts"; // defines the operators as methods of Tensor
+
+export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
+export { type BackwardOptions, backward } from "./backward.ts";
+export {
+  arange,
+  type CreateOptions,
+  empty,
+  full,
+  type NestedNumbers,
+  ones,
+  type Shape,
+  tensor,
+  zeros,
+} from "./create.ts";
+export { type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
+export { mapFile } from "./map-file.ts";
+export { type MemoryUse, memory, releaseCachedMemory, resetPeakMemory, tagMemory } from "./memory.ts";
+export { loadNative, type NativeInfo, native } from "./native.ts";
+export * as ops from "./ops.ts";
+export {
+  attach,
+  attachLent,
+  lendRef,
+  liveRefs,
+  moveRef,
+  type RefOptions,
+  releaseRef,
+  releaseRefsOf,
+  returnRef,
+  shareRef,
+  type TensorRef,
+} from "./ref.ts";
+export { keep, liveTensors, scope } from "./scope.ts";
+export { nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
+export { adopt, Tensor } from "./tensor.ts";

@@ -1,0 +1,18 @@
+import { type DType, dtypeCode } from "./dtype.ts";
+import { native } from "./native.ts";
+import { adopt, type Tensor } from "./tensor.ts";
+
+/**
+ * A file's bytes as a 1-D tensor, without reading them: pages come in when touched and go under memory pressure. Read-only:
+ * in-place operators throw `TENSOR_READ_ONLY`. The file must not shrink while the tensor, or a view of it, lives.
+ * @param numel - number of elements from `offsetBytes` on
+ * @throws {TroupeError} `FILE_UNREADABLE`, or `FILE_TOO_SHORT` when the file ends before the last element
+ */
+export function mapFile(
+  path: string,
+  dtype: DType,
+  numel: number,
+  options: { readonly offsetBytes?: number } = {},
+): Tensor {
+  return adopt(native().mapFile(path, dtypeCode(dtype), numel, options.offsetBytes ?? 0));
+}

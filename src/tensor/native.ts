@@ -1,0 +1,143 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { type ErrorCode, TroupeError } from "../errors.ts";
+import { schemas } from "./schemas.generated.ts";
+
+/** What the ledger says of a tag or of all memory. */
+interface NativeUse {
+  readonly liveBytes: number;
+  readonly peakBytes: number;
+}
+
+/**
+ * The addon's functions about tensors. A handle is a positive integer that names a tensor of this thread. Where a
+ * comment speaks of the frame, lists and sizes are passed in {@link frame} and not as arguments.
+ */
+export interface Native {
+  connect(frame: Float64Array, schemas: readonly string[], makeError: MakeError): void;
+  call(operator: number): number;
+  intern(text: string): number;
+  schemas(namespace: string): string[];
+
+  release(handle: number): boolean;
+  /** The first `count` handles in the frame. */
+  releaseMany(count: number): void;
+  liveTensors(): number;
+  /** The dtype's number; the frame then holds ndim and the sizes. */
+  describe(handle: number): number;
+  device(handle: number): string;
+  item(handle: number): number;
+  /** A new tensor with the `ndim` sizes in the frame. */
+  fromTypedArray(data: ArrayBufferView, dtype: number, ndim: number): number;
+  copyFrom(handle: number, data: ArrayBufferView): void;
+  copyTo(handle: number, data: ArrayBufferView): void;
+  mapFile(path: string, dtype: number, numel: number, offsetBytes: number): number;
+
+  /** The frame holds outputs, gradients and inputs, each a length and handles (0: none). */
+  backward(retainGraph: boolean): void;
+  /** The frame holds outputs, inputs and gradients; afterwards one handle per input (0: none). */
+  computeGrad(retainGraph: boolean, allowUnused: boolean): void;
+  setGradEnabled(enabled: boolean): boolean;
+  gradEnabled(): boolean;
+  requiresGrad(handle: number): boolean;
+  setRequiresGrad(handle: number, flag: boolean): void;
+  gradOf(handle: number): number;
+  setGrad(handle: number, gradient: number): void;
+
+  /** The ref's id; the frame then holds its generation. */
+  makeRef(handle: number, kind: number, owner: string): number;
+  attachRef(id: number, generation: number, lent: boolean): number;
+  returnLent(handle: number): void;
+  releaseRef(id: number, generation: number): boolean;
+  releaseRefsOf(owner: string): number;
+  liveRefs(): number;
+
+  memory(): NativeUse & {
+    readonly residentBytes: number;
+    readonly tags: Readonly<Record<string, NativeUse>>;
+  };
+  allocationTag(name: string): number;
+  setAllocationTag(tag: number): number;
+  resetPeakMemory(): void;
+  releaseCachedMemory(): void;
+
+  setNumThreads(count: number): void;
+  numThreads(): number;
+  nativeInfo(): NativeInfo;
+  selfTest(): { readonly matmul: boolean; readonly gloo: boolean };
+}
+
+/** What the addon was built with and runs on. */
+export interface NativeInfo {
+  /** libtorch's version, such as "2.13.0". */
+  readonly torch: string;
+  readonly cxxAbi: "cxx11" | "pre-cxx11";
+  /** Whether processes can talk through Gloo. */
+  readonly gloo: boolean;
+  readonly cuda: boolean;
+  /** The instruction set that Troupe's own kernels use. */
+  readonly capability: "avx512" | "avx2" | "scalar";
+  /** Threads that an operator may use in this JavaScript thread. */
+  readonly numThreads: number;
+}
+
+type MakeError = (code: ErrorCode, message: string, fields: Readonly<Record<string, unknown>>) => TroupeError;
+
+/**
+ * The argument frame: arguments of an operator before {@link Native.call}, results after it. Shared with the addon, one per
+ * thread. No user code may run between writing it and the call.
+ */
+export const frame = new Float64Array(1 << 14);
+
+let loaded: Native | undefined;
+
+/**
+ * The addon of this thread, loaded at the first call.
+ * @throws {TroupeError} `NATIVE_UNAVAILABLE` when it is not built or cannot be loaded
+ */
+export function native(): Native {
+  loaded ??= load();
+  return loaded;
+}
+
+/** Loads the addon now instead of at the first tensor. The main thread does so before it spawns threads that compute. */
+export function loadNative(): void {
+  native();
+}
+
+function load(): Native {
+  const path = addonPath();
+  if (!existsSync(path)) {
+    throw new TroupeError(
+      "NATIVE_UNAVAILABLE",
+      `[native] the built addon was expected at ${path}: there is none (run \`npm run doctor\`)`,
+      {
+        fields: { path },
+      },
+    );
+  }
+  const addon = requireAddon(path);
+  addon.connect(frame, schemas, (code, message, fields) => new TroupeError(code, message, { fields }));
+  return addon;
+}
+
+function addonPath(): string {
+  return process.env.TROUPE_ADDON ?? fileURLToPath(new URL("../../build/troupe.node", import.meta.url));
+}
+
+function requireAddon(path: string): Native {
+  try {
+    return createRequire(import.meta.url)(path);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError(
+      "NATIVE_UNAVAILABLE",
+      `[native] ${path} cannot be loaded: ${reason} (run \`npm run doctor\`)`,
+      {
+        fields: { path },
+        cause,
+      },
+    );
+  }
+}

@@ -1,0 +1,82 @@
+import type { DType } from "./dtype.ts";
+import { frame, native } from "./native.ts";
+import { adopt, type Tensor } from "./tensor.ts";
+
+/**
+ * A tensor on its way to another thread: plain data for a message; the bytes stay where they are. Attached once, by the
+ * receiver. It carries no autograd graph: what arrives is detached and does not require grad.
+ */
+export interface TensorRef {
+  readonly kind: "tensor-ref";
+  readonly id: number;
+  readonly generation: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+/** Who answers for a ref: an actor's incarnation, by the name that {@link releaseRefsOf} will be given. */
+export interface RefOptions {
+  readonly owner?: string;
+}
+
+const kinds = { move: 0, share: 1, lend: 2 } as const;
+
+/** Gives a tensor away: the sender's handle is gone at once. @throws {TroupeError} `TENSOR_SHARED` while others read it */
+export function moveRef(tensor: Tensor, options: RefOptions = {}): TensorRef {
+  const ref = makeRef(tensor, kinds.move, options);
+  tensor.forget(); // the table has released the handle
+  return ref;
+}
+
+/**
+ * Lets another thread read a tensor. Until it has disposed what it attached (or the ref was released), writing through
+ * either handle, or through views made after this, throws `TENSOR_SHARED` or `TENSOR_READ_ONLY`. One ref for each receiver.
+ */
+export function shareRef(tensor: Tensor, options: RefOptions = {}): TensorRef {
+  return makeRef(tensor, kinds.share, options);
+}
+
+/**
+ * Lets another thread write a tensor and give it back. Until {@link returnRef} (or the end of the borrower) the lender's
+ * handle throws `TENSOR_LENT`. @throws {TroupeError} `TENSOR_SHARED` while others read it
+ */
+export function lendRef(tensor: Tensor, options: RefOptions = {}): TensorRef {
+  return makeRef(tensor, kinds.lend, options);
+}
+
+/** Takes a moved or shared tensor into this thread. Consumes the ref. @throws {TroupeError} `TENSOR_REF_GONE` the second time */
+export function attach(ref: TensorRef): Tensor {
+  return adopt(native().attachRef(ref.id, ref.generation, false));
+}
+
+/** Takes a lent tensor into this thread. Consumes the ref. */
+export function attachLent(ref: TensorRef): Tensor {
+  return adopt(native().attachRef(ref.id, ref.generation, true));
+}
+
+/** Gives a lent tensor back: this handle is gone, the lender's works again once the views of it made here are gone too. */
+export function returnRef(tensor: Tensor): void {
+  native().returnLent(tensor.handle);
+  tensor.forget();
+}
+
+/** Drops a ref that nobody will attach. @returns false when it was attached or released before */
+export function releaseRef(ref: TensorRef): boolean {
+  return native().releaseRef(ref.id, ref.generation);
+}
+
+/** Drops every ref of an owner that died, in the whole process. @returns how many */
+export function releaseRefsOf(owner: string): number {
+  return native().releaseRefsOf(owner);
+}
+
+/** Refs under way in the whole process: made, not yet attached or released. */
+export function liveRefs(): number {
+  return native().liveRefs();
+}
+
+function makeRef(tensor: Tensor, kind: number, options: RefOptions): TensorRef {
+  const { dtype, shape } = tensor;
+  const id = native().makeRef(tensor.handle, kind, options.owner ?? "");
+  return { kind: "tensor-ref", id, generation: frame[0] ?? 0, dtype, shape };
+}

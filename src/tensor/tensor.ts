@@ -1,0 +1,130 @@
+import { TroupeError } from "../errors.ts";
+import { type BackwardOptions, backward } from "./backward.ts";
+import { arrayFor, type DType, dtypeOfCode, type TypedArray } from "./dtype.ts";
+import { TensorHandle } from "./handle.ts";
+import { frame, native } from "./native.ts";
+import { register } from "./scope.ts";
+
+interface Facts {
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+}
+
+/**
+ * An n-dimensional array in libtorch's memory. This object is a small handle: it belongs to the scope in which it was made
+ * and is gone with it, unless returned or kept; `using` and `dispose()` release it sooner. Using it afterwards throws
+ * `TENSOR_DISPOSED`. The operators are methods under torch's names in camelCase, a trailing underscore meaning in place;
+ * they throw `TENSOR_OP_FAILED` with the shapes and dtypes of their operands.
+ */
+export class Tensor extends TensorHandle {
+  private facts: Facts | undefined = undefined;
+
+  /** Sizes of the dims, frozen. */
+  get shape(): readonly number[] {
+    return this.read().shape;
+  }
+
+  get dtype(): DType {
+    return this.read().dtype;
+  }
+
+  /** Where the memory is: "cpu". */
+  get device(): string {
+    return native().device(this.handle);
+  }
+
+  /** Number of elements. */
+  get numel(): number {
+    return this.shape.reduce((product, size) => product * size, 1);
+  }
+
+  /** Number of dims. */
+  get ndim(): number {
+    return this.shape.length;
+  }
+
+  /** Whether autograd records what is computed from it. */
+  get requiresGrad(): boolean {
+    return native().requiresGrad(this.handle);
+  }
+
+  /** Makes a leaf of the autograd graph, or takes that back. Floating dtypes only. */
+  requiresGrad_(flag = true): this {
+    native().setRequiresGrad(this.handle, flag);
+    return this;
+  }
+
+  /** The gradient of a leaf, null before the first backward. Each read is a new handle of the running scope. */
+  get grad(): Tensor | null {
+    const handle = native().gradOf(this.handle);
+    return handle === 0 ? null : adopt(handle);
+  }
+
+  /** Sets the gradient that backward adds to, such as a view of a flat buffer; null takes it away. */
+  set grad(gradient: Tensor | null) {
+    native().setGrad(this.handle, gradient === null ? 0 : liveHandle(gradient, "grad"));
+  }
+
+  /** Adds the gradients of this tensor to `.grad` of the leaves it was computed from. See {@link backward}. */
+  backward(gradient?: Tensor, options?: Pick<BackwardOptions, "retainGraph">): void {
+    backward(this, gradient, options);
+  }
+
+  /** The one element as a number; int64 beyond 2^53 is rounded. */
+  item(): number {
+    return native().item(this.handle);
+  }
+
+  /** The elements in row-major order, copied. bfloat16 and float16 come as raw bits (`to("float32")` first for numbers). */
+  toTypedArray(): TypedArray {
+    const data = arrayFor(this.dtype, this.numel);
+    native().copyTo(this.handle, data);
+    return data;
+  }
+
+  /** Overwrites all elements, in row-major order, converting to this dtype. Arrays over a SharedArrayBuffer are taken too. */
+  copyFrom(data: TypedArray): this {
+    native().copyFrom(this.handle, data);
+    return this;
+  }
+
+  /** What it is, for logs: `Tensor float32[2,3]`. */
+  override toString(): string {
+    return this.disposed ? "Tensor (disposed)" : `Tensor ${this.dtype}[${this.shape.join(",")}]`;
+  }
+
+  private read(): Facts {
+    if (this.facts === undefined || this.handle === 0) this.facts = readFacts(this.handle);
+    return this.facts;
+  }
+}
+
+/** Gives a tensor that the addon has just made to the running scope. */
+export function adopt(handle: number): Tensor {
+  return register(new Tensor(handle));
+}
+
+/** The same for the result at a place of the frame. */
+export function adoptAt(index: number): Tensor {
+  return adopt(frame[index] ?? 0);
+}
+
+/** The same for a list: its handles stand behind its count. */
+export function adoptList(count: number): Tensor[] {
+  return Array.from({ length: count }, (_, index) => adoptAt(index + 1));
+}
+
+/** The number of a tensor that must be alive, for native calls. @throws {TroupeError} `TENSOR_DISPOSED` */
+export function liveHandle(tensor: Tensor, op: string): number {
+  if (tensor.handle === 0)
+    throw new TroupeError("TENSOR_DISPOSED", `[${op}] a live tensor was expected: it was disposed`, {
+      fields: { op },
+    });
+  return tensor.handle;
+}
+
+function readFacts(handle: number): Facts {
+  const dtype = dtypeOfCode(native().describe(handle));
+  const ndim = frame[0] ?? 0;
+  return { dtype, shape: Object.freeze(Array.from(frame.subarray(1, 1 + ndim))) };
+}

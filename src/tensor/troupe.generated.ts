@@ -1,0 +1,187 @@
+// Written by scripts/generate-ops.ts: change that, or scripts/operators/operators.txt, and run it again.
+
+import { call, frame, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
+import { adopt, adoptAt, type Tensor } from "./tensor.ts";
+
+/**
+ * One AdamW step over a flat buffer: unscale and clip by gradScale, update the moments and the parameters, write the low-precision copy (Loshchilov & Hutter 2017).
+ *
+ * `troupe::adamw_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ */
+export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+  frame[0] = param.handle;
+  frame[1] = expAvg.handle;
+  frame[2] = expAvgSq.handle;
+  frame[3] = grad.handle;
+  frame[4] = lowPrecision === undefined ? 0 : 1;
+  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
+  let next = putNumbers(6, segmentEnds);
+  next = putNumbers(next, learningRates);
+  next = putNumbers(next, weightDecays);
+  frame[next] = beta1;
+  frame[next + 1] = beta2;
+  frame[next + 2] = eps;
+  frame[next + 3] = step;
+  frame[next + 4] = gradScale;
+  call(335);
+}
+
+/**
+ * Sum of squares of every 1024 elements, float64, the same bits on every machine.
+ *
+ * `troupe::chunk_square_sums(Tensor flat) -> Tensor`
+ */
+export function chunkSquareSums(flat: Tensor): Tensor {
+  frame[0] = flat.handle;
+  return adopt(call(336));
+}
+
+/**
+ * out[i] = Σ sources[·][begin + i] in list order, float32, added to out when accumulating.
+ *
+ * `troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()`
+ */
+export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: number, accumulate: boolean): void {
+  frame[0] = out.handle;
+  const next = putTensors(1, sources);
+  frame[next] = begin;
+  frame[next + 1] = accumulate ? 1 : 0;
+  call(337);
+}
+
+/**
+ * Gathers gradients into a flat buffer at offsets; a missing one is zero, or left when accumulating.
+ *
+ * `troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()`
+ */
+export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | undefined)[], offsets: readonly number[], accumulate: boolean): void {
+  frame[0] = flat.handle;
+  let next = putOptionalTensors(1, gradients);
+  next = putNumbers(next, offsets);
+  frame[next] = accumulate ? 1 : 0;
+  call(338);
+}
+
+/**
+ * Uniform in [low, high); element i depends on (seed, stream, offset + i) alone (Salmon et al. 2011).
+ *
+ * `troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)`
+ */
+export function philoxUniform_(self: Tensor, low: number, high: number, seed: number, stream: number, offset: number): Tensor {
+  frame[0] = self.handle;
+  frame[1] = low;
+  frame[2] = high;
+  frame[3] = seed;
+  frame[4] = stream;
+  frame[5] = offset;
+  call(339);
+  return self;
+}
+
+/**
+ * Normal of mean and std; element i depends on (seed, stream, offset + i) alone (Salmon et al. 2011).
+ *
+ * `troupe::philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)`
+ */
+export function philoxNormal_(self: Tensor, mean: number, std: number, seed: number, stream: number, offset: number): Tensor {
+  frame[0] = self.handle;
+  frame[1] = mean;
+  frame[2] = std;
+  frame[3] = seed;
+  frame[4] = stream;
+  frame[5] = offset;
+  call(340);
+  return self;
+}
+
+/**
+ * Zeroes elements with probability p and scales the rest by 1/(1 − p); the mask is drawn again in backward.
+ *
+ * `troupe::dropout(Tensor x, float p, int seed, int stream, int offset) -> Tensor`
+ */
+export function dropout(x: Tensor, p: number, seed: number, stream: number, offset: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = p;
+  frame[2] = seed;
+  frame[3] = stream;
+  frame[4] = offset;
+  return adopt(call(341));
+}
+
+/**
+ * Layer norm over the last dim with float32 statistics (Ba et al. 2016).
+ *
+ * `troupe::layer_norm(Tensor x, Tensor weight, Tensor? bias, float eps) -> Tensor`
+ */
+export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, eps: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = weight.handle;
+  frame[2] = bias === undefined ? 0 : 1;
+  frame[3] = bias === undefined ? 0 : bias.handle;
+  frame[4] = eps;
+  return adopt(call(342));
+}
+
+/**
+ * sum = x + residual, and its layer norm, in one pass.
+ *
+ * `troupe::add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)`
+ */
+export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor | undefined, eps: number): [sum: Tensor, normed: Tensor] {
+  frame[0] = x.handle;
+  frame[1] = residual.handle;
+  frame[2] = weight.handle;
+  frame[3] = bias === undefined ? 0 : 1;
+  frame[4] = bias === undefined ? 0 : bias.handle;
+  frame[5] = eps;
+  call(343);
+  return [adoptAt(0), adoptAt(1)];
+}
+
+/**
+ * Mean cross entropy of logits [N, V] against targets [N], never holding float32 logits.
+ *
+ * `troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor`
+ */
+export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: number): Tensor {
+  frame[0] = logits.handle;
+  frame[1] = targets.handle;
+  frame[2] = ignoreIndex;
+  return adopt(call(344));
+}
+
+/**
+ * Mean cross entropy of hidden weightᵀ against targets, in row chunks, never holding all logits.
+ *
+ * `troupe::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor`
+ */
+export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tensor, ignoreIndex: number): Tensor {
+  frame[0] = hidden.handle;
+  frame[1] = weight.handle;
+  frame[2] = targets.handle;
+  frame[3] = ignoreIndex;
+  return adopt(call(345));
+}
+
+/**
+ * Whether no element of any tensor is NaN or infinite.
+ *
+ * `troupe::all_finite(Tensor[] tensors) -> bool`
+ */
+export function allFinite(tensors: readonly Tensor[]): boolean {
+  putTensors(0, tensors);
+  return call(346) !== 0;
+}
+
+/**
+ * Windows of length tokens from starts on, and the same shifted by one, as int64.
+ *
+ * `troupe::token_windows(Tensor tokens, int[] starts, int length) -> (Tensor inputs, Tensor targets)`
+ */
+export function tokenWindows(tokens: Tensor, starts: readonly number[], length: number): [inputs: Tensor, targets: Tensor] {
+  frame[0] = tokens.handle;
+  const next = putNumbers(1, starts);
+  frame[next] = length;
+  call(347);
+  return [adoptAt(0), adoptAt(1)];
+}
