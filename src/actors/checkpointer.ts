@@ -1,0 +1,172 @@
+import { mkdir } from "node:fs/promises";
+import {
+  type JsonObject,
+  sweepLeftovers,
+  type TensorSource,
+  type TrainerState,
+  writeCheckpoint,
+} from "../checkpoint/index.ts";
+import type { FlatBlock, Piece } from "../parallel/index.ts";
+import { defineActor } from "../runtime/index.ts";
+import { attach, keep, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
+import { momentNames } from "./initial-state.ts";
+
+/** A save that is about to be fed. Plain data. */
+export interface SaveOrder {
+  readonly layouts: readonly FlatBlock[];
+  /** Ranks that each send a part of every block of level ≥ 1; of the others rank 0 sends the whole. */
+  readonly numRanks: number;
+  /** config.json of the model; empty where it has none. */
+  readonly modelConfig: JsonObject;
+  /** What a run needs to go on, beside tensors. */
+  readonly state: TrainerState;
+}
+
+/** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
+export interface SavePart {
+  readonly step: number;
+  readonly pieces: readonly Piece[];
+  readonly master: TensorRef;
+  readonly expAvg: TensorRef;
+  readonly expAvgSq: TensorRef;
+}
+
+/** A save that is on the disk. */
+export interface Saved {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly durationMs: number;
+}
+
+/**
+ * Saves one step at a time: `save` announces it, the shards send their parts in any order while training goes on, and
+ * `save` is answered when the folder is durable under its final name. A save that fails leaves nothing behind, and the
+ * checkpointer ready for the next.
+ */
+export type CheckpointerProtocol = {
+  save: { in: SaveOrder; out: Saved };
+  part: { in: SavePart };
+};
+
+/** What a checkpointer is born with. */
+export interface CheckpointerInit {
+  /** Folder of the run's checkpoints; made where it is not there. */
+  readonly directory: string;
+}
+
+export default defineActor<CheckpointerProtocol, CheckpointerInit>({
+  lanes: { part: "control" },
+  concurrent: ["save"],
+  async start(_context, { directory }) {
+    await mkdir(directory, { recursive: true });
+    await sweepLeftovers(directory);
+    const saves = new Map<number, PartCollection>();
+    const collectionOf = (step: number) => {
+      const collection = saves.get(step) ?? new PartCollection();
+      saves.set(step, collection);
+      return collection;
+    };
+    return {
+      handlers: {
+        async save(order) {
+          const begin = performance.now();
+          const { step } = order.state;
+          const collection = collectionOf(step);
+          try {
+            await collection.whole(numParts(order));
+            const written = await writeCheckpoint(directory, contentOf(order, collection));
+            return { ...written, durationMs: performance.now() - begin };
+          } finally {
+            collection.dispose();
+            saves.delete(step);
+          }
+        },
+        part: (part) => collectionOf(part.step).add(part),
+      },
+    };
+  },
+});
+
+/** A stretch of a parameter's values, within a copied tensor. */
+interface Stretch {
+  readonly piece: Piece;
+  readonly values: Tensor;
+}
+
+type StateKind = "master" | "expAvg" | "expAvgSq";
+
+/** The parts of one save as they come in. Owns their tensors until disposed. */
+class PartCollection {
+  readonly #stretches: Record<StateKind, Map<string, Stretch[]>> = {
+    master: new Map(),
+    expAvg: new Map(),
+    expAvgSq: new Map(),
+  };
+  readonly #tensors: Tensor[] = [];
+  #numParts = 0;
+  #wake: (() => void) | undefined;
+
+  add(part: SavePart): void {
+    for (const kind of ["master", "expAvg", "expAvgSq"] as const) {
+      const values = keep(attach(part[kind]));
+      this.#tensors.push(values);
+      for (const piece of part.pieces) {
+        const { name } = piece.parameter;
+        const stretches = this.#stretches[kind].get(name) ?? [];
+        stretches.push({ piece, values });
+        this.#stretches[kind].set(name, stretches);
+      }
+    }
+    this.#numParts += 1;
+    this.#wake?.();
+  }
+
+  /** Resolves when `numParts` have come. */
+  async whole(numParts: number): Promise<void> {
+    while (this.#numParts < numParts) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** The bytes of one parameter's state, stretch by stretch: no whole copy of a tensor exists. */
+  *bytes(kind: StateKind, parameter: string): Generator<Uint8Array> {
+    const stretches = this.#stretches[kind].get(parameter) ?? [];
+    for (const { piece, values } of stretches.sort(
+      (a, b) => a.piece.parameterBegin - b.piece.parameterBegin,
+    )) {
+      const floats = scope(() => values.narrow(0, piece.rangeBegin, piece.numel).toTypedArray());
+      yield new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
+    }
+  }
+
+  dispose(): void {
+    for (const tensor of this.#tensors.splice(0)) tensor.dispose();
+  }
+}
+
+function numParts({ layouts, numRanks }: SaveOrder): number {
+  return layouts.reduce((sum, layout) => sum + (layout.zero === 0 ? 1 : numRanks), 0);
+}
+
+function contentOf(order: SaveOrder, collection: PartCollection) {
+  const parameters = order.layouts.flatMap((layout) => layout.parameters);
+  const sources = (kind: StateKind, nameOf: (parameter: string) => string): TensorSource[] =>
+    parameters.map(({ name, shape }) => ({
+      name: nameOf(name),
+      dtype: "F32",
+      shape,
+      read: () => asyncOf(collection.bytes(kind, name)),
+    }));
+  return {
+    state: order.state,
+    config: order.modelConfig,
+    weights: sources("master", (name) => name),
+    optimizer: [...sources("expAvg", momentNames.expAvg), ...sources("expAvgSq", momentNames.expAvgSq)],
+  };
+}
+
+async function* asyncOf(parts: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* parts;
+}

@@ -1,0 +1,66 @@
+import type { Dataset, DatasetFacts } from "../data/index.ts";
+import { defineActor } from "../runtime/index.ts";
+import { moveRef, scope, type TensorRef } from "../tensor/index.ts";
+import { type JobConfig, loadJob } from "./job.ts";
+
+/** One batch on its way: named tensors, owned by whoever attaches them. */
+export type BatchRefs = Readonly<Record<string, TensorRef>>;
+
+/** Which samples a batch is made of. */
+export interface BatchRequest {
+  readonly split: "train" | "validation";
+  /** First sample: of the run, counted over all ranks and micro-batches, or of the held-out part. */
+  readonly position: number;
+  readonly numSamples: number;
+}
+
+/** What the feeder answers to {@link FeederProtocol.open}. Plain data. */
+export interface OpenedData {
+  readonly facts: DatasetFacts;
+  readonly numValidationSamples: number;
+}
+
+/** The feeder opens a job's data and serves batches by position; it keeps no place, so it can be restarted. */
+export type FeederProtocol = {
+  open: { in: Record<string, never>; out: OpenedData };
+  next: { in: BatchRequest; out: BatchRefs };
+};
+
+/** What a feeder is born with. */
+export interface FeederInit {
+  readonly jobUrl: string;
+  readonly config: JobConfig;
+  readonly seed: number;
+}
+
+export default defineActor<FeederProtocol, FeederInit>({
+  async start(_context, init) {
+    const job = await loadJob(init.jobUrl);
+    let dataset: Dataset | undefined;
+    const opened = async () => {
+      dataset ??= await job.data(init.config, { seed: init.seed });
+      return dataset;
+    };
+    return {
+      handlers: {
+        async open() {
+          const { facts, numValidationSamples } = await opened();
+          return { facts, numValidationSamples };
+        },
+        async next(request) {
+          return batchRefs(await opened(), request);
+        },
+      },
+    };
+  },
+});
+
+function batchRefs(dataset: Dataset, { split, position, numSamples }: BatchRequest): BatchRefs {
+  return scope(() => {
+    const batch =
+      split === "train"
+        ? dataset.trainBatch(position, numSamples)
+        : dataset.validationBatch(position, numSamples);
+    return Object.fromEntries(Object.entries(batch).map(([name, tensor]) => [name, moveRef(tensor)]));
+  });
+}

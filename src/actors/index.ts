@@ -1,0 +1,24 @@
+export type { CheckpointerInit, CheckpointerProtocol, Saved } from "./checkpointer.ts";
+export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
+export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
+export type { InitialState } from "./initial-state.ts";
+export {
+  type ConfigValue,
+  defineJob,
+  type Job,
+  type JobConfig,
+  type JobDefinition,
+  loadJob,
+  type SampleContext,
+  type TrainingPlan,
+} from "./job.ts";
+export type { PreparedModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
+export type { ShardInit, ShardProtocol } from "./shard.ts";
+
+/** The modules to spawn the cast from. */
+export const actorModules = {
+  rank: new URL("./rank.ts", import.meta.url),
+  shard: new URL("./shard.ts", import.meta.url),
+  feeder: new URL("./feeder.ts", import.meta.url),
+  checkpointer: new URL("./checkpointer.ts", import.meta.url),
+} as const;

@@ -1,0 +1,103 @@
+import type { Batch, Dataset, DatasetFacts } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { Module } from "../nn/index.ts";
+import type { AdamWSpec, NamedShapes, Schedule } from "../optim/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+
+/** A value that `--set KEY=VALUE` can write. */
+export type ConfigValue = string | number | boolean;
+
+/** A job's own settings: flat, plain, each with a default that tells its type. */
+export type JobConfig = Readonly<Record<string, ConfigValue>>;
+
+/** How a job is trained, where the command line does not say otherwise. */
+export interface TrainingPlan {
+  /** Optimizer steps in all. */
+  readonly steps: number;
+  /** Samples in one step, over all ranks and micro-batches. */
+  readonly batchSize: number;
+  /** Micro-batches of one rank in one step; 1 unless told otherwise. */
+  readonly accumulation?: number;
+  /** Max L2 norm of the gradient; no clipping unless told otherwise. */
+  readonly clipNorm?: number;
+  /** Steps between evaluations on held-out data; never unless told otherwise. */
+  readonly evaluateEverySteps?: number;
+  /** Held-out samples one evaluation reads at most; all unless told otherwise. */
+  readonly evaluationSamples?: number;
+  /** Hugging Face folder whose weights the run begins with; drawn at random unless told otherwise. */
+  readonly pretrained?: string;
+}
+
+/** What a job may look at while it writes a sample. */
+export interface SampleContext<Config extends JobConfig> {
+  readonly config: Config;
+  readonly facts: DatasetFacts;
+  readonly seed: number;
+}
+
+/**
+ * What is trained, written for one device: it runs inside every rank and knows nothing of ranks. A job's module has
+ * one as its default export.
+ */
+export interface Job<Config extends JobConfig = JobConfig> {
+  /** Every setting with its default. */
+  readonly config: Config;
+  training(config: Config): TrainingPlan;
+  /** Opens the data; runs in the feeder's thread. `seed` orders the samples. */
+  data(config: Config, context: { readonly seed: number }): Promise<Dataset> | Dataset;
+  /** Declares the model, without memory; parameters are sharded and filled from outside. */
+  model(config: Config, facts: DatasetFacts): Module;
+  /** float32 scalar, mean nats over the batch. */
+  loss(model: Module, batch: Batch): Tensor;
+  optimizer(parameters: NamedShapes, config: Config): AdamWSpec;
+  /** The optimizer's own rate, constant, unless told otherwise. */
+  schedule?(optimizer: AdamWSpec, config: Config): Schedule;
+  /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
+  sample?(model: Module, context: SampleContext<Config>): string;
+}
+
+/** A {@link Job} whose batches and model keep their own types from `data` and `model` to `loss`. */
+export interface JobDefinition<Config extends JobConfig, B extends Batch, M extends Module>
+  extends Omit<Job<Config>, "data" | "model" | "loss" | "sample"> {
+  data(config: Config, context: { readonly seed: number }): Promise<Dataset<B>> | Dataset<B>;
+  model(config: Config, facts: DatasetFacts): M;
+  loss(model: M, batch: B): Tensor;
+  sample?(model: M, context: SampleContext<Config>): string;
+}
+
+/** Declares a job; the default export of the job's own module. */
+export function defineJob<Config extends JobConfig, B extends Batch, M extends Module>(
+  definition: JobDefinition<Config, B, M>,
+): Job<Config> {
+  return definition as unknown as Job<Config>;
+}
+
+/**
+ * Imports a job's module.
+ * @param url - of a module whose default export is a job
+ * @throws {TroupeError} `JOB_INVALID` where there is none
+ */
+export async function loadJob(url: string): Promise<Job> {
+  const module = (await import(url).catch((cause: unknown) => {
+    throw invalid(
+      url,
+      `an import that fails: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause,
+    );
+  })) as { default?: Partial<Job> };
+  const job = module.default;
+  if (job === undefined) throw invalid(url, "no default export");
+  for (const part of ["training", "data", "model", "loss", "optimizer"] as const) {
+    if (typeof job[part] !== "function") throw invalid(url, `a default export without ${part}(…)`);
+  }
+  if (typeof job.config !== "object") throw invalid(url, "a default export without config");
+  return job as Job;
+}
+
+function invalid(url: string, got: string, cause?: unknown): TroupeError {
+  return new TroupeError(
+    "JOB_INVALID",
+    `[job] expected a module whose default export is defineJob({ … }) in ${url}: got ${got} (see examples/gpt/job.ts)`,
+    { fields: { url }, cause },
+  );
+}

@@ -1,0 +1,313 @@
+import type { Batch, DatasetFacts } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
+import { type AdamWSpec, Constant, type Schedule } from "../optim/index.ts";
+import {
+  BlockEngine,
+  type BlockPlan,
+  type FlatBlock,
+  planBlocks,
+  type ShardPort,
+  type ZeroLevel,
+} from "../parallel/index.ts";
+import { type ActorContext, type ActorRef, defineActor, type Pending } from "../runtime/index.ts";
+import { attach, type DType, moveRef, scope, setNumThreads } from "../tensor/index.ts";
+import type { CheckpointerProtocol } from "./checkpointer.ts";
+import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
+import type { InitialState } from "./initial-state.ts";
+import { type Job, type JobConfig, loadJob } from "./job.ts";
+import type { Gathered, ShardProtocol } from "./shard.ts";
+
+/** Everything a rank must know of the run; the same on every rank. Plain data. */
+export interface RankPlan {
+  readonly jobUrl: string;
+  readonly config: JobConfig;
+  readonly facts: DatasetFacts;
+  readonly zero: ZeroLevel;
+  /** What the model computes in. */
+  readonly dtype: DType;
+  readonly seed: number;
+  /** Micro-batches of one rank in one step. */
+  readonly accumulation: number;
+  /** Samples in one micro-batch of one rank. */
+  readonly microBatchSize: number;
+  /** Infinity: no clipping. */
+  readonly clipNorm: number;
+  /** How far gathers run ahead of the computation, in bytes. */
+  readonly prefetchBytes: number;
+  /** Threads of one rank's arithmetic. */
+  readonly numThreads: number;
+  /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
+  readonly deadlineMs: number;
+  readonly initial: InitialState;
+}
+
+/** What the conductor learns of the model once a rank has built it. Plain data. */
+export interface PreparedModel {
+  readonly layouts: readonly FlatBlock[];
+  readonly numParameters: number;
+  /** config.json of a folder that `transformers` reads, where the model has one. */
+  readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** One rank's share of a step. */
+export interface RankStepped {
+  /** Loss of each micro-batch, in order. */
+  readonly lossesNats: readonly number[];
+  readonly learningRate: number;
+  readonly numTokens: number;
+  readonly durationMs: number;
+  readonly waits: Waits;
+}
+
+/** What a rank waited for in one step, in milliseconds. */
+export interface Waits {
+  /** The computation stood still for parameters. */
+  exposedMs: number;
+  /** Gathers were under way, hidden behind the computation or not. */
+  gatherMs: number;
+  /** The computation stood still for data. */
+  dataMs: number;
+}
+
+/** One rank's share of an evaluation. */
+export interface RankEvaluated {
+  /** Loss of each batch, in order. */
+  readonly lossesNats: readonly number[];
+  readonly numTokens: number;
+}
+
+export type RankProtocol = {
+  /** Builds the model and its shard's state. */
+  prepare: { in: RankPlan; out: PreparedModel };
+  /** One optimizer step; parameters of step s have seen s updates. */
+  step: { in: { step: number; snapshotTo?: ActorRef<CheckpointerProtocol> }; out: RankStepped };
+  /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
+  evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
+  /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
+  sample: { in: { step: number }; out: { text: string } };
+};
+
+/** What a rank is born with. */
+export interface RankInit {
+  readonly rank: number;
+  readonly numRanks: number;
+  readonly shard: ActorRef<ShardProtocol>;
+  readonly feeder: ActorRef<FeederProtocol>;
+}
+
+/** Data asked for ahead of the batch that is computed. */
+const BATCHES_AHEAD = 2;
+
+export default defineActor<RankProtocol, RankInit>({
+  async start(context, init) {
+    let rank: Rank | undefined;
+    const prepared = () => {
+      if (rank === undefined) throw new Error("[rank] not prepared");
+      return rank;
+    };
+    return {
+      handlers: {
+        async prepare(plan) {
+          setNumThreads(plan.numThreads);
+          rank = new Rank(context, init, plan, await loadJob(plan.jobUrl));
+          return rank.prepare();
+        },
+        step: (message) => prepared().step(message.step, message.snapshotTo),
+        evaluate: (message) => prepared().evaluate(message.step, message.requests),
+        sample: (message) => prepared().sample(message.step),
+      },
+    };
+  },
+});
+
+/** Runs a job's model step by step; computes synchronously and waits by blocking, so nothing else runs in its thread. */
+class Rank {
+  readonly #context: ActorContext<RankProtocol>;
+  readonly #init: RankInit;
+  readonly #plan: RankPlan;
+  readonly #job: Job;
+  readonly #model: Module;
+  readonly #optimizer: AdamWSpec;
+  readonly #schedule: Schedule;
+  readonly #randomness: Randomness;
+  readonly #blocks: BlockPlan;
+  readonly #engine: BlockEngine<Pending<Gathered>>;
+  /** Batches asked for ahead, oldest first. */
+  readonly #ahead: { readonly index: number; readonly batch: Pending<BatchRefs> }[] = [];
+  #step = 0;
+  #waits: Waits = { exposedMs: 0, gatherMs: 0, dataMs: 0 };
+
+  constructor(context: ActorContext<RankProtocol>, init: RankInit, plan: RankPlan, job: Job) {
+    this.#context = context;
+    this.#init = init;
+    this.#plan = plan;
+    this.#job = job;
+    this.#model = job.model(plan.config, plan.facts);
+    this.#optimizer = job.optimizer(this.#model.namedParameters(), plan.config);
+    this.#schedule = job.schedule?.(this.#optimizer, plan.config) ?? new Constant(this.#optimizer);
+    this.#randomness = new Randomness(plan.seed);
+    bindRandomness(this.#model, this.#randomness);
+    this.#blocks = planBlocks(this.#model, plan.zero, init.numRanks);
+    this.#engine = new BlockEngine(this.#blocks, this.#port(), {
+      dtype: plan.dtype,
+      prefetchBytes: plan.prefetchBytes,
+    });
+  }
+
+  /** Has the shard lay the state out and binds the model to it. */
+  async prepare(): Promise<PreparedModel> {
+    const { layouts } = this.#blocks;
+    const { dtype, clipNorm, initial, accumulation, deadlineMs } = this.#plan;
+    const numMicroBatches = accumulation * this.#init.numRanks;
+    const shardPlan = { layouts, dtype, optimizer: this.#optimizer, clipNorm, numMicroBatches, initial };
+    const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
+    this.#engine.bind(fulls.map(attach));
+    return { layouts, numParameters: this.#model.numParameters, modelConfig: modelConfigOf(this.#model) };
+  }
+
+  /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
+  step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): RankStepped {
+    const begin = performance.now();
+    this.#begin(step, "step");
+    const rate = this.#schedule.lrAt(step + 1);
+    const learningRates = this.#optimizer.groups.map((group) => rate * group.lrFactor);
+    this.#init.shard.tell("begin", { step, learningRates });
+    const lossesNats: number[] = [];
+    let numTokens = 0;
+    for (let micro = 0; micro < this.#plan.accumulation; micro++) {
+      scope(() => {
+        const batch = this.#nextBatch(step, micro);
+        numTokens += numTokensIn(batch);
+        this.#randomness.microBatch = this.#init.rank * this.#plan.accumulation + micro;
+        const last = micro === this.#plan.accumulation - 1;
+        const forward = () => this.#job.loss(this.#model, batch);
+        lossesNats.push(
+          this.#engine.forwardBackward(forward, last, (loss) => checkLoss(loss, step, this.#init.rank)),
+        );
+      });
+    }
+    if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
+    return {
+      lossesNats,
+      learningRate: rate,
+      numTokens,
+      durationMs: performance.now() - begin,
+      waits: this.#waits,
+    };
+  }
+
+  /** Held-out loss of this rank's share of the batches: every `numRanks`-th. */
+  evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
+    this.#begin(step, "evaluate");
+    const mine = requests.filter((_, index) => index % this.#init.numRanks === this.#init.rank);
+    const lossesNats: number[] = [];
+    let numTokens = 0;
+    evaluating(this.#model, () =>
+      this.#engine.evaluate(() => {
+        for (const request of mine) {
+          scope(() => {
+            const batch = this.#attach(this.#ask(request));
+            lossesNats.push(this.#job.loss(this.#model, batch).item());
+            numTokens += numTokensIn(batch);
+          });
+        }
+      }),
+    );
+    return { lossesNats, numTokens };
+  }
+
+  /** What the job shows of its model. */
+  sample(step: number): { text: string } {
+    const { config, facts, seed } = this.#plan;
+    this.#begin(step, "sample");
+    const text = evaluating(this.#model, () =>
+      this.#engine.evaluate(() => scope(() => this.#job.sample?.(this.#model, { config, facts, seed }))),
+    );
+    return { text: text ?? "" };
+  }
+
+  #begin(step: number, pass: string): void {
+    this.#step = step;
+    this.#randomness.step = step;
+    this.#waits = { exposedMs: 0, gatherMs: 0, dataMs: 0 };
+    this.#engine.begin(pass);
+  }
+
+  /** The batch of one micro-batch of a step; those that follow are asked for before it is taken. */
+  #nextBatch(step: number, micro: number): Batch {
+    const { accumulation } = this.#plan;
+    const index = step * accumulation + micro;
+    if (this.#ahead[0]?.index !== index) this.#dropAhead();
+    while (this.#ahead.length <= BATCHES_AHEAD) {
+      const next = index + this.#ahead.length;
+      this.#ahead.push({ index: next, batch: this.#ask(this.#trainRequest(next)) });
+    }
+    const batch = this.#ahead.shift()?.batch as Pending<BatchRefs>;
+    return this.#attach(batch);
+  }
+
+  /** The samples of this rank's micro-batch number `index`, counted over the run. */
+  #trainRequest(index: number): BatchRequest {
+    const { accumulation, microBatchSize } = this.#plan;
+    const step = Math.floor(index / accumulation);
+    const place = (step * this.#init.numRanks + this.#init.rank) * accumulation + (index % accumulation);
+    return { split: "train", position: place * microBatchSize, numSamples: microBatchSize };
+  }
+
+  #ask(request: BatchRequest): Pending<BatchRefs> {
+    return this.#context.request(this.#init.feeder, "next", request, { deadlineMs: this.#plan.deadlineMs });
+  }
+
+  #attach(pending: Pending<BatchRefs>): Batch {
+    const begin = performance.now();
+    const refs = this.#context.wait(pending);
+    this.#waits.dataMs += performance.now() - begin;
+    return Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, attach(ref)]));
+  }
+
+  /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
+  #dropAhead(): void {
+    scope(() => {
+      for (const { batch } of this.#ahead.splice(0)) this.#attach(batch);
+    });
+  }
+
+  /** The engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
+  #port(): ShardPort<Pending<Gathered>> {
+    const { shard } = this.#init;
+    const { deadlineMs } = this.#plan;
+    return {
+      start: (block) => this.#context.request(shard, "gather", { step: this.#step, block }, { deadlineMs }),
+      wait: (answer) => {
+        const begin = performance.now();
+        const { waitedMs } = this.#context.wait(answer);
+        const blockedMs = performance.now() - begin;
+        this.#waits.exposedMs += blockedMs;
+        this.#waits.gatherMs += Math.max(blockedMs, waitedMs);
+      },
+      // In one process gathered parameters are the shards' own memory, lent: there is nothing to free.
+      release: () => {},
+      reduce: (block, gradient) =>
+        shard.tell("reduce", { step: this.#step, block, gradient: moveRef(gradient) }),
+    };
+  }
+}
+
+function checkLoss(lossNats: number, step: number, rank: number): void {
+  if (Number.isFinite(lossNats)) return;
+  throw new TroupeError(
+    "LOSS_NOT_FINITE",
+    `[step ${step}] expected a finite loss on rank ${rank}: got ${lossNats} (lower the learning rate, clip gradients, or look at the batch)`,
+    { fields: { step, rank, lossNats: String(lossNats) } },
+  );
+}
+
+/** What a batch counts as tokens: the elements of its first tensor. */
+function numTokensIn(batch: Batch): number {
+  return Object.values(batch)[0]?.numel ?? 0;
+}
+
+function modelConfigOf(model: Module): PreparedModel["modelConfig"] {
+  return (model as { readonly configJson?: PreparedModel["modelConfig"] }).configJson;
+}

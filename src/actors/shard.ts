@@ -1,0 +1,382 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { TroupeError } from "../errors.ts";
+import type { AdamWSpec } from "../optim/index.ts";
+import {
+  clipFactor,
+  Exchange,
+  type FlatBlock,
+  globalNorm,
+  ownedRange,
+  ShardStore,
+  type StepHyperparameters,
+} from "../parallel/index.ts";
+import { type ActorContext, type ActorRef, defineActor } from "../runtime/index.ts";
+import {
+  attach,
+  type DType,
+  keep,
+  moveRef,
+  ops,
+  scope,
+  shareRef,
+  type Tensor,
+  type TensorRef,
+  tagMemory,
+} from "../tensor/index.ts";
+import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { type InitialState, readInitialState } from "./initial-state.ts";
+
+/** What a shard owns and whom it works with. */
+export interface ShardPlan {
+  readonly layouts: readonly FlatBlock[];
+  readonly dtype: DType;
+  readonly optimizer: AdamWSpec;
+  /** Max L2 norm of the averaged gradient; Infinity: no clipping, each block is updated as soon as it is reduced. */
+  readonly clipNorm: number;
+  /** Gradients are sums over this many micro-batches of all ranks. */
+  readonly numMicroBatches: number;
+  readonly initial: InitialState;
+}
+
+/** What a step's end looked like from the shard. */
+export interface StepUpdated {
+  /** L2 norm of the averaged gradient before clipping. */
+  readonly gradientNorm: number;
+  /** Time this shard spent on reducing and updating, in milliseconds. */
+  readonly busyMs: number;
+}
+
+/** Answer to a gather. */
+export interface Gathered {
+  /** How long the shard waited for its peers' updates, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+/** Steps count from 0; "the parameters of step s" have seen s updates. */
+export type ShardProtocol = {
+  /** Whom the collectives are made with, in rank order; itself included. */
+  join: { in: { peers: readonly ActorRef<ShardProtocol>[] }; out: { joined: true } };
+  /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
+  prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
+  /** Learning rates of a step, sent before its first gradient. */
+  begin: { in: { step: number; learningRates: readonly number[] } };
+  /** Answered once the block's parameters of `step` are whole. */
+  gather: { in: { step: number; block: number }; out: Gathered };
+  /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
+  reduce: { in: { step: number; block: number; gradient: TensorRef } };
+  /** A split block's memory, from rank 0: the whole to read, the receiver's slice to write. */
+  own: { in: { block: number; full: TensorRef; slice: TensorRef } };
+  /** One rank's value of a collective, from a peer. */
+  contribute: { in: { key: string; rank: number; value: TensorRef | null } };
+  /** Answered when every block has been updated for `step`. */
+  finish: { in: { step: number }; out: StepUpdated };
+  /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
+  snapshot: { in: { step: number; checkpointer: ActorRef<CheckpointerProtocol> } };
+};
+
+/** What a shard is born with. */
+export interface ShardInit {
+  readonly rank: number;
+  readonly numRanks: number;
+}
+
+export default defineActor<ShardProtocol, ShardInit>({
+  lanes: { contribute: "control", own: "control" },
+  concurrent: ["prepare", "gather", "reduce", "finish"],
+  async start(context, init) {
+    const shard = new Shard(context, init);
+    return {
+      handlers: {
+        join: ({ peers }) => shard.join(peers),
+        prepare: (plan) => shard.prepare(plan),
+        begin: ({ step, learningRates }) => shard.begin(step, learningRates),
+        gather: ({ step, block }) => shard.gather(step, block),
+        reduce: ({ step, block, gradient }) => shard.reduce(step, block, gradient),
+        own: ({ block, full, slice }) => shard.own(block, full, slice),
+        contribute: ({ key, rank, value }) => shard.contribute(key, rank, value),
+        finish: ({ step }) => shard.finish(step),
+        snapshot: ({ step, checkpointer }) => shard.snapshot(step, checkpointer),
+      },
+      stop: () => shard.stop(),
+    };
+  },
+});
+
+/** What is known of one step until all its updates are done. */
+interface StepProgress {
+  readonly learningRates: readonly number[];
+  /** Sums of squares of the reduced gradients, by block. */
+  readonly sums: Tensor[];
+  numReduced: number;
+  numUpdated: number;
+  gradientNorm: number;
+  busyMs: number;
+}
+
+/** A save that waits for copies: the blocks still to be copied, in the state that update number `step` leaves. */
+interface PendingSnapshot {
+  readonly step: number;
+  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  readonly blocks: Set<number>;
+}
+
+class Shard {
+  readonly #context: ActorContext<ShardProtocol>;
+  readonly #init: ShardInit;
+  readonly #exchange: Exchange<Tensor | null>;
+  /** Memory that rank 0 gave before this shard asked for it. */
+  readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
+  #peers: readonly ActorRef<ShardProtocol>[] = [];
+  #store: ShardStore | undefined;
+  #plan: ShardPlan | undefined;
+  readonly #steps = new Map<number, StepProgress>();
+  /** Updates every rank has made, by block: the step whose parameters are whole. */
+  readonly #wholeSteps: number[] = [];
+  readonly #whenWhole: { step: number; block: number; answer: () => void }[] = [];
+  readonly #whenFinished: { step: number; answer: (updated: StepUpdated) => void }[] = [];
+  #snapshot: PendingSnapshot | undefined;
+  /** Last step whose updates are all made here. */
+  #updatedStep = -1;
+
+  constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
+    this.#context = context;
+    this.#init = init;
+    this.#exchange = new Exchange(init.numRanks);
+  }
+
+  join(peers: readonly ActorRef<ShardProtocol>[]): { joined: true } {
+    this.#peers = peers;
+    return { joined: true };
+  }
+
+  async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
+    this.#plan = plan;
+    const store = new ShardStore(this.#init.rank, plan.dtype, plan.optimizer);
+    this.#store = store;
+    for (const layout of plan.layouts) await this.#place(layout, store);
+    await readInitialState(plan.initial, store);
+    await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
+    return { fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index))) };
+  }
+
+  begin(step: number, learningRates: readonly number[]): void {
+    this.#steps.set(step, {
+      learningRates,
+      sums: [],
+      numReduced: 0,
+      numUpdated: 0,
+      gradientNorm: Number.NaN,
+      busyMs: 0,
+    });
+  }
+
+  gather(step: number, block: number): Promise<Gathered> | Gathered {
+    if (this.#wholeAt(block) >= step) return { waitedMs: 0 };
+    const begin = performance.now();
+    return new Promise((resolve) => {
+      this.#whenWhole.push({ step, block, answer: () => resolve({ waitedMs: performance.now() - begin }) });
+    });
+  }
+
+  async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
+    const { store, plan } = this.#prepared();
+    const progress = this.#progressOf(step);
+    const flats = await this.#all(`reduce/${step}/${block}`, keep(attach(gradient)));
+    timed(progress, () => {
+      store.reduce(block, flats as Tensor[]);
+      progress.sums[block] = keep(store.squareSums(block));
+    });
+    for (const flat of flats) flat?.dispose();
+    progress.numReduced += 1;
+    const whole = plan.clipNorm === Number.POSITIVE_INFINITY ? this.#update(step, block, 1) : undefined;
+    if (progress.numReduced === store.numBlocks) await this.#endStep(step, progress);
+    await whole;
+  }
+
+  own(block: number, full: TensorRef, slice: TensorRef): void {
+    this.#given.contribute(`block ${block}`, 0, { full, slice });
+  }
+
+  contribute(key: string, rank: number, value: TensorRef | null): void {
+    this.#exchange.contribute(key, rank, value === null ? null : keep(attach(value)));
+  }
+
+  finish(step: number): Promise<StepUpdated> {
+    return new Promise((resolve) => {
+      this.#whenFinished.push({ step, answer: resolve });
+      this.#answerFinished(step);
+    });
+  }
+
+  async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
+    const { plan } = this.#prepared();
+    const blocks = plan.layouts
+      .filter((layout) => layout.zero > 0 || this.#init.rank === 0)
+      .map(({ index }) => index);
+    this.#snapshot = { step, checkpointer, blocks: new Set(blocks) };
+    if (this.#updatedStep >= step) await this.#copyRest(step);
+  }
+
+  stop(): void {
+    this.#store?.dispose();
+  }
+
+  /** Gradient whole on every rank: the norm, the clipped updates in forward order, and what waits for the step's end. */
+  async #endStep(step: number, progress: StepProgress): Promise<void> {
+    const { plan, store } = this.#prepared();
+    progress.gradientNorm = await this.#globalNorm(step, progress);
+    if (plan.clipNorm !== Number.POSITIVE_INFINITY) {
+      const factor = clipFactor(progress.gradientNorm, plan.clipNorm);
+      const announced: Promise<void>[] = [];
+      for (let block = 0; block < store.numBlocks; block++) {
+        announced.push(this.#update(step, block, factor));
+        // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
+        await nextTurn();
+      }
+      await Promise.all(announced);
+    }
+    this.#answerFinished(step);
+    await this.#copyRest(step);
+  }
+
+  async #globalNorm(step: number, progress: StepProgress): Promise<number> {
+    const { plan } = this.#prepared();
+    const sums = keep(scope(() => ops.cat(progress.sums)));
+    for (const tensor of progress.sums) tensor.dispose();
+    const bySlice = (await this.#all(`norm/${step}`, sums)) as Tensor[];
+    const values = bySlice.map((tensor) => tensor.toTypedArray() as Float64Array);
+    for (const tensor of bySlice) tensor.dispose();
+    const norm = globalNorm(plan.layouts, values) / plan.numMicroBatches;
+    if (Number.isFinite(norm)) return norm;
+    throw new TroupeError(
+      "GRADIENT_NOT_FINITE",
+      `[step ${step}] expected a finite gradient norm: got ${norm} (lower the learning rate, or look at the batch)`,
+      { fields: { step, norm } },
+    );
+  }
+
+  /** @returns settled once every rank has updated the block */
+  #update(step: number, block: number, factor: number): Promise<void> {
+    const { plan, store } = this.#prepared();
+    const progress = this.#progressOf(step);
+    if (this.#snapshot?.blocks.has(block) && this.#snapshot.step < step) this.#copy(this.#snapshot, block);
+    const hyperparameters: StepHyperparameters = {
+      updateIndex: step + 1,
+      learningRates: progress.learningRates,
+    };
+    timed(progress, () => store.update(block, hyperparameters, factor / plan.numMicroBatches));
+    progress.numUpdated += 1;
+    if (progress.numUpdated === store.numBlocks) this.#updatedStep = step;
+    return this.#announceWhole(block, step + 1);
+  }
+
+  async #announceWhole(block: number, step: number): Promise<void> {
+    // At level 0 a rank has its own replica and reads nothing of its peers.
+    if (this.#prepared().plan.layouts[block]?.zero !== 0) await this.#all(`whole/${step}/${block}`, null);
+    this.#wholeSteps[block] = step;
+    const ready = this.#whenWhole.filter((wait) => this.#wholeAt(wait.block) >= wait.step);
+    for (const wait of ready) {
+      this.#whenWhole.splice(this.#whenWhole.indexOf(wait), 1);
+      wait.answer();
+    }
+  }
+
+  #answerFinished(step: number): void {
+    const progress = this.#steps.get(step);
+    const index = this.#whenFinished.findIndex((wait) => wait.step === step);
+    if (
+      index < 0 ||
+      progress === undefined ||
+      this.#updatedStep < step ||
+      Number.isNaN(progress.gradientNorm)
+    )
+      return;
+    const [wait] = this.#whenFinished.splice(index, 1);
+    this.#steps.delete(step);
+    wait?.answer({ gradientNorm: progress.gradientNorm, busyMs: progress.busyMs });
+  }
+
+  async #copyRest(step: number): Promise<void> {
+    const snapshot = this.#snapshot;
+    if (snapshot?.step !== step) return;
+    for (const block of snapshot.blocks) {
+      this.#copy(snapshot, block);
+      await nextTurn();
+    }
+  }
+
+  #copy(snapshot: PendingSnapshot, block: number): void {
+    const { store } = this.#prepared();
+    snapshot.blocks.delete(block);
+    const state = store.state(block);
+    const copy = (tensor: Tensor) => tagMemory("snapshot", () => moveRef(tensor.clone()));
+    snapshot.checkpointer.tell("part", {
+      step: snapshot.step + 1,
+      pieces: store.pieces(block),
+      master: copy(state.master),
+      expAvg: copy(state.expAvg),
+      expAvgSq: copy(state.expAvgSq),
+    });
+  }
+
+  /**
+   * A block's buffer for whole parameters. Where the block is split, rank 0 makes one for all and gives each rank its
+   * slice to write; all read the whole. At level 0 each rank makes its own.
+   */
+  async #place(layout: FlatBlock, store: ShardStore): Promise<void> {
+    const { rank } = this.#init;
+    if (layout.zero > 0 && rank > 0) {
+      const [given] = await this.#given.all(`block ${layout.index}`);
+      if (given !== undefined) store.add(layout, keep(attach(given.full)), keep(attach(given.slice)));
+      return;
+    }
+    const full = store.allocateFull(layout);
+    const rangeOf = (owner: number) => {
+      const { begin, end } = ownedRange(layout, owner);
+      return full.narrow(0, begin, end - begin);
+    };
+    const owned = keep(rangeOf(rank));
+    // Slices are cut before the whole is shared for reading: they stay writable.
+    const slices =
+      layout.zero === 0
+        ? []
+        : this.#peers.map((_, peer) => (peer === rank ? undefined : moveRef(rangeOf(peer))));
+    slices.forEach((slice, peer) => {
+      if (slice !== undefined)
+        this.#peers[peer]?.tell("own", { block: layout.index, full: shareRef(full), slice });
+    });
+    store.add(layout, full, owned);
+  }
+
+  /** The `local` collective: every rank's value in rank order, by reference. */
+  #all(key: string, value: Tensor | null): Promise<(Tensor | null)[]> {
+    const { rank } = this.#init;
+    this.#peers.forEach((peer, peerRank) => {
+      if (peerRank !== rank)
+        peer.tell("contribute", { key, rank, value: value === null ? null : shareRef(value) });
+    });
+    this.#exchange.contribute(key, rank, value);
+    return this.#exchange.all(key);
+  }
+
+  #wholeAt(block: number): number {
+    return this.#wholeSteps[block] ?? -1;
+  }
+
+  #progressOf(step: number): StepProgress {
+    const progress = this.#steps.get(step);
+    if (progress === undefined) throw new Error(`[shard ${this.#init.rank}] step ${step} has not begun`);
+    return progress;
+  }
+
+  #prepared(): { store: ShardStore; plan: ShardPlan } {
+    if (this.#store === undefined || this.#plan === undefined) throw new Error("[shard] not prepared");
+    return { store: this.#store, plan: this.#plan };
+  }
+}
+
+function timed(progress: StepProgress, work: () => void): void {
+  const begin = performance.now();
+  work();
+  progress.busyMs += performance.now() - begin;
+}

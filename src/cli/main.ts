@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { TroupeError } from "../errors.ts";
+import { addRunCommand } from "./run.ts";
+
+/** Exit codes of the command line. */
+export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
+
+/**
+ * The command line: `troupe run JOB …`.
+ * @param args - what follows the program's name
+ * @returns the exit code; everything it started has ended then
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  const program = new Command("troupe")
+    .description("Trains big models with actors: every rank, shard and checkpoint writer is one.")
+    .version(version())
+    .exitOverride();
+  addRunCommand(program);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return exitCodes.done;
+  } catch (error) {
+    return report(error);
+  }
+}
+
+function report(error: unknown): number {
+  // Commander has printed its own complaint, or the help that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+  if (error instanceof TroupeError) {
+    process.stderr.write(`troupe: ${error.message}\n`);
+    return USAGE_CODES.has(error.code) ? exitCodes.usage : exitCodes.failed;
+  }
+  process.stderr.write(
+    `troupe: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  );
+  return exitCodes.failed;
+}
+
+/** Mistakes in what was typed, found before anything ran. */
+const USAGE_CODES: ReadonlySet<string> = new Set([
+  "USAGE",
+  "OPTION",
+  "ZERO_LEVEL",
+  "JOB_CONFIG",
+  "JOB_INVALID",
+]);
+
+function version(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Command } from "commander";
+import { TroupeError } from "../errors.ts";
+import { consoleSink, jsonLinesSink } from "../events/index.ts";
+import { type Precision, Runtime } from "../trainer/index.ts";
+
+interface RunFlags {
+  readonly ranks: number;
+  readonly zero: number;
+  readonly precision: Precision;
+  readonly steps?: number;
+  readonly seed?: number;
+  readonly set: Record<string, string>;
+  readonly json: boolean;
+  readonly checkpoint?: string;
+  readonly resume?: string;
+}
+
+/** Adds `troupe run JOB`. */
+export function addRunCommand(program: Command): void {
+  program
+    .command("run")
+    .description("train a job: a module whose default export is defineJob({ … })")
+    .argument("<job>", "path of the job's module")
+    .option("--ranks <n>", "ranks, a thread each", number, 1)
+    .option(
+      "--zero <level>",
+      "what is split over the ranks: 0 nothing, 1 optimizer, 2 gradients, 3 parameters",
+      number,
+      3,
+    )
+    .option("--precision <dtype>", "what the model computes in: fp32 or bf16", "fp32")
+    .option("--steps <n>", "optimizer steps, in place of the job's own number", number)
+    .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
+    .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
+    .option("--json", "print events as JSON lines on standard output", false)
+    .option("--checkpoint <dir>", "where checkpoints go (default: runs/<job>)")
+    .option("--resume <dir>", "go on from a checkpoint, or from the newest whole one of a run")
+    .action(run);
+}
+
+async function run(job: string, flags: RunFlags): Promise<void> {
+  const path = resolve(job);
+  if (!existsSync(path))
+    throw usage(`a job's module at ${job}`, "no such file", "give its path, as in examples/gpt/job.ts");
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isFinite(value)) return value;
+  throw usage("a number", JSON.stringify(text), "see troupe run --help");
+}
+
+function setting(text: string, settings: Record<string, string>): Record<string, string> {
+  const equals = text.indexOf("=");
+  if (equals < 1) throw usage("--set KEY=VALUE", JSON.stringify(text), "for instance --set layers=6");
+  return { ...settings, [text.slice(0, equals)]: text.slice(equals + 1) };
+}
+
+function usage(expected: string, got: string, advice: string): TroupeError {
+  return new TroupeError("USAGE", `[troupe run] expected ${expected}: got ${got} (${advice})`);
+}

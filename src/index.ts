@@ -1,0 +1,23 @@
+/** Troupe: an actor-model training runtime for big models. Importing it defines and starts nothing. */
+export {
+  type ConfigValue,
+  defineJob,
+  type Job,
+  type JobConfig,
+  type JobDefinition,
+  type RunResult,
+  type SampleContext,
+  type TrainingPlan,
+} from "./actors/index.ts";
+export * from "./checkpoint/index.ts";
+export * from "./data/index.ts";
+export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
+export * from "./events/index.ts";
+export * from "./models/index.ts";
+export * from "./nn/index.ts";
+export * from "./optim/index.ts";
+export { type BlockOptions, block, type ZeroLevel } from "./parallel/index.ts";
+export * from "./tensor/index.ts";
+// The initializers of the same names are `nn`'s own; a script means the tensors.
+export { ones, zeros } from "./tensor/index.ts";
+export { Runtime, type RuntimeOptions } from "./trainer/index.ts";

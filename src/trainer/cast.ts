@@ -1,0 +1,115 @@
+import {
+  actorModules,
+  type FeederProtocol,
+  type RankGroup,
+  type RankInit,
+  type RankProtocol,
+  type ShardInit,
+  type ShardProtocol,
+} from "../actors/index.ts";
+import { type ActorRef, type ActorSystem, type Failure, fromFailure, type Supervisor } from "../runtime/index.ts";
+
+/**
+ * The rank group under supervision: a shard and a rank, a thread each, for every place. When one ends, all are started
+ * again (one_for_all), since the state of a step is spread over them; after too many restarts the group is given up.
+ */
+export class SupervisedRanks {
+  readonly group: RankGroup;
+  readonly #supervisor: Supervisor;
+  readonly #lives: Lives;
+
+  private constructor(supervisor: Supervisor, group: RankGroup, lives: Lives) {
+    this.#supervisor = supervisor;
+    this.group = group;
+    this.#lives = lives;
+  }
+
+  static async start(
+    system: ActorSystem,
+    numRanks: number,
+    feeder: ActorRef<FeederProtocol>,
+    maxRestarts: number,
+  ): Promise<SupervisedRanks> {
+    const lives = new Lives();
+    const places = Array.from({ length: numRanks }, (_, rank) => rank);
+    const supervisor = await system.supervise({
+      name: "ranks",
+      strategy: "one_for_all",
+      restarts: maxRestarts,
+      children: [
+        ...places.map((rank) => ({
+          name: `shard-${rank}`,
+          module: actorModules.shard,
+          init: (): ShardInit => ({ rank, numRanks }),
+        })),
+        ...places.map((rank) => ({
+          name: `rank-${rank}`,
+          module: actorModules.rank,
+          init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): RankInit => ({
+            rank,
+            numRanks,
+            shard: refs<ShardProtocol>(`shard-${rank}`),
+            feeder,
+          }),
+        })),
+      ],
+      onRestart: () => lives.begin(),
+      onEscalate: (cause) => lives.end(cause),
+    });
+    const group = {
+      ranks: places.map((rank) => supervisor.ref<RankProtocol>(`rank-${rank}`)),
+      shards: places.map((rank) => supervisor.ref<ShardProtocol>(`shard-${rank}`)),
+    };
+    return new SupervisedRanks(supervisor, group, lives);
+  }
+
+  /** Which life the group is in, counted from 0. */
+  get life(): number {
+    return this.#lives.present;
+  }
+
+  /**
+   * Resolves once the group lives again after its life number `life`.
+   * @throws the first cause, when the group was given up
+   */
+  async lifeAfter(life: number): Promise<void> {
+    await this.#lives.after(life);
+  }
+
+  /** The group makes progress again: earlier restarts do not count any more. */
+  forgiveRestarts(): void {
+    this.#supervisor.forgiveRestarts();
+  }
+
+  async stop(): Promise<void> {
+    await this.#supervisor.stop({ drain: false });
+  }
+}
+
+/** Counts the lives of the group for whoever waits for the next. */
+class Lives {
+  present = 0;
+  #cause: Failure | undefined;
+  readonly #waiting: (() => void)[] = [];
+
+  begin(): void {
+    this.present += 1;
+    this.#wake();
+  }
+
+  end(cause: Failure): void {
+    this.#cause = cause;
+    this.#wake();
+  }
+
+  async after(life: number): Promise<void> {
+    while (this.present <= life) {
+      if (this.#cause !== undefined) throw fromFailure(this.#cause);
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+}

@@ -1,0 +1,3 @@
+export { configure } from "./configure.ts";
+export type { Precision, RuntimeOptions } from "./options.ts";
+export { Runtime } from "./runtime.ts";

@@ -1,0 +1,62 @@
+import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/index.ts";
+import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
+import type { TroupeEventBody } from "../events/index.ts";
+import { ActorDown, type ActorRef, firstCause, fromFailure } from "../runtime/index.ts";
+import { errorTable } from "../errors.ts";
+import type { SupervisedRanks } from "./cast.ts";
+import type { RunPlan } from "./plan-run.ts";
+import { startFromCheckpoint } from "./start.ts";
+
+/** What leading a run needs beside the ranks. */
+export interface LeadOptions {
+  readonly plan: RunPlan;
+  readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  readonly emit: (event: TroupeEventBody) => void;
+}
+
+/**
+ * Leads the ranks through a run, and when the group dies, through it again from the last good state: the newest
+ * checkpoint this run has written, else where it began. Every step is a pure function of that state, so the losses are
+ * those of an undisturbed run.
+ * @throws the first cause: at once for an error that a job or a step threw on purpose, which would only come back; for
+ *   a lost thread once the supervisor gives the group up
+ */
+export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
+  const { plan, checkpointer } = options;
+  let initial = plan.ranks.initial;
+  let saved: string | undefined;
+  const emit = (event: TroupeEventBody) => {
+    if (event.kind === "checkpoint.saved") saved = event.path;
+    options.emit(event);
+  };
+  for (;;) {
+    const { life } = ranks;
+    const conductor = new Conductor(ranks.group, {
+      score: plan.score,
+      plan: { ...plan.ranks, initial },
+      checkpointer,
+      stateAt: (step) => stateAt(plan, step),
+      emit,
+    });
+    try {
+      return await conductor.lead();
+    } catch (error) {
+      if (!(error instanceof ActorDown)) throw error;
+      refuseDeliberate(error);
+      await ranks.lifeAfter(life);
+      if (saved !== undefined) initial = (await startFromCheckpoint(saved, undefined)).initial;
+    }
+  }
+}
+
+/** An error with a code of ours was thrown on purpose: the same step would throw it again. */
+function refuseDeliberate(error: ActorDown): void {
+  const cause = error.down.cause === undefined ? undefined : firstCause(error.down.cause);
+  if (cause?.code !== undefined && cause.code in errorTable) throw fromFailure(cause);
+}
+
+function stateAt(plan: RunPlan, step: number): TrainerState {
+  const { seed, config, facts } = plan.ranks;
+  const tokenizer = (facts.tokenizer ?? null) as JsonValue;
+  return { step, seed, samplesConsumed: step * plan.batchSize, job: config, tokenizer };
+}

@@ -1,0 +1,108 @@
+import { cpus } from "node:os";
+import { TroupeError } from "../errors.ts";
+import { parseZeroLevel, type ZeroLevel } from "../parallel/index.ts";
+
+/** What a rank computes in; parameters and optimizer state are always kept in float32. */
+export type Precision = "fp32" | "bf16";
+
+/** How a run is spread and kept; the job itself says what is trained. */
+export interface RuntimeOptions {
+  /** Ranks, one thread each. 1 */
+  readonly ranks?: number;
+  /** What is split over the ranks, of every block that does not say otherwise. 3 */
+  readonly zero?: number;
+  /** "fp32" */
+  readonly precision?: Precision;
+  /** Every random number of the run follows from it. 1337 */
+  readonly seed?: number;
+  /** Optimizer steps in all; the job's own number. */
+  readonly steps?: number;
+  /** How far gathers run ahead of the computation, in bytes; 0: on demand, Infinity: all at once. 256 MiB */
+  readonly prefetchBytes?: number;
+  /** Threads of one rank's arithmetic; the machine's cores, divided by the ranks. */
+  readonly threadsPerRank?: number;
+  /** Where checkpoints go; none are written unless told. */
+  readonly checkpoint?: { readonly dir: string; readonly everySteps?: number };
+  /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
+  readonly resume?: string;
+  /** How long anything is waited for before it counts as hung, in milliseconds. 120,000 */
+  readonly deadlineMs?: number;
+  /** How often the rank group may be restarted within five minutes before the run fails. 3 */
+  readonly maxRestarts?: number;
+}
+
+/** {@link RuntimeOptions} with every choice made. */
+export interface RuntimeSettings {
+  readonly numRanks: number;
+  readonly zero: ZeroLevel;
+  readonly precision: Precision;
+  readonly seed: number;
+  readonly steps: number | undefined;
+  readonly prefetchBytes: number;
+  readonly threadsPerRank: number;
+  readonly checkpoint: { readonly directory: string; readonly everySteps: number } | undefined;
+  readonly resume: string | undefined;
+  readonly deadlineMs: number;
+  readonly maxRestarts: number;
+}
+
+const MAX_RANKS = 256;
+
+/**
+ * Checks options and fills in what was left out.
+ * @throws {TroupeError} `OPTION` naming the option, what it must be and what it is; `ZERO_LEVEL`
+ */
+export function settle(options: RuntimeOptions): RuntimeSettings {
+  const ranks = whole("ranks", options.ranks ?? 1, 1, MAX_RANKS);
+  const { checkpoint } = options;
+  return {
+    numRanks: ranks,
+    zero: parseZeroLevel(options.zero ?? 3),
+    precision: oneOf("precision", options.precision ?? "fp32", ["fp32", "bf16"]),
+    seed: whole("seed", options.seed ?? 1337, 0),
+    steps: options.steps === undefined ? undefined : whole("steps", options.steps, 0),
+    prefetchBytes: atLeastZero("prefetchBytes", options.prefetchBytes ?? 2 ** 28),
+    threadsPerRank: whole(
+      "threadsPerRank",
+      options.threadsPerRank ?? Math.max(1, Math.floor(cpus().length / ranks)),
+      1,
+    ),
+    checkpoint: checkpoint && {
+      directory: checkpoint.dir,
+      everySteps: whole("checkpoint.everySteps", checkpoint.everySteps ?? 500, 1),
+    },
+    resume: options.resume,
+    deadlineMs: whole("deadlineMs", options.deadlineMs ?? 120_000, 1),
+    maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),
+  };
+}
+
+/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
+export function whole(
+  option: string,
+  value: number,
+  lowest: number,
+  highest = Number.MAX_SAFE_INTEGER,
+): number {
+  if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
+  const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
+  throw optionError(option, `a whole number ${range}`, value);
+}
+
+/** The error for an option that is out of range. */
+export function optionError(option: string, expected: string, got: unknown, hint = ""): TroupeError {
+  const advice = hint === "" ? "" : ` (${hint})`;
+  return new TroupeError("OPTION", `[options] expected ${option} to be ${expected}: got ${got}${advice}`, {
+    fields: { option, got },
+  });
+}
+
+function oneOf<T extends string>(option: string, value: T, choices: readonly T[]): T {
+  if (choices.includes(value)) return value;
+  throw optionError(option, choices.join(" or "), value);
+}
+
+function atLeastZero(option: string, value: number): number {
+  if (value >= 0) return value;
+  throw optionError(option, "≥ 0", value);
+}

@@ -1,0 +1,112 @@
+import type { BatchRequest, Job, JobConfig, OpenedData, RankPlan, Score } from "../actors/index.ts";
+import { checkVocabulary } from "../data/index.ts";
+import type { Module } from "../nn/index.ts";
+import type { Start } from "./start.ts";
+import { optionError, type RuntimeSettings, whole } from "./options.ts";
+
+/** A run, settled to the last number before anything of it is spawned. Plain data. */
+export interface RunPlan {
+  readonly score: Score;
+  readonly ranks: RankPlan;
+  readonly batchSize: number;
+}
+
+/** How a job's batch is dealt to ranks and micro-batches. */
+export interface BatchPlan {
+  readonly steps: number;
+  readonly batchSize: number;
+  readonly accumulation: number;
+  /** Samples in one micro-batch of one rank. */
+  readonly microBatchSize: number;
+}
+
+/**
+ * Divides the batch, before anything is opened or spawned.
+ * @throws {TroupeError} `OPTION`
+ */
+export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings): BatchPlan {
+  const training = job.training(config);
+  const accumulation = whole("accumulation", training.accumulation ?? 1, 1);
+  const batchSize = whole("batchSize", training.batchSize, 1);
+  const parts = settings.numRanks * accumulation;
+  if (batchSize % parts !== 0) {
+    const nearest = Math.max(parts, Math.round(batchSize / parts) * parts);
+    throw optionError(
+      "batchSize",
+      `a multiple of ${parts}, which is ${settings.numRanks} ranks × ${accumulation} micro-batches`,
+      batchSize,
+      `for instance ${nearest}`,
+    );
+  }
+  const steps = settings.steps ?? whole("steps", training.steps, 0);
+  return { steps, batchSize, accumulation, microBatchSize: batchSize / parts };
+}
+
+/**
+ * Declares the job's model, without memory, to find what is wrong with it before anything is spawned for it.
+ * @throws {TroupeError} what the job's `model`, `optimizer` and `schedule` throw; `DATA_VOCABULARY` where the model
+ *   lacks tokens of the data
+ */
+export function rehearse(job: Job, config: JobConfig, data: OpenedData): Module {
+  const model = job.model(config, data.facts);
+  const { vocabSize } = model as { readonly vocabSize?: number };
+  if (vocabSize !== undefined && data.facts.vocabSize > 0) checkVocabulary(data.facts, vocabSize);
+  const optimizer = job.optimizer(model.namedParameters(), config);
+  job.schedule?.(optimizer, config);
+  return model;
+}
+
+/** Settles a run once its data is open and its beginning known. */
+export function planRun(
+  source: { readonly job: Job; readonly jobUrl: string; readonly config: JobConfig },
+  settings: RuntimeSettings,
+  batch: BatchPlan,
+  data: OpenedData,
+  start: Start,
+): RunPlan {
+  const { job, jobUrl, config } = source;
+  const training = job.training(config);
+  return {
+    batchSize: batch.batchSize,
+    score: {
+      steps: batch.steps,
+      evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
+      evaluation: evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples),
+      saveEverySteps: settings.checkpoint?.everySteps ?? Number.POSITIVE_INFINITY,
+      sample: job.sample !== undefined,
+    },
+    ranks: {
+      jobUrl,
+      config,
+      facts: data.facts,
+      zero: settings.zero,
+      dtype: settings.precision === "bf16" ? "bfloat16" : "float32",
+      seed: start.seed,
+      accumulation: batch.accumulation,
+      microBatchSize: batch.microBatchSize,
+      clipNorm: training.clipNorm ?? Number.POSITIVE_INFINITY,
+      prefetchBytes: settings.prefetchBytes,
+      numThreads: settings.threadsPerRank,
+      deadlineMs: settings.deadlineMs,
+      initial: start.initial,
+    },
+  };
+}
+
+/** Held-out samples side by side, as many a batch as a micro-batch has. */
+function evaluationBatches(
+  numSamples: number,
+  batch: BatchPlan,
+  limit = Number.POSITIVE_INFINITY,
+): BatchRequest[] {
+  const numUsed = Math.min(numSamples, limit);
+  const requests: BatchRequest[] = [];
+  for (let position = 0; position < numUsed; position += batch.microBatchSize) {
+    requests.push({
+      split: "validation",
+      position,
+      numSamples: Math.min(batch.microBatchSize, numUsed - position),
+    });
+  }
+  return requests;
+}

@@ -1,0 +1,157 @@
+import type { Observable } from "rxjs";
+import {
+  actorModules,
+  type CheckpointerInit,
+  type CheckpointerProtocol,
+  type FeederInit,
+  type FeederProtocol,
+  loadJob,
+  type RunResult,
+} from "../actors/index.ts";
+import { TroupeError } from "../errors.ts";
+import { EventHub, type TroupeEvent } from "../events/index.ts";
+import { type ActorInspection, type ActorRef, ActorSystem } from "../runtime/index.ts";
+import { SupervisedRanks } from "./cast.ts";
+import { configure } from "./configure.ts";
+import { leadThroughRestarts } from "./lead.ts";
+import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
+import { planBatch, planRun, rehearse } from "./plan-run.ts";
+import { retellRuntimeEvent } from "./retell.ts";
+import { startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
+
+/**
+ * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.
+ *
+ * ```ts
+ * await using runtime = await Runtime.spawn({ ranks: 2, zero: 3 });
+ * runtime.events$.subscribe(console.log);
+ * await runtime.run(new URL("./job.ts", import.meta.url), { layers: 12 });
+ * ```
+ */
+export class Runtime implements AsyncDisposable {
+  readonly #options: RuntimeOptions;
+  readonly #settings: RuntimeSettings;
+  readonly #hub = new EventHub();
+  #system: ActorSystem | undefined;
+  #running = false;
+
+  private constructor(options: RuntimeOptions) {
+    this.#options = options;
+    this.#settings = settle(options);
+  }
+
+  /**
+   * Checks the options. Threads are started by {@link run}, once the job is known to be sound.
+   * @throws {TroupeError} `OPTION`, `ZERO_LEVEL`
+   */
+  static async spawn(options: RuntimeOptions = {}): Promise<Runtime> {
+    return new Runtime(options);
+  }
+
+  /** What happens, as it happens. A subscriber that is slow or throws never slows or stops training. */
+  get events$(): Observable<TroupeEvent> {
+    return this.#hub.events$;
+  }
+
+  /** The same events for `for await`. */
+  events(): AsyncIterable<TroupeEvent> {
+    return this.#hub.events();
+  }
+
+  /**
+   * Trains a job to its end.
+   * @param jobUrl - module whose default export is `defineJob({ … })`
+   * @param overrides - settings of the job in place of its defaults
+   * @throws {TroupeError} with the first cause of what went wrong; every thread of the run has ended then, and what was
+   *   saved is kept
+   */
+  async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
+    if (this.#running) {
+      throw new TroupeError("RUN_IN_PROGRESS", "[runtime] expected one run at a time: got a second (await the first)");
+    }
+    this.#running = true;
+    const begin = performance.now();
+    try {
+      const result = await this.#perform(String(jobUrl), overrides);
+      const { steps, lossNats } = result;
+      this.#hub.emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
+      return result;
+    } catch (error) {
+      this.#hub.emit({ kind: "run.failed", error: error instanceof Error ? error.message : String(error) });
+      throw error;
+    } finally {
+      await this.#system?.stop({ drain: false });
+      this.#system = undefined;
+      this.#running = false;
+    }
+  }
+
+  /** What every actor is doing, read from shared memory: it answers also while they are stuck. */
+  inspect(): readonly ActorInspection[] {
+    return this.#system?.inspect() ?? [];
+  }
+
+  /** Ends the events. A run in progress fails. */
+  async stop(): Promise<void> {
+    await this.#system?.stop({ drain: false });
+    this.#hub.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
+    const settings = this.#settings;
+    const job = await loadJob(jobUrl);
+    const config = configure(job, overrides);
+    const batch = planBatch(job, config, settings);
+    const resumed =
+      settings.resume === undefined ? undefined : await startFromCheckpoint(settings.resume, this.#options.seed);
+    const seed = resumed?.seed ?? settings.seed;
+    const system = this.#startSystem();
+    const feeder = await system.spawn<FeederProtocol, FeederInit>({
+      name: "feeder",
+      module: actorModules.feeder,
+      init: { jobUrl, config, seed },
+    });
+    const data = await feeder.ask("open", {}, { deadlineMs: settings.deadlineMs });
+    const model = rehearse(job, config, data);
+    const { pretrained } = job.training(config);
+    const fresh = pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
+    const start = resumed ?? fresh;
+    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start);
+    const checkpointer = await this.#spawnCheckpointer(system);
+    this.#hub.emit({
+      kind: "run.started",
+      steps: plan.score.steps,
+      firstStep: start.initial.step,
+      numRanks: settings.numRanks,
+      zero: settings.zero,
+      precision: settings.precision,
+      seed: start.seed,
+      numParameters: model.numParameters,
+    });
+    const ranks = await SupervisedRanks.start(system, settings.numRanks, feeder, settings.maxRestarts);
+    return leadThroughRestarts(ranks, { plan, checkpointer, emit: (event) => this.#hub.emit(event) });
+  }
+
+  #startSystem(): ActorSystem {
+    this.#system = new ActorSystem({
+      name: "troupe",
+      preload: new URL("../actors/preload.ts", import.meta.url),
+      onEvent: (event) => retellRuntimeEvent(event, (told) => this.#hub.emit(told)),
+    });
+    return this.#system;
+  }
+
+  async #spawnCheckpointer(system: ActorSystem): Promise<ActorRef<CheckpointerProtocol> | undefined> {
+    const { checkpoint } = this.#settings;
+    if (checkpoint === undefined) return undefined;
+    return system.spawn<CheckpointerProtocol, CheckpointerInit>({
+      name: "checkpointer",
+      module: actorModules.checkpointer,
+      init: { directory: checkpoint.directory },
+    });
+  }
+}

@@ -1,0 +1,68 @@
+import type { InitialState } from "../actors/index.ts";
+import {
+  type Checkpoint,
+  HuggingFaceFolder,
+  readCheckpoint,
+  type TrainerState,
+} from "../checkpoint/index.ts";
+import { matchWeights, type NamedState } from "../models/index.ts";
+import type { Module } from "../nn/index.ts";
+import { optionError } from "./options.ts";
+
+/** Where a run begins. */
+export interface Start {
+  readonly seed: number;
+  /** What the checkpoint says, where the run goes on from one. */
+  readonly resumed: TrainerState | undefined;
+  readonly initial: InitialState;
+}
+
+/** A run from nothing: every parameter drawn from its initializer. */
+export function startFromSeed(seed: number): Start {
+  return { seed, resumed: undefined, initial: { kind: "seed", step: 0, seed } };
+}
+
+/**
+ * A run that goes on where a checkpoint left it.
+ * @param path - folder of a checkpoint, or of a run's checkpoints: its newest whole one
+ * @param seed - what the caller asked for, if anything: the checkpoint's own seed is the only one that fits
+ * @throws {TroupeError} what `readCheckpoint` throws; `OPTION` for another seed than the checkpoint's
+ */
+export async function startFromCheckpoint(path: string, seed: number | undefined): Promise<Start> {
+  await using checkpoint = await readCheckpoint(path);
+  const { state } = checkpoint;
+  if (seed !== undefined && seed !== state.seed) {
+    throw optionError(
+      "seed",
+      `${state.seed}, that of the checkpoint ${checkpoint.path}`,
+      seed,
+      "leave --seed out",
+    );
+  }
+  return { seed: state.seed, resumed: state, initial: stateOf(checkpoint) };
+}
+
+/**
+ * A run from a Hugging Face folder's weights, moments zero.
+ * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes differ from the model's; `OPTION` for a model without
+ *   Hugging Face names
+ */
+export async function startFromWeights(folder: string, model: Module, seed: number): Promise<Start> {
+  if (!("stateNaming" in model)) {
+    throw optionError(
+      "pretrained",
+      "used with a model that has Hugging Face names",
+      folder,
+      "see stateNaming",
+    );
+  }
+  await using opened = await HuggingFaceFolder.open(folder);
+  const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
+  const matches = matchWeights(model as NamedState, named);
+  const entries = Object.fromEntries(matches.map(({ name, entry }) => [name, entry]));
+  return { seed, resumed: undefined, initial: { kind: "weights", step: 0, folder, entries } };
+}
+
+function stateOf({ state, weights, optimizer }: Checkpoint): InitialState {
+  return { kind: "checkpoint", step: state.step, modelPath: weights.path, optimizerPath: optimizer.path };
+}
