@@ -60,9 +60,12 @@ export const errorTable = {
   OUTBOX_FULL: "a sender ignored for too long that it was out of credit",
   RECEIVE_TIMEOUT: "a blocking receive got no message of its kinds within the deadline",
   SEND_TIMEOUT: "a blocking sender got no credit within the deadline",
+  STASH_EMPTY_HANDED: "a stash was asked to hold a message where none was being handled",
+  STASH_FULL: "a stash was asked to hold more than its capacity",
   STOP_REQUESTED: "an actor that blocks was asked to stop",
   SUPERVISOR_OPTION: "an option of a supervisor is out of its range, or it has no child of that name",
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
+  TIMEOUT_LADDER: "an outer waiting time runs out before one inside it",
   // trainer
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",

@@ -1,13 +1,16 @@
 import { ActorRef, type AskOptions } from "./actor-ref.ts";
-import type { Addressed } from "./address.ts";
+import type { SpawnOptions } from "./actor-system.ts";
+import type { Address, Addressed } from "./address.ts";
 import { Blocking } from "./blocking.ts";
 import type { Cell } from "./cell.ts";
 import { ActorDown } from "./failure.ts";
-import { laneIndex } from "./ledger.ts";
 import type { Pending } from "./pending.ts";
-import type { AskKind, In, Kind, Out } from "./protocol.ts";
+import type { AskKind, In, Kind, Out, Protocol } from "./protocol.ts";
 import { RecordType } from "./record.ts";
+import { defaultStartDeadlineMs } from "./settings.ts";
+import type { Stash } from "./stash.ts";
 import type { StatusBoard } from "./status-board.ts";
+import { systemAddress } from "./system-address.ts";
 import type { OnDown } from "./watches.ts";
 
 /** A message taken by a blocking receive; a question is answered by `reply` or `fail`, later if need be. */
@@ -34,8 +37,15 @@ export interface ActorContext<P> {
   watch(ref: Addressed, onDown: OnDown): void;
   /** Takes all watches on that actor back, even if its end is already known. */
   unwatch(ref: Addressed): void;
+  /**
+   * Starts an actor that this one owns: it is stopped when this one ends, and its failure is this one's
+   * unless this one watches it.
+   */
+  spawn<Q extends Protocol<Q>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<Q>>;
   /** Sends plain data to the system's `onEvent` by the telemetry lane: never waits, the oldest are dropped. */
   emit(event: unknown): void;
+  /** A place for at most `capacity` messages that cannot be handled yet. */
+  stash(capacity: number): Stash;
   /** Stops this actor in order once it returns. */
   stop(reason?: string): void;
 
@@ -88,11 +98,15 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
       endpoint.unwatch(address);
       cell.forgetDowns(address.name, address.incarnation);
     },
-    emit: (event) => {
-      const record = { type: RecordType.emit, id: 0, kind: "emit", deadlineMs: 0, trace: undefined } as const;
-      cell.system.send(laneIndex.telemetry, { ...record, body: endpoint.codecs.encode(event) });
-      endpoint.markDirty(cell.system);
+    spawn: async <Q extends Protocol<Q>, Init>(options: SpawnOptions<Init>) => {
+      const { init, module, ...place } = options;
+      const deadlineMs = 2 * (options.startDeadlineMs ?? defaultStartDeadlineMs);
+      const message = { place: { ...place, module: module.href }, init };
+      const address = await endpoint.ask(systemAddress, "spawn", message, { deadlineMs });
+      return new ActorRef<Q>(endpoint, { address: address as Address });
     },
+    emit: (event) => endpoint.emit(cell.system, RecordType.emit, event),
+    stash: (capacity) => cell.makeStash(capacity),
     stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
     request: (ref, kind, message, options) =>
       blocking.request(ref.address, kind, message, options) as Pending<never>,

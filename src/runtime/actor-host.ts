@@ -13,6 +13,7 @@ import { refCodec } from "./ref-codec.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { Signal } from "./signal.ts";
 import { StatusBoard } from "./status-board.ts";
+import { type Span, Tracer } from "./tracer.ts";
 
 /** What a thread needs to become an actor: plain data and shared memory. */
 export interface Boot {
@@ -78,6 +79,7 @@ async function startCell(
   clock: Clock,
 ): Promise<void> {
   const codecs = new CodecSet([refCodec(() => cell.endpoint), ...(preload.codecs ?? [])]);
+  const report = (span: Span): void => cell.endpoint.emit(cell.system, RecordType.span, span);
   const cell: Cell = new Cell({
     address: { ...boot.address, lanes: definition.lanes ?? {} },
     clock,
@@ -88,6 +90,7 @@ async function startCell(
     systemLink: boot.systemLink,
     concurrent: definition.concurrent ?? [],
     mayBlock: boot.hasThread,
+    tracer: boot.settings.tracing ? new Tracer(boot.address.uid, clock.now, report) : undefined,
     onEnd,
     onUndelivered: (message) => preload.onUndelivered?.(message),
   });

@@ -12,12 +12,14 @@ export interface ActorRecord {
   readonly vessel: Vessel;
   /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
   readonly supervised: boolean;
+  /** The actor that spawned it, which it does not outlive. */
+  readonly ownerUid: number | undefined;
   /** Kinds by the index the status board names them with. */
   kinds: readonly string[];
   /** Whether its `start` has resolved. */
   hasStarted: boolean;
-  /** Actors that must hear of its end. */
-  readonly interested: Set<number>;
+  /** Actors that watch it. */
+  readonly watchers: Set<number>;
   /** Actors with a link of their own to it. */
   readonly linked: Set<number>;
   readonly started: PromiseWithResolvers<void>;

@@ -1,22 +1,16 @@
 import { TroupeError } from "../errors.ts";
-import { type Boot, loadPreload } from "./actor-host.ts";
-import type { ActorRecord } from "./actor-record.ts";
-import { ActorRef } from "./actor-ref.ts";
-import { type Address, type Addressed, describe } from "./address.ts";
+import type { ActorRef } from "./actor-ref.ts";
+import type { Addressed } from "./address.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { CodecSet } from "./codec.ts";
 import type { DeadLetters } from "./dead-letters.ts";
-import { type Down, type Failure, firstCause, fromFailure } from "./failure.ts";
 import { type ActorInspection, inspectActor } from "./inspection.ts";
-import { linkBetween, type Placement, startVessel, type ThreadOptions } from "./placement.ts";
+import { Launcher, type SpawnPlace, type StopOptions } from "./launcher.ts";
 import type { Protocol } from "./protocol.ts";
-import { RecordType } from "./record.ts";
-import { refCodec } from "./ref-codec.ts";
-import { Registry } from "./registry.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
-import { defaultMessagingSettings, type MessagingSettings } from "./settings.ts";
-import { Signal } from "./signal.ts";
-import { StatusBoard } from "./status-board.ts";
+import { defaultMessagingSettings, defaultStallAfterMs, type MessagingSettings } from "./settings.ts";
+import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
+import { checkTimeoutLadder } from "./timeout-ladder.ts";
+import { Watchdog } from "./watchdog.ts";
 import type { OnDown } from "./watches.ts";
 
 /** How a system is made. */
@@ -32,70 +26,51 @@ export interface SystemOptions {
   /** Imported first on the main thread and in every actor's; may export `codecs` and `onUndelivered`. */
   readonly preload?: URL;
   readonly messaging?: Partial<MessagingSettings>;
+  /** Reports `actor.stalled` when an actor shows no progress for so long; 30,000 unless said otherwise. */
+  readonly stallAfterMs?: number;
   readonly clock?: Clock;
 }
 
-/** What to spawn. */
+/** What to spawn; `init` is given to the actor's `start`. */
 export type SpawnOptions<Init> = SpawnPlace &
   (undefined extends Init ? { readonly init?: Init } : { readonly init: Init });
-
-/** What to spawn, but for the value given to `start`. */
-export interface SpawnPlace extends ThreadOptions {
-  /** Unique among the living. */
-  readonly name: string;
-  /** The module whose default export is the actor. */
-  readonly module: URL;
-  /** A thread of its own, or the main thread for actors that only coordinate. */
-  readonly placement?: Placement;
-  /** How long loading and `start` may take. */
-  readonly startDeadlineMs?: number;
-}
-
-/** How an actor is stopped. */
-export interface StopOptions {
-  readonly reason?: string;
-  /** Whether messages that have arrived are handled first; true unless said otherwise. */
-  readonly drain?: boolean;
-  /** After so long it is ended without its consent. */
-  readonly deadlineMs?: number;
-}
-
-const defaultStartDeadlineMs = 60_000;
-const defaultStopDeadlineMs = 5_000;
 
 /** All actors of one program: starts and stops them, joins them, and knows how each is doing. */
 export class ActorSystem {
   readonly name: string;
-  readonly clock: Clock;
-  readonly #options: SystemOptions;
-  readonly #settings: MessagingSettings;
-  readonly #codecs: CodecSet;
-  readonly #registry: Registry;
-  readonly #incarnations = new Map<string, number>();
-  #preloaded: Promise<void> | undefined;
-  #onUndelivered: (message: unknown) => void = () => {};
-  #lastUid = 0;
+  readonly #launcher: Launcher;
+  readonly #supervisors: Supervisor[] = [];
+  readonly #watchdog: Watchdog;
   #stopped: Promise<void> | undefined;
 
+  /** @throws {TroupeError} `TIMEOUT_LADDER` unless `stallAfterMs` is shorter than `messaging.sendDeadlineMs` */
   constructor(options: SystemOptions) {
     this.name = options.name;
-    this.clock = options.clock ?? systemClock;
-    this.#options = options;
-    this.#settings = { ...defaultMessagingSettings, ...options.messaging };
-    this.#codecs = new CodecSet([refCodec(() => this.#registry.endpoint)]);
-    this.#registry = new Registry({
-      clock: this.clock,
-      codecs: this.#codecs,
-      settings: this.#settings,
-      report: (event) => this.#report(event),
-      onUndelivered: (message) => this.#onUndelivered(message),
-      onUnhandled: (failure, actor) => this.#unhandled(failure, actor),
+    const { stallAfterMs = defaultStallAfterMs, clock = systemClock } = options;
+    const settings = { ...defaultMessagingSettings, ...options.messaging };
+    checkTimeoutLadder([
+      { name: "stallAfterMs", ms: stallAfterMs },
+      { name: "messaging.sendDeadlineMs", ms: settings.sendDeadlineMs },
+    ]);
+    this.#launcher = new Launcher({
+      clock,
+      settings,
+      preload: options.preload,
+      onEvent: options.onEvent,
+      onUnhandled: options.onUnhandled,
     });
+    this.#watchdog = new Watchdog({
+      clock,
+      stallAfterMs,
+      inspect: () => this.inspect(),
+      onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
+    });
+    this.#watchdog.start();
   }
 
   /** Messages that were not delivered, and why. */
   get deadLetters(): DeadLetters {
-    return this.#registry.deadLetters;
+    return this.#launcher.registry.deadLetters;
   }
 
   /**
@@ -103,38 +78,45 @@ export class ActorSystem {
    * @throws {TroupeError} `ACTOR_NAME_TAKEN`, `ACTOR_START_TIMEOUT`, or what its module or `start` threw
    */
   async spawn<P extends Protocol<P>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<P>> {
-    return new ActorRef<P>(this.#registry.endpoint, await this.start(options, false));
+    this.#refuseWhenStopped(`spawn ${options.name}`);
+    return this.#launcher.refTo<P>(await this.#launcher.start(options, options.init));
+  }
+
+  /**
+   * Starts a supervisor and its children in order, and resolves once the last has started.
+   * @throws what the first child that cannot start threw; those before it are stopped again
+   */
+  async supervise(options: SupervisorOptions): Promise<Supervisor> {
+    this.#refuseWhenStopped(`supervise ${options.name}`);
+    const supervisor = await Supervisor.start(this.#launcher, options);
+    this.#supervisors.push(supervisor);
+    return supervisor;
   }
 
   /** Calls `onDown` once when that actor has ended, also when it has already. */
   watch(ref: Addressed, onDown: OnDown): void {
-    this.#registry.endpoint.watch(ref.address, onDown);
+    this.#launcher.registry.endpoint.watch(ref.address, onDown);
   }
 
   /** Takes the system's watches on that actor back. */
   unwatch(ref: Addressed): void {
-    this.#registry.endpoint.unwatch(ref.address);
+    this.#launcher.registry.endpoint.unwatch(ref.address);
   }
 
   /** Stops one actor: what has arrived is handled, its `stop` runs, and after the deadline it is ended by force. */
   async stopActor(ref: Addressed, options: StopOptions = {}): Promise<void> {
-    const record = this.#registry.record(ref.address.uid);
-    if (record !== undefined) await this.stopRecord(record, options);
+    const record = this.#launcher.registry.record(ref.address.uid);
+    if (record !== undefined) await this.#launcher.stop(record, options);
   }
 
   /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
-    const records = [...this.#registry.records];
-    const nameOf = (uid: number): string | undefined => {
-      const record = this.#registry.record(uid);
-      return record === undefined ? undefined : describe(record.address);
-    };
-    return records
-      .filter(({ down }) => down === undefined)
-      .map((record) => inspectActor(record, this.clock.now(), nameOf));
+    const { registry, clock } = this.#launcher;
+    const living = [...registry.records].filter(({ down }) => down === undefined);
+    return living.map((record) => inspectActor(record, clock.now(), (uid) => registry.nameOf(uid)));
   }
 
-  /** Stops every actor, the youngest first, and closes the system. */
+  /** Stops every supervisor and actor, the youngest first, and closes the system. */
   stop(options: StopOptions = {}): Promise<void> {
     this.#stopped ??= this.#stopAll(options);
     return this.#stopped;
@@ -145,148 +127,19 @@ export class ActorSystem {
     return this.stop();
   }
 
-  /** Starts one incarnation; for supervisors, who keep records rather than refs. */
-  async start(options: SpawnOptions<unknown>, supervised: boolean): Promise<ActorRecord> {
-    this.#checkLiving(options.name);
-    await (this.#preloaded ??= this.#preload());
-    const record = this.#launch(options, supervised);
-    await this.#untilStarted(record, options.startDeadlineMs ?? defaultStartDeadlineMs);
-    return record;
-  }
-
-  /** Stops one incarnation and resolves when nothing of it runs any more. */
-  async stopRecord(record: ActorRecord, options: StopOptions): Promise<void> {
-    const { reason = "stopped by its system", drain = true, deadlineMs = defaultStopDeadlineMs } = options;
-    const connection =
-      record.down === undefined ? this.#registry.endpoint.connect(record.address) : undefined;
-    if (connection !== undefined) {
-      this.#registry.endpoint.sendRecord(
-        connection,
-        { type: RecordType.stop, body: { reason, drain } },
-        true,
-      );
-    }
-    const timer = this.clock.after(deadlineMs, () => void this.#terminate(record));
-    await record.vessel.exited;
-    timer.cancel();
-  }
-
-  #checkLiving(name: string): void {
-    if (this.#stopped !== undefined) {
-      throw new TroupeError(
-        "SYSTEM_STOPPED",
-        `[spawn ${name}] a running system: ${this.name} has been stopped (make a new one)`,
-      );
-    }
-    for (const { address, down } of this.#registry.records) {
-      if (down !== undefined || address.name !== name) continue;
-      throw new TroupeError(
-        "ACTOR_NAME_TAKEN",
-        `[spawn ${name}] a name no living actor has: ${describe(address)} lives (stop it first, or choose another)`,
-        {
-          fields: { name },
-        },
-      );
-    }
-  }
-
-  async #preload(): Promise<void> {
-    const preload = await loadPreload(this.#options.preload?.href);
-    this.#codecs.teach(preload.codecs ?? []);
-    if (preload.onUndelivered !== undefined) this.#onUndelivered = preload.onUndelivered;
-  }
-
-  #launch(options: SpawnOptions<unknown>, supervised: boolean): ActorRecord {
-    const { name, placement = "thread" } = options;
-    const incarnation = (this.#incarnations.get(name) ?? 0) + 1;
-    this.#incarnations.set(name, incarnation);
-    const address: Address = { uid: ++this.#lastUid, name, incarnation, lanes: {} };
-    const place = { placement, signal: new Signal() };
-    const board = new StatusBoard(this.clock.now);
-    const [systemEnd, actorEnd] = linkBetween({ placement: "main", signal: this.#registry.signal }, place);
-    const boot: Boot = {
-      address,
-      hasThread: placement === "thread",
-      moduleUrl: options.module.href,
-      preloadUrl: this.#options.preload?.href,
-      init: this.#codecs.encode(options.init),
-      settings: this.#settings,
-      systemLink: actorEnd,
-      signal: place.signal.buffer,
-      board: board.buffer,
-    };
-    const vessel = startVessel(placement, boot, this.clock, options);
-    const record: ActorRecord = {
-      address,
-      place,
-      board,
-      vessel,
-      supervised,
-      kinds: [],
-      hasStarted: false,
-      interested: new Set(),
-      linked: new Set(),
-      started: Promise.withResolvers<void>(),
-      ended: Promise.withResolvers<Down>(),
-      down: undefined,
-    };
-    this.#registry.enter(record, systemEnd);
-    return record;
-  }
-
-  async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {
-    const timer = this.clock.after(deadlineMs, () => {
-      record.started.reject(startTimeout(record.address, deadlineMs));
-      void this.#terminate(record);
-    });
-    try {
-      await record.started.promise;
-    } finally {
-      timer.cancel();
-    }
-  }
-
-  async #terminate(record: ActorRecord): Promise<void> {
-    await record.vessel.terminate();
-    const { name, incarnation } = record.address;
-    this.#registry.end(record, { actor: name, incarnation, reason: "stopped" }, true);
-  }
-
   async #stopAll(options: StopOptions): Promise<void> {
-    for (const record of [...this.#registry.records].reverse()) await this.stopRecord(record, options);
-    this.#registry.endpoint.close();
+    const { registry } = this.#launcher;
+    this.#watchdog.stop();
+    for (const supervisor of this.#supervisors.reverse()) await supervisor.stop(options);
+    for (const record of [...registry.records].reverse()) await this.#launcher.stop(record, options);
+    registry.endpoint.close();
   }
 
-  #report(event: RuntimeEvent): void {
-    try {
-      this.#options.onEvent?.(event);
-    } catch (error) {
-      process.emitWarning(error instanceof Error ? error : String(error));
-    }
-  }
-
-  #unhandled(failure: Failure, actor: Address): void {
-    const cause = firstCause(failure);
-    const error = new TroupeError(
-      "ACTOR_UNHANDLED",
-      `[${describe(actor)}] a failure that somebody handles: ${cause.message} (supervise or watch the actor)`,
-      {
-        fields: { actor: describe(actor) },
-        cause: fromFailure(cause),
-      },
+  #refuseWhenStopped(where: string): void {
+    if (this.#stopped === undefined) return;
+    throw new TroupeError(
+      "SYSTEM_STOPPED",
+      `[${where}] a running system: ${this.name} has been stopped (make a new one)`,
     );
-    if (this.#options.onUnhandled !== undefined) this.#options.onUnhandled(error);
-    else
-      queueMicrotask(() => {
-        throw error;
-      });
   }
-}
-
-function startTimeout(address: Address, deadlineMs: number): TroupeError {
-  return new TroupeError(
-    "ACTOR_START_TIMEOUT",
-    `[spawn ${describe(address)}] its start to finish within ${deadlineMs} ms: it has not (see what its module does while loading, or raise startDeadlineMs)`,
-    { fields: { actor: describe(address), deadlineMs } },
-  );
 }

@@ -2,7 +2,6 @@ import { TroupeError } from "../errors.ts";
 import type { AskOptions } from "./actor-ref.ts";
 import { type Address, describe } from "./address.ts";
 import type { Cell } from "./cell.ts";
-import { toFailure } from "./failure.ts";
 import type { Delivery } from "./mailbox.ts";
 import { Pending } from "./pending.ts";
 import { RecordType } from "./record.ts";
@@ -30,8 +29,7 @@ export class Blocking {
   request(to: Address, kind: string, message: unknown, options: AskOptions): Pending<unknown> {
     this.#refuseOnMain("request");
     const endpoint = this.#cell.endpoint;
-    endpoint.synchronous = true;
-    endpoint.flush();
+    endpoint.sendAtOnce();
     const pending = new Pending<unknown>(to, kind, endpoint.clock.now() + options.deadlineMs);
     endpoint.openAsk(to, kind, message, options, pending);
     return pending;
@@ -49,11 +47,15 @@ export class Blocking {
     const cell = this.#cell;
     const deadlineMs = cell.endpoint.clock.now() + options.deadlineMs;
     let found: Delivery | undefined;
-    cell.awaited = kinds;
+    cell.awaitedKinds = kinds;
     try {
-      this.#block(() => (found ??= this.#takeKind(kinds)) !== undefined, deadlineMs, -1);
+      const take = (): boolean => {
+        found = this.#takeKind(kinds);
+        return found !== undefined;
+      };
+      this.#block(take, deadlineMs, -1);
     } finally {
-      cell.awaited = [];
+      cell.awaitedKinds = [];
     }
     if (found === undefined) throw nothingReceived(cell.endpoint.address, kinds, options.deadlineMs);
     return this.#received(found);
@@ -65,9 +67,9 @@ export class Blocking {
   }
 
   #block(done: () => boolean, deadlineMs: number, waitingFor: number): void {
-    const { endpoint, board, current } = this.#cell;
+    const { endpoint, board, handling } = this.#cell;
     if (endpoint.blockUntil(done, 0)) return;
-    const kindIndex = current === undefined ? -1 : this.#cell.kindIndex(current.kind);
+    const kindIndex = handling.currentKindIndex;
     board.enter("waiting", kindIndex, waitingFor);
     try {
       endpoint.blockUntil(done, deadlineMs);
@@ -81,7 +83,7 @@ export class Blocking {
     for (;;) {
       const delivery = this.#cell.mailbox.takeKind(kinds);
       if (delivery === undefined) return undefined;
-      endpoint.take(delivery);
+      if (!delivery.isTaken) endpoint.take(delivery);
       if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) return delivery;
       endpoint.refuse(delivery, "Expired");
     }
@@ -97,7 +99,7 @@ export class Blocking {
         if (isAsk) endpoint.answer(delivery, answer);
       },
       fail: (error) => {
-        if (isAsk) endpoint.answerFailure(delivery, toFailure(error, describe(endpoint.address)));
+        if (isAsk) endpoint.answerFailure(delivery, error);
       },
     };
   }

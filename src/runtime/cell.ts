@@ -2,11 +2,13 @@ import { describe } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { DeadLetter } from "./dead-letters.ts";
 import { Endpoint, type EndpointOptions, type Resident } from "./endpoint.ts";
-import { type Down, type Failure, isStopRequest, StopRequested, toFailure } from "./failure.ts";
+import { type Down, type Failure, fromFailure, isStopRequest, StopRequested, toFailure } from "./failure.ts";
+import { Handling } from "./handling.ts";
 import type { LinkEnd } from "./link.ts";
 import { type Delivery, Mailbox } from "./mailbox.ts";
 import type { Behavior } from "./protocol.ts";
 import { type Envelope, RecordType } from "./record.ts";
+import { Stash } from "./stash.ts";
 import type { StatusBoard } from "./status-board.ts";
 import { systemAddress } from "./system-address.ts";
 import type { OnDown } from "./watches.ts";
@@ -34,38 +36,41 @@ export interface CellOptions extends Omit<EndpointOptions, "resident"> {
   onUndelivered(message: unknown): void;
 }
 
-type AnyHandler = (message: unknown) => unknown;
-
 // After so many messages the event loop gets a turn, for timers and for what else this thread serves.
 const messagesPerTurn = 512;
 
 /**
  * One actor at work: takes message after message from its mailbox, one at a time unless the kind is
- * declared concurrent, and answers, fails or stops.
+ * declared concurrent, until it fails or is stopped.
  */
 export class Cell implements Resident {
   readonly endpoint: Endpoint;
+  readonly handling: Handling;
   readonly mailbox = new Mailbox();
   readonly board: StatusBoard;
   readonly system: Connection;
+  /** Kinds a blocking receive is waiting for: these do not interrupt it. */
+  awaitedKinds: readonly string[] = [];
   readonly #options: CellOptions;
-  readonly #handlers = new Map<string, AnyHandler>();
-  #kinds: readonly string[] = [];
+  readonly #stashes: Stash[] = [];
   #stopHook: ((reason: string) => unknown) | undefined;
   #stopRequest: StopRequest | undefined;
   #phase: "starting" | "running" | "ending" | "ended" = "starting";
-  #closedToMessages = false;
+  #isOpen = true;
   #downs: { readonly onDown: OnDown; readonly down: Down }[] = [];
-  #running = false;
-  #busy = false;
-  #numConcurrent = 0;
-  #current: Delivery | undefined;
+  #isServing = false;
   #seenUrgent = 0;
 
   constructor(options: CellOptions) {
     this.#options = options;
     this.board = options.board;
     this.endpoint = new Endpoint({ ...options, resident: this });
+    this.handling = new Handling({
+      ...options,
+      endpoint: this.endpoint,
+      onFailure: (error) => this.#failUnlessStopping(error),
+      onSettled: () => this.wake(),
+    });
     this.system = this.endpoint.attach(systemAddress, options.systemLink);
   }
 
@@ -73,7 +78,8 @@ export class Cell implements Resident {
   async start(create: () => Promise<Behavior<unknown>> | Behavior<unknown>): Promise<void> {
     try {
       const behavior = await create();
-      this.#adopt(behavior);
+      this.handling.adopt(behavior);
+      this.#stopHook = behavior.stop?.bind(behavior);
     } catch (error) {
       if (this.#stopRequest !== undefined && isStopRequest(error)) await this.#finish();
       else this.fail(error);
@@ -81,7 +87,7 @@ export class Cell implements Resident {
     }
     if (this.#phase !== "starting") return;
     this.#phase = "running";
-    const body = { address: this.endpoint.address, kinds: this.#kinds };
+    const body = { address: this.endpoint.address, kinds: this.handling.kinds };
     this.endpoint.sendRecord(this.system, { type: RecordType.started, body });
     this.board.enter("idle");
     this.wake();
@@ -92,14 +98,17 @@ export class Cell implements Resident {
     return this.#options.mayBlock;
   }
 
-  /** The message being handled, where handlers run one at a time. */
-  get current(): Delivery | undefined {
-    return this.#current;
-  }
-
-  /** Position of `kind` among this actor's kinds, as the status board names it. */
-  kindIndex(kind: string): number {
-    return this.#kinds.indexOf(kind);
+  /** A stash of this actor's own. */
+  makeStash(capacity: number): Stash {
+    const stash = new Stash(capacity, {
+      putAside: () => this.handling.putAside(),
+      putBack: (deliveries) => {
+        this.mailbox.putBack(deliveries);
+        queueMicrotask(() => this.wake());
+      },
+    });
+    this.#stashes.push(stash);
+    return stash;
   }
 
   /** Stops this actor in order, as if the system had asked. */
@@ -111,26 +120,26 @@ export class Cell implements Resident {
   /** Ends this actor with an error, at once. */
   fail(error: unknown): void {
     if (this.#phase === "ended") return;
-    this.#phase = "ended";
-    this.board.enter("failed");
     const failure = toFailure(error, describe(this.endpoint.address));
+    this.board.enter("failed");
     this.#end({ kind: "failed", failure }, { type: RecordType.failed, body: failure });
   }
 
   onMessage(delivery: Delivery): void {
     // What is not taken stays on its sender's books and becomes a dead letter there when this actor is gone.
-    if (this.#closedToMessages) return;
+    if (!this.#isOpen) return;
     this.mailbox.put(delivery);
     this.board.setQueued(this.mailbox.size);
   }
 
   onSystemRecord(_from: Connection, record: Envelope): void {
     if (record.type === RecordType.stop) this.#stopRequest ??= record.body as StopRequest;
+    else if (record.type === RecordType.childFailed) this.fail(fromFailure(record.body as Failure));
   }
 
   onDown(onDown: OnDown, down: Down): void {
     this.#downs.push({ onDown, down });
-    if (!this.endpoint.synchronous) queueMicrotask(() => this.wake());
+    queueMicrotask(() => this.wake());
   }
 
   /** Forgets calls about this actor's end that are due but have not been made. */
@@ -146,45 +155,38 @@ export class Cell implements Resident {
     this.endpoint.sendRecord(this.system, { type: RecordType.watch, body: of });
   }
 
+  forgoDown(of: { readonly uid: number }): void {
+    this.endpoint.sendRecord(this.system, { type: RecordType.unwatch, body: of });
+  }
+
   onDeadLetter(letter: DeadLetter, message: unknown): void {
     this.#options.onUndelivered(message);
-    if (this.#phase !== "ended")
-      this.endpoint.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
+    if (this.#phase === "ended") return;
+    this.endpoint.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
   }
 
   interrupt(): void {
-    if (this.#stopRequest !== undefined && this.#phase !== "ending")
+    if (this.#stopRequest !== undefined && this.#phase !== "ending") {
       throw new StopRequested(this.#stopRequest.reason);
+    }
     this.#callDowns();
-    for (;;) {
-      const delivery = this.mailbox.takeControl(this.#awaited);
+    while (this.#phase === "running") {
+      const delivery = this.mailbox.takeControl(this.awaitedKinds);
       if (delivery === undefined) return;
-      this.#interruptWith(delivery);
+      this.handling.interruptWith(delivery);
     }
   }
 
-  /** Kinds that a blocking receive is waiting for: these do not interrupt it. */
-  set awaited(kinds: readonly string[]) {
-    this.#awaited = kinds;
-  }
-  #awaited: readonly string[] = [];
-
   wake(): void {
-    if (this.#running || this.#phase !== "running") return;
-    this.#running = true;
+    if (this.#isServing || this.#phase !== "running") return;
+    this.#isServing = true;
     try {
       this.#serve();
     } finally {
-      this.#running = false;
+      this.#isServing = false;
     }
-    if (this.#stopRequest !== undefined && this.#isQuiet() && this.#phase === "running") void this.#finish();
-  }
-
-  #adopt(behavior: Behavior<unknown>): void {
-    for (const [kind, handler] of Object.entries(behavior.handlers))
-      this.#handlers.set(kind, handler as AnyHandler);
-    this.#kinds = [...this.#handlers.keys()];
-    this.#stopHook = behavior.stop?.bind(behavior);
+    const isQuiet = this.handling.isQuiet && this.mailbox.size === 0;
+    if (this.#stopRequest !== undefined && isQuiet && this.#phase === "running") void this.#finish();
   }
 
   #serve(): void {
@@ -194,15 +196,16 @@ export class Cell implements Resident {
         return;
       }
       this.#lookForUrgent();
-      if (!this.#busy) this.#callDownsOrFail();
+      if (!this.handling.isBusy) this.#callDownsOrFail();
       this.#closeIfStopping();
-      const next = this.#busy ? this.mailbox.takeKind(this.#options.concurrent) : this.mailbox.take();
-      if (next === undefined) {
-        if (!this.#busy) this.board.enter("idle");
-        return;
-      }
-      this.#handle(next);
+      const next = this.handling.isBusy
+        ? this.mailbox.takeKind(this.#options.concurrent)
+        : this.mailbox.take();
+      if (next === undefined) break;
+      this.board.setQueued(this.mailbox.size);
+      this.handling.handle(next);
     }
+    if (this.#phase === "running" && !this.handling.isBusy) this.board.enter("idle");
   }
 
   /** Between two messages: control that was posted meanwhile goes first. */
@@ -214,97 +217,16 @@ export class Cell implements Resident {
   }
 
   #closeIfStopping(): void {
-    if (this.#stopRequest === undefined || this.#closedToMessages) return;
+    if (this.#stopRequest === undefined || !this.#isOpen) return;
     if (this.#stopRequest.drain) this.endpoint.drain();
     else this.mailbox.clear();
-    this.#closedToMessages = true;
-  }
-
-  #isQuiet(): boolean {
-    return !this.#busy && this.#numConcurrent === 0 && this.mailbox.size === 0;
-  }
-
-  #handle(delivery: Delivery): void {
-    const handler = this.#accept(delivery);
-    if (handler === undefined) return;
-    const concurrent = this.#options.concurrent.includes(delivery.kind);
-    if (!concurrent) this.#current = delivery;
-    this.endpoint.currentTrace = delivery.trace;
-    try {
-      const result = handler(delivery.body);
-      if (result instanceof Promise) this.#await(delivery, result, concurrent);
-      else this.#succeed(delivery, result);
-    } catch (error) {
-      this.#handlerFailed(delivery, error);
-    }
-    this.endpoint.currentTrace = undefined;
-  }
-
-  /** Takes the message off the books and finds its handler, unless it came too late or to the wrong door. */
-  #accept(delivery: Delivery): AnyHandler | undefined {
-    this.endpoint.take(delivery);
-    if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= this.endpoint.clock.now()) {
-      this.endpoint.refuse(delivery, "Expired");
-      return undefined;
-    }
-    const handler = this.#handlers.get(delivery.kind);
-    if (handler === undefined) {
-      this.endpoint.refuseKind(delivery);
-      return undefined;
-    }
-    this.board.enterHandling(this.#kinds.indexOf(delivery.kind), this.mailbox.size);
-    return handler;
-  }
-
-  #await(delivery: Delivery, result: Promise<unknown>, concurrent: boolean): void {
-    if (concurrent) this.#numConcurrent += 1;
-    else this.#busy = true;
-    const settled = (): void => {
-      if (concurrent) this.#numConcurrent -= 1;
-      else this.#busy = false;
-      this.wake();
-    };
-    result
-      .then(
-        (value) => this.#succeed(delivery, value),
-        (error: unknown) => this.#handlerFailed(delivery, error),
-      )
-      .then(settled, (error: unknown) => this.fail(error));
-  }
-
-  #succeed(delivery: Delivery, result: unknown): void {
-    if (delivery.type === RecordType.ask) this.endpoint.answer(delivery, result);
-    else if (delivery.type === RecordType.openStream) this.endpoint.answerStream(delivery, result);
-  }
-
-  /** Whoever asked gets the error; where nobody asked, it is this actor's own failure. */
-  #handlerFailed(delivery: Delivery, error: unknown): void {
-    if (delivery.type === RecordType.tell) this.#failUnlessStopping(error);
-    else this.endpoint.answerFailure(delivery, toFailure(error, describe(this.endpoint.address)));
-  }
-
-  #failUnlessStopping(error: unknown): void {
-    if (this.#stopRequest === undefined || !isStopRequest(error)) this.fail(error);
-  }
-
-  #interruptWith(delivery: Delivery): void {
-    const handler = this.#accept(delivery);
-    if (handler === undefined) return;
-    try {
-      const result = handler(delivery.body);
-      if (result instanceof Promise) this.#await(delivery, result, true);
-      else this.#succeed(delivery, result);
-    } catch (error) {
-      if (delivery.type === RecordType.tell) throw error;
-      this.#handlerFailed(delivery, error);
-    } finally {
-      if (this.#current !== undefined) this.board.enter("handling", this.#kinds.indexOf(this.#current.kind));
-    }
+    this.#isOpen = false;
   }
 
   #callDowns(): void {
-    for (let next = this.#downs.shift(); next !== undefined; next = this.#downs.shift())
+    for (let next = this.#downs.shift(); next !== undefined; next = this.#downs.shift()) {
       next.onDown(next.down);
+    }
   }
 
   #callDownsOrFail(): void {
@@ -314,6 +236,10 @@ export class Cell implements Resident {
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  #failUnlessStopping(error: unknown): void {
+    if (this.#stopRequest === undefined || !isStopRequest(error)) this.fail(error);
   }
 
   async #finish(): Promise<void> {
@@ -326,15 +252,20 @@ export class Cell implements Resident {
       this.fail(error);
       return;
     }
-    if (this.#phase !== "ending") return;
-    this.#phase = "ended";
     this.board.enter("stopped");
     this.#end({ kind: "stopped" }, { type: RecordType.stopped });
   }
 
   #end(end: End, lastRecord: { readonly type: RecordType; readonly body?: unknown }): void {
+    if (this.#phase === "ended") return;
+    for (const stash of this.#stashes) {
+      for (const delivery of stash.takeAll()) this.endpoint.refuse(delivery, "Stopped");
+    }
+    this.endpoint.abandonWaiting();
+    this.#phase = "ended";
     this.endpoint.sendRecord(this.system, lastRecord, true);
     this.endpoint.flush();
+    this.endpoint.close();
     this.#options.onEnd(end);
   }
 }

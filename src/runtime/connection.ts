@@ -21,6 +21,8 @@ export type ConnectionLimits = readonly [control: LaneLimits, data: LaneLimits, 
  */
 export class Connection {
   readonly peer: Address;
+  /** Whether its endpoint has it down for the next flush. */
+  isDirty = false;
   #link: Link | undefined;
   #closed = false;
   #packet: Packet = [];
@@ -116,7 +118,20 @@ export class Connection {
     return this.#lanes[laneIndex.telemetry].takeDropped();
   }
 
-  /** Ends the connection and reports every message the peer never took. */
+  /** Reports every message that still waits for credit as lost: its sender is about to end. */
+  abandonWaiting(): void {
+    for (const lane of this.#lanes) {
+      for (const message of lane.abandonWaiting()) this.#onLost({ message });
+    }
+  }
+
+  /** Ends this side, whose actor has ended; what was posted still arrives. */
+  leave(): void {
+    this.#closed = true;
+    this.#link?.close();
+  }
+
+  /** Ends the connection to a peer that has ended, and reports every message the peer never took. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

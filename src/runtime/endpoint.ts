@@ -1,29 +1,25 @@
 import { TroupeError } from "../errors.ts";
 import type { AskOptions, Sender, StreamOptions, TellOptions } from "./actor-ref.ts";
 import { type Address, describe } from "./address.ts";
-import { Asks, type OpenAsk, type Settle } from "./asks.ts";
+import { Asks, type Settle } from "./asks.ts";
 import type { Clock } from "./clock.ts";
 import { type CodecSet, deepFreeze } from "./codec.ts";
-import { Connection, type ConnectionLimits, type Lost } from "./connection.ts";
+import type { Connection } from "./connection.ts";
+import { Connections } from "./connections.ts";
 import type { DeadLetter, DeadLetterReason } from "./dead-letters.ts";
-import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
+import { ActorDown, type Down, type Failure, toFailure } from "./failure.ts";
+import { Incoming } from "./incoming.ts";
 import type { Outgoing } from "./lane-sender.ts";
-import { type LaneIndex, laneIndex } from "./ledger.ts";
-import type { Link, LinkEnd } from "./link.ts";
+import { laneIndex, laneOf } from "./ledger.ts";
+import type { LinkEnd } from "./link.ts";
 import type { Delivery } from "./mailbox.ts";
 import { openLink } from "./port-link.ts";
-import {
-  type Envelope,
-  envelopeAt,
-  isMessage,
-  type Packet,
-  RecordType,
-  recordWidth,
-  type Trace,
-} from "./record.ts";
-import type { MessagingSettings } from "./settings.ts";
+import { type Envelope, RecordType } from "./record.ts";
+import { connectionLimits, type MessagingSettings } from "./settings.ts";
 import type { Signal } from "./signal.ts";
 import { Streams } from "./streams.ts";
+import type { Tracer } from "./tracer.ts";
+import { Undelivered } from "./undelivered.ts";
 import { type OnDown, Watches } from "./watches.ts";
 
 /** Who lives at an endpoint, an actor's cell or the system: what the endpoint needs of it. */
@@ -42,6 +38,8 @@ export interface Resident {
   requestLink(to: Address): void;
   /** Asks to be told of an actor's end: answered by `ended`. */
   requestDown(of: Address): void;
+  /** Takes that back. */
+  forgoDown(of: Address): void;
   /** A message could not be delivered. */
   onDeadLetter(letter: DeadLetter, message: unknown): void;
 }
@@ -53,6 +51,8 @@ export interface EndpointOptions {
   readonly signal: Signal;
   readonly codecs: CodecSet;
   readonly settings: MessagingSettings;
+  /** Undefined where tracing is off. */
+  readonly tracer: Tracer | undefined;
   readonly resident: Resident;
 }
 
@@ -65,16 +65,12 @@ export class Endpoint implements Sender {
   readonly settings: MessagingSettings;
   readonly asks: Asks;
   readonly streams: Streams;
-  /** True while this thread blocks instead of returning to its event loop: all it sends goes at once. */
-  synchronous = false;
-  /** Trace of the message being handled. */
-  currentTrace: Trace | undefined;
+  readonly #tracer: Tracer | undefined;
   readonly #resident: Resident;
-  readonly #limits: ConnectionLimits;
+  readonly #undelivered: Undelivered;
+  readonly #incoming: Incoming;
+  readonly #connections: Connections;
   readonly #watches = new Watches();
-  readonly #connections = new Map<number, Connection>();
-  #dirty: Connection[] = [];
-  #flushScheduled = false;
 
   constructor(options: EndpointOptions) {
     this.address = options.address;
@@ -84,13 +80,22 @@ export class Endpoint implements Sender {
     this.settings = options.settings;
     this.asks = new Asks(options.clock);
     this.streams = new Streams(this);
+    this.#tracer = options.tracer;
     this.#resident = options.resident;
-    this.#limits = connectionLimits(options.settings);
+    this.#undelivered = new Undelivered({
+      address: options.address,
+      asks: this.asks,
+      streams: this.streams,
+      endOf: (uid) => this.endOf(uid),
+      sendFailure: (to, id, kind, body) => this.sendRecord(to, { type: RecordType.failure, id, kind, body }),
+      report: (letter, message) => options.resident.onDeadLetter(letter, message),
+    });
+    this.#incoming = new Incoming(this, options.resident, this.#undelivered);
+    this.#connections = new Connections(connectionLimits(options.settings), this.#undelivered);
   }
 
   tell(to: Address, kind: string, message: unknown, options?: TellOptions): boolean {
-    const record = this.#message(RecordType.tell, 0, kind, 0, message, options);
-    return this.#sendMessage(to, laneOf(to, kind), record);
+    return this.#sendMessage(to, this.#message(RecordType.tell, 0, kind, 0, message, options));
   }
 
   ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown> {
@@ -101,15 +106,8 @@ export class Endpoint implements Sender {
   openAsk(to: Address, kind: string, message: unknown, options: AskOptions, settle: Settle): void {
     checkDeadline(`ask ${describe(to)}.${kind}`, options.deadlineMs);
     const deadlineMs = this.clock.now() + options.deadlineMs;
-    const id = this.asks.enter({
-      target: to,
-      kind,
-      deadlineMs,
-      allowedMs: options.deadlineMs,
-      settle,
-    });
-    const record = this.#message(RecordType.ask, id, kind, deadlineMs, message, options);
-    this.#sendMessage(to, laneOf(to, kind), record);
+    const id = this.asks.enter({ target: to, kind, deadlineMs, allowedMs: options.deadlineMs, settle });
+    this.#sendMessage(to, this.#message(RecordType.ask, id, kind, deadlineMs, message, options));
   }
 
   stream(
@@ -119,47 +117,48 @@ export class Endpoint implements Sender {
     options: StreamOptions,
   ): AsyncIterableIterator<unknown> {
     checkDeadline(`stream ${describe(to)}.${kind}`, options.deadlineMs);
-    return this.streams.open(
-      to,
-      kind,
-      (id) => {
-        const record = this.#message(RecordType.openStream, id, kind, 0, message, options);
-        this.#sendMessage(to, laneOf(to, kind), { ...record, body: [record.body, options.credits] });
-      },
-      options,
-    );
+    const send = (id: number): void => {
+      const record = this.#message(RecordType.openStream, id, kind, 0, message, options);
+      this.#sendMessage(to, { ...record, body: [record.body, options.credits] });
+    };
+    return this.streams.open(to, kind, send, options);
   }
 
   async ready(to: Address): Promise<void> {
     await this.#connections.get(to.uid)?.ready();
   }
 
-  /** Resolves when nothing waits for credit anywhere. */
-  async allReady(): Promise<void> {
-    this.flush();
-    for (const connection of this.#connections.values()) await connection.ready();
+  /** Sends plain data by the telemetry lane. */
+  emit(to: Connection, type: RecordType, event: unknown): void {
+    const body = this.codecs.encode(event);
+    to.send(laneIndex.telemetry, { type, id: 0, kind: "telemetry", deadlineMs: 0, trace: undefined, body });
+    this.#connections.markDirty(to);
   }
 
   /** Makes sure that a link to this actor exists or is asked for; undefined when the actor has ended. */
   connect(to: Address): Connection | undefined {
     const existing = this.#connections.get(to.uid);
     if (existing !== undefined) return existing;
-    if (this.#watches.endOf(to.uid) !== undefined) return undefined;
-    const connection = this.#newConnection(to);
+    if (this.endOf(to.uid) !== undefined) return undefined;
+    const connection = this.#connections.create(to);
     this.#resident.requestLink(to);
-    return this.#connections.get(to.uid) === connection ? connection : undefined;
+    return connection.closed ? undefined : connection;
   }
 
   /** Opens this actor's end of a link to `peer`. */
   attach(peer: Address, end: LinkEnd): Connection {
-    const connection = this.#connections.get(peer.uid) ?? this.#newConnection(peer);
+    const connection = this.#connections.get(peer.uid) ?? this.#connections.create(peer);
     const link = openLink(end);
     connection.open(link);
     link.listen(
-      (packet) => this.#onPacket(connection, packet),
-      (error) => this.#deadLetter("Undeserialisable", connection.peer, this.address, "unknown", error),
+      (packet) => {
+        this.#connections.synchronous = false;
+        this.#incoming.accept(connection, packet);
+        this.#resident.wake();
+      },
+      () => this.#undelivered.garbled(connection),
     );
-    this.markDirty(connection);
+    this.#connections.markDirty(connection);
     return connection;
   }
 
@@ -167,12 +166,12 @@ export class Endpoint implements Sender {
   watch(of: Address, onDown: OnDown): void {
     const ended = this.#watches.add(of.uid, onDown);
     if (ended !== undefined) this.#resident.onDown(onDown, ended);
-    else if (!this.#connections.has(of.uid)) this.#resident.requestDown(of);
+    else this.#resident.requestDown(of);
   }
 
   /** Takes back every watch on that actor. */
   unwatch(of: Address): void {
-    this.#watches.remove(of.uid);
+    if (this.#watches.remove(of.uid)) this.#resident.forgoDown(of);
   }
 
   /** How that actor ended, as far as this one has heard. */
@@ -185,15 +184,15 @@ export class Endpoint implements Sender {
    * dead letters, and questions, streams and watches hear of it. Returns how many of those there were.
    */
   ended(uid: number, down: Down): number {
-    if (this.#watches.endOf(uid) !== undefined) return 0;
+    if (this.endOf(uid) !== undefined) return 0;
     const connection = this.#connections.get(uid);
-    if (connection !== undefined) this.#drainConnection(connection);
+    if (connection !== undefined) this.#connections.drainOne(connection, this.#incoming.accept);
     const watchers = this.#watches.ended(uid, down);
-    this.#connections.delete(uid);
+    this.#connections.remove(uid);
     connection?.close();
     const numAsks = this.asks.rejectAllTo(
       uid,
-      (ask) => new ActorDown(`ask ${describe(ask.target)}.${ask.kind}`, down),
+      ({ target, kind }) => new ActorDown(`${describe(target)}.${kind}`, down),
     );
     const numStreams = this.streams.targetDown(uid, down);
     for (const onDown of watchers) this.#resident.onDown(onDown, down);
@@ -203,18 +202,17 @@ export class Endpoint implements Sender {
   /** Sends one of the runtime's own records. */
   sendRecord(to: Connection, record: Partial<Outgoing> & Pick<Outgoing, "type">, urgent = false): void {
     to.sendRecord({ id: 0, kind: "", deadlineMs: 0, trace: undefined, body: undefined, ...record }, urgent);
-    this.markDirty(to);
+    this.#connections.markDirty(to);
   }
 
-  /** Answers a question or a stream. */
-  answer(delivery: Delivery, answer: unknown): void {
-    const { from, id, kind } = delivery;
+  /** Answers a question. */
+  answer({ from, id, kind }: Delivery, answer: unknown): void {
     this.sendRecord(from, { type: RecordType.answer, id, kind, body: this.codecs.encode(answer) });
   }
 
   /** Answers a question or a stream with an error. */
-  answerFailure(delivery: Delivery, failure: Failure): void {
-    const { from, id, kind } = delivery;
+  answerFailure({ from, id, kind }: Delivery, error: unknown): void {
+    const failure: Failure = toFailure(error, describe(this.address));
     this.sendRecord(from, { type: RecordType.failure, id, kind, body: failure });
   }
 
@@ -223,57 +221,30 @@ export class Endpoint implements Sender {
     if (delivery.from.take(delivery.lane)) this.sendRecord(delivery.from, { type: RecordType.credit });
   }
 
-  /** Reports a message that came but cannot be handled. */
+  /** Reports a message that came but will not be handled. */
   refuse(delivery: Delivery, reason: DeadLetterReason): void {
-    this.#deadLetter(reason, delivery.from.peer, this.address, delivery.kind, delivery.body);
+    this.#undelivered.refused(delivery, reason);
   }
 
-  /** Answers a message of a kind this actor does not have. */
-  refuseKind(delivery: Delivery): void {
-    this.refuse(delivery, "WrongProtocol");
-    if (delivery.type === RecordType.tell) return;
-    const where = `${describe(this.address)}.${delivery.kind}`;
-    const error = new TroupeError(
-      "KIND_UNKNOWN",
-      `[ask ${where}] a kind of this actor's protocol: it has no handler for it (compare both sides' protocol)`,
-      {
-        fields: { actor: describe(this.address), kind: delivery.kind },
-      },
-    );
-    this.answerFailure(delivery, toFailure(error));
+  /** Lets a connection send what it can, now that it may have credit. */
+  resume(connection: Connection): void {
+    this.#connections.markDirty(connection);
   }
 
-  /** Answers a stream with its items. */
-  answerStream(delivery: Delivery, items: unknown): void {
-    this.streams.produce(delivery, items as Iterable<unknown>);
-  }
-
-  /** Sees to it that this connection is flushed: at once while blocking, else at the end of this turn. */
-  markDirty(connection: Connection): void {
-    if (this.synchronous) {
-      connection.flush();
-      return;
-    }
-    if (!this.#dirty.includes(connection)) this.#dirty.push(connection);
-    if (this.#flushScheduled) return;
-    this.#flushScheduled = true;
-    queueMicrotask(() => this.flush());
-  }
-
-  /** Posts everything that is ready, one packet a peer. */
+  /** Posts everything that is ready. */
   flush(): void {
-    this.#flushScheduled = false;
-    const dirty = this.#dirty;
-    this.#dirty = [];
-    for (const connection of dirty) {
-      connection.flush();
-      this.#reportDropped(connection);
-    }
+    this.#connections.flush();
   }
 
   /** Takes in everything that has arrived, without the event loop. */
   drain(): void {
-    for (const connection of this.#connections.values()) this.#drainConnection(connection);
+    this.#connections.drain(this.#incoming.accept);
+  }
+
+  /** From here on, until the event loop hands this actor a packet, all it sends goes at once. */
+  sendAtOnce(): void {
+    this.#connections.synchronous = true;
+    this.#connections.flush();
   }
 
   /**
@@ -281,30 +252,32 @@ export class Endpoint implements Sender {
    * Whatever the resident's `interrupt` throws passes through.
    */
   blockUntil(done: () => boolean, deadlineMs: number): boolean {
-    this.synchronous = true;
+    this.sendAtOnce();
     for (;;) {
       const seen = this.signal.sequence;
       this.drain();
       this.#resident.interrupt();
       if (done()) return true;
-      this.flush();
       const leftMs = deadlineMs - this.clock.now();
       if (leftMs <= 0) return false;
       this.signal.sleep(seen, leftMs);
     }
   }
 
-  /** Closes every connection; what their peers never took becomes dead letters. */
-  close(): void {
-    this.asks.close();
-    for (const connection of this.#connections.values()) connection.close();
-    this.#connections.clear();
+  /** Resolves when nothing waits for credit anywhere. */
+  allReady(): Promise<void> {
+    return this.#connections.allReady();
   }
 
-  #newConnection(peer: Address): Connection {
-    const connection = new Connection(peer, this.#limits, (lost) => this.#onLost(connection, lost));
-    this.#connections.set(peer.uid, connection);
-    return connection;
+  /** Turns what waits for credit into dead letters: this actor is about to end. */
+  abandonWaiting(): void {
+    this.#connections.abandonWaiting();
+  }
+
+  /** Leaves every connection: this actor has ended. */
+  close(): void {
+    this.asks.close();
+    this.#connections.leave();
   }
 
   #message(
@@ -317,160 +290,32 @@ export class Endpoint implements Sender {
   ): Outgoing {
     if (this.settings.freezeMessages) deepFreeze(message);
     const body = this.codecs.encode(message);
-    return { type, id, kind, deadlineMs, trace: this.currentTrace, body, transfer: options?.transfer };
+    return { type, id, kind, deadlineMs, trace: this.#tracer?.outgoing(), body, transfer: options?.transfer };
   }
 
-  #sendMessage(to: Address, lane: LaneIndex, record: Outgoing): boolean {
+  #sendMessage(to: Address, record: Outgoing): boolean {
     const connection = this.connect(to);
     if (connection === undefined) {
-      this.#onUnreachable(to, record);
+      this.#undelivered.unreachable(to, record);
       return true;
     }
+    const lane = laneOf(to.lanes, record.kind);
     const accepted = connection.send(lane, record);
-    this.markDirty(connection);
-    if (accepted || !this.synchronous || lane !== laneIndex.data) return accepted;
+    this.#connections.markDirty(connection);
+    if (accepted || !this.#connections.synchronous || lane !== laneIndex.data) return accepted;
     return this.#blockForCredit(connection, record.kind);
   }
 
   #blockForCredit(connection: Connection, kind: string): boolean {
-    const deadlineMs = this.clock.now() + this.settings.sendDeadlineMs;
-    if (this.blockUntil(() => connection.hasCredit, deadlineMs)) return true;
+    const { sendDeadlineMs } = this.settings;
+    if (this.blockUntil(() => connection.hasCredit, this.clock.now() + sendDeadlineMs)) return true;
+    const target = describe(connection.peer);
     throw new TroupeError(
       "SEND_TIMEOUT",
-      `[tell ${describe(connection.peer)}.${kind}] credit within ${this.settings.sendDeadlineMs} ms: the receiver took nothing (see what it does with inspect())`,
-      { fields: { target: describe(connection.peer), kind } },
+      `[tell ${target}.${kind}] credit within ${sendDeadlineMs} ms: the receiver took nothing (see what it does with inspect())`,
+      { fields: { target, kind } },
     );
   }
-
-  #onPacket(connection: Connection, packet: Packet): void {
-    this.synchronous = false;
-    this.#accept(connection, packet);
-    this.#resident.wake();
-  }
-
-  #drainConnection(connection: Connection): void {
-    for (;;) {
-      const packet = connection.link?.poll();
-      if (packet === undefined) return;
-      this.#accept(connection, packet);
-    }
-  }
-
-  #accept(connection: Connection, packet: Packet): void {
-    for (let offset = 0; offset < packet.length; offset += recordWidth) {
-      this.#acceptRecord(connection, envelopeAt(packet, offset));
-    }
-  }
-
-  #acceptRecord(from: Connection, record: Envelope): void {
-    if (isMessage(record.type)) return this.#acceptMessage(from, record);
-    switch (record.type) {
-      case RecordType.answer:
-        return this.#acceptAnswer(from, record, (ask) => ask.settle.resolve(this.codecs.decode(record.body)));
-      case RecordType.failure:
-        return this.#acceptAnswer(from, record, (ask) =>
-          ask.settle.reject(fromFailure(record.body as Failure)),
-        );
-      case RecordType.credit:
-        return this.markDirty(from);
-      case RecordType.link: {
-        const { peer, end } = record.body as { peer: Address; end: LinkEnd };
-        this.attach(peer, end);
-        return;
-      }
-      case RecordType.down: {
-        const { uid, down } = record.body as { uid: number; down: Down };
-        this.ended(uid, down);
-        return;
-      }
-      default:
-        if (!this.streams.accept(from, record)) this.#resident.onSystemRecord(from, record);
-    }
-  }
-
-  #acceptMessage(from: Connection, record: Envelope): void {
-    const lane = record.type === RecordType.emit ? laneIndex.telemetry : laneOf(this.address, record.kind);
-    from.arrived(lane);
-    const { type, id, kind, deadlineMs, trace } = record;
-    const isStream = type === RecordType.openStream;
-    const [encoded, credits] = isStream ? (record.body as [unknown, number]) : [record.body, 0];
-    const body = this.codecs.decode(encoded);
-    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, body, from, lane, credits });
-  }
-
-  #acceptAnswer(from: Connection, record: Envelope, settle: (ask: OpenAsk) => void) {
-    const ask = this.asks.settle(record.id);
-    if (ask !== undefined) settle(ask);
-    else if (!this.streams.accept(from, record)) {
-      this.#deadLetter("Expired", from.peer, this.address, record.kind, record.body);
-    }
-  }
-
-  #onUnreachable(to: Address, record: Outgoing): void {
-    const down = this.#watches.endOf(to.uid);
-    if (down !== undefined && record.type === RecordType.ask) {
-      this.asks.settle(record.id)?.settle.reject(new ActorDown(`ask ${describe(to)}.${record.kind}`, down));
-    }
-    if (down !== undefined && record.type === RecordType.openStream) this.streams.targetDown(to.uid, down);
-    this.#deadLetter(reasonOf(down), this.address, to, record.kind, record.body);
-  }
-
-  #onLost(connection: Connection, { message, error }: Lost): void {
-    if (error === undefined) {
-      const reason = reasonOf(this.#watches.endOf(connection.peer.uid));
-      this.#deadLetter(reason, this.address, connection.peer, message.kind, message.body);
-      return;
-    }
-    const failure = toFailure(unsendable(message.kind, error));
-    if (message.type === RecordType.ask || message.type === RecordType.openStream) {
-      this.asks.settle(message.id)?.settle.reject(fromFailure(failure));
-      this.streams.fail(message.id, fromFailure(failure));
-    } else if (!isMessage(message.type)) {
-      this.sendRecord(connection, {
-        type: RecordType.failure,
-        id: message.id,
-        kind: message.kind,
-        body: failure,
-      });
-    }
-    this.#deadLetter("Undeserialisable", this.address, connection.peer, message.kind, message.body);
-  }
-
-  #reportDropped(connection: Connection): void {
-    const count = connection.takeDropped();
-    if (count > 0) this.#deadLetter("Overflow", this.address, connection.peer, "telemetry", undefined, count);
-  }
-
-  #deadLetter(
-    reason: DeadLetterReason,
-    from: Address,
-    to: Address,
-    messageKind: string,
-    message: unknown,
-    count = 1,
-  ): void {
-    const letter = { reason, messageKind, from: describe(from), to: describe(to), count };
-    this.#resident.onDeadLetter(letter, message);
-  }
-}
-
-/** Makes an ActorDown's dead letters tell a name nobody had from one that has gone. */
-function reasonOf(down: Down | undefined): DeadLetterReason {
-  return down?.reason === "unknown" ? "NoSuchActor" : "Stopped";
-}
-
-function laneOf(address: Address, kind: string): LaneIndex {
-  const lane = address.lanes[kind];
-  return lane === undefined ? laneIndex.data : laneIndex[lane];
-}
-
-function connectionLimits(settings: MessagingSettings): ConnectionLimits {
-  const { window, outboxCapacity, telemetryCapacity } = settings;
-  return [
-    { window: Number.POSITIVE_INFINITY, capacity: 0, whenFull: "refuse" },
-    { window, capacity: outboxCapacity, whenFull: "refuse" },
-    { window, capacity: telemetryCapacity, whenFull: "drop-oldest" },
-  ];
 }
 
 function checkDeadline(where: string, deadlineMs: number): void {
@@ -478,16 +323,6 @@ function checkDeadline(where: string, deadlineMs: number): void {
   throw new TroupeError(
     "DEADLINE_INVALID",
     `[${where}] deadlineMs as a positive number: got ${deadlineMs} (nothing may wait for ever)`,
-    {
-      fields: { deadlineMs },
-    },
-  );
-}
-
-function unsendable(kind: string, cause: unknown): TroupeError {
-  return new TroupeError(
-    "MESSAGE_UNSENDABLE",
-    `[send ${kind}] plain data: ${cause instanceof Error ? cause.message : String(cause)} (no functions, live handles or class instances without a codec)`,
-    { fields: { kind }, cause },
+    { fields: { deadlineMs } },
   );
 }

@@ -31,7 +31,7 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
     return withActor({ name: "Error", message: String(error), fields: {} }, actor);
   const code = (error as { code?: unknown }).code;
   const hasCause = error.cause !== undefined && depth < deepestCause;
-  const origin = error instanceof TroupeError ? error.fields["actor"] : undefined;
+  const origin = error instanceof TroupeError ? error.fields.actor : undefined;
   return withActor(
     {
       name: error.name,

@@ -1,6 +1,6 @@
 export type { ActorContext, Received } from "./actor-context.ts";
 export { ActorRef, type AskOptions, type StreamOptions, type TellOptions } from "./actor-ref.ts";
-export { ActorSystem, type SpawnOptions, type StopOptions, type SystemOptions } from "./actor-system.ts";
+export { ActorSystem, type SpawnOptions, type SystemOptions } from "./actor-system.ts";
 export type { Address, Addressed } from "./address.ts";
 export { type Clock, FakeClock, systemClock, type Timer } from "./clock.ts";
 export type { Codec } from "./codec.ts";
@@ -16,6 +16,7 @@ export {
   toFailure,
 } from "./failure.ts";
 export type { ActorInspection } from "./inspection.ts";
+export type { SpawnPlace, StopOptions } from "./launcher.ts";
 export type { Pending } from "./pending.ts";
 export type { Placement } from "./placement.ts";
 export {
@@ -34,7 +35,14 @@ export {
   type StreamKind,
   type TellKind,
 } from "./protocol.ts";
+export { ReliableDelivery, type ReliableOptions, SeenKeys } from "./reliable-delivery.ts";
+export type { Backoff, Restart, Strategy } from "./restart-policy.ts";
 export type { RuntimeEvent } from "./runtime-event.ts";
 export type { MessagingSettings } from "./settings.ts";
+export type { Stash } from "./stash.ts";
 export type { ActorState } from "./status-board.ts";
+export type { ChildSpec, SiblingRefs } from "./supervised-child.ts";
+export type { GroupSpec, RestartReport, Supervisor, SupervisorOptions } from "./supervisor.ts";
+export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
+export type { Span } from "./tracer.ts";
 export type { OnDown } from "./watches.ts";

@@ -68,6 +68,11 @@ export class LaneSender {
     return [...this.#underWay.drain(), ...this.#waiting.drain()];
   }
 
+  /** Everything that waits for credit, oldest first. */
+  abandonWaiting(): Outgoing[] {
+    return this.#waiting.drain();
+  }
+
   /** How many messages were dropped for want of room since it was last asked. */
   takeDropped(): number {
     const numDropped = this.#numDropped;

@@ -1,25 +1,30 @@
 import { Ledger, ledgerSizeBytes } from "./ledger.ts";
 import type { Link } from "./link.ts";
 import { Queue } from "./queue.ts";
-import type { Packet } from "./record.ts";
+import { envelopeAt, type Packet, RecordType, recordWidth } from "./record.ts";
 
-/** A link within one thread: packets pass by reference and arrive in a microtask of their own. */
+/**
+ * A link within one thread: packets pass by reference and arrive in a microtask of their own. A strict one
+ * refuses what could not be cloned, so that what works here works between threads too.
+ */
 export class MemoryLink implements Link {
   readonly ledger: Ledger;
   #peer: MemoryLink | undefined;
   #receive: ((packet: Packet) => void) | undefined;
   readonly #inbound = new Queue<Packet>();
+  readonly #strict: boolean;
   #scheduled = false;
 
-  private constructor(ledger: Ledger) {
+  private constructor(ledger: Ledger, strict: boolean) {
     this.ledger = ledger;
+    this.#strict = strict;
   }
 
   /** Both ends of a new link. */
-  static pair(): [MemoryLink, MemoryLink] {
+  static pair(strict: boolean): [MemoryLink, MemoryLink] {
     const books = new ArrayBuffer(ledgerSizeBytes);
-    const left = new MemoryLink(new Ledger(books, 0));
-    const right = new MemoryLink(new Ledger(books, 1));
+    const left = new MemoryLink(new Ledger(books, 0), strict);
+    const right = new MemoryLink(new Ledger(books, 1), strict);
     left.#peer = right;
     right.#peer = left;
     return [left, right];
@@ -27,6 +32,7 @@ export class MemoryLink implements Link {
 
   post(packet: Packet): void {
     if (this.#peer === undefined) return;
+    if (this.#strict) refuseUncloneable(packet);
     this.#peer.#inbound.push(packet);
     this.#peer.#schedule();
   }
@@ -58,5 +64,12 @@ export class MemoryLink implements Link {
       if (packet === undefined) return;
       this.#receive?.(packet);
     }
+  }
+}
+
+function refuseUncloneable(packet: Packet): void {
+  for (let offset = 0; offset < packet.length; offset += recordWidth) {
+    const { type, body } = envelopeAt(packet, offset);
+    if (type < RecordType.started) structuredClone(body);
   }
 }

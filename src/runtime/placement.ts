@@ -1,8 +1,8 @@
 import { type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
 import { type Boot, hostActor } from "./actor-host.ts";
 import type { Clock } from "./clock.ts";
-import { MemoryLink } from "./memory-link.ts";
 import type { LinkEnd } from "./link.ts";
+import { MemoryLink } from "./memory-link.ts";
 import { portLinkEnds } from "./port-link.ts";
 import type { Signal } from "./signal.ts";
 
@@ -22,11 +22,14 @@ export interface ThreadOptions {
   readonly resourceLimits?: ResourceLimits | undefined;
 }
 
-/** Both ends of a link between two actors, given where they live and their doorbells. */
-export function linkBetween(left: LinkPlace, right: LinkPlace): [LinkEnd, LinkEnd] {
+/**
+ * Both ends of a link between two actors, given where they live and their doorbells.
+ * @param strict - whether a link within one thread refuses what one between threads would
+ */
+export function linkBetween(left: LinkPlace, right: LinkPlace, strict: boolean): [LinkEnd, LinkEnd] {
   if (left.placement === "thread" || right.placement === "thread")
     return portLinkEnds(left.signal, right.signal);
-  const [leftEnd, rightEnd] = MemoryLink.pair();
+  const [leftEnd, rightEnd] = MemoryLink.pair(strict);
   return [
     { kind: "memory", link: leftEnd },
     { kind: "memory", link: rightEnd },

@@ -21,6 +21,11 @@ export class Queue<T> {
     return item;
   }
 
+  /** The oldest item, left where it is. */
+  peek(): T | undefined {
+    return this.#items[this.#headIndex];
+  }
+
   /** Takes out the oldest item that `matches`, leaving the others in order. */
   removeFirst(matches: (item: T) => boolean): T | undefined {
     for (let index = this.#headIndex; index < this.#items.length; index++) {

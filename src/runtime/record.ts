@@ -22,11 +22,14 @@ export const RecordType = {
   connect: 13,
   watch: 14,
   emit: 15,
-  undelivered: 16,
+  span: 16,
+  undelivered: 17,
+  unwatch: 18,
   // from the system to an actor
-  link: 17,
-  down: 18,
-  stop: 19,
+  link: 19,
+  down: 20,
+  stop: 21,
+  childFailed: 22,
 } as const;
 
 /** A value of {@link RecordType}. */
@@ -34,7 +37,7 @@ export type RecordType = (typeof RecordType)[keyof typeof RecordType];
 
 /** Whether records of this type are messages of a lane, counted and limited; all others are the runtime's own. */
 export function isMessage(type: RecordType): boolean {
-  return type <= RecordType.openStream || type === RecordType.emit;
+  return type <= RecordType.openStream || type === RecordType.emit || type === RecordType.span;
 }
 
 /** Fields of one record in a packet. */
@@ -43,8 +46,8 @@ export const recordWidth = 6;
 /** Records one after another, flat. */
 export type Packet = unknown[];
 
-/** Trace and span a message belongs to. */
-export type Trace = readonly [traceId: string, spanId: string];
+/** The trace a message belongs to and the span that sent it; no span at the root. */
+export type Trace = readonly [traceId: string, spanId: string | undefined];
 
 /** A record in parts. */
 export interface Envelope {

@@ -6,6 +6,9 @@ import type { Connection } from "./connection.ts";
 import { type DeadLetter, DeadLetters } from "./dead-letters.ts";
 import { Endpoint, type Resident } from "./endpoint.ts";
 import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
+import { refuseKind } from "./handling.ts";
+import type { Outgoing } from "./lane-sender.ts";
+import type { SpawnPlace, StopOptions } from "./launcher.ts";
 import type { LinkEnd } from "./link.ts";
 import type { Delivery } from "./mailbox.ts";
 import { linkBetween } from "./placement.ts";
@@ -14,6 +17,7 @@ import type { RuntimeEvent } from "./runtime-event.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { Signal } from "./signal.ts";
 import { systemAddress } from "./system-address.ts";
+import { type Span, Tracer } from "./tracer.ts";
 import type { OnDown } from "./watches.ts";
 
 /** What a registry is made of. */
@@ -25,6 +29,9 @@ export interface RegistryOptions {
   onUndelivered(message: unknown): void;
   /** A failure that nobody watched, asked for or supervised. */
   onUnhandled(failure: Failure, actor: Address): void;
+  /** Starts an actor that another one owns. */
+  spawn(place: SpawnPlace, init: unknown, ownerUid: number): Promise<ActorRecord>;
+  stop(record: ActorRecord, options: StopOptions): Promise<void>;
 }
 
 /**
@@ -47,6 +54,7 @@ export class Registry implements Resident {
       codecs,
       settings,
       signal: this.signal,
+      tracer: settings.tracing ? new Tracer(systemAddress.uid, clock.now, () => {}) : undefined,
       resident: this,
     });
   }
@@ -58,6 +66,18 @@ export class Registry implements Resident {
 
   record(uid: number): ActorRecord | undefined {
     return this.#records.get(uid);
+  }
+
+  /** `name#incarnation` of an actor that is or was. */
+  nameOf(uid: number): string | undefined {
+    const record = this.#records.get(uid);
+    return record === undefined ? undefined : describe(record.address);
+  }
+
+  /** Sends an actor a record of the runtime's own. */
+  sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void {
+    const connection = this.endpoint.connect(record.address);
+    if (connection !== undefined) this.endpoint.sendRecord(connection, message, true);
   }
 
   /** Enters a new incarnation and opens this side of its link to the system. */
@@ -77,22 +97,19 @@ export class Registry implements Resident {
     record.down = down;
     this.#reportEnd(down, forced);
     const numTold = this.endpoint.ended(record.address.uid, down);
-    this.#tellInterested(record, down);
+    this.#tellOthers(record, down);
     record.started.reject(startError(down));
     record.ended.resolve(down);
-    if (down.cause !== undefined && record.hasStarted && numTold === 0 && !record.supervised) {
-      this.#options.onUnhandled(down.cause, record.address);
-    }
+    this.#stopOwned(record);
+    if (down.cause !== undefined && record.hasStarted && numTold === 0) this.#escalate(record, down.cause);
   }
 
   onMessage(delivery: Delivery): void {
-    if (delivery.type !== RecordType.emit) {
-      this.endpoint.refuseKind(delivery);
-      return;
-    }
     this.endpoint.take(delivery);
-    const { name, incarnation } = delivery.from.peer;
-    this.#options.report({ kind: "actor.emitted", actor: name, incarnation, event: delivery.body });
+    if (delivery.type === RecordType.ask && delivery.kind === "spawn") void this.#spawnFor(delivery);
+    else if (delivery.type === RecordType.emit) this.#emitted(delivery);
+    else if (delivery.type === RecordType.span) this.#traced(delivery);
+    else refuseKind(this.endpoint, delivery);
   }
 
   onSystemRecord(from: Connection, { type, body }: Envelope): void {
@@ -103,6 +120,8 @@ export class Registry implements Resident {
     else if (type === RecordType.stopped) this.end(record, downOf(record));
     else if (type === RecordType.connect) this.#join(record, body as Address);
     else if (type === RecordType.watch) this.#watch(record, body as Address);
+    else if (type === RecordType.unwatch)
+      this.#records.get((body as Address).uid)?.watchers.delete(from.peer.uid);
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }
 
@@ -122,9 +141,13 @@ export class Registry implements Resident {
   }
 
   requestDown(of: Address): void {
-    const down = this.#records.get(of.uid)?.down ?? unknownDown(of);
-    this.endpoint.ended(of.uid, down);
+    const record = this.#records.get(of.uid);
+    if (record === undefined || record.down !== undefined) {
+      this.endpoint.ended(of.uid, record?.down ?? unknownDown(of));
+    }
   }
+
+  forgoDown(): void {}
 
   wake(): void {}
 
@@ -150,12 +173,10 @@ export class Registry implements Resident {
       this.#sendDown(left, to.uid, right?.down ?? unknownDown(to));
       return;
     }
-    right.interested.add(left.address.uid);
     if (left.linked.has(to.uid)) return;
-    left.interested.add(to.uid);
     left.linked.add(to.uid);
     right.linked.add(left.address.uid);
-    const [leftEnd, rightEnd] = linkBetween(left.place, right.place);
+    const [leftEnd, rightEnd] = linkBetween(left.place, right.place, this.#options.settings.freezeMessages);
     // An actor that writes to itself holds both ends: the receiving one goes by a uid nobody has.
     const sender = left === right ? { ...left.address, uid: -left.address.uid } : left.address;
     this.#sendLink(right, sender, rightEnd);
@@ -163,29 +184,64 @@ export class Registry implements Resident {
   }
 
   #sendLink(to: ActorRecord, peer: Address, end: LinkEnd): void {
-    const connection = this.endpoint.connect(to.address);
     const transfer = end.kind === "port" ? [end.port] : undefined;
-    if (connection === undefined) return;
-    this.endpoint.sendRecord(connection, { type: RecordType.link, body: { peer, end }, transfer }, true);
+    this.sendTo(to, { type: RecordType.link, body: { peer, end }, transfer });
   }
 
   #sendDown(to: ActorRecord, uid: number, down: Down): void {
-    const connection = this.endpoint.connect(to.address);
-    if (connection !== undefined)
-      this.endpoint.sendRecord(connection, { type: RecordType.down, body: { uid, down } }, true);
+    this.sendTo(to, { type: RecordType.down, body: { uid, down } });
   }
 
   #watch(watcher: ActorRecord, of: Address): void {
     const record = this.#records.get(of.uid);
-    if (record !== undefined && record.down === undefined) record.interested.add(watcher.address.uid);
+    if (record !== undefined && record.down === undefined) record.watchers.add(watcher.address.uid);
     else this.#sendDown(watcher, of.uid, record?.down ?? unknownDown(of));
   }
 
-  #tellInterested(record: ActorRecord, down: Down): void {
-    for (const uid of record.interested) {
+  #tellOthers(record: ActorRecord, down: Down): void {
+    for (const uid of new Set([...record.watchers, ...record.linked])) {
       const listener = this.#records.get(uid);
       if (listener !== undefined && listener.down === undefined)
         this.#sendDown(listener, record.address.uid, down);
+    }
+  }
+
+  #emitted({ from, body }: Delivery): void {
+    const { name, incarnation } = from.peer;
+    this.#options.report({ kind: "actor.emitted", actor: name, incarnation, event: body });
+  }
+
+  #traced({ from, body }: Delivery): void {
+    const { name, incarnation } = from.peer;
+    this.#options.report({ kind: "span.finished", actor: name, incarnation, ...(body as Span) });
+  }
+
+  async #spawnFor(delivery: Delivery): Promise<void> {
+    const { place, init } = delivery.body as { place: SpawnPlace; init: unknown };
+    try {
+      const record = await this.#options.spawn(
+        { ...place, module: new URL(place.module) },
+        init,
+        delivery.from.peer.uid,
+      );
+      this.endpoint.answer(delivery, record.address);
+    } catch (error) {
+      this.endpoint.answerFailure(delivery, toFailure(error));
+    }
+  }
+
+  /** Whoever is not supervised is answered for by its owner; whoever has none, by the program. */
+  #escalate(record: ActorRecord, cause: Failure): void {
+    if (record.supervised || record.watchers.size > 0) return;
+    const owner = record.ownerUid === undefined ? undefined : this.#records.get(record.ownerUid);
+    if (owner === undefined) this.#options.onUnhandled(cause, record.address);
+    else if (owner.down === undefined) this.sendTo(owner, { type: RecordType.childFailed, body: cause });
+  }
+
+  #stopOwned(owner: ActorRecord): void {
+    for (const record of [...this.#records.values()].reverse()) {
+      if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
+      void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
     }
   }
 

@@ -1,5 +1,7 @@
 import type { DeadLetterReason } from "./dead-letters.ts";
 import type { Failure } from "./failure.ts";
+import type { ActorInspection } from "./inspection.ts";
+import type { Span } from "./tracer.ts";
 
 /** What the runtime reports through `onEvent`; a layer above gives it time and a place in its own events. */
 export type RuntimeEvent =
@@ -29,6 +31,8 @@ export type RuntimeEvent =
       readonly incarnation: number;
       readonly event: unknown;
     }
+  | ({ readonly kind: "actor.stalled" } & ActorInspection)
+  | ({ readonly kind: "span.finished"; readonly actor: string; readonly incarnation: number } & Span)
   | {
       readonly kind: "message.undelivered";
       readonly reason: DeadLetterReason;

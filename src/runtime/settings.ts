@@ -1,3 +1,5 @@
+import type { ConnectionLimits } from "./connection.ts";
+
 /** Limits and habits that all actors of one system share. */
 export interface MessagingSettings {
   /** Messages of a lane that one sender may have under way to one receiver. */
@@ -10,6 +12,8 @@ export interface MessagingSettings {
   readonly sendDeadlineMs: number;
   /** Freezes each message when it is sent, so that changing it afterwards throws. */
   readonly freezeMessages: boolean;
+  /** Reports each handled message as a span of its trace. */
+  readonly tracing: boolean;
 }
 
 /** What holds unless the system is told otherwise. */
@@ -19,4 +23,24 @@ export const defaultMessagingSettings: MessagingSettings = {
   telemetryCapacity: 1024,
   sendDeadlineMs: 60_000,
   freezeMessages: false,
+  tracing: false,
 };
+
+/** What these settings mean for one connection. */
+export function connectionLimits(settings: MessagingSettings): ConnectionLimits {
+  const { window, outboxCapacity, telemetryCapacity } = settings;
+  return [
+    { window: Number.POSITIVE_INFINITY, capacity: 0, whenFull: "refuse" },
+    { window, capacity: outboxCapacity, whenFull: "refuse" },
+    { window, capacity: telemetryCapacity, whenFull: "drop-oldest" },
+  ];
+}
+
+/** How long loading and starting an actor may take unless said otherwise. */
+export const defaultStartDeadlineMs = 60_000;
+
+/** How long an actor may show no progress unless said otherwise. */
+export const defaultStallAfterMs = 30_000;
+
+/** How long an actor may take to stop unless said otherwise. */
+export const defaultStopDeadlineMs = 5_000;

@@ -76,9 +76,14 @@ export class StatusBoard {
    */
   set(op: string, block = "", sequence = 0): void {
     this.#beginWrite();
-    if (op !== this.#lastOp) this.#words[word.opLength] = write(this.#op, (this.#lastOp = op));
-    if (block !== this.#lastBlock)
-      this.#words[word.blockLength] = write(this.#block, (this.#lastBlock = block));
+    if (op !== this.#lastOp) {
+      this.#lastOp = op;
+      this.#words[word.opLength] = write(this.#op, op);
+    }
+    if (block !== this.#lastBlock) {
+      this.#lastBlock = block;
+      this.#words[word.blockLength] = write(this.#block, block);
+    }
     this.#reals[real.sequence] = sequence;
     this.#reals[real.opSinceMs] = this.#now();
     this.#endWrite();
@@ -94,10 +99,9 @@ export class StatusBoard {
     this.#endWrite();
   }
 
-  /** Enters that a message is being handled and how many wait behind it, and counts it. */
-  enterHandling(kindIndex: number, numQueued: number): void {
+  /** Enters that a message is being handled, and counts it. */
+  enterHandling(kindIndex: number): void {
     this.enter("handling", kindIndex);
-    this.#words[word.numQueued] = numQueued;
     this.#reals[real.numHandled] = (this.#reals[real.numHandled] as number) + 1;
   }
 

@@ -39,10 +39,10 @@ export class Streams {
   }
 
   /** Feeds a stream that `delivery` asked for. */
-  produce(delivery: Delivery, items: AsyncIterable<unknown> | Iterable<unknown>): void {
+  produce(delivery: Delivery, items: unknown): void {
     const { from, id, kind, credits } = delivery;
     const endpoint = this.#endpoint;
-    const producer = new StreamProducer(items, {
+    const producer = new StreamProducer(items as Iterable<unknown>, {
       item: (item) =>
         endpoint.sendRecord(from, { type: RecordType.item, id, kind, body: endpoint.codecs.encode(item) }),
       end: (error) => {

@@ -18,9 +18,9 @@ export class Watches {
     return undefined;
   }
 
-  /** Takes every watch on this actor back. */
-  remove(uid: number): void {
-    this.#waiting.delete(uid);
+  /** Takes every watch on this actor back; returns whether there was one. */
+  remove(uid: number): boolean {
+    return this.#waiting.delete(uid);
   }
 
   /** Enters an end; returns whom to tell, nobody the second time. */

@@ -1,0 +1,176 @@
+import { TroupeError } from "../errors.ts";
+import { describe } from "./address.ts";
+import type { Endpoint } from "./endpoint.ts";
+import type { Delivery } from "./mailbox.ts";
+import type { Behavior } from "./protocol.ts";
+import { RecordType } from "./record.ts";
+import type { StatusBoard } from "./status-board.ts";
+import type { Tracer } from "./tracer.ts";
+
+type AnyHandler = (message: unknown) => unknown;
+
+/** What handling needs of its cell. */
+export interface HandlingOptions {
+  readonly endpoint: Endpoint;
+  readonly board: StatusBoard;
+  readonly tracer: Tracer | undefined;
+  /** Kinds that may be handled while another handler awaits. */
+  readonly concurrent: readonly string[];
+  /** A message nobody asked an answer to failed. */
+  onFailure(error: unknown): void;
+  /** A handler that awaited has finished. */
+  onSettled(): void;
+}
+
+/** Brings messages to their handlers and what comes of it to whoever asked. */
+export class Handling {
+  readonly #options: HandlingOptions;
+  readonly #handlers = new Map<string, AnyHandler>();
+  readonly #aside = new Set<Delivery>();
+  #kinds: readonly string[] = [];
+  #awaiting: Delivery | undefined;
+  #current: Delivery | undefined;
+  #numConcurrent = 0;
+
+  constructor(options: HandlingOptions) {
+    this.#options = options;
+  }
+
+  /** Takes over the handlers of the actor that was made. */
+  adopt({ handlers }: Behavior<unknown>): void {
+    for (const [kind, handler] of Object.entries(handlers)) this.#handlers.set(kind, handler as AnyHandler);
+    this.#kinds = [...this.#handlers.keys()];
+  }
+
+  /** All kinds, in the order the status board numbers them. */
+  get kinds(): readonly string[] {
+    return this.#kinds;
+  }
+
+  /** Whether a handler awaits that lets no other begin. */
+  get isBusy(): boolean {
+    return this.#awaiting !== undefined;
+  }
+
+  /** Whether any handler is still at work. */
+  get isQuiet(): boolean {
+    return this.#awaiting === undefined && this.#numConcurrent === 0;
+  }
+
+  /** Position of the kind being handled, -1 when none is. */
+  get currentKindIndex(): number {
+    return this.#current === undefined ? -1 : this.#kinds.indexOf(this.#current.kind);
+  }
+
+  /** Handles a message; an error becomes the answer or, where nobody asked, this actor's failure. */
+  handle(delivery: Delivery): void {
+    const handler = this.#accept(delivery);
+    if (handler === undefined) return;
+    const concurrent = this.#options.concurrent.includes(delivery.kind);
+    try {
+      this.#conclude(delivery, this.#call(delivery, handler), concurrent);
+    } catch (error) {
+      this.#failed(delivery, error);
+    }
+  }
+
+  /** Handles a message in the middle of another's handler, which an error of one that was told breaks off. */
+  interruptWith(delivery: Delivery): void {
+    const handler = this.#accept(delivery);
+    if (handler === undefined) return;
+    try {
+      this.#conclude(delivery, this.#call(delivery, handler), true);
+    } catch (error) {
+      if (delivery.type === RecordType.tell) throw error;
+      this.#failed(delivery, error);
+    } finally {
+      this.#options.board.enter("handling", this.currentKindIndex);
+    }
+  }
+
+  /** Takes the message being handled out of its handler's hands: the result is no answer. */
+  putAside(): Delivery {
+    const delivery = this.#current;
+    if (delivery === undefined) {
+      const actor = describe(this.#options.endpoint.address);
+      throw new TroupeError(
+        "STASH_EMPTY_HANDED",
+        `[stash ${actor}] a message being handled: there is none (call hold() inside a handler)`,
+        {
+          fields: { actor },
+        },
+      );
+    }
+    this.#aside.add(delivery);
+    return { ...delivery, isTaken: true };
+  }
+
+  #call(delivery: Delivery, handler: AnyHandler): unknown {
+    const { tracer } = this.#options;
+    const outer = this.#current;
+    this.#current = delivery;
+    try {
+      if (tracer === undefined) return handler(delivery.body);
+      return tracer.run(delivery.trace, delivery.kind, () => handler(delivery.body));
+    } finally {
+      this.#current = outer;
+    }
+  }
+
+  /** Takes the message off the books and finds its handler, unless it came too late or to the wrong door. */
+  #accept(delivery: Delivery): AnyHandler | undefined {
+    const { endpoint, board } = this.#options;
+    if (!delivery.isTaken) endpoint.take(delivery);
+    if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= endpoint.clock.now()) {
+      endpoint.refuse(delivery, "Expired");
+      return undefined;
+    }
+    const handler = this.#handlers.get(delivery.kind);
+    if (handler === undefined) refuseKind(endpoint, delivery);
+    else board.enterHandling(this.#kinds.indexOf(delivery.kind));
+    return handler;
+  }
+
+  #conclude(delivery: Delivery, result: unknown, concurrent: boolean): void {
+    if (!(result instanceof Promise)) {
+      this.#answer(delivery, result);
+      return;
+    }
+    if (concurrent) this.#numConcurrent += 1;
+    else this.#current = this.#awaiting = delivery;
+    result
+      .then(
+        (value) => this.#answer(delivery, value),
+        (error: unknown) => this.#failed(delivery, error),
+      )
+      .finally(() => {
+        if (concurrent) this.#numConcurrent -= 1;
+        else this.#current = this.#awaiting = undefined;
+        this.#options.onSettled();
+      })
+      .catch((error: unknown) => this.#options.onFailure(error));
+  }
+
+  #answer(delivery: Delivery, result: unknown): void {
+    if (this.#aside.delete(delivery)) return;
+    const { endpoint } = this.#options;
+    if (delivery.type === RecordType.ask) endpoint.answer(delivery, result);
+    else if (delivery.type === RecordType.openStream) endpoint.streams.produce(delivery, result);
+  }
+
+  #failed(delivery: Delivery, error: unknown): void {
+    this.#aside.delete(delivery);
+    if (delivery.type === RecordType.tell) this.#options.onFailure(error);
+    else this.#options.endpoint.answerFailure(delivery, error);
+  }
+}
+
+/** Refuses a message of a kind that its receiver does not have. */
+export function refuseKind(endpoint: Endpoint, delivery: Delivery): void {
+  endpoint.refuse(delivery, "WrongProtocol");
+  if (delivery.type === RecordType.tell) return;
+  const { kind } = delivery;
+  const actor = describe(endpoint.address);
+  const message = `[ask ${actor}.${kind}] a kind of this actor's protocol: it has no handler for it (compare both sides' protocol)`;
+  endpoint.answerFailure(delivery, new TroupeError("KIND_UNKNOWN", message, { fields: { actor, kind } }));
+}

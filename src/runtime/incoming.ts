@@ -1,0 +1,64 @@
+import type { Address } from "./address.ts";
+import type { OpenAsk } from "./asks.ts";
+import type { Connection } from "./connection.ts";
+import type { Endpoint, Resident } from "./endpoint.ts";
+import { type Down, type Failure, fromFailure } from "./failure.ts";
+import { laneIndex, laneOf } from "./ledger.ts";
+import type { LinkEnd } from "./link.ts";
+import { type Envelope, envelopeAt, isMessage, type Packet, RecordType, recordWidth } from "./record.ts";
+import type { Undelivered } from "./undelivered.ts";
+
+/** Takes packets apart and brings each record to where it belongs. */
+export class Incoming {
+  readonly #endpoint: Endpoint;
+  readonly #resident: Resident;
+  readonly #undelivered: Undelivered;
+
+  constructor(endpoint: Endpoint, resident: Resident, undelivered: Undelivered) {
+    this.#endpoint = endpoint;
+    this.#resident = resident;
+    this.#undelivered = undelivered;
+  }
+
+  /** Bound, so that it can be handed to whatever finds packets. */
+  readonly accept = (from: Connection, packet: Packet): void => {
+    for (let offset = 0; offset < packet.length; offset += recordWidth) {
+      this.#acceptRecord(from, envelopeAt(packet, offset));
+    }
+  };
+
+  #acceptRecord(from: Connection, record: Envelope): void {
+    const endpoint = this.#endpoint;
+    if (isMessage(record.type)) this.#acceptMessage(from, record);
+    else if (record.type === RecordType.answer) {
+      this.#settle(from, record, ({ settle }) => settle.resolve(endpoint.codecs.decode(record.body)));
+    } else if (record.type === RecordType.failure) {
+      this.#settle(from, record, ({ settle }) => settle.reject(fromFailure(record.body as Failure)));
+    } else if (record.type === RecordType.credit) endpoint.resume(from);
+    else if (record.type === RecordType.link) {
+      const { peer, end } = record.body as { peer: Address; end: LinkEnd };
+      endpoint.attach(peer, end);
+    } else if (record.type === RecordType.down) {
+      const { uid, down } = record.body as { uid: number; down: Down };
+      endpoint.ended(uid, down);
+    } else if (!endpoint.streams.accept(from, record)) this.#resident.onSystemRecord(from, record);
+  }
+
+  #acceptMessage(from: Connection, record: Envelope): void {
+    const { type, id, kind, deadlineMs, trace } = record;
+    const isTelemetry = type === RecordType.emit || type === RecordType.span;
+    const lane = isTelemetry ? laneIndex.telemetry : laneOf(this.#endpoint.address.lanes, kind);
+    from.arrived(lane);
+    const isStream = type === RecordType.openStream;
+    const [encoded, credits] = isStream ? (record.body as [unknown, number]) : [record.body, 0];
+    const body = this.#endpoint.codecs.decode(encoded);
+    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, body, from, lane, credits });
+  }
+
+  /** A failure may also answer a stream; what answers nothing came too late. */
+  #settle(from: Connection, record: Envelope, settle: (ask: OpenAsk) => void): void {
+    const ask = this.#endpoint.asks.settle(record.id);
+    if (ask !== undefined) settle(ask);
+    else if (!this.#endpoint.streams.accept(from, record)) this.#undelivered.late(from, record);
+  }
+}

@@ -1,0 +1,223 @@
+import { TroupeError } from "../errors.ts";
+import { type Boot, loadPreload } from "./actor-host.ts";
+import type { ActorRecord } from "./actor-record.ts";
+import { ActorRef } from "./actor-ref.ts";
+import { type Address, describe } from "./address.ts";
+import type { Clock } from "./clock.ts";
+import { CodecSet } from "./codec.ts";
+import { type Down, type Failure, firstCause, fromFailure } from "./failure.ts";
+import { linkBetween, type Placement, startVessel, type ThreadOptions } from "./placement.ts";
+import { RecordType } from "./record.ts";
+import { refCodec } from "./ref-codec.ts";
+import { Registry } from "./registry.ts";
+import type { RuntimeEvent } from "./runtime-event.ts";
+import { defaultStartDeadlineMs, defaultStopDeadlineMs, type MessagingSettings } from "./settings.ts";
+import { Signal } from "./signal.ts";
+import { StatusBoard } from "./status-board.ts";
+
+/** What to start, but for the value given to `start`. */
+export interface SpawnPlace extends ThreadOptions {
+  /** Unique among the living. */
+  readonly name: string;
+  /** The module whose default export is the actor. */
+  readonly module: URL;
+  /** A thread of its own, or the main thread for actors that only coordinate. */
+  readonly placement?: Placement;
+  /** How long loading and `start` may take. */
+  readonly startDeadlineMs?: number;
+}
+
+/** How an actor is stopped. */
+export interface StopOptions {
+  readonly reason?: string;
+  /** Whether messages that have arrived are handled first; true unless said otherwise. */
+  readonly drain?: boolean;
+  /** After so long it is ended without its consent. */
+  readonly deadlineMs?: number;
+}
+
+/** What a launcher is made of. */
+export interface LauncherOptions {
+  readonly clock: Clock;
+  readonly settings: MessagingSettings;
+  readonly preload: URL | undefined;
+  readonly onEvent: ((event: RuntimeEvent) => void) | undefined;
+  readonly onUnhandled: ((error: Error) => void) | undefined;
+}
+
+/** Starts and ends incarnations, and says what became of them; what a supervisor works with. */
+export class Launcher {
+  readonly clock: Clock;
+  readonly registry: Registry;
+  readonly #options: LauncherOptions;
+  readonly #codecs: CodecSet;
+  readonly #incarnations = new Map<string, number>();
+  #preloaded: Promise<void> | undefined;
+  #onUndelivered: (message: unknown) => void = () => {};
+  #lastUid = 0;
+
+  constructor(options: LauncherOptions) {
+    this.clock = options.clock;
+    this.#options = options;
+    this.#codecs = new CodecSet([refCodec(() => this.registry.endpoint)]);
+    this.registry = new Registry({
+      clock: options.clock,
+      codecs: this.#codecs,
+      settings: options.settings,
+      report: (event) => this.report(event),
+      onUndelivered: (message) => this.#onUndelivered(message),
+      onUnhandled: (failure, actor) => this.raise(failure, describe(actor)),
+      spawn: (place, init, ownerUid) => this.start(place, init, { ownerUid }),
+      stop: (record, options) => this.stop(record, options),
+    });
+  }
+
+  /** A ref of the system's own; `target.address` may change. */
+  refTo<P>(target: { readonly address: Address }): ActorRef<P> {
+    return new ActorRef<P>(this.registry.endpoint, target);
+  }
+
+  /** The number the next incarnation under this name will have. */
+  nextIncarnation(name: string): number {
+    return (this.#incarnations.get(name) ?? 0) + 1;
+  }
+
+  /** Starts one incarnation and resolves once its `start` has. */
+  async start(
+    place: SpawnPlace,
+    init: unknown,
+    answerable: { readonly supervised?: boolean; readonly ownerUid?: number } = {},
+  ): Promise<ActorRecord> {
+    this.#preloaded ??= this.#preload();
+    await this.#preloaded;
+    this.#refuseTakenName(place.name);
+    const record = this.#launch(place, init, answerable);
+    await this.#untilStarted(record, place.startDeadlineMs ?? defaultStartDeadlineMs);
+    return record;
+  }
+
+  /** Stops one incarnation and resolves when nothing of it runs any more; by force after the deadline. */
+  async stop(record: ActorRecord, options: StopOptions): Promise<void> {
+    const { reason = "stopped by its system", drain = true, deadlineMs = defaultStopDeadlineMs } = options;
+    if (record.down === undefined) {
+      this.registry.sendTo(record, { type: RecordType.stop, body: { reason, drain } });
+    }
+    const timer = this.clock.after(deadlineMs, () => void this.#terminate(record));
+    await record.vessel.exited;
+    timer.cancel();
+  }
+
+  /** Passes an event on; what the listener throws becomes a process warning. */
+  report(event: RuntimeEvent): void {
+    try {
+      this.#options.onEvent?.(event);
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error : String(error));
+    }
+  }
+
+  /** Makes a failure loud that nobody answers for. */
+  raise(failure: Failure, actor: string): void {
+    const cause = firstCause(failure);
+    const error = new TroupeError(
+      "ACTOR_UNHANDLED",
+      `[${actor}] a failure that somebody handles: ${cause.message} (supervise or watch the actor)`,
+      { fields: { actor }, cause: fromFailure(cause) },
+    );
+    if (this.#options.onUnhandled !== undefined) this.#options.onUnhandled(error);
+    else
+      queueMicrotask(() => {
+        throw error;
+      });
+  }
+
+  async #preload(): Promise<void> {
+    const preload = await loadPreload(this.#options.preload?.href);
+    this.#codecs.teach(preload.codecs ?? []);
+    if (preload.onUndelivered !== undefined) this.#onUndelivered = preload.onUndelivered;
+  }
+
+  #refuseTakenName(name: string): void {
+    for (const { address, down } of this.registry.records) {
+      if (down !== undefined || address.name !== name) continue;
+      throw new TroupeError(
+        "ACTOR_NAME_TAKEN",
+        `[spawn ${name}] a name no living actor has: ${describe(address)} lives (stop it first, or choose another)`,
+        { fields: { name } },
+      );
+    }
+  }
+
+  #launch(
+    place: SpawnPlace,
+    init: unknown,
+    answerable: { readonly supervised?: boolean; readonly ownerUid?: number },
+  ): ActorRecord {
+    const { name, placement = "thread" } = place;
+    const incarnation = this.nextIncarnation(name);
+    this.#incarnations.set(name, incarnation);
+    this.#lastUid += 1;
+    const address: Address = { uid: this.#lastUid, name, incarnation, lanes: {} };
+    const linkPlace = { placement, signal: new Signal() };
+    const board = new StatusBoard(this.clock.now);
+    const [systemEnd, actorEnd] = linkBetween(
+      { placement: "main", signal: this.registry.signal },
+      linkPlace,
+      this.#options.settings.freezeMessages,
+    );
+    const boot: Boot = {
+      address,
+      hasThread: placement === "thread",
+      moduleUrl: place.module.href,
+      preloadUrl: this.#options.preload?.href,
+      init: this.#codecs.encode(init),
+      settings: this.#options.settings,
+      systemLink: actorEnd,
+      signal: linkPlace.signal.buffer,
+      board: board.buffer,
+    };
+    const record: ActorRecord = {
+      address,
+      place: linkPlace,
+      board,
+      vessel: startVessel(placement, boot, this.clock, place),
+      supervised: answerable.supervised ?? false,
+      ownerUid: answerable.ownerUid,
+      kinds: [],
+      hasStarted: false,
+      watchers: new Set(),
+      linked: new Set(),
+      started: Promise.withResolvers<void>(),
+      ended: Promise.withResolvers<Down>(),
+      down: undefined,
+    };
+    this.registry.enter(record, systemEnd);
+    return record;
+  }
+
+  async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {
+    const timer = this.clock.after(deadlineMs, () => {
+      record.started.reject(startTimeout(record.address, deadlineMs));
+      void this.#terminate(record);
+    });
+    try {
+      await record.started.promise;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #terminate(record: ActorRecord): Promise<void> {
+    const { name, incarnation } = record.address;
+    this.registry.end(record, { actor: name, incarnation, reason: "stopped" }, true);
+    await record.vessel.terminate();
+  }
+}
+
+function startTimeout(address: Address, deadlineMs: number): TroupeError {
+  return new TroupeError(
+    "ACTOR_START_TIMEOUT",
+    `[spawn ${describe(address)}] its start to finish within ${deadlineMs} ms: it has not (see what its module does while loading, or raise startDeadlineMs)`,
+    { fields: { actor: describe(address), deadlineMs } },
+  );
+}

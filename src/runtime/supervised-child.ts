@@ -1,0 +1,77 @@
+import type { ActorRecord } from "./actor-record.ts";
+import type { ActorRef } from "./actor-ref.ts";
+import type { Address } from "./address.ts";
+import type { Down } from "./failure.ts";
+import type { Launcher, SpawnPlace, StopOptions } from "./launcher.ts";
+import type { Restart } from "./restart-policy.ts";
+
+/** Gives the ref of a sibling that is started before this child. */
+export type SiblingRefs = <P>(name: string) => ActorRef<P>;
+
+/** An actor under a supervisor. */
+export interface ChildSpec extends SpawnPlace {
+  /** Makes the value given to `start`, anew for each incarnation. */
+  readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
+  /** `permanent` unless said otherwise. */
+  readonly restart?: Restart;
+}
+
+/** What a supervisor needs of a child, actor or supervisor. */
+export interface Child {
+  readonly name: string;
+  readonly restart: Restart;
+  /** Which life it is in. */
+  readonly incarnation: number;
+  /** The same through all incarnations; undefined for a supervisor. */
+  readonly ref: ActorRef<unknown> | undefined;
+  start(): Promise<void>;
+  /** Resolves when nothing of it runs; its end is no news then. */
+  stop(options: StopOptions): Promise<void>;
+}
+
+/** An actor that is started as often as need be, behind one ref. */
+export class SupervisedActor implements Child {
+  readonly name: string;
+  readonly restart: Restart;
+  readonly ref: ActorRef<unknown>;
+  readonly #launcher: Launcher;
+  readonly #spec: ChildSpec;
+  readonly #refs: SiblingRefs;
+  readonly #onEnd: (down: Down) => void;
+  readonly #target: { address: Address };
+  #record: ActorRecord | undefined;
+
+  constructor(launcher: Launcher, spec: ChildSpec, refs: SiblingRefs, onEnd: (down: Down) => void) {
+    this.name = spec.name;
+    this.restart = spec.restart ?? "permanent";
+    this.#launcher = launcher;
+    this.#spec = spec;
+    this.#refs = refs;
+    this.#onEnd = onEnd;
+    this.#target = { address: { uid: notStartedUid, name: spec.name, incarnation: 0, lanes: {} } };
+    this.ref = launcher.refTo(this.#target);
+  }
+
+  get incarnation(): number {
+    return this.#target.address.incarnation;
+  }
+
+  async start(): Promise<void> {
+    const init = await this.#spec.init?.(this.#launcher.nextIncarnation(this.name), this.#refs);
+    const record = await this.#launcher.start(this.#spec, init, { supervised: true });
+    this.#record = record;
+    this.#target.address = record.address;
+    void record.ended.promise.then((down) => {
+      if (this.#record === record) this.#onEnd(down);
+    });
+  }
+
+  async stop(options: StopOptions): Promise<void> {
+    const record = this.#record;
+    this.#record = undefined;
+    if (record !== undefined) await this.#launcher.stop(record, options);
+  }
+}
+
+// No actor has this uid: a message to a child before its first start finds nobody.
+const notStartedUid = Number.MAX_SAFE_INTEGER;

@@ -1,0 +1,280 @@
+import { TroupeError } from "../errors.ts";
+import type { ActorRef } from "./actor-ref.ts";
+import type { Timer } from "./clock.ts";
+import { type Down, type Failure, toFailure } from "./failure.ts";
+import type { Launcher, StopOptions } from "./launcher.ts";
+import {
+  type Backoff,
+  backoffMs,
+  isToRestart,
+  type Restart,
+  RestartWindow,
+  restartSet,
+  type Strategy,
+} from "./restart-policy.ts";
+import { type Child, type ChildSpec, type SiblingRefs, SupervisedActor } from "./supervised-child.ts";
+
+/** A supervisor under a supervisor. */
+export interface GroupSpec extends SupervisorOptions {
+  /** `permanent` unless said otherwise. */
+  readonly restart?: Restart;
+}
+
+/** What a supervisor says of a restart it has carried out. */
+export interface RestartReport {
+  /** The child whose end was the reason. */
+  readonly child: string;
+  /** All children that were started again, in that order. */
+  readonly restarted: readonly string[];
+  /** Why it ended; undefined when it stopped in order. */
+  readonly cause: Failure | undefined;
+}
+
+/** How a supervisor works; the words and rules are OTP's. */
+export interface SupervisorOptions {
+  readonly name: string;
+  readonly strategy: Strategy;
+  /** Restarts allowed within `withinMs`; one more, and the supervisor gives up. 3 unless said otherwise. */
+  readonly restarts?: number;
+  /** 300,000 unless said otherwise. */
+  readonly withinMs?: number;
+  /** Waits before restarts; none unless said otherwise. */
+  readonly backoff?: Backoff;
+  /** Started in this order, stopped in the reverse of it. */
+  readonly children: readonly (ChildSpec | GroupSpec)[];
+  /** How children are stopped, before a restart too, where nothing is drained. */
+  readonly stopDeadlineMs?: number;
+  readonly onRestart?: (report: RestartReport) => void;
+  /**
+   * Called when it has given up and stopped its children, with the first failure of the window and all of
+   * them. Without it the failure is the parent supervisor's, or at the root unhandled.
+   */
+  readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;
+}
+
+interface Ended {
+  readonly child: Child;
+  readonly down: Down;
+}
+
+/** Keeps its children alive, as far as its restart window allows. */
+export class Supervisor {
+  readonly name: string;
+  readonly #launcher: Launcher;
+  readonly #options: SupervisorOptions;
+  readonly #children: readonly Child[];
+  readonly #window: RestartWindow;
+  #failures: Failure[] = [];
+  #ended: Ended[] = [];
+  #recovery: Promise<void> | undefined;
+  #stopping = false;
+  #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
+
+  private constructor(launcher: Launcher, options: SupervisorOptions) {
+    this.name = options.name;
+    this.#launcher = launcher;
+    this.#options = options;
+    this.#window = new RestartWindow(options.restarts ?? 3, options.withinMs ?? 300_000);
+    this.#children = options.children.map((spec) => this.#makeChild(spec));
+  }
+
+  /** Starts the children in order; when one cannot start, those before it are stopped and its error thrown. */
+  static async start(launcher: Launcher, options: SupervisorOptions): Promise<Supervisor> {
+    checkOptions(options);
+    const supervisor = new Supervisor(launcher, options);
+    try {
+      for (const child of supervisor.#children) await child.start();
+    } catch (error) {
+      await supervisor.stop({ reason: "a sibling could not start" });
+      throw error;
+    }
+    return supervisor;
+  }
+
+  /** The ref of a child: it points to the child's present incarnation, whichever that is. */
+  ref<P>(childName: string): ActorRef<P> {
+    const ref = this.#children.find(({ name }) => name === childName)?.ref;
+    if (ref !== undefined) return ref as ActorRef<P>;
+    throw new TroupeError(
+      "SUPERVISOR_OPTION",
+      `[supervisor ${this.name}] one of its actors (${this.#children.map(({ name }) => name).join(", ")}): asked for ${childName} (check the name)`,
+      { fields: { supervisor: this.name, child: childName } },
+    );
+  }
+
+  /** Forgets past restarts: for whoever sees that the children make progress again. */
+  forgiveRestarts(): void {
+    this.#window.reset();
+    this.#failures = [];
+  }
+
+  /** Stops the children, the last started first. */
+  async stop(options: StopOptions = {}): Promise<void> {
+    this.#stopping = true;
+    this.#endPause();
+    await this.#recovery;
+    await this.#stopChildren(this.#children, { ...this.#stopOptions(), ...options });
+  }
+
+  #makeChild(spec: ChildSpec | GroupSpec): Child {
+    const onEnd = (down: Down): void => this.#onEnd({ child, down });
+    const refs: SiblingRefs = (name) => this.ref(name);
+    const child: Child =
+      "children" in spec
+        ? new SupervisedGroup(this.#launcher, spec, onEnd)
+        : new SupervisedActor(this.#launcher, spec, refs, onEnd);
+    return child;
+  }
+
+  #onEnd(ended: Ended): void {
+    if (this.#stopping) return;
+    this.#ended.push(ended);
+    this.#recovery ??= this.#recover().finally(() => {
+      this.#recovery = undefined;
+    });
+  }
+
+  async #recover(): Promise<void> {
+    for (let ended = this.#ended.shift(); ended !== undefined; ended = this.#ended.shift()) {
+      if (this.#stopping) return;
+      if (isToRestart(ended.child.restart, ended.down.reason === "failed")) await this.#recoverFrom(ended);
+    }
+  }
+
+  async #recoverFrom({ child, down }: Ended): Promise<void> {
+    if (down.cause !== undefined) this.#failures.push(down.cause);
+    if (!this.#window.admit(this.#launcher.clock.now())) return this.#escalate(down);
+    await this.#waitBackoff();
+    if (this.#stopping) return;
+    const affected = restartSet(
+      this.#options.strategy,
+      this.#children.indexOf(child),
+      this.#children.length,
+    ).map((index) => this.#children[index] as Child);
+    // Those that fell with it are restarted with it: their ends are no further reasons.
+    this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
+    await this.#stopChildren(affected, {
+      ...this.#stopOptions(),
+      drain: false,
+      reason: `restart after ${child.name}`,
+    });
+    await this.#restart(child, affected, down.cause);
+  }
+
+  async #restart(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
+    const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
+    for (const child of toStart) {
+      if (this.#stopping) return;
+      try {
+        await child.start();
+      } catch (error) {
+        this.#ended.unshift({ child, down: failedToStart(child, error) });
+        return;
+      }
+      this.#launcher.report({
+        kind: "actor.restarted",
+        actor: child.name,
+        incarnation: child.incarnation,
+        cause,
+      });
+    }
+    this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
+  }
+
+  async #escalate(last: Down): Promise<void> {
+    this.#stopping = true;
+    await this.#stopChildren(this.#children, {
+      ...this.#stopOptions(),
+      drain: false,
+      reason: "its supervisor gave up",
+    });
+    const cause = this.#failures[0] ?? toFailure(new Error(`${last.actor} kept stopping`));
+    if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, this.#failures);
+    else this.#launcher.raise(cause, this.name);
+  }
+
+  /** Waits as the backoff says; `stop` cuts it short. */
+  #waitBackoff(): Promise<void> {
+    const delayMs = backoffMs(this.#options.backoff, this.#window.numRecent);
+    if (delayMs === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#pause = { timer: this.#launcher.clock.after(delayMs, resolve), resume: resolve };
+    });
+  }
+
+  #endPause(): void {
+    this.#pause?.timer.cancel();
+    this.#pause?.resume();
+  }
+
+  async #stopChildren(children: readonly Child[], options: StopOptions): Promise<void> {
+    for (const child of [...children].reverse()) await child.stop(options);
+  }
+
+  #stopOptions(): StopOptions {
+    const { stopDeadlineMs } = this.#options;
+    return stopDeadlineMs === undefined ? {} : { deadlineMs: stopDeadlineMs };
+  }
+}
+
+/** A supervisor as the child of another: when it gives up, that is its failure. */
+class SupervisedGroup implements Child {
+  readonly name: string;
+  readonly restart: Restart;
+  readonly ref = undefined;
+  readonly #launcher: Launcher;
+  readonly #spec: GroupSpec;
+  readonly #onEnd: (down: Down) => void;
+  #supervisor: Supervisor | undefined;
+  #incarnation = 0;
+
+  constructor(launcher: Launcher, spec: GroupSpec, onEnd: (down: Down) => void) {
+    this.name = spec.name;
+    this.restart = spec.restart ?? "permanent";
+    this.#launcher = launcher;
+    this.#spec = spec;
+    this.#onEnd = onEnd;
+  }
+
+  get incarnation(): number {
+    return this.#incarnation;
+  }
+
+  async start(): Promise<void> {
+    this.#incarnation += 1;
+    const incarnation = this.#incarnation;
+    this.#supervisor = await Supervisor.start(this.#launcher, {
+      ...this.#spec,
+      onEscalate: (cause, failures) => {
+        this.#spec.onEscalate?.(cause, failures);
+        this.#onEnd({ actor: this.name, incarnation, reason: "failed", cause });
+      },
+    });
+  }
+
+  async stop(options: StopOptions): Promise<void> {
+    await this.#supervisor?.stop(options);
+  }
+}
+
+function failedToStart(child: Child, error: unknown): Down {
+  return { actor: child.name, incarnation: child.incarnation, reason: "failed", cause: toFailure(error) };
+}
+
+function checkOptions({ name, children, restarts = 3, withinMs = 300_000 }: SupervisorOptions): void {
+  const refuse = (expected: string, got: string): never => {
+    throw new TroupeError(
+      "SUPERVISOR_OPTION",
+      `[supervisor ${name}] ${expected}: got ${got} (correct the option)`,
+      {
+        fields: { supervisor: name },
+      },
+    );
+  };
+  const names = children.map((child) => child.name);
+  const double = names.find((child, index) => names.indexOf(child) !== index);
+  if (double !== undefined) refuse("children of different names", `${double} twice`);
+  if (!Number.isInteger(restarts) || restarts < 0)
+    refuse("restarts as a whole number from 0", String(restarts));
+  if (!(withinMs > 0)) refuse("withinMs as a positive number", String(withinMs));
+}
