@@ -1,0 +1,122 @@
+#include "kernels/cpu/cross_entropy_rows.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/elementary.h"
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kLanes = 32;
+constexpr int64_t kPiece = 2048;  // of a row: read twice, the second time from the first-level cache
+
+struct MaxAndSum {
+  float max;
+  float sum;  // of exp(x - max)
+};
+
+// One walk over the row in memory: the maximum so far is raised piece by piece, and the sum rescaled to it.
+// Milakov and Gimelshein 2018, https://arxiv.org/abs/1805.02867.
+template <class Element>
+struct SumExponentials {
+  static TROUPE_INLINE MaxAndSum run(const Element* x_V, int64_t num_classes) {
+    constexpr float kLowest = std::numeric_limits<float>::lowest();
+    MaxAndSum row{kLowest, 0.0f};
+    for (int64_t first = 0; first < num_classes; first += kPiece) {
+      const int64_t last = std::min(num_classes, first + kPiece);
+      const float max = max_of<kLanes>(first, last, row.max, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x_V, i); });
+      row.sum = row.sum * exp_f32(row.max - max) +
+                sum_terms<float, kLanes>(first, last, [&](int64_t i) TROUPE_INLINE_LAMBDA { return exp_f32(load(x_V, i) - max); });
+      row.max = max;
+    }
+    return row;
+  }
+};
+
+template <class Element>
+struct Gradient {
+  static TROUPE_INLINE void run(const Element* x_V, Element* to_V, int64_t num_classes, float logsumexp, float scale) {
+    // `to` may be `x` itself, element by element.
+#pragma GCC ivdep
+    for (int64_t i = 0; i < num_classes; i++) store(to_V, i, exp_f32(load(x_V, i) - logsumexp) * scale);
+  }
+};
+
+}  // namespace
+
+Targets check_targets(const char* op, const at::Tensor& targets, int64_t num_rows, int64_t num_classes,
+                      int64_t ignore_index) {
+  TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == num_rows, "[", op,
+              "] targets must be int64, one for each of ", num_rows, " rows: got ", targets.scalar_type(), " ",
+              targets.sizes());
+  Targets checked{targets.contiguous(), ignore_index, 0};
+  const int64_t* ids = checked.ids.data_ptr<int64_t>();
+  for (int64_t row = 0; row < num_rows; row++) {
+    if (ids[row] == ignore_index) continue;
+    TORCH_CHECK_INDEX(ids[row] >= 0 && ids[row] < num_classes, "[", op, "] targets must be ", ignore_index,
+                      " (ignored) or within 0 and ", num_classes - 1, ": got ", ids[row], " in row ", row);
+    checked.num_counted++;
+  }
+  return checked;
+}
+
+at::Tensor cross_entropy_rows(const at::Tensor& logits_RV, const Targets& targets, int64_t first_row, double& loss_sum) {
+  const int64_t num_rows = logits_RV.size(0), num_classes = logits_RV.size(1);
+  const at::Tensor logsumexp_R = at::empty({num_rows}, logits_RV.options().dtype(at::kFloat));
+  auto* logsumexps = logsumexp_R.data_ptr<float>();
+  const int64_t* ids = targets.ids.data_ptr<int64_t>() + first_row;
+  std::vector<double> losses(static_cast<size_t>(num_rows), 0.0);
+  with_float_type(logits_RV.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const Element* x_RV = logits_RV.data_ptr<Element>();
+    at::parallel_for(0, num_rows, 1, [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; row++) {
+        if (ids[row] == targets.ignore_index) continue;
+        const Element* x_V = x_RV + row * num_classes;
+        const MaxAndSum sums = run_best<SumExponentials<Element>>(x_V, num_classes);
+        const double log_sum = std::log(static_cast<double>(sums.sum));
+        logsumexps[row] = static_cast<float>(sums.max + log_sum);
+        losses[static_cast<size_t>(row)] = sums.max + log_sum - load(x_V, ids[row]);
+      }
+    });
+  });
+  for (double loss : losses) loss_sum += loss;
+  return logsumexp_R;
+}
+
+void cross_entropy_gradient(const at::Tensor& logits_RV, const at::Tensor& logsumexp_R, const Targets& targets,
+                            int64_t first_row, float scale, const at::Tensor& to_RV) {
+  const int64_t num_rows = logits_RV.size(0), num_classes = logits_RV.size(1);
+  const auto* logsumexps = logsumexp_R.data_ptr<float>();
+  const int64_t* ids = targets.ids.data_ptr<int64_t>() + first_row;
+  with_float_type(logits_RV.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const Element* x_RV = logits_RV.data_ptr<Element>();
+    Element* to = to_RV.data_ptr<Element>();
+    at::parallel_for(0, num_rows, 1, [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; row++) {
+        Element* to_V = to + row * num_classes;
+        if (ids[row] == targets.ignore_index) {
+          std::fill(to_V, to_V + num_classes, Element(0.0f));
+          continue;
+        }
+        const Element* x_V = x_RV + row * num_classes;
+        const float probability = exp_f32(load(x_V, ids[row]) - logsumexps[row]);
+        run_best<Gradient<Element>>(x_V, to_V, num_classes, logsumexps[row], scale);
+        store(to_V, ids[row], (probability - 1.0f) * scale);
+      }
+    });
+  });
+}
+
+}  // namespace troupe
