@@ -52,6 +52,7 @@ class ConsoleSink implements EventSink {
   readonly #progress = new Progress();
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
+  #closed = false;
 
   constructor(stream: ConsoleStream, live: boolean, color: boolean, clock: () => number) {
     this.#stream = stream;
@@ -75,9 +76,10 @@ class ConsoleSink implements EventSink {
   }
 
   async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
     this.#show();
     if (this.#live && this.#shownLine !== undefined) this.#stream.write("\n");
-    this.#shownLine = undefined;
   }
 
   /** Writes the progress line, unless it is there already. */

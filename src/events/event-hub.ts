@@ -72,7 +72,7 @@ export class EventHub {
    * The events as an async iterator, beginning with the latest ones.
    * @param options - `capacity`: events held for a slow reader, 1,024 by default
    */
-  stream(options: { readonly capacity?: number } = {}): EventStream {
+  events(options: { readonly capacity?: number } = {}): EventStream {
     return new EventStream(this.events$, options.capacity ?? 1024);
   }
 

@@ -14,15 +14,21 @@ import { LineWriter } from "./line-writer.ts";
  */
 export function jsonLinesSink(target: Writable | number): EventSink {
   const writer = new LineWriter(target);
+  let numDropped = 0;
+  let timeMs = 0;
+  const notice = () => toJson({ kind: "events.dropped", numDropped, timeMs, schemaVersion });
   return {
     write(event) {
-      const numDropped = writer.takeNumDropped();
-      if (numDropped > 0) {
-        writer.writeLine(toJson({ kind: "events.dropped", numDropped, timeMs: event.timeMs, schemaVersion }));
-      }
-      writer.writeLine(toJson(event));
+      timeMs = event.timeMs;
+      // Told together with the first event that is taken again: alone it would be told for each one that is not.
+      const lines = numDropped > 0 ? `${notice()}\n${toJson(event)}` : toJson(event);
+      numDropped = writer.writeLine(lines) ? 0 : numDropped + 1;
     },
-    close: () => writer.flush(),
+    async close() {
+      await writer.flush();
+      if (numDropped > 0 && writer.writeLine(notice())) numDropped = 0;
+      await writer.flush();
+    },
   };
 }
 

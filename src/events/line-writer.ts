@@ -9,7 +9,7 @@ const retryMs = 10;
 
 /**
  * Writes lines in order without ever waiting: what the target does not take yet is held, up to 64 Mi characters, and
- * then the newest lines are left out and counted. A target that fails (a closed pipe) takes no more.
+ * then lines are refused. A target that fails (a closed pipe) takes no more.
  */
 export class LineWriter {
   readonly #write: WriteText;
@@ -17,7 +17,6 @@ export class LineWriter {
   #numHeldCharacters = 0;
   #writing = false;
   #failed = false;
-  #numDropped = 0;
   #whenEmpty: (() => void)[] = [];
 
   /**
@@ -28,22 +27,12 @@ export class LineWriter {
     this.#write = typeof target === "number" ? descriptorWriter(target) : streamWriter(target);
   }
 
-  /** Lines left out since the last call. */
-  takeNumDropped(): number {
-    const numDropped = this.#numDropped;
-    this.#numDropped = 0;
-    return numDropped;
-  }
-
   /**
    * Writes one line.
-   * @returns whether it was taken
+   * @returns whether it was taken: not when too much is held, or the target has failed
    */
   writeLine(line: string): boolean {
-    if (this.#failed || this.#numHeldCharacters + line.length > maxHeldCharacters) {
-      this.#numDropped++;
-      return false;
-    }
+    if (this.#failed || this.#numHeldCharacters + line.length > maxHeldCharacters) return false;
     this.#held.push(line, "\n");
     this.#numHeldCharacters += line.length + 1;
     if (!this.#writing) this.#writeHeld();

@@ -1,0 +1,269 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { filter, map, take } from "rxjs";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { TroupeEvent } from "../../src/events/event.ts";
+import { EventHub } from "../../src/events/event-hub.ts";
+import { samples } from "./samples.ts";
+
+const warnings: string[] = [];
+beforeEach(() => {
+  warnings.length = 0;
+  vi.spyOn(process, "emitWarning").mockImplementation((warning) => {
+    warnings.push(String(warning));
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+function step(index: number) {
+  return { ...samples["step.finished"], step: index };
+}
+
+function stepsOf(events: readonly TroupeEvent[]): number[] {
+  return events.flatMap((event) => (event.kind === "step.finished" ? [event.step] : []));
+}
+
+/** Keeps the thread busy, as a slow subscriber does. */
+function block(durationMs: number): void {
+  const end = performance.now() + durationMs;
+  while (performance.now() < end);
+}
+
+describe("emitting", () => {
+  test("stamps an event and calls subscribers in a later turn", async () => {
+    const hub = new EventHub({ clock: () => 42 });
+    const seen: TroupeEvent[] = [];
+    hub.events$.subscribe((event) => seen.push(event));
+    hub.emit(step(1));
+    expect(seen).toEqual([]);
+    await turn();
+    expect(seen).toEqual([{ ...step(1), timeMs: 42, schemaVersion: 1 }]);
+    await hub.close();
+  });
+
+  test("gives sinks every event at once, in order, also after one of them threw", async () => {
+    const hub = new EventHub();
+    const seen: TroupeEvent[] = [];
+    const close = vi.fn(async () => {});
+    let numBroken = 0;
+    const broken = () => {
+      numBroken++;
+      throw new Error("broken sink");
+    };
+    hub.addSink({ write: broken, close });
+    hub.addSink({ write: (event) => seen.push(event), close });
+    hub.emit(step(1));
+    hub.emit(step(2));
+    expect(stepsOf(seen)).toEqual([1, 2]);
+    expect(seen.map((event) => event.kind)).toContain("subscriber.failed");
+    expect(numBroken).toBe(1);
+    await hub.close();
+    expect(close).toHaveBeenCalledTimes(1);
+  });
+
+  test("does nothing once the hub is closed", async () => {
+    const hub = new EventHub();
+    await hub.close();
+    hub.emit(step(1));
+    await hub.close();
+    const seen: TroupeEvent[] = [];
+    hub.events$.subscribe((event) => seen.push(event));
+    expect(seen).toEqual([]);
+  });
+});
+
+describe("subscribing", () => {
+  test("late brings the latest events first, up to the bound", async () => {
+    const hub = new EventHub({ numReplayed: 3 });
+    for (let index = 1; index <= 10; index++) hub.emit(step(index));
+    await turn();
+    const seen: TroupeEvent[] = [];
+    hub.events$.subscribe((event) => seen.push(event));
+    hub.emit(step(11));
+    await hub.close();
+    expect(stepsOf(seen)).toEqual([8, 9, 10, 11]);
+  });
+
+  test("works with operators, and completes when the hub closes", async () => {
+    const hub = new EventHub();
+    const seen: number[] = [];
+    const complete = vi.fn();
+    const losses$ = hub.events$.pipe(
+      filter((event) => event.kind === "step.finished"),
+      map((event) => event.step),
+      take(5),
+    );
+    losses$.subscribe({ next: (index) => seen.push(index) });
+    hub.events$.subscribe({ complete });
+    for (let index = 1; index <= 3; index++) hub.emit(step(index));
+    await hub.close();
+    expect(seen).toEqual([1, 2, 3]);
+    expect(complete).toHaveBeenCalledOnce();
+  });
+
+  test("ends with unsubscribe", async () => {
+    const hub = new EventHub();
+    const seen: TroupeEvent[] = [];
+    const subscription = hub.events$.subscribe((event) => seen.push(event));
+    hub.emit(step(1));
+    await turn();
+    subscription.unsubscribe();
+    hub.emit(step(2));
+    await hub.close();
+    expect(stepsOf(seen)).toEqual([1]);
+  });
+});
+
+describe("a subscriber that throws", () => {
+  const boom = () => {
+    throw new Error("boom");
+  };
+  const failing: Record<string, (hub: EventHub) => void> = {
+    "a function": (hub) => hub.events$.subscribe(boom),
+    "an observer": (hub) => hub.events$.subscribe({ next: boom, complete: boom }),
+    "an async function": (hub) => hub.events$.subscribe(async () => boom()),
+    "behind operators": (hub) => hub.events$.pipe(map((event) => event.kind)).subscribe(boom),
+    "within an operator": (hub) => hub.events$.pipe(map(boom)).subscribe(() => {}),
+    "at its own error": (hub) => hub.events$.pipe(map(boom)).subscribe({ error: boom }),
+  };
+
+  test.each(Object.keys(failing))("(%s) is reported once and disturbs nobody", async (name) => {
+    const hub = new EventHub();
+    const before: TroupeEvent[] = [];
+    const after: TroupeEvent[] = [];
+    hub.events$.subscribe((event) => before.push(event));
+    failing[name]?.(hub);
+    hub.events$.subscribe((event) => after.push(event));
+    for (let index = 1; index <= 5; index++) {
+      hub.emit(step(index));
+      await turn();
+    }
+    await turn();
+    await hub.close();
+    expect(stepsOf(before)).toEqual([1, 2, 3, 4, 5]);
+    expect(stepsOf(after)).toEqual([1, 2, 3, 4, 5]);
+    const reports = before.filter((event) => event.kind === "subscriber.failed");
+    expect(reports).toMatchObject([{ error: { message: "boom" } }]);
+    expect(warnings).toEqual([expect.stringContaining("boom")]);
+  });
+
+  test("goes on receiving", async () => {
+    const hub = new EventHub();
+    const seen: TroupeEvent[] = [];
+    hub.events$.subscribe((event) => {
+      seen.push(event);
+      if (event.kind === "step.finished" && event.step === 1) boom();
+    });
+    hub.emit(step(1));
+    hub.emit(step(2));
+    await hub.close();
+    expect(stepsOf(seen)).toEqual([1, 2]);
+  });
+});
+
+describe("a subscriber that is slow", () => {
+  test("gets at most about a fifth of the thread, and others of the thread the rest", async () => {
+    const hub = new EventHub({ capacity: 4 });
+    let subscriberMs = 0;
+    hub.events$.subscribe(() => {
+      const begin = performance.now();
+      block(20);
+      subscriberMs += performance.now() - begin;
+    });
+    const begin = performance.now();
+    let longestMs = 0;
+    for (let numTurns = 0; performance.now() - begin < 1000; numTurns++) {
+      const turnBegin = performance.now();
+      hub.emit(step(numTurns));
+      await turn();
+      longestMs = Math.max(longestMs, performance.now() - turnBegin);
+    }
+    // An eternity for a machine that is busy with other things; without the rest it would be all of the second.
+    expect(subscriberMs).toBeLessThan(500);
+    expect(subscriberMs).toBeGreaterThan(0);
+    await hub.close();
+  });
+
+  test("loses the oldest events, is told how many, and never the last", async () => {
+    const hub = new EventHub({ capacity: 10 });
+    const seen: TroupeEvent[] = [];
+    const written: TroupeEvent[] = [];
+    hub.addSink({ write: (event) => written.push(event), close: async () => {} });
+    hub.events$.subscribe((event) => seen.push(event));
+    for (let index = 1; index <= 100; index++) hub.emit(step(index));
+    await turn();
+    hub.emit(samples["run.finished"]);
+    await hub.close();
+    expect(stepsOf(seen)).toEqual([91, 92, 93, 94, 95, 96, 97, 98, 99, 100]);
+    expect(stepsOf(written).length).toBe(100);
+    expect(seen.filter((event) => event.kind === "events.dropped")).toMatchObject([{ numDropped: 90 }]);
+    expect(seen.at(-1)?.kind).toBe("run.finished");
+  });
+
+  test("holds up closing for about a second, then hears the last event", async () => {
+    const hub = new EventHub();
+    const seen: TroupeEvent[] = [];
+    hub.events$.subscribe((event) => {
+      seen.push(event);
+      block(400);
+    });
+    for (let index = 1; index <= 50; index++) hub.emit(step(index));
+    hub.emit(samples["run.finished"]);
+    await hub.close();
+    expect(seen.length).toBeLessThan(10);
+    expect(seen.at(-1)?.kind).toBe("run.finished");
+  });
+});
+
+describe("the async iterator", () => {
+  test("gives every event to a reader that keeps up, and ends with the hub", async () => {
+    const hub = new EventHub();
+    const seen: number[] = [];
+    const reading = (async () => {
+      for await (const event of hub.events()) {
+        if (event.kind === "step.finished") seen.push(event.step);
+      }
+    })();
+    for (let index = 1; index <= 20; index++) {
+      hub.emit(step(index));
+      await turn();
+    }
+    await hub.close();
+    await reading;
+    expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+  });
+
+  test("loses the oldest events where its reader is behind, and counts them", async () => {
+    const hub = new EventHub();
+    const events = hub.events({ capacity: 5 });
+    for (let index = 1; index <= 12; index++) hub.emit(step(index));
+    await hub.close();
+    expect(events.numDropped).toBe(7);
+    const seen: TroupeEvent[] = [];
+    for await (const event of events) seen.push(event);
+    expect(stepsOf(seen)).toEqual([8, 9, 10, 11, 12]);
+  });
+
+  test("is left by breaking out of the loop, or disposed of", async () => {
+    const hub = new EventHub();
+    hub.emit(step(1));
+    hub.emit(step(2));
+    const events = hub.events();
+    for await (const event of events) {
+      expect(event.kind).toBe("step.finished");
+      break;
+    }
+    expect(await events.next()).toEqual({ done: true, value: undefined });
+    {
+      await using other = hub.events();
+      expect((await other.next()).done).toBe(false);
+    }
+    const waiting = hub.events();
+    const last = Promise.all([waiting.next(), waiting.next(), waiting.next()]);
+    await turn();
+    await waiting.return();
+    expect((await last).map((result) => result.done)).toEqual([false, false, true]);
+    await hub.close();
+  });
+});

@@ -1,0 +1,52 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { describeEvent } from "../../src/events/describe-event.ts";
+import { type EventKind, reportError } from "../../src/events/event.ts";
+import { toJson } from "../../src/events/json-lines-sink.ts";
+import { samples, stamped } from "./samples.ts";
+
+const kinds = Object.keys(samples) as EventKind[];
+/** What a number may be called that is neither a measure with its unit nor a count. */
+const bareNumbers =
+  /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|count|learningRate|gradientNorm|overlap)$/;
+const withUnit = /(Ms|Nats|Bytes|PerSecond)$|^num[A-Z]/;
+
+test("every kind of the union has a sample, and every sample is its own kind", () => {
+  const source = readFileSync(new URL("../../src/events/event.ts", import.meta.url), "utf8");
+  const declared = [...source.matchAll(/readonly kind: "([^"]+)"/g)].map((match) => match[1]);
+  expect(kinds.toSorted()).toEqual(declared.toSorted());
+  for (const kind of kinds) expect(samples[kind].kind).toBe(kind);
+});
+
+test.each(kinds)("%s is named in the past tense and its numbers by their units", (kind) => {
+  expect(kind).toMatch(/^[a-z]+\.([a-z]+ed|undelivered)$/);
+  for (const [name, value] of Object.entries(stamped(kind))) {
+    if (typeof value === "number") expect(name).toMatch(withUnit.test(name) ? withUnit : bareNumbers);
+  }
+});
+
+test.each(kinds)("%s is plain data: it crosses threads and JSON unchanged", (kind) => {
+  const event = stamped(kind);
+  expect(structuredClone(event)).toEqual(event);
+  expect(JSON.parse(toJson(event))).toEqual(event);
+  expect(toJson(event)).not.toContain("\n");
+});
+
+test.each(kinds)("%s is told to people without control characters, or not at all", (kind) => {
+  const text = describeEvent(stamped(kind))?.text ?? "";
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those must not be there
+  expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f]/);
+});
+
+test("an error becomes plain data, its causes with it, whatever was thrown", () => {
+  const first = Object.assign(new Error("no space"), { code: "ENOSPC" });
+  const error = new Error("cannot save", { cause: first });
+  expect(reportError(error)).toEqual({
+    message: "cannot save",
+    cause: { code: "ENOSPC", message: "no space" },
+  });
+  expect(reportError("text")).toEqual({ message: "text" });
+  const endless = new Error("again");
+  endless.cause = endless;
+  expect(JSON.stringify(reportError(endless)).length).toBeLessThan(500);
+});
