@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import type { Module, Parameter } from "../nn/index.ts";
-import { noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { type DType, noGrad, scope, tensor } from "../tensor/index.ts";
 
 /** How the names in a model folder's files relate to a model's own. */
 export interface StateNaming {
@@ -13,7 +13,12 @@ export interface StateNaming {
 /** A model whose weights are exchanged with Hugging Face. */
 export interface NamedState extends Module {
   readonly stateNaming: StateNaming;
+  /** The config.json of a folder that `transformers` reads as this model. */
+  readonly configJson: Readonly<Record<string, ConfigField>>;
 }
+
+/** What a field of a config.json may hold. */
+export type ConfigField = string | number | boolean | null | readonly string[];
 
 /** What a weight file says of one tensor. */
 export interface StateEntry {
@@ -61,23 +66,79 @@ export function matchWeights(model: NamedState, entries: ReadonlyMap<string, Sta
   return matches;
 }
 
-/** Where the values of named tensors come from: a safetensors file, several of them, or memory. */
+/** Where the values of named tensors come from; a `HuggingFaceFolder` is one. */
 export interface WeightSource {
-  readonly entries: ReadonlyMap<string, StateEntry>;
-  /** The whole tensor; the caller owns it. */
-  read(entry: string): Tensor;
+  readonly names: readonly string[];
+  entry(name: string): StateEntry;
+  /** The bytes of a tensor, row-major and little-endian. */
+  read(name: string): Promise<Uint8Array>;
 }
+
+/** A parameter as a weight file takes it. */
+export interface WeightBytes {
+  readonly name: string;
+  readonly dtype: keyof typeof weightDTypes;
+  readonly shape: readonly number[];
+  read(): Uint8Array;
+}
+
+// Weights are floats: how files spell their dtypes, how tensors do, and the array that holds the bits.
+const weightDTypes = {
+  F64: { dtype: "float64", array: Float64Array },
+  F32: { dtype: "float32", array: Float32Array },
+  BF16: { dtype: "bfloat16", array: Uint16Array },
+  F16: { dtype: "float16", array: Uint16Array },
+} as const;
 
 /**
  * Copies a source's values into the bound parameters of a model on one device, converting dtypes.
- * @throws `MODEL_WEIGHTS` before anything is copied
+ * @throws `MODEL_WEIGHTS` before anything is copied, also for a weight that is no float
  */
-export function loadWeights(model: NamedState, source: WeightSource): void {
-  const matches = matchWeights(model, source.entries);
-  noGrad(() => {
-    for (const { parameter, entry } of matches) {
-      scope(() => void parameter.tensor.copy_(source.read(entry)));
-    }
+export async function loadWeights(model: NamedState, source: WeightSource): Promise<void> {
+  const entries = new Map(source.names.map((name) => [name, source.entry(name)]));
+  const matches = matchWeights(model, entries).map((match) => ({
+    ...match,
+    ...formatOf(model, match, source),
+  }));
+  for (const { parameter, entry, dtype, array } of matches) {
+    const bytes = await source.read(entry);
+    const values = new array(bytes.buffer as ArrayBuffer, bytes.byteOffset, parameter.numel);
+    noGrad(() => scope(() => void parameter.tensor.copy_(tensor(values, { dtype, shape: parameter.shape }))));
+  }
+}
+
+/**
+ * The bound parameters of a model on one device, for `saveHuggingFaceFolder`; tied ones once. Nothing is copied
+ * before a parameter is read.
+ */
+export function weightBytes(model: Module): WeightBytes[] {
+  return [...model.namedParameters()].map(([name, parameter]) => ({
+    name,
+    dtype: spellingOf(parameter.tensor.dtype),
+    shape: parameter.shape,
+    read: () => {
+      const { buffer, byteOffset, byteLength } = parameter.tensor.toTypedArray();
+      return new Uint8Array(buffer, byteOffset, byteLength);
+    },
+  }));
+}
+
+function formatOf(model: NamedState, { name, entry }: WeightMatch, source: WeightSource) {
+  const { dtype } = source.entry(entry);
+  if (dtype in weightDTypes) return weightDTypes[dtype as keyof typeof weightDTypes];
+  throw new TroupeError(
+    "MODEL_WEIGHTS",
+    `[${model.constructor.name}] weights must be one of ${Object.keys(weightDTypes).join(", ")}: ${name} is ${dtype}`,
+    { fields: { name, dtype } },
+  );
+}
+
+function spellingOf(dtype: DType): keyof typeof weightDTypes {
+  const spellings = Object.keys(weightDTypes) as (keyof typeof weightDTypes)[];
+  const found = spellings.find((spelling) => weightDTypes[spelling].dtype === dtype);
+  if (found !== undefined) return found;
+  throw new TroupeError("MODEL_WEIGHTS", `[weightBytes] weights must be floats: ${dtype}`, {
+    fields: { dtype },
   });
 }
 

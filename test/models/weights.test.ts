@@ -5,9 +5,10 @@ import {
   loadWeights,
   matchWeights,
   type StateEntry,
+  type WeightSource,
+  weightBytes,
 } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { full, scope } from "../../src/tensor/index.ts";
 
 const model = new GPT2LMHeadModel({ vocab_size: 8, n_positions: 4, n_embd: 4, n_layer: 1, n_head: 2 });
 
@@ -71,15 +72,54 @@ describe("weights of a model folder", () => {
     );
   });
 
-  test("are copied into the parameters, whatever their dtype", () => {
+  test("are copied into the parameters, whatever float they are", async () => {
     materialize(model, { seed: 1 });
-    const entries = entriesOf();
-    const read = (entry: string) => full(entries.get(entry)?.shape ?? [], 0.5, { dtype: "bfloat16" });
-    scope(() => loadWeights(model, { entries, read }));
-    for (const { tensor } of model.parameters()) {
-      expect(new Set(tensor.toTypedArray() as Float32Array)).toEqual(new Set([0.5]));
-      expect(tensor).toMatchObject({ dtype: "float32", requiresGrad: true });
+    const half = { F32: [0, 0, 0, 63], BF16: [0, 63], F16: [0, 56], F64: [0, 0, 0, 0, 0, 0, 224, 63] };
+    for (const [dtype, item] of Object.entries(half)) {
+      const source: WeightSource = {
+        names: [...entriesOf().keys()],
+        entry: (name) => ({ ...(entriesOf().get(name) as StateEntry), dtype }),
+        read: async (name) => Uint8Array.from(Array(numelOf(name)).fill(item).flat()),
+      };
+      await loadWeights(model, source);
+      for (const { tensor } of model.parameters()) {
+        expect(new Set(tensor.toTypedArray() as Float32Array)).toEqual(new Set([0.5]));
+        expect(tensor).toMatchObject({ dtype: "float32", requiresGrad: true });
+        tensor.copyFrom(new Float32Array(tensor.numel));
+      }
     }
     dematerialize(model);
   });
+
+  test("are refused where they are no floats, before any is read", async () => {
+    const source: WeightSource = {
+      names: [...entriesOf().keys()],
+      entry: (name) => ({
+        ...(entriesOf().get(name) as StateEntry),
+        dtype: name.includes("wpe") ? "I64" : "F32",
+      }),
+      read: async () => expect.unreachable(),
+    };
+    await expect(loadWeights(model, source)).rejects.toMatchObject({ code: "MODEL_WEIGHTS" });
+  });
+
+  test("go out as they came in", async () => {
+    materialize(model, { seed: 1 });
+    const other = new GPT2LMHeadModel(model.config);
+    materialize(other, { seed: 2 });
+    const written = new Map(weightBytes(model).map((weight) => [weight.name, weight]));
+    await loadWeights(other, {
+      names: [...written.keys()],
+      entry: (name) => written.get(name) as StateEntry,
+      read: async (name) => written.get(name)?.read() ?? new Uint8Array(),
+    });
+    const values = (from: GPT2LMHeadModel) => from.parameters().map(({ tensor }) => tensor.toTypedArray());
+    expect(values(other)).toEqual(values(model));
+    dematerialize(other);
+    dematerialize(model);
+  });
 });
+
+function numelOf(name: string): number {
+  return model.namedParameters().get(name)?.numel ?? 0;
+}

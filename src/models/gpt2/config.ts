@@ -86,11 +86,6 @@ export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   return config;
 }
 
-/** The config.json of a folder that `transformers` reads as this model. */
-export function gpt2ConfigJson(config: GPT2Config, architecture: string): Record<string, unknown> {
-  return { architectures: [architecture], model_type: "gpt2", ...config };
-}
-
 function isSize(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 1;
 }

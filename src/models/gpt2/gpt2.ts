@@ -13,9 +13,9 @@ import {
   shiftLabels,
 } from "../../nn/index.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
-import type { Logits, Loss, TextTargets } from "../language-model.ts";
+import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
 import { checkSameShape, checkTokenIds } from "../token-ids.ts";
-import type { StateNaming } from "../weights.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary.
@@ -98,7 +98,7 @@ export class GPT2Block extends Module {
 }
 
 /** The stack without an output layer. */
-export class GPT2Model extends Module {
+export class GPT2Model extends Module implements NamedState {
   readonly config: GPT2Config;
   readonly wte: Embedding;
   readonly wpe: Embedding;
@@ -126,6 +126,10 @@ export class GPT2Model extends Module {
     return gpt2Naming(true);
   }
 
+  get configJson(): NamedState["configJson"] {
+    return { architectures: ["GPT2Model"], model_type: "gpt2", ...this.config };
+  }
+
   /**
    * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
    * @returns [B, T, D], the normed residual stream
@@ -142,7 +146,7 @@ export class GPT2Model extends Module {
 }
 
 /** GPT-2 that predicts the next token. */
-export class GPT2LMHeadModel extends Module {
+export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState {
   readonly config: GPT2Config;
   readonly transformer: GPT2Model;
   readonly lm_head: Linear;
@@ -160,6 +164,10 @@ export class GPT2LMHeadModel extends Module {
   /** How Hugging Face's files name these parameters. */
   get stateNaming(): StateNaming {
     return gpt2Naming(this.config.tie_word_embeddings);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", ...this.config };
   }
 
   /** Longest context. */
