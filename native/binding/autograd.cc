@@ -1,4 +1,4 @@
-// Gradients. Lists of tensors come through the frame: each is its length and its handles, 0 standing for none.
+// Gradients. Lists of tensors come through the frame, written as for operators.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -6,47 +6,77 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "core/autograd.h"
+#include "core/describe.h"
+#include "core/error.h"
 
 namespace troupe {
 namespace {
 
-class FrameLists {
- public:
-  FrameLists(Environment& environment, const char* op) : environment_(environment), op_(op) {}
+// The three lists in the frame: outputs, their gradients (with gaps), inputs.
+struct Operands {
+  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> inputs;
+};
 
-  std::vector<at::Tensor> next() {
-    std::vector<at::Tensor> tensors(static_cast<size_t>(environment_.frame.data[cursor_++]));
-    for (at::Tensor& tensor : tensors) {
-      const auto handle = static_cast<Handle>(environment_.frame.data[cursor_++]);
-      if (handle != 0) tensor = environment_.handles.get(handle, op_);
-    }
-    return tensors;
+class ListReader {
+ public:
+  ListReader(const Environment& environment, const char* op) : environment_(environment), op_(op) {}
+
+  Operands read() {
+    Operands operands;
+    operands.outputs = next([this] { return tensor(); });
+    operands.gradients = next([this] {
+      const bool present = number() != 0;
+      if (present) return tensor();
+      number();
+      return at::Tensor();
+    });
+    operands.inputs = next([this] { return tensor(); });
+    return operands;
   }
 
  private:
-  Environment& environment_;
+  template <typename Read>
+  std::vector<at::Tensor> next(Read read) {
+    std::vector<at::Tensor> tensors(static_cast<size_t>(number()));
+    for (at::Tensor& tensor : tensors) tensor = read();
+    return tensors;
+  }
+  double number() { return environment_.frame.data[cursor_++]; }
+  at::Tensor tensor() { return environment_.handles.get(static_cast<Handle>(number()), op_); }
+
+  const Environment& environment_;
   const char* op_;
   size_t cursor_ = 0;
 };
 
-// backward(retainGraph): the frame holds outputs, gradients, inputs.
+// Runs the engine and has what it refuses say what the outputs were.
+template <typename Run>
+auto with_operands(const char* op, const Operands& operands, Run run) {
+  try {
+    return run();
+  } catch (const std::exception& error) {
+    const std::string got = describe_argument("outputs", operands.outputs);
+    throw CodedError("TENSOR_OP_FAILED", std::string("[") + op + "] " + plain_message(error) + ": got " + got,
+                     {{"op", op}, {"operands", got}});
+  }
+}
+
+// backward(retainGraph)
 Napi::Value Backward(const Napi::CallbackInfo& info) {
-  FrameLists lists(Environment::of(info.Env()), "backward");
-  const auto outputs = lists.next();
-  const auto gradients = lists.next();
-  const auto inputs = lists.next();
-  run_backward(outputs, gradients, inputs, info[0].ToBoolean());
+  const Operands it = ListReader(Environment::of(info.Env()), "backward").read();
+  with_operands("backward", it, [&] { run_backward(it.outputs, it.gradients, it.inputs, info[0].ToBoolean()); });
   return info.Env().Undefined();
 }
 
-// computeGrad(retainGraph, allowUnused): the frame holds outputs, inputs, gradients, and afterwards one handle per input.
-Napi::Value ComputeGrad(const Napi::CallbackInfo& info) {
+// grad(retainGraph, allowUnused): the frame then holds one handle per input, 0 for none.
+Napi::Value Grad(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
-  FrameLists lists(environment, "grad");
-  const auto outputs = lists.next();
-  const auto inputs = lists.next();
-  const auto gradients = lists.next();
-  auto results = run_grad(outputs, inputs, gradients, info[0].ToBoolean(), info[1].ToBoolean());
+  const Operands it = ListReader(environment, "grad").read();
+  auto results = with_operands("grad", it, [&] {
+    return run_grad(it.outputs, it.inputs, it.gradients, info[0].ToBoolean(), info[1].ToBoolean());
+  });
   for (size_t i = 0; i < results.size(); ++i) {
     environment.frame.data[i] = results[i].defined() ? environment.handles.put(std::move(results[i])) : 0;
   }
@@ -66,7 +96,7 @@ Napi::Value RequiresGrad(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), Environment::tensor(info, 0, "requiresGrad").requires_grad());
 }
 
-// setRequiresGrad(handle, flag)
+// requiresGrad_(handle, flag)
 Napi::Value SetRequiresGrad(const Napi::CallbackInfo& info) {
   Environment::tensor(info, 0, "requiresGrad_").requires_grad_(info[1].ToBoolean());
   return info.Env().Undefined();
@@ -90,11 +120,11 @@ Napi::Value SetGrad(const Napi::CallbackInfo& info) {
 
 void InitAutograd(Napi::Env env, Napi::Object exports) {
   define<Backward>(env, exports, "backward");
-  define<ComputeGrad>(env, exports, "computeGrad");
+  define<Grad>(env, exports, "grad");
   define<SetGradEnabled>(env, exports, "setGradEnabled");
   define<GradEnabled>(env, exports, "gradEnabled");
   define<RequiresGrad>(env, exports, "requiresGrad");
-  define<SetRequiresGrad>(env, exports, "setRequiresGrad");
+  define<SetRequiresGrad>(env, exports, "requiresGrad_");
   define<GradOf>(env, exports, "gradOf");
   define<SetGrad>(env, exports, "setGrad");
 }

@@ -1,12 +1,11 @@
 // Tensors and operators: the argument frame, handles, bytes in and out.
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "binding/typed_array.h"
+#include "core/describe.h"
 #include "core/error.h"
 #include "core/map_file.h"
 #include "core/operators.h"
@@ -14,7 +13,7 @@
 namespace troupe {
 namespace {
 
-// connect(frame: Float64Array, schemas: string[], makeError): once per thread, before anything else.
+// connect(frame: Float64Array, schemas: string[], makeError): before anything else. A later copy of the module takes over.
 Napi::Value Connect(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
   environment.make_error = Napi::Persistent(info[2].As<Napi::Function>());
@@ -65,6 +64,19 @@ Napi::Value ReleaseMany(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// watch(handle): bytes of memory that V8 now reckons with, because only its collector will release them.
+Napi::Value Watch(const Napi::CallbackInfo& info) {
+  const auto bytes = static_cast<int64_t>(Environment::tensor(info, 0, "tensor").nbytes());
+  Napi::MemoryManagement::AdjustExternalMemory(info.Env(), bytes);
+  return Napi::Number::New(info.Env(), static_cast<double>(bytes));
+}
+
+// unwatch(bytes): takes that back.
+Napi::Value Unwatch(const Napi::CallbackInfo& info) {
+  Napi::MemoryManagement::AdjustExternalMemory(info.Env(), -info[0].As<Napi::Number>().Int64Value());
+  return info.Env().Undefined();
+}
+
 Napi::Value LiveTensors(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(Environment::of(info.Env()).handles.live()));
 }
@@ -91,8 +103,8 @@ Napi::Value Item(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), tensor.item().toDouble());
 }
 
-// fromTypedArray(array, dtype, ndim): a new tensor of the sizes in the frame; 16-bit floats are taken as raw bits.
-Napi::Value FromTypedArray(const Napi::CallbackInfo& info) {
+// tensor(array, dtype, ndim): a new tensor of the sizes in the frame; 16-bit floats are taken as raw bits.
+Napi::Value FromArray(const Napi::CallbackInfo& info) {
   const Frame& frame = Environment::of(info.Env()).frame;
   const auto dtype = static_cast<at::ScalarType>(info[1].As<Napi::Number>().Int32Value());
   std::vector<int64_t> sizes(info[2].As<Napi::Number>().Uint32Value());
@@ -104,20 +116,30 @@ Napi::Value FromTypedArray(const Napi::CallbackInfo& info) {
   return Environment::give(info, std::move(result));
 }
 
+void check_length(const char* op, const at::Tensor& tensor, const at::Tensor& array) {
+  if (array.numel() == tensor.numel()) return;
+  throw CodedError("TENSOR_ARGUMENT", std::string("[") + op + "] an array of " + std::to_string(tensor.numel()) +
+                                          " elements was expected for " + describe_tensor(tensor) + ": it has " +
+                                          std::to_string(array.numel()));
+}
+
 // copyFrom(handle, array): overwrites the tensor's elements, converting to its dtype.
 Napi::Value CopyFrom(const Napi::CallbackInfo& info) {
   const at::Tensor& target = Environment::writable_tensor(info, 0, "copyFrom");
+  const at::Tensor source = view_of_typed_array(info[1], target.scalar_type());
+  check_length("copyFrom", target, source);
   const at::NoGradGuard no_grad;
-  at::Tensor written = target;
-  written.copy_(view_of_typed_array(info[1], target.scalar_type()).view(target.sizes()));
+  target.copy_(source.view(target.sizes()));
   return info.Env().Undefined();
 }
 
-// copyTo(handle, array): the tensor's elements into an array of the matching kind.
-Napi::Value CopyTo(const Napi::CallbackInfo& info) {
+// toTypedArray(handle, array): the tensor's elements into an array of the matching kind.
+Napi::Value ToTypedArray(const Napi::CallbackInfo& info) {
   const at::Tensor& source = Environment::tensor(info, 0, "toTypedArray");
   const at::NoGradGuard no_grad;
-  view_of_typed_array(info[1], source.scalar_type()).view(source.sizes()).copy_(source);
+  const at::Tensor target = view_of_typed_array(info[1], source.scalar_type());
+  check_length("toTypedArray", source, target);
+  target.view(source.sizes()).copy_(source);
   return info.Env().Undefined();
 }
 
@@ -147,13 +169,15 @@ void InitTensor(Napi::Env env, Napi::Object exports) {
   define<Intern>(env, exports, "intern");
   define<Release>(env, exports, "release");
   define<ReleaseMany>(env, exports, "releaseMany");
+  define<Watch>(env, exports, "watch");
+  define<Unwatch>(env, exports, "unwatch");
   define<LiveTensors>(env, exports, "liveTensors");
   define<Describe>(env, exports, "describe");
   define<Device>(env, exports, "device");
   define<Item>(env, exports, "item");
-  define<FromTypedArray>(env, exports, "fromTypedArray");
+  define<FromArray>(env, exports, "tensor");
   define<CopyFrom>(env, exports, "copyFrom");
-  define<CopyTo>(env, exports, "copyTo");
+  define<ToTypedArray>(env, exports, "toTypedArray");
   define<MapFile>(env, exports, "mapFile");
   define<Schemas>(env, exports, "schemas");
 }

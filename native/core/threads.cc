@@ -4,7 +4,12 @@
 
 namespace troupe {
 
-void set_num_threads(int num_threads) { at::set_num_threads(num_threads); }
+void set_num_threads(int num_threads) {
+  // libtorch gives a thread the number that was last set anywhere in the process when the thread first asks. Asking now
+  // has that behind us, so that another thread's later setting cannot overwrite this one.
+  at::get_num_threads();
+  at::set_num_threads(num_threads);
+}
 
 int num_threads() { return at::get_num_threads(); }
 

@@ -1,4 +1,4 @@
-import { asList, putHandles } from "./backward.ts";
+import { asList, putOperands } from "./backward.ts";
 import { frame, native } from "./native.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
@@ -22,10 +22,8 @@ export function grad(
   options: GradOptions = {},
 ): (Tensor | null)[] {
   const wanted = asList(inputs);
-  let next = putHandles(0, asList(outputs));
-  next = putHandles(next, wanted);
-  putHandles(next, gradients === undefined ? [] : asList(gradients));
-  native().computeGrad(options.retainGraph ?? false, options.allowUnused ?? false);
+  putOperands(outputs, gradients, wanted);
+  native().grad(options.retainGraph ?? false, options.allowUnused ?? false);
   const handles = Array.from(frame.subarray(0, wanted.length));
   return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
 }

@@ -1,5 +1,6 @@
+import { putOptionalTensors, putTensors } from "./frame.ts";
 import type { TensorHandle } from "./handle.ts";
-import { frame, native } from "./native.ts";
+import { native } from "./native.ts";
 
 /** How {@link backward} treats the graph. */
 export interface BackwardOptions {
@@ -19,19 +20,19 @@ export function backward(
   gradients?: TensorHandle | readonly (TensorHandle | undefined)[],
   options: BackwardOptions = {},
 ): void {
-  let next = putHandles(0, asList(outputs));
-  next = putHandles(next, gradients === undefined ? [] : asList(gradients));
-  putHandles(next, options.inputs ?? []);
+  putOperands(outputs, gradients, options.inputs ?? []);
   native().backward(options.retainGraph ?? false);
 }
 
-/** Writes a list of tensors for the autograd calls: its length and its handles, 0 for none. @returns the next free place */
-export function putHandles(at: number, tensors: readonly (TensorHandle | undefined)[]): number {
-  frame[at] = tensors.length;
-  tensors.forEach((tensor, index) => {
-    frame[at + 1 + index] = tensor?.handle ?? 0;
-  });
-  return at + 1 + tensors.length;
+/** Writes what the autograd calls read from the frame. */
+export function putOperands(
+  outputs: TensorHandle | readonly TensorHandle[],
+  gradients: TensorHandle | readonly (TensorHandle | undefined)[] | undefined,
+  inputs: readonly TensorHandle[],
+): void {
+  let next = putTensors(0, asList(outputs));
+  next = putOptionalTensors(next, gradients === undefined ? [] : asList(gradients));
+  putTensors(next, inputs);
 }
 
 /** A list of what was given, one or many. */

@@ -79,7 +79,7 @@ function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Te
     );
   }
   frame.set(shape);
-  return adopt(native().fromTypedArray(data, dtypeCode(dtype), shape.length));
+  return adopt(native().tensor(data, dtypeCode(dtype), shape.length));
 }
 
 /** Appends the numbers in row-major order. @returns the shape of the nesting */

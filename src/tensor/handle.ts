@@ -1,13 +1,17 @@
 import { native } from "./native.ts";
 
 /** Releases what nobody released and nobody can reach any more: the net under tensors outside every scope. */
-const net = new FinalizationRegistry<number>((handle) => native().release(handle));
+const net = new FinalizationRegistry<{ readonly handle: number; readonly sizeBytes: number }>((lost) => {
+  native().release(lost.handle);
+  native().unwatch(lost.sizeBytes);
+});
 
 /** The owner of one tensor in the native table: what can be disposed, and no more. {@link Tensor} adds the rest. */
 export class TensorHandle implements Disposable {
   /** The tensor's number in this thread's table, 0 once disposed. For `src/tensor` and for native calls only. */
   handle: number;
-  private watched = false;
+  /** Bytes that V8 was told of, -1 while a scope answers for them. */
+  private watchedBytes = -1;
 
   constructor(handle: number) {
     this.handle = handle;
@@ -31,14 +35,19 @@ export class TensorHandle implements Disposable {
   /** Gives up the handle without releasing it: the caller answers for it from now on. */
   forget(): number {
     const handle = this.handle;
-    if (this.watched) net.unregister(this);
     this.handle = 0;
+    if (this.watchedBytes >= 0) {
+      net.unregister(this);
+      native().unwatch(this.watchedBytes);
+      this.watchedBytes = -1;
+    }
     return handle;
   }
 
   /** Has the tensor released when this object is collected, since no scope will do it. */
   watch(): void {
-    this.watched = true;
-    net.register(this, this.handle, this);
+    const sizeBytes = native().watch(this.handle);
+    this.watchedBytes = sizeBytes;
+    net.register(this, { handle: this.handle, sizeBytes }, this);
   }
 }

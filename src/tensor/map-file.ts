@@ -1,3 +1,4 @@
+import { TroupeError } from "../errors.ts";
 import { type DType, dtypeCode } from "./dtype.ts";
 import { native } from "./native.ts";
 import { adopt, type Tensor } from "./tensor.ts";
@@ -14,5 +15,9 @@ export function mapFile(
   numel: number,
   options: { readonly offsetBytes?: number } = {},
 ): Tensor {
-  return adopt(native().mapFile(path, dtypeCode(dtype), numel, options.offsetBytes ?? 0));
+  const offsetBytes = options.offsetBytes ?? 0;
+  if (!Number.isSafeInteger(numel) || !Number.isSafeInteger(offsetBytes)) {
+    throw new TroupeError("TENSOR_ARGUMENT", `[mapFile] whole numbers were expected: numel ${numel}, offsetBytes ${offsetBytes}`);
+  }
+  return adopt(native().mapFile(path, dtypeCode(dtype), numel, offsetBytes));
 }

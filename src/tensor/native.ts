@@ -23,25 +23,28 @@ export interface Native {
   release(handle: number): boolean;
   /** The first `count` handles in the frame. */
   releaseMany(count: number): void;
+  /** Tells V8 of the tensor's memory. @returns its bytes, for {@link unwatch} */
+  watch(handle: number): number;
+  unwatch(sizeBytes: number): void;
   liveTensors(): number;
   /** The dtype's number; the frame then holds ndim and the sizes. */
   describe(handle: number): number;
   device(handle: number): string;
   item(handle: number): number;
   /** A new tensor with the `ndim` sizes in the frame. */
-  fromTypedArray(data: ArrayBufferView, dtype: number, ndim: number): number;
+  tensor(data: ArrayBufferView, dtype: number, ndim: number): number;
   copyFrom(handle: number, data: ArrayBufferView): void;
-  copyTo(handle: number, data: ArrayBufferView): void;
+  toTypedArray(handle: number, data: ArrayBufferView): void;
   mapFile(path: string, dtype: number, numel: number, offsetBytes: number): number;
 
-  /** The frame holds outputs, gradients and inputs, each a length and handles (0: none). */
+  /** The frame holds the lists outputs, gradients (with gaps) and inputs. */
   backward(retainGraph: boolean): void;
-  /** The frame holds outputs, inputs and gradients; afterwards one handle per input (0: none). */
-  computeGrad(retainGraph: boolean, allowUnused: boolean): void;
+  /** The frame holds the lists outputs, gradients (with gaps) and inputs; afterwards one handle per input (0: none). */
+  grad(retainGraph: boolean, allowUnused: boolean): void;
   setGradEnabled(enabled: boolean): boolean;
   gradEnabled(): boolean;
   requiresGrad(handle: number): boolean;
-  setRequiresGrad(handle: number, flag: boolean): void;
+  requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;
   setGrad(handle: number, gradient: number): void;
 

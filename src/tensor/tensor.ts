@@ -50,7 +50,7 @@ export class Tensor extends TensorHandle {
 
   /** Makes a leaf of the autograd graph, or takes that back. Floating dtypes only. */
   requiresGrad_(flag = true): this {
-    native().setRequiresGrad(this.handle, flag);
+    native().requiresGrad_(this.handle, flag);
     return this;
   }
 
@@ -78,7 +78,7 @@ export class Tensor extends TensorHandle {
   /** The elements in row-major order, copied. bfloat16 and float16 come as raw bits (`to("float32")` first for numbers). */
   toTypedArray(): TypedArray {
     const data = arrayFor(this.dtype, this.numel);
-    native().copyTo(this.handle, data);
+    native().toTypedArray(this.handle, data);
     return data;
   }
 

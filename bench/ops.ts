@@ -1,0 +1,94 @@
+// What does a small operator cost through TypeScript, beside PyTorch called from Python in the same minute? And do two
+// threads keep their full speed when both compute?
+//
+//   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
+
+import { once } from "node:events";
+import { cpus } from "node:os";
+import { Worker } from "node:worker_threads";
+import { nativeInfo, scope, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
+import { startPeer } from "./ops/peer.ts";
+
+const numRounds = 15;
+const callsPerRound = 20_000;
+const callsPerScope = 100; // what one module call makes
+
+const cases: Record<string, (a: Tensor, b: Tensor) => Tensor> = {
+  add: (a, b) => a.add(b),
+  matmul: (a, b) => a.matmul(b),
+  view: (a) => a.view([2, 8]),
+};
+
+setNumThreads(1);
+console.log(
+  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,
+);
+await compareCalls();
+await compareThreads();
+
+async function compareCalls(): Promise<void> {
+  const peer = await startPeer();
+  console.log(
+    `µs per call on 4×4 float32, median of ${numRounds} rounds in turn${peer === undefined ? "; no Python with torch" : ""}`,
+  );
+  for (const [name, body] of Object.entries(cases)) {
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    timeOurs(body); // compiles
+    for (let round = 0; round < numRounds; ++round) {
+      ours.push(timeOurs(body));
+      if (peer !== undefined) theirs.push(await peer.time(name, callsPerRound));
+    }
+    console.log(
+      `  ${name.padEnd(8)} ${median(ours).toFixed(3)} ${peer === undefined ? "" : beside(median(ours), median(theirs))}`,
+    );
+  }
+  peer?.stop();
+}
+
+function beside(ours: number, theirs: number): string {
+  return `Python ${theirs.toFixed(3)}, ratio ${(ours / theirs).toFixed(2)}`;
+}
+
+/** Microseconds per call, scope registration and release included. */
+function timeOurs(body: (a: Tensor, b: Tensor) => Tensor): number {
+  return scope(() => {
+    const a = zeros([4, 4]);
+    const b = zeros([4, 4]);
+    const start = process.hrtime.bigint();
+    for (let i = 0; i < callsPerRound; i += callsPerScope) {
+      scope(() => {
+        for (let j = 0; j < callsPerScope; ++j) body(a, b);
+      });
+    }
+    return Number(process.hrtime.bigint() - start) / 1000 / callsPerRound;
+  });
+}
+
+async function compareThreads(): Promise<void> {
+  const workers = [0, 1].map(() => new Worker(new URL("./ops/matmul-worker.ts", import.meta.url)));
+  const speed = async (worker: Worker): Promise<number> => {
+    worker.postMessage("run");
+    const [gigaflops] = await once(worker, "message");
+    return gigaflops;
+  };
+  const [first, second] = workers;
+  if (first === undefined || second === undefined) return;
+  await Promise.all(workers.map(speed)); // loads and warms up
+  const alone: number[] = [];
+  const together: number[] = [];
+  for (let round = 0; round < numRounds; ++round) {
+    alone.push(await speed(round % 2 === 0 ? first : second));
+    together.push(...(await Promise.all(workers.map(speed))));
+  }
+  console.log("GFLOP/s per thread, 768×768 float32 matmul, one OpenMP thread each, medians");
+  console.log(`  alone    ${median(alone).toFixed(1)}`);
+  console.log(
+    `  together ${median(together).toFixed(1)}, ratio ${(median(together) / median(alone)).toFixed(2)}`,
+  );
+  await Promise.all(workers.map((worker) => worker.terminate()));
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,52 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** A running Python with torch that times the same operators. */
+export interface Peer {
+  /** Microseconds per call. */
+  time(name: string, numCalls: number): Promise<number>;
+  stop(): void;
+}
+
+/** Starts bench/ops/peer.py under the first Python that has torch; undefined when none has. */
+export async function startPeer(): Promise<Peer | undefined> {
+  const python = candidates().find(hasTorch);
+  if (python === undefined) return undefined;
+  const script = fileURLToPath(new URL("./peer.py", import.meta.url));
+  return connect(spawn(python, [script], { stdio: ["pipe", "pipe", "inherit"] }));
+}
+
+/** PYTHON, then the Python whose torch the addon was linked with, then the one on the path. */
+function candidates(): string[] {
+  const info = new URL("../../build/build-info.json", import.meta.url);
+  const linked = existsSync(info)
+    ? /"([^"]+)\/lib\/python[\d.]+\/site-packages\/torch/.exec(readFileSync(info, "utf8"))
+    : null;
+  return [process.env["PYTHON"] ?? "", linked === null ? "" : `${linked[1]}/bin/python`, "python3"].filter(
+    (path) => path !== "",
+  );
+}
+
+function hasTorch(python: string): boolean {
+  try {
+    execFileSync(python, ["-c", "import torch"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function connect(child: ChildProcess): Peer {
+  if (child.stdout === null || child.stdin === null) throw new Error("the peer has no pipes");
+  const { stdin, stdout } = child;
+  const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  return {
+    async time(name, numCalls) {
+      stdin.write(`${name} ${numCalls}\n`);
+      return Number((await answers.next()).value);
+    },
+    stop: () => stdin.end(),
+  };
+}
