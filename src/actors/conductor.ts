@@ -1,5 +1,5 @@
 import type { JsonObject, TrainerState } from "../checkpoint/index.ts";
-import type { TroupeEventBody } from "../events/index.ts";
+import { reportError, type TroupeEventBody } from "../events/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
@@ -168,7 +168,7 @@ export class Conductor {
       emit({
         kind: "checkpoint.failed",
         step,
-        error: error instanceof Error ? error.message : String(error),
+        error: reportError(error),
       });
     }
   }

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { basename, join, parse, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
@@ -45,6 +45,26 @@ async function run(job: string, flags: RunFlags): Promise<void> {
   const path = resolve(job);
   if (!existsSync(path))
     throw usage(`a job's module at ${job}`, "no such file", "give its path, as in examples/gpt/job.ts");
+  const directory = flags.checkpoint ?? join("runs", nameOf(path));
+  await using runtime = await Runtime.spawn({
+    ranks: flags.ranks,
+    zero: flags.zero,
+    precision: flags.precision,
+    checkpoint: { dir: directory },
+    ...(flags.steps === undefined ? {} : { steps: flags.steps }),
+    ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+    ...(flags.resume === undefined ? {} : { resume: flags.resume }),
+  });
+  runtime.addSink(flags.json ? jsonLinesSink(STANDARD_OUTPUT) : consoleSink());
+  await runtime.run(pathToFileURL(path), flags.set);
+}
+
+const STANDARD_OUTPUT = 1;
+
+/** A job is called by its file, or by its folder where the file is just `job.ts`. */
+function nameOf(path: string): string {
+  const { name, dir } = parse(path);
+  return name === "job" ? basename(dir) : name;
 }
 
 function number(text: string): number {

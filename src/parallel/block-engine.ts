@@ -39,6 +39,8 @@ export class BlockEngine<Ticket> {
   readonly #unwrap: (() => void)[] = [];
   /** Whether gradients that become whole are the step's, or only this micro-batch's. */
   #lastMicroBatch = true;
+  /** Blocks whose gradients of this micro-batch are not whole yet. */
+  #pending = new Set<number>();
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
@@ -98,7 +100,9 @@ export class BlockEngine<Ticket> {
         const loss = body();
         const lossNats = loss.item();
         check(lossNats);
+        this.#pending = new Set(this.#plan.layouts.map((layout) => layout.index));
         this.#tape.backward(loss, (block) => this.#leavesOf(block));
+        for (const block of this.#pending) this.#unused(block);
         return lossNats;
       });
     } catch (error) {
@@ -137,7 +141,17 @@ export class BlockEngine<Ticket> {
     if (this.#prefetcher.release(block)) this.#port.release(block);
   }
 
+  /** Every block is reduced in every step, used or not: what ranks agree on never depends on what a batch touched. */
+  #unused(block: number): void {
+    this.#buckets.contribute(
+      block,
+      this.#leavesOf(block).map(() => null),
+    );
+    this.#whole(block);
+  }
+
   #whole(block: number): void {
+    this.#pending.delete(block);
     this.#buckets.endMicroBatch(block);
     if (this.#lastMicroBatch) this.#port.reduce(block, this.#buckets.take(block));
   }

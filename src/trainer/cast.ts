@@ -7,7 +7,13 @@ import {
   type ShardInit,
   type ShardProtocol,
 } from "../actors/index.ts";
-import { type ActorRef, type ActorSystem, type Failure, fromFailure, type Supervisor } from "../runtime/index.ts";
+import {
+  type ActorRef,
+  type ActorSystem,
+  type Failure,
+  fromFailure,
+  type Supervisor,
+} from "../runtime/index.ts";
 
 /**
  * The rank group under supervision: a shard and a rank, a thread each, for every place. When one ends, all are started

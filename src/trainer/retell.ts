@@ -1,12 +1,27 @@
-import type { TroupeEventBody } from "../events/index.ts";
-import type { RuntimeEvent } from "../runtime/index.ts";
+import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
+import type { Failure, RuntimeEvent } from "../runtime/index.ts";
 
-/** Tells what happened to actors and messages in the words of the event stream. */
-export function retellRuntimeEvent(event: RuntimeEvent, emit: (event: TroupeEventBody) => void): void {
+/** @returns what happened to an actor or a message, in the words of the event stream; undefined where it is not for it */
+export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
   switch (event.kind) {
-    case "actor.emitted":
-      return;
+    case "actor.failed":
+      return { ...event, cause: reportOf(event.cause) };
+    case "actor.restarted":
+      return { ...event, cause: event.cause && reportOf(event.cause) };
+    case "actor.started":
+    case "actor.stopped":
+    case "message.undelivered":
+      return event;
     default:
-      emit(event as never);
+      return undefined;
   }
+}
+
+function reportOf({ code, message, actor, cause }: Failure): ErrorReport {
+  return {
+    ...(code === undefined ? {} : { code }),
+    message,
+    ...(actor === undefined ? {} : { actor }),
+    ...(cause === undefined ? {} : { cause: reportOf(cause) }),
+  };
 }

@@ -9,14 +9,14 @@ import {
   type RunResult,
 } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
-import { EventHub, type TroupeEvent } from "../events/index.ts";
+import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
 import { type ActorInspection, type ActorRef, ActorSystem } from "../runtime/index.ts";
 import { SupervisedRanks } from "./cast.ts";
 import { configure } from "./configure.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
-import { retellRuntimeEvent } from "./retell.ts";
+import { retell } from "./retell.ts";
 import { startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 
 /**
@@ -58,6 +58,11 @@ export class Runtime implements AsyncDisposable {
     return this.#hub.events();
   }
 
+  /** Lets a sink write every event from now on; the runtime closes it when it stops. */
+  addSink(sink: EventSink): void {
+    this.#hub.addSink(sink);
+  }
+
   /**
    * Trains a job to its end.
    * @param jobUrl - module whose default export is `defineJob({ … })`
@@ -67,7 +72,10 @@ export class Runtime implements AsyncDisposable {
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
     if (this.#running) {
-      throw new TroupeError("RUN_IN_PROGRESS", "[runtime] expected one run at a time: got a second (await the first)");
+      throw new TroupeError(
+        "RUN_IN_PROGRESS",
+        "[runtime] expected one run at a time: got a second (await the first)",
+      );
     }
     this.#running = true;
     const begin = performance.now();
@@ -77,7 +85,7 @@ export class Runtime implements AsyncDisposable {
       this.#hub.emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
       return result;
     } catch (error) {
-      this.#hub.emit({ kind: "run.failed", error: error instanceof Error ? error.message : String(error) });
+      this.#hub.emit({ kind: "run.failed", error: reportError(error) });
       throw error;
     } finally {
       await this.#system?.stop({ drain: false });
@@ -94,7 +102,7 @@ export class Runtime implements AsyncDisposable {
   /** Ends the events. A run in progress fails. */
   async stop(): Promise<void> {
     await this.#system?.stop({ drain: false });
-    this.#hub.close();
+    await this.#hub.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -107,7 +115,9 @@ export class Runtime implements AsyncDisposable {
     const config = configure(job, overrides);
     const batch = planBatch(job, config, settings);
     const resumed =
-      settings.resume === undefined ? undefined : await startFromCheckpoint(settings.resume, this.#options.seed);
+      settings.resume === undefined
+        ? undefined
+        : await startFromCheckpoint(settings.resume, this.#options.seed);
     const seed = resumed?.seed ?? settings.seed;
     const system = this.#startSystem();
     const feeder = await system.spawn<FeederProtocol, FeederInit>({
@@ -118,12 +128,14 @@ export class Runtime implements AsyncDisposable {
     const data = await feeder.ask("open", {}, { deadlineMs: settings.deadlineMs });
     const model = rehearse(job, config, data);
     const { pretrained } = job.training(config);
-    const fresh = pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
+    const fresh =
+      pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
     const start = resumed ?? fresh;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start);
     const checkpointer = await this.#spawnCheckpointer(system);
     this.#hub.emit({
       kind: "run.started",
+      job: jobUrl,
       steps: plan.score.steps,
       firstStep: start.initial.step,
       numRanks: settings.numRanks,
@@ -140,7 +152,10 @@ export class Runtime implements AsyncDisposable {
     this.#system = new ActorSystem({
       name: "troupe",
       preload: new URL("../actors/preload.ts", import.meta.url),
-      onEvent: (event) => retellRuntimeEvent(event, (told) => this.#hub.emit(told)),
+      onEvent: (event) => {
+        const told = retell(event);
+        if (told !== undefined) this.#hub.emit(told);
+      },
     });
     return this.#system;
   }

@@ -1,0 +1,162 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { Workspace } from "../fixtures/run-tiny.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
+
+interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(args: readonly string[], cwd: string): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [troupe, ...args], { cwd }, (_error, out, err) => {
+      resolve({ code: child.exitCode, out, err });
+    });
+  });
+}
+
+describe("troupe run", () => {
+  const workspace = new Workspace();
+  const data = ["--set", `data=${workspace.text}`, "--set", `cache=${workspace.path("cache")}`];
+  const train = (...args: string[]) => run(["run", tiny, "--steps", "4", ...data, ...args], workspace.folder);
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("exits with 0, writes a checkpoint folder of the job's name, and tells its progress on standard error", async () => {
+    const { code, out, err } = await train("--ranks", "2", "--zero", "3");
+    expect(err).toMatch(/4\/4/);
+    expect({ code, out }).toEqual({ code: 0, out: "" });
+    expect(readdirSync(workspace.path("runs/tiny"))).toEqual(["latest", "step-000004"]);
+  });
+
+  it("prints every event as a JSON line with --json, losses with all their digits", async () => {
+    const first = await train("--ranks", "2", "--json", "--checkpoint", workspace.path("a"));
+    const second = await train("--ranks", "2", "--zero", "1", "--json", "--checkpoint", workspace.path("b"));
+    const losses = ({ out }: Finished) =>
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as { kind: string; lossNats: number })
+        .filter(({ kind }) => kind === "step.finished")
+        .map(({ lossNats }) => lossNats);
+    expect(losses(first)).toHaveLength(4);
+    expect(losses(second)).toEqual(losses(first));
+    expect(first.out).toMatch(/"lossNats":\d\.\d{14,}/);
+  });
+
+  it("resumes from a folder of checkpoints", async () => {
+    const dir = workspace.path("c");
+    expect((await train("--checkpoint", dir)).code).toBe(0);
+    const { code, out } = await run(
+      ["run", tiny, "--steps", "6", ...data, "--resume", dir, "--json"],
+      workspace.folder,
+    );
+    expect(code).toBe(0);
+    expect(out).toContain('"firstStep":4');
+  });
+
+  const refusals: [string, string[], number, RegExp][] = [
+    ["an unknown flag", ["run", tiny, "--rank", "2"], 2, /unknown option '--rank'.*\n?.*--ranks/],
+    [
+      "a job that is not there",
+      ["run", "nowhere.ts"],
+      2,
+      /expected a job's module at nowhere\.ts: got no such file/,
+    ],
+    ["no job", ["run"], 2, /missing required argument 'job'/],
+    ["an unknown command", ["train"], 2, /unknown command 'train'/],
+    ["a number that is none", ["run", tiny, "--ranks", "two"], 2, /expected a number.*: got "two"/],
+    ["a ZeRO level out of range", ["run", tiny, "--zero", "4"], 2, /expected level 0, 1, 2 or 3: got 4/],
+    [
+      "an unknown precision",
+      ["run", tiny, "--precision", "fp8"],
+      2,
+      /expected precision to be fp32 or bf16: got fp8/,
+    ],
+    [
+      "a setting without a value",
+      ["run", tiny, "--set", "layers"],
+      2,
+      /expected --set KEY=VALUE: got "layers"/,
+    ],
+    ["a setting the job lacks", ["run", tiny, "--set", "layer=3"], 2, /got layer/],
+    [
+      "a setting of another type",
+      ["run", tiny, "--set", "layers=many"],
+      2,
+      /expected layers to be a number.*: got "many"/,
+    ],
+    [
+      "a module that is no job",
+      ["run", fileURLToPath(new URL("../fixtures/run-tiny.ts", import.meta.url))],
+      2,
+      /default export is defineJob/,
+    ],
+    [
+      "a batch that the ranks cannot share",
+      ["run", tiny, "--ranks", "3", ...data],
+      2,
+      /multiple of 3, which is 3 ranks × 1 micro-batches: got 4/,
+    ],
+    [
+      "heads that do not divide the width",
+      ["run", tiny, ...data, "--set", "heads=3"],
+      1,
+      /n_embd must be a multiple of n_head = 3: 32/,
+    ],
+    [
+      "a vocabulary larger than the model's",
+      ["run", tiny, ...data, "--set", "vocab=100"],
+      1,
+      /vocabulary.*100 tokens: got 256/,
+    ],
+    [
+      "a data file that is not there",
+      ["run", tiny, "--set", "data=/nowhere/text.txt"],
+      1,
+      /expected text at "\/nowhere\/text.txt": got no such file/,
+    ],
+    [
+      "a checkpoint that is not there",
+      ["run", tiny, ...data, "--resume", "/nowhere"],
+      1,
+      /expected a checkpoint in \/nowhere: got none/,
+    ],
+  ];
+
+  it.each(refusals)(
+    "refuses %s with one clear error and no thread started",
+    async (_what, args, code, message) => {
+      const finished = await run(args, workspace.folder);
+      expect(finished.err).toMatch(message);
+      expect(finished.code).toBe(code);
+      expect(finished.err).not.toMatch(/\n\s+at /);
+    },
+  );
+
+  it("refuses an empty data file", async () => {
+    writeFileSync(workspace.path("empty.txt"), "");
+    const { code, err } = await run(
+      ["run", tiny, "--set", `data=${workspace.path("empty.txt")}`],
+      workspace.folder,
+    );
+    expect(code).toBe(1);
+    expect(err).toMatch(/expected text in .*empty\.txt: got 0 bytes/);
+  });
+
+  it("exits with 1 when training fails, and keeps what was saved", async () => {
+    const dir = workspace.path("kept");
+    mkdirSync(dir);
+    expect((await train("--checkpoint", dir)).code).toBe(0);
+    const fault = ["--set", "fault=nan", "--set", "faultAt=1", "--ranks", "2"];
+    const { code, err } = await train("--checkpoint", workspace.path("other"), ...fault);
+    expect(code).toBe(1);
+    expect(err).toMatch(/expected a finite loss on rank 1: got NaN/);
+    expect(existsSync(workspace.path("kept/step-000004/trainer.json"))).toBe(true);
+  });
+});

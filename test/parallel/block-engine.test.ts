@@ -1,0 +1,264 @@
+import { describe, expect, it } from "vitest";
+import { Linear, Module, ModuleList, materialize, normal, Parameter } from "../../src/nn/index.ts";
+import { BlockEngine, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
+import { backward, keep, ones, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+
+const width = 4;
+
+/** A block that reads a second tensor too. */
+class Mix extends Module {
+  readonly weight = new Parameter([width, width], normal(0, 0.5));
+  override forward(x: Tensor, other?: Tensor): Tensor {
+    const y = x.matmul(this.weight.tensor).tanh();
+    return other === undefined ? y : y.add(other);
+  }
+}
+
+/** A block with two outputs, one of which is for the caller's own use. */
+class Fork extends Module {
+  readonly weight = new Parameter([width, width], normal(0, 0.5));
+  override forward(x: Tensor, options: { readonly scale: number }): { main: Tensor; side: Tensor } {
+    const y = x.matmul(this.weight.tensor);
+    return { main: y.mul(options.scale), side: y.sigmoid() };
+  }
+}
+
+/** Gradients by parameter name, from plain autograd on one device. */
+function byAutograd(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): Map<string, number[]> {
+  materialize(model, { seed: 3, dtype: "float64" });
+  return scope(() => {
+    backward([lossOf(x)]);
+    return new Map(
+      [...model.namedParameters()].map(([name, { tensor: value, numel }]) => [
+        name,
+        value.grad === null
+          ? new Array<number>(numel).fill(0)
+          : [...(value.grad.toTypedArray() as Float64Array)],
+      ]),
+    );
+  });
+}
+
+interface ByEngine {
+  readonly gradients: Map<string, number[]>;
+  /** Blocks in the order in which their gradients became whole. */
+  readonly whole: string[];
+}
+
+/** The same through the engine, with a shard that answers at once. */
+function byEngine(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): ByEngine {
+  const plan = planBlocks(model, 3, 1);
+  const gradients = new Map<string, number[]>();
+  const whole: string[] = [];
+  const port: ShardPort<number> = {
+    start: (block) => block,
+    wait: () => {},
+    release: () => {},
+    reduce: (block, flat) => {
+      const layout = plan.layouts[block];
+      whole.push(layout?.name ?? "");
+      for (const { name, offset, numel } of layout?.parameters ?? []) {
+        gradients.set(name, [...(flat.narrow(0, offset, numel).toTypedArray() as Float64Array)]);
+      }
+      flat.dispose();
+    },
+  };
+  const values = new Map([...model.namedParameters()].map(([name, parameter]) => [name, parameter.tensor]));
+  const engine = new BlockEngine(plan, port, { dtype: "float64", prefetchBytes: 0 });
+  engine.bind(
+    plan.layouts.map((layout) => {
+      const full = keep(zeros([layout.numel], { dtype: "float64" }));
+      scope(() => {
+        for (const { name, offset, numel } of layout.parameters) {
+          full.narrow(0, offset, numel).copy_((values.get(name) as Tensor).detach().view([numel]));
+        }
+      });
+      return full;
+    }),
+  );
+  engine.begin("step");
+  engine.forwardBackward(
+    () => lossOf(x),
+    true,
+    () => {},
+  );
+  engine.dispose();
+  return { gradients, whole };
+}
+
+function compare(model: Module & { lossOf(x: Tensor): Tensor }): ByEngine {
+  const x = tensor(
+    Float64Array.from({ length: 3 * width }, (_, index) => Math.sin(index)),
+    { shape: [3, width] },
+  );
+  const lossOf = (input: Tensor) => model.lossOf(input);
+  const expected = byAutograd(model, lossOf, x);
+  const got = byEngine(model, lossOf, x);
+  expect([...got.gradients.keys()].toSorted()).toEqual([...expected.keys()].toSorted());
+  for (const [name, values] of expected) {
+    // Sums of a few float64 terms may be added in another order.
+    got.gradients
+      .get(name)
+      ?.forEach((value, index) => expect(value, name).toBeCloseTo(values[index] ?? Number.NaN, 12));
+  }
+  return got;
+}
+
+describe("BlockEngine", () => {
+  it("gives a chain of blocks the gradients of plain autograd, the last block's first", () => {
+    class Chain extends Module {
+      readonly embed = new Linear(width, width);
+      readonly layers = new ModuleList([new Mix(), new Mix(), new Mix()]);
+      readonly head = new Linear(width, 1);
+      override forward(x: Tensor): Tensor {
+        let y = this.embed.forward(x);
+        for (const layer of this.layers) y = layer.forward(y);
+        return this.head.forward(y);
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().mean();
+      }
+    }
+    expect(compare(new Chain()).whole).toEqual(["layers.2", "layers.1", "layers.0", "root"]);
+  });
+
+  it("sums the gradient of a root parameter that is used before and after the blocks", () => {
+    class Tied extends Module {
+      readonly weight = new Parameter([width, width], normal(0, 0.5));
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        let y = x.matmul(this.weight.tensor);
+        for (const layer of this.layers) y = layer.forward(y);
+        return y.matmul(this.weight.tensor.transpose(0, 1));
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new Tied());
+  });
+
+  it("sums the gradient of a tensor that several blocks read", () => {
+    class Shared extends Module {
+      readonly embed = new Linear(width, width);
+      readonly layers = new ModuleList([new Mix(), new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        const context = this.embed.forward(x).tanh();
+        let y = context;
+        for (const layer of this.layers) y = layer.forward(y, context);
+        return y;
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new Shared());
+  });
+
+  it("walks a piece of the outer graph that two block inputs share", () => {
+    class Branches extends Module {
+      readonly embed = new Linear(width, width);
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        const trunk = this.embed.forward(x).tanh();
+        const [left, right] = [...this.layers] as [Mix, Mix];
+        return left.forward(trunk.mul(2)).add(right.forward(trunk.sigmoid())).add(trunk);
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new Branches());
+  });
+
+  it("sums the gradients of a block that runs twice and hands them on once", () => {
+    class Twice extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        const [a, b] = [...this.layers] as [Mix, Mix];
+        return a.forward(b.forward(a.forward(x)));
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    expect(compare(new Twice()).whole.filter((name) => name === "layers.0")).toHaveLength(1);
+  });
+
+  it("gives a block that was not run a gradient of zero", () => {
+    class Skips extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        return (this.layers.at(1) as Mix).forward(x);
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new Skips());
+  });
+
+  it("gives a block whose output is not used a gradient of zero", () => {
+    class Ignores extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        const [used, ignored] = [...this.layers] as [Mix, Mix];
+        ignored.forward(x);
+        return used.forward(x);
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new Ignores());
+  });
+
+  it("passes objects in and out of blocks, options and several tensors alike", () => {
+    class Forks extends Module {
+      readonly layers = new ModuleList([new Fork(), new Fork()]);
+      override forward(x: Tensor): Tensor {
+        let y = x;
+        let sides = zeros([3, width], { dtype: "float64" });
+        for (const layer of this.layers) {
+          const { main, side } = layer.forward(y, { scale: 0.5 });
+          y = main;
+          sides = sides.add(side);
+        }
+        return y.add(sides);
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new Forks());
+  });
+
+  it("collects nothing and hands nothing on when the loss is refused", () => {
+    const model = new ModuleList([new Mix()]);
+    class One extends Module {
+      readonly layers = model;
+      override forward(x: Tensor): Tensor {
+        return (this.layers.at(0) as Mix).forward(x).sum();
+      }
+    }
+    const one = new One();
+    const plan = planBlocks(one, 3, 1);
+    const reduced: number[] = [];
+    const port = {
+      start: () => 0,
+      wait: () => {},
+      release: () => {},
+      reduce: (block: number) => void reduced.push(block),
+    };
+    const engine = new BlockEngine(plan, port, { dtype: "float32", prefetchBytes: 0 });
+    engine.bind(plan.layouts.map((layout) => keep(zeros([layout.numel]))));
+    engine.begin("step");
+    const refuse = () => {
+      throw new Error("refused");
+    };
+    expect(() => engine.forwardBackward(() => one.forward(ones([1, width])), true, refuse)).toThrow(
+      "refused",
+    );
+    expect(reduced).toEqual([]);
+  });
+});

@@ -1,0 +1,69 @@
+import { existsSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+
+const steps = 12;
+const options = { ranks: 2, zero: 3, steps };
+
+describe("a rank that dies", () => {
+  const workspace = new Workspace();
+  let undisturbed: readonly number[] = [];
+
+  beforeAll(async () => {
+    undisturbed = await lossesOf(workspace, options);
+  });
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each([0, 1, 5, 11])(
+    "restarts the group and repeats the undisturbed losses bit for bit: step %i",
+    async (faultAt) => {
+      const faultOnce = workspace.path(`died-at-${faultAt}`);
+      const told = await runTiny(workspace, options, { fault: "exit", faultAt, faultOnce });
+      expect(told.error).toBeUndefined();
+      expect(existsSync(faultOnce)).toBe(true);
+      expect(told.losses).toEqual(undisturbed);
+      expect(
+        told.events.filter((event) => event.kind === "actor.failed").map((event) => event.actor),
+      ).toContain("rank-1");
+      const restarted = told.events.flatMap((event) =>
+        event.kind === "actor.restarted" ? [event.actor] : [],
+      );
+      expect(restarted.toSorted()).toEqual(["rank-0", "rank-1", "shard-0", "shard-1"]);
+    },
+  );
+
+  it("goes on from the newest checkpoint, not from the beginning", async () => {
+    const config = { fault: "exit", faultAt: 10, faultOnce: workspace.path("died-after-save") };
+    const dir = workspace.path("saved");
+    const told = await runTiny(workspace, { ...options, checkpoint: { dir, everySteps: 4 } }, config);
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toEqual(undisturbed);
+    const made = told.events.flatMap((event) => (event.kind === "step.finished" ? [event.step] : []));
+    expect(made.filter((step) => step <= 4)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("fails the run with the first cause once it has died too often", async () => {
+    const told = await runTiny(workspace, { ...options, maxRestarts: 1 }, { fault: "exit", faultAt: 2 });
+    expect(told.error?.message).toMatch(/exit code 7/);
+    expect(told.events.at(-1)?.kind).not.toBe("run.finished");
+    expect(told.events.some((event) => event.kind === "run.failed")).toBe(true);
+  });
+});
+
+describe("an error that would only come back", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("ends the run at once when a job throws, with the job's own words", async () => {
+    const told = await runTiny(workspace, options, { fault: "throw", faultAt: 3 });
+    expect(told.error?.message).toContain("the job has a bug");
+    expect(told.losses).toHaveLength(3);
+    expect(told.events.some((event) => event.kind === "actor.restarted")).toBe(false);
+  });
+
+  it("ends the run at once when a loss is not a number, naming step and rank", async () => {
+    const told = await runTiny(workspace, options, { fault: "nan", faultAt: 4 });
+    expect(told.error).toMatchObject({ code: "LOSS_NOT_FINITE" });
+    expect(told.error?.message).toMatch(/\[step 4\] expected a finite loss on rank 1: got NaN/);
+  });
+});
