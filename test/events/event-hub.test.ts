@@ -122,6 +122,7 @@ describe("a subscriber that throws", () => {
   const failing: Record<string, (hub: EventHub) => void> = {
     "a function": (hub) => hub.events$.subscribe(boom),
     "an observer": (hub) => hub.events$.subscribe({ next: boom, complete: boom }),
+    // oxlint-disable-next-line typescript/no-misused-promises -- the misuse is what must do no harm
     "an async function": (hub) => hub.events$.subscribe(async () => boom()),
     "behind operators": (hub) => hub.events$.pipe(map((event) => event.kind)).subscribe(boom),
     "within an operator": (hub) => hub.events$.pipe(map(boom)).subscribe(() => {}),
