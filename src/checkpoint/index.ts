@@ -12,6 +12,11 @@ export type { FileFacts } from "./durable-file.ts";
 export { HuggingFaceFolder, saveHuggingFaceFolder } from "./hugging-face.ts";
 export { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
 export type { SafetensorsDType, TensorEntry } from "./safetensors-header.ts";
-export { pytorchMetadata, type TensorBytes, type TensorSource, writeSafetensors } from "./safetensors-writer.ts";
+export {
+  pytorchMetadata,
+  type TensorBytes,
+  type TensorSource,
+  writeSafetensors,
+} from "./safetensors-writer.ts";
 export { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 export type { TrainerState } from "./trainer-record.ts";
