@@ -34,7 +34,7 @@ export interface Schema {
   readonly text: string;
 }
 
-/** Arguments that mean nothing here: one layout, one device per thread, Philox instead of generators. */
+/** Arguments that mean nothing here, where they may be left out: one layout, one device per thread, Philox for randomness. */
 const leftAtDefault = new Set([
   "layout",
   "device",
@@ -43,7 +43,6 @@ const leftAtDefault = new Set([
   "generator",
   "non_blocking",
   "cudnn_enable",
-  "cudnn_enabled",
 ]);
 
 /** Reads one line of libtorch's schema language. Throws on what the argument frame cannot carry. */
@@ -51,7 +50,7 @@ export function parseSchema(line: string): Schema {
   const match = /^(\w+::\w+)(?:\.(\w+))?\((.*)\) -> (.*)$/.exec(line.replaceAll("SymInt", "int"));
   if (match === null) throw new Error(`not a schema: ${line}`);
   const [, operator = "", overload = "", inside = "", returns = ""] = match;
-  const parsed = parseArguments(inside).filter((argument) => !leftAtDefault.has(argument.name));
+  const parsed = parseArguments(inside);
   const name = overload === "" ? operator : `${operator}.${overload}`;
   return {
     operator,
@@ -67,13 +66,13 @@ function parseArguments(inside: string): Argument[] {
   const result: Argument[] = [];
   for (const text of splitTopLevel(inside)) {
     if (text === "*") keywordOnly = true;
-    else if (!leftAtDefault.has(nameOf(text))) result.push(parseArgument(text, keywordOnly));
+    else if (!canBeLeftOut(text)) result.push(parseArgument(text, keywordOnly));
   }
   return result;
 }
 
-function nameOf(text: string): string {
-  return / (\w+)(?:=.*)?$/.exec(text)?.[1] ?? "";
+function canBeLeftOut(text: string): boolean {
+  return leftAtDefault.has(/ (\w+)=.*$/.exec(text)?.[1] ?? "");
 }
 
 function parseArgument(text: string, keywordOnly: boolean): Argument {

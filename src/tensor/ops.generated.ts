@@ -2269,9 +2269,9 @@ export function rmsNorm(input: Tensor, normalizedShape: readonly number[], weigh
 /**
  * Normalization over groups of channels (Wu & He 2018).
  *
- * `aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05) -> Tensor`
+ * `aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor`
  */
-export function groupNorm(input: Tensor, numGroups: number, weight?: Tensor, bias?: Tensor, eps = 0.00001): Tensor {
+export function groupNorm(input: Tensor, numGroups: number, weight?: Tensor, bias?: Tensor, eps = 0.00001, cudnnEnabled = true): Tensor {
   frame[0] = input.handle;
   frame[1] = numGroups;
   frame[2] = weight === undefined ? 0 : 1;
@@ -2279,15 +2279,16 @@ export function groupNorm(input: Tensor, numGroups: number, weight?: Tensor, bia
   frame[4] = bias === undefined ? 0 : 1;
   frame[5] = bias === undefined ? 0 : bias.handle;
   frame[6] = eps;
+  frame[7] = cudnnEnabled ? 1 : 0;
   return adopt(call(205));
 }
 
 /**
  * Normalization over the batch, with running statistics (Ioffe & Szegedy 2015).
  *
- * `aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> Tensor`
+ * `aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor`
  */
-export function batchNorm(input: Tensor, weight: Tensor | undefined, bias: Tensor | undefined, runningMean: Tensor | undefined, runningVar: Tensor | undefined, training: boolean, momentum: number, eps: number): Tensor {
+export function batchNorm(input: Tensor, weight: Tensor | undefined, bias: Tensor | undefined, runningMean: Tensor | undefined, runningVar: Tensor | undefined, training: boolean, momentum: number, eps: number, cudnnEnabled: boolean): Tensor {
   frame[0] = input.handle;
   frame[1] = weight === undefined ? 0 : 1;
   frame[2] = weight === undefined ? 0 : weight.handle;
@@ -2300,6 +2301,7 @@ export function batchNorm(input: Tensor, weight: Tensor | undefined, bias: Tenso
   frame[9] = training ? 1 : 0;
   frame[10] = momentum;
   frame[11] = eps;
+  frame[12] = cudnnEnabled ? 1 : 0;
   return adopt(call(206));
 }
 
