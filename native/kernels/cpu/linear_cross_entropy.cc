@@ -61,8 +61,6 @@ int64_t rows_per_chunk(const at::Tensor& hidden, const at::Tensor& weight) {
 void add_weight_gradient(at::Tensor& sum_VD, const at::Tensor& dlogits_RV, const at::Tensor& hidden_RD, bool only_chunk) {
   if (only_chunk) {
     sum_VD = at::mm(dlogits_RV.t(), hidden_RD);
-  } else if (hidden_RD.scalar_type() == at::kFloat) {
-    sum_VD.addmm_(dlogits_RV.t(), hidden_RD);
   } else {
     sum_VD.add_(at::mm(dlogits_RV.t(), hidden_RD));
   }
