@@ -44,6 +44,8 @@ export interface ActorContext<P> {
   spawn<Q extends Protocol<Q>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<Q>>;
   /** Sends plain data to the system's `onEvent` by the telemetry lane: never waits, the oldest are dropped. */
   emit(event: unknown): void;
+  /** Posts at once what was sent in this turn: for a handler that goes on to block or compute for long. */
+  flush(): void;
   /** A place for at most `capacity` messages that cannot be handled yet. */
   stash(capacity: number): Stash;
   /** Stops this actor in order once it returns. */
@@ -106,6 +108,7 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
       return new ActorRef<Q>(endpoint, { address: address as Address });
     },
     emit: (event) => endpoint.emit(cell.system, RecordType.emit, event),
+    flush: () => endpoint.flush(),
     stash: (capacity) => cell.makeStash(capacity),
     stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
     request: (ref, kind, message, options) =>

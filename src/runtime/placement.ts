@@ -52,7 +52,7 @@ function startThread(boot: Boot, options: ThreadOptions): Vessel {
     name: boot.address.name,
     workerData: boot,
     transferList: portsOf(boot.systemLink),
-    execArgv: workerExecArgv(process.execArgv),
+    ...workerFlags(process.execArgv),
     ...(options.resourceLimits === undefined ? {} : { resourceLimits: options.resourceLimits }),
   });
   let uncaught: Error | undefined;
@@ -94,8 +94,11 @@ function entryUrl(): URL {
   return new URL(`./thread-entry.${extension}`, import.meta.url);
 }
 
-/** The flags of this process that a worker may have too: a script given on the command line is none of its. */
-function workerExecArgv(execArgv: readonly string[]): string[] {
-  const evaluates = execArgv.some((flag) => ["-e", "--eval", "-p", "--print", "-pe"].includes(flag));
-  return evaluates ? [] : execArgv.filter((flag) => !flag.startsWith("--input-type"));
+/**
+ * Workers have this process's flags by themselves, and refuse to be given some of them in so many words. Only
+ * those of a script on the command line are none of theirs.
+ */
+function workerFlags(execArgv: readonly string[]): { execArgv?: string[] } {
+  const ofScript = ["-e", "--eval", "-p", "--print", "-pe", "--input-type"];
+  return execArgv.some((flag) => ofScript.includes(flag.split("=")[0] ?? "")) ? { execArgv: [] } : {};
 }

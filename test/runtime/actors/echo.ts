@@ -9,9 +9,16 @@ export type EchoProtocol = {
   fail: { in: string };
   refuse: { in: string; out: never };
   exit: { in: number };
+  /** Never answers. */
+  hold: { in: null; out: null };
+  /** Answers once the gate is open, blocking its thread until then. */
+  answerAfter: { in: Int32Array; out: string };
+  /** Fails outside any handler. */
+  failLater: { in: string };
 };
 
 export default defineActor<EchoProtocol>({
+  concurrent: ["hold"],
   start() {
     const notes: number[] = [];
     return {
@@ -27,6 +34,16 @@ export default defineActor<EchoProtocol>({
         },
         refuse(reason) {
           throw new Error(reason);
+        },
+        hold: () => new Promise<null>(() => {}),
+        answerAfter(gate) {
+          Atomics.wait(gate, 0, 0);
+          return "late";
+        },
+        failLater(reason) {
+          setImmediate(() => {
+            throw new Error(reason);
+          });
         },
         exit(code) {
           process.exit(code);

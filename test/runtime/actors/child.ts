@@ -1,0 +1,37 @@
+import { defineActor } from "../../../src/runtime/index.ts";
+
+/** A child of a supervisor that says when it starts and stops, and ends as it is told. */
+export type ChildProtocol = {
+  fail: { in: string };
+  finish: { in: null };
+  incarnation: { in: null; out: number };
+  note: { in: string };
+};
+
+export interface ChildInit {
+  /** Start fails from this incarnation on. */
+  readonly failStartFrom?: number;
+  /** The stop hook never ends. */
+  readonly neverStops?: boolean;
+}
+
+export default defineActor<ChildProtocol, ChildInit>({
+  start(context, { failStartFrom = Number.POSITIVE_INFINITY, neverStops = false }) {
+    if (context.incarnation >= failStartFrom) throw new Error(`${context.name} cannot start`);
+    context.emit(`start ${context.name}#${context.incarnation}`);
+    return {
+      handlers: {
+        fail(reason) {
+          throw new Error(reason);
+        },
+        finish: () => context.stop(),
+        incarnation: () => context.incarnation,
+        note: (text) => context.emit(`${context.name}#${context.incarnation} ${text}`),
+      },
+      async stop() {
+        context.emit(`stop ${context.name}#${context.incarnation}`);
+        if (neverStops) await new Promise(() => {});
+      },
+    };
+  },
+});

@@ -1,0 +1,61 @@
+import { type Addressed, defineActor } from "../../../src/runtime/index.ts";
+
+/** Takes numbered items and remembers them, in memory shared with the test, so that its own end loses nothing. */
+export type SinkProtocol = {
+  item: { in: readonly [sender: string, value: number] };
+  sample: { in: number };
+  urgent: { in: string };
+  taken: { in: null; out: Taken };
+  /** Emits when that actor is down. */
+  watch: { in: Addressed };
+  unwatch: { in: Addressed };
+  /** Blocks the whole thread until the gate opens. */
+  block: { in: Int32Array };
+};
+
+export type Taken = readonly (readonly [lane: string, sender: string, value: number])[];
+
+export interface SinkInit {
+  /** Times each value was received, by value. */
+  readonly counts?: Int32Array;
+  /** Leaves without a word on receiving this value. */
+  readonly dieAt?: number;
+}
+
+export default defineActor<SinkProtocol, SinkInit>({
+  lanes: { sample: "telemetry", urgent: "control" },
+  start(context, { counts, dieAt }) {
+    const taken: [string, string, number][] = [];
+    return {
+      handlers: {
+        item([sender, value]) {
+          if (counts !== undefined) Atomics.add(counts, value, 1);
+          else taken.push(["data", sender, value]);
+          if (value === dieAt) process.exit(7);
+        },
+        sample(value) {
+          taken.push(["telemetry", "", value]);
+          if (value === 999) context.emit("last sample");
+        },
+        urgent(text) {
+          taken.push(["control", text, 0]);
+          context.emit({ urgent: text });
+        },
+        taken: () => [...taken],
+        watch(ref) {
+          context.watch(ref, (down) => context.emit({ down: down.actor, reason: down.reason }));
+          context.emit({ watching: ref.address.name });
+        },
+        unwatch(ref) {
+          context.unwatch(ref);
+          context.emit({ unwatched: ref.address.name });
+        },
+        block(gate) {
+          context.emit("blocked");
+          context.flush();
+          Atomics.wait(gate, 0, 0);
+        },
+      },
+    };
+  },
+});
