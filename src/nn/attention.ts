@@ -24,12 +24,12 @@ export function causalAttention(q: Tensor, k: Tensor, v: Tensor, options: Attent
   return ops.scaledDotProductAttention(q, k, v, undefined, 0, true, scale);
 }
 
-/** The same by its definition: scores, mask, softmax in float32, dropout, weighted sum. */
+/** The same by its definition: scores, mask, softmax, dropout, weighted sum. */
 export function explicitAttention(q: Tensor, k: Tensor, v: Tensor, scale: number, dropout?: Dropout): Tensor {
   const length = q.shape.at(-2) ?? 0;
   const future = ones([length, length], { dtype: "bool" }).triu(1); // [T, T]
   const scores = q.matmul(k.transpose(-2, -1)).mul(scale).maskedFill(future, Number.NEGATIVE_INFINITY); // [B, H, T, T]
-  const weights = scores.softmax(-1, "float32").to(q.dtype); // [B, H, T, T]
+  const weights = scores.softmax(-1); // [B, H, T, T]
   return (dropout?.forward(weights) ?? weights).matmul(v); // [B, H, T, K]
 }
 

@@ -1,5 +1,5 @@
 export { type ActivationName, activations } from "./activation.ts";
-export { type AttentionOptions, causalAttention, explicitAttention } from "./attention.ts";
+export { type AttentionOptions, causalAttention } from "./attention.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
 export { bindRandomness, Dropout } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";

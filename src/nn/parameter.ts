@@ -39,11 +39,6 @@ export class Parameter {
     return this.shape.reduce((product, size) => product * size, 1);
   }
 
-  /** Number of dimensions. */
-  get ndim(): number {
-    return this.shape.length;
-  }
-
   /** Whether memory is bound. */
   get bound(): boolean {
     return this.#tensor !== undefined;

@@ -1,11 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  bindRandomness,
-  causalAttention,
-  Dropout,
-  explicitAttention,
-  Randomness,
-} from "../../src/nn/index.ts";
+import { explicitAttention } from "../../src/nn/attention.ts";
+import { bindRandomness, causalAttention, Dropout, Randomness } from "../../src/nn/index.ts";
 import { empty, ops, scope, type Tensor } from "../../src/tensor/index.ts";
 
 function heads(): [q: Tensor, k: Tensor, v: Tensor] {

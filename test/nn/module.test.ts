@@ -132,7 +132,7 @@ describe("a module", () => {
 describe("a parameter", () => {
   test("has no memory until some is bound, and none again after", () => {
     const parameter = new Parameter([2, 3], zeros);
-    expect(parameter).toMatchObject({ bound: false, numel: 6, ndim: 2, dtype: "float32" });
+    expect(parameter).toMatchObject({ bound: false, numel: 6, dtype: "float32" });
     expect(() => parameter.tensor).toThrow(expect.objectContaining({ code: "PARAMETER_UNBOUND" }));
     scope(() => {
       const memory = ones([2, 3]);
