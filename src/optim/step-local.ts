@@ -27,18 +27,31 @@ export function stepLocal(
   step: number,
   options: StepLocalOptions = {},
 ): number {
-  const gradients = [...parameters.values()].flatMap(({ tensor }) => tensor.grad ?? []);
-  const norm = clipGradNorm(gradients, options.clipNorm ?? Number.POSITIVE_INFINITY);
-  noGrad(() => {
-    for (const { names, lrFactor, weightDecay } of spec.groups) {
-      const lr = (options.lr ?? spec.lr) * lrFactor;
-      for (const name of names) {
-        const tensor = parameters.get(name)?.tensor;
-        if (tensor?.grad) updateOne(name, tensor, tensor.grad, moments, { ...spec, lr, weightDecay, step });
+  return noGrad(() =>
+    scope(() => {
+      const gradients = gradientsOf(parameters);
+      const norm = clipGradNorm([...gradients.values()], options.clipNorm ?? Number.POSITIVE_INFINITY);
+      for (const { names, lrFactor, weightDecay } of spec.groups) {
+        const lr = (options.lr ?? spec.lr) * lrFactor;
+        for (const name of names) {
+          const value = parameters.get(name)?.tensor;
+          const gradient = gradients.get(name);
+          if (value && gradient)
+            updateOne(name, value, gradient, moments, { ...spec, lr, weightDecay, step });
+        }
       }
-    }
-  });
-  return norm;
+      return norm;
+    }),
+  );
+}
+
+function gradientsOf(parameters: ReadonlyMap<string, { readonly tensor: Tensor }>): Map<string, Tensor> {
+  const gradients = new Map<string, Tensor>();
+  for (const [name, { tensor }] of parameters) {
+    const gradient = tensor.grad;
+    if (gradient) gradients.set(name, gradient);
+  }
+  return gradients;
 }
 
 interface Update {
