@@ -1,0 +1,118 @@
+#include "kernels/cpu/attention_rows.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/elementary.h"
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kLanes = 32;
+
+// Returns the row's logsumexp. `scores` is overwritten with exponentials on the way.
+template <class Element>
+struct Softmax {
+  static TROUPE_INLINE float run(float* __restrict scores, Element* __restrict probabilities, int64_t visible,
+                                 int64_t num_columns) {
+    constexpr float kLowest = std::numeric_limits<float>::lowest();
+    const float max = max_of<kLanes>(0, visible, kLowest, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
+    for (int64_t i = 0; i < visible; i++) scores[i] = exp_f32(scores[i] - max);
+    const float sum = sum_terms<float, kLanes>(0, visible, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
+    const float inverse = 1.0f / sum;
+    for (int64_t i = 0; i < visible; i++) store(probabilities, i, scores[i] * inverse);
+    for (int64_t i = visible; i < num_columns; i++) store(probabilities, i, 0.0f);
+    return max + std::log(sum);
+  }
+};
+
+template <class Element>
+struct SoftmaxBackward {
+  static TROUPE_INLINE void run(const float* __restrict scores, Element* __restrict probabilities,
+                                Element* __restrict gradients, int64_t visible, int64_t num_columns, float logsumexp,
+                                float dot, float scale) {
+    for (int64_t i = 0; i < visible; i++) {
+      const float probability = exp_f32(scores[i] - logsumexp);
+      store(probabilities, i, probability);
+      store(gradients, i, probability * (load(gradients, i) - dot) * scale);
+    }
+    for (int64_t i = visible; i < num_columns; i++) {
+      store(probabilities, i, 0.0f);
+      store(gradients, i, 0.0f);
+    }
+  }
+};
+
+template <class Element>
+struct Dot {
+  static TROUPE_INLINE float run(const Element* a, const Element* b, int64_t numel) {
+    return sum_terms<float, kLanes>(0, numel, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(a, i) * load(b, i); });
+  }
+};
+
+// Calls body(row index over all heads, visible columns) for every row, in parallel.
+template <class Body>
+void each_row(const at::Tensor& scores_GRC, Visibility visibility, const Body& body) {
+  const int64_t rows = scores_GRC.size(1), columns = scores_GRC.size(2);
+  at::parallel_for(0, scores_GRC.size(0) * rows, 16, [&](int64_t first, int64_t last) {
+    for (int64_t index = first; index < last; index++) body(index, visibility.of_row(index % rows, columns));
+  });
+}
+
+}  // namespace
+
+void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& probabilities_GRC,
+                  const at::Tensor& logsumexp_GR) {
+  const int64_t columns = scores_GRC.size(2);
+  auto* scores = scores_GRC.data_ptr<float>();
+  auto* logsumexps = logsumexp_GR.data_ptr<float>();
+  with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    auto* probabilities = probabilities_GRC.data_ptr<Element>();
+    each_row(scores_GRC, visibility, [&](int64_t row, int64_t visible) {
+      logsumexps[row] = run_best<Softmax<Element>>(scores + row * columns, probabilities + row * columns, visible, columns);
+    });
+  });
+}
+
+void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& logsumexp_GR,
+                           const at::Tensor& dot_GR, float scale, const at::Tensor& probabilities_GRC,
+                           const at::Tensor& dprobabilities_GRC) {
+  const int64_t columns = scores_GRC.size(2);
+  const float* scores = scores_GRC.data_ptr<float>();
+  const float* logsumexps = logsumexp_GR.data_ptr<float>();
+  const float* dots = dot_GR.data_ptr<float>();
+  with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    auto* probabilities = probabilities_GRC.data_ptr<Element>();
+    auto* gradients = dprobabilities_GRC.data_ptr<Element>();
+    each_row(scores_GRC, visibility, [&](int64_t row, int64_t visible) {
+      run_best<SoftmaxBackward<Element>>(scores + row * columns, probabilities + row * columns, gradients + row * columns,
+                                         visible, columns, logsumexps[row], dots[row], scale);
+    });
+  });
+}
+
+at::Tensor row_dots(const at::Tensor& a_GRD, const at::Tensor& b_GRD) {
+  at::Tensor dots_GR = at::empty({a_GRD.size(0), a_GRD.size(1)}, a_GRD.options().dtype(at::kFloat));
+  const int64_t dim = a_GRD.size(2);
+  auto* dots = dots_GR.data_ptr<float>();
+  with_float_type(a_GRD.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const Element* a = a_GRD.data_ptr<Element>();
+    const Element* b = b_GRD.data_ptr<Element>();
+    at::parallel_for(0, dots_GR.numel(), 256, [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; row++) dots[row] = run_best<Dot<Element>>(a + row * dim, b + row * dim, dim);
+    });
+  });
+  return dots_GR;
+}
+
+}  // namespace troupe

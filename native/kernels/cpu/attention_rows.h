@@ -1,0 +1,36 @@
+// The softmax inside attention, row by row: scores in, probabilities and their gradients out. x_GRC: G heads, R query rows,
+// C key columns. Row r of a block may see columns 0 to visible(r) - 1.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace troupe {
+
+// Which columns a row of a block may see.
+struct Visibility {
+  bool causal;
+  int64_t first_row;  // of the block, within all query rows
+
+  int64_t of_row(int64_t row, int64_t num_columns) const {
+    return causal && first_row + row + 1 < num_columns ? first_row + row + 1 : num_columns;
+  }
+};
+
+// probabilities = softmax of the visible scores, 0 elsewhere; logsumexp_GR is written for backward. Scores are float32;
+// probabilities have any float dtype, rounded once.
+void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& probabilities_GRC,
+                  const at::Tensor& logsumexp_GR);
+
+// probabilities again, from scores and logsumexp, and the gradient of the scores times `scale`:
+// dscores = probabilities * (dprobabilities - dot_GR) * scale, where dot is the row's sum of dout * out. Replaces
+// dprobabilities by dscores in place.
+void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& logsumexp_GR,
+                           const at::Tensor& dot_GR, float scale, const at::Tensor& probabilities_GRC,
+                           const at::Tensor& dprobabilities_GRC);
+
+// The sum over the last dim of a * b, float32.
+at::Tensor row_dots(const at::Tensor& a_GRD, const at::Tensor& b_GRD);
+
+}  // namespace troupe
