@@ -42,6 +42,7 @@ export const errorTable = {
   // optim
   OPTIMIZER_OPTION: "an option of an optimizer or a schedule is out of its range",
   // parallel
+  COLLECTIVE_ABORTED: "a collective can never become whole, because a rank has ended",
   COLLECTIVE_TWICE: "a rank contributed twice to one collective",
   GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",

@@ -96,7 +96,7 @@ export class Conductor {
     const { plan } = this.#options;
     const { ranks, shards } = this.#group;
     const deadline = { deadlineMs: plan.deadlineMs };
-    await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards }, deadline)));
+    await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, deadline)));
     const models = await Promise.all(ranks.map((rank) => rank.ask("prepare", plan, deadline)));
     return models[0] as PreparedModel;
   }

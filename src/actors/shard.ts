@@ -6,11 +6,18 @@ import {
   Exchange,
   type FlatBlock,
   globalNorm,
+  Milestones,
   ownedRange,
   ShardStore,
   type StepHyperparameters,
 } from "../parallel/index.ts";
-import { type ActorContext, type ActorRef, defineActor } from "../runtime/index.ts";
+import {
+  type ActorContext,
+  type ActorRef,
+  type Addressed,
+  defineActor,
+  type Down,
+} from "../runtime/index.ts";
 import {
   attach,
   type DType,
@@ -54,8 +61,11 @@ export interface Gathered {
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
 export type ShardProtocol = {
-  /** Whom the collectives are made with, in rank order; itself included. */
-  join: { in: { peers: readonly ActorRef<ShardProtocol>[] }; out: { joined: true } };
+  /** Whom the collectives are made with, in rank order, itself included; and whose end aborts them. */
+  join: {
+    in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
+    out: { joined: true };
+  };
   /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
   prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
   /** Learning rates of a step, sent before its first gradient. */
@@ -87,15 +97,15 @@ export default defineActor<ShardProtocol, ShardInit>({
     const shard = new Shard(context, init);
     return {
       handlers: {
-        join: ({ peers }) => shard.join(peers),
+        join: ({ peers, ranks }) => shard.join(peers, ranks),
         prepare: (plan) => shard.prepare(plan),
         begin: ({ step, learningRates }) => shard.begin(step, learningRates),
         gather: ({ step, block }) => shard.gather(step, block),
-        reduce: ({ step, block, gradient }) => shard.reduce(step, block, gradient),
+        reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
         own: ({ block, full, slice }) => shard.own(block, full, slice),
         contribute: ({ key, rank, value }) => shard.contribute(key, rank, value),
         finish: ({ step }) => shard.finish(step),
-        snapshot: ({ step, checkpointer }) => shard.snapshot(step, checkpointer),
+        snapshot: ({ step, checkpointer }) => unlessAborted(shard.snapshot(step, checkpointer)),
       },
       stop: () => shard.stop(),
     };
@@ -108,7 +118,6 @@ interface StepProgress {
   /** Sums of squares of the reduced gradients, by block. */
   readonly sums: Tensor[];
   numReduced: number;
-  numUpdated: number;
   gradientNorm: number;
   busyMs: number;
 }
@@ -120,23 +129,23 @@ interface PendingSnapshot {
   readonly blocks: Set<number>;
 }
 
+const ALL_BLOCKS = -1;
+
 class Shard {
   readonly #context: ActorContext<ShardProtocol>;
   readonly #init: ShardInit;
   readonly #exchange: Exchange<Tensor | null>;
   /** Memory that rank 0 gave before this shard asked for it. */
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
+  /** By block, the step whose parameters every rank has written. */
+  readonly #whole = new Milestones();
+  /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
+  readonly #updated = new Milestones();
+  readonly #steps = new Map<number, StepProgress>();
   #peers: readonly ActorRef<ShardProtocol>[] = [];
   #store: ShardStore | undefined;
   #plan: ShardPlan | undefined;
-  readonly #steps = new Map<number, StepProgress>();
-  /** Updates every rank has made, by block: the step whose parameters are whole. */
-  readonly #wholeSteps: number[] = [];
-  readonly #whenWhole: { step: number; block: number; answer: () => void }[] = [];
-  readonly #whenFinished: { step: number; answer: (updated: StepUpdated) => void }[] = [];
   #snapshot: PendingSnapshot | undefined;
-  /** Last step whose updates are all made here. */
-  #updatedStep = -1;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
@@ -144,8 +153,10 @@ class Shard {
     this.#exchange = new Exchange(init.numRanks);
   }
 
-  join(peers: readonly ActorRef<ShardProtocol>[]): { joined: true } {
+  join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
     this.#peers = peers;
+    const others = peers.filter((_, rank) => rank !== this.#init.rank);
+    for (const member of [...others, ...ranks]) this.#context.watch(member, (down) => this.#abort(down));
     return { joined: true };
   }
 
@@ -160,22 +171,13 @@ class Shard {
   }
 
   begin(step: number, learningRates: readonly number[]): void {
-    this.#steps.set(step, {
-      learningRates,
-      sums: [],
-      numReduced: 0,
-      numUpdated: 0,
-      gradientNorm: Number.NaN,
-      busyMs: 0,
-    });
+    this.#steps.set(step, { learningRates, sums: [], numReduced: 0, gradientNorm: Number.NaN, busyMs: 0 });
   }
 
-  gather(step: number, block: number): Promise<Gathered> | Gathered {
-    if (this.#wholeAt(block) >= step) return { waitedMs: 0 };
+  async gather(step: number, block: number): Promise<Gathered> {
     const begin = performance.now();
-    return new Promise((resolve) => {
-      this.#whenWhole.push({ step, block, answer: () => resolve({ waitedMs: performance.now() - begin }) });
-    });
+    await this.#whole.until(block, step);
+    return { waitedMs: performance.now() - begin };
   }
 
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
@@ -201,11 +203,11 @@ class Shard {
     this.#exchange.contribute(key, rank, value === null ? null : keep(attach(value)));
   }
 
-  finish(step: number): Promise<StepUpdated> {
-    return new Promise((resolve) => {
-      this.#whenFinished.push({ step, answer: resolve });
-      this.#answerFinished(step);
-    });
+  async finish(step: number): Promise<StepUpdated> {
+    await this.#updated.until(ALL_BLOCKS, step + 1);
+    const { gradientNorm, busyMs } = this.#progressOf(step);
+    this.#steps.delete(step);
+    return { gradientNorm, busyMs };
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
@@ -214,7 +216,7 @@ class Shard {
       .filter((layout) => layout.zero > 0 || this.#init.rank === 0)
       .map(({ index }) => index);
     this.#snapshot = { step, checkpointer, blocks: new Set(blocks) };
-    if (this.#updatedStep >= step) await this.#copyRest(step);
+    if (this.#updated.has(ALL_BLOCKS, step + 1)) await this.#copyRest(step);
   }
 
   stop(): void {
@@ -235,7 +237,7 @@ class Shard {
       }
       await Promise.all(announced);
     }
-    this.#answerFinished(step);
+    this.#updated.reach(ALL_BLOCKS, step + 1);
     await this.#copyRest(step);
   }
 
@@ -251,7 +253,7 @@ class Shard {
     throw new TroupeError(
       "GRADIENT_NOT_FINITE",
       `[step ${step}] expected a finite gradient norm: got ${norm} (lower the learning rate, or look at the batch)`,
-      { fields: { step, norm } },
+      { fields: { step, norm: String(norm) } },
     );
   }
 
@@ -265,35 +267,13 @@ class Shard {
       learningRates: progress.learningRates,
     };
     timed(progress, () => store.update(block, hyperparameters, factor / plan.numMicroBatches));
-    progress.numUpdated += 1;
-    if (progress.numUpdated === store.numBlocks) this.#updatedStep = step;
     return this.#announceWhole(block, step + 1);
   }
 
   async #announceWhole(block: number, step: number): Promise<void> {
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (this.#prepared().plan.layouts[block]?.zero !== 0) await this.#all(`whole/${step}/${block}`, null);
-    this.#wholeSteps[block] = step;
-    const ready = this.#whenWhole.filter((wait) => this.#wholeAt(wait.block) >= wait.step);
-    for (const wait of ready) {
-      this.#whenWhole.splice(this.#whenWhole.indexOf(wait), 1);
-      wait.answer();
-    }
-  }
-
-  #answerFinished(step: number): void {
-    const progress = this.#steps.get(step);
-    const index = this.#whenFinished.findIndex((wait) => wait.step === step);
-    if (
-      index < 0 ||
-      progress === undefined ||
-      this.#updatedStep < step ||
-      Number.isNaN(progress.gradientNorm)
-    )
-      return;
-    const [wait] = this.#whenFinished.splice(index, 1);
-    this.#steps.delete(step);
-    wait?.answer({ gradientNorm: progress.gradientNorm, busyMs: progress.busyMs });
+    this.#whole.reach(block, step);
   }
 
   async #copyRest(step: number): Promise<void> {
@@ -317,6 +297,19 @@ class Shard {
       expAvg: copy(state.expAvg),
       expAvgSq: copy(state.expAvgSq),
     });
+  }
+
+  /** A rank is gone: nothing that waits for it can become whole any more, and nothing may wait for ever. */
+  #abort(down: Down): void {
+    const reason = new TroupeError(
+      "COLLECTIVE_ABORTED",
+      `[shard ${this.#init.rank}] expected every rank of the group to live: ${down.actor} has ended (see its own failure)`,
+      { fields: { actor: down.actor, reason: down.reason, waitedFor: this.#exchange.pending() } },
+    );
+    this.#exchange.abort(reason);
+    this.#given.abort(reason);
+    this.#whole.abort(reason);
+    this.#updated.abort(reason);
   }
 
   /**
@@ -359,10 +352,6 @@ class Shard {
     return this.#exchange.all(key);
   }
 
-  #wholeAt(block: number): number {
-    return this.#wholeSteps[block] ?? -1;
-  }
-
   #progressOf(step: number): StepProgress {
     const progress = this.#steps.get(step);
     if (progress === undefined) throw new Error(`[shard ${this.#init.rank}] step ${step} has not begun`);
@@ -379,4 +368,13 @@ function timed(progress: StepProgress, work: () => void): void {
   const begin = performance.now();
   work();
   progress.busyMs += performance.now() - begin;
+}
+
+/** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */
+async function unlessAborted(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof TroupeError && error.code === "COLLECTIVE_ABORTED")) throw error;
+  }
 }

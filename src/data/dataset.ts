@@ -7,8 +7,13 @@ import type { TokenizerSpec } from "./tokenizer.ts";
 /** One batch: named tensors with the samples along dim 0. */
 export type Batch = Readonly<Record<string, Tensor>>;
 
+/** Windows of a text, int64, [samples, length]. */
+export type TextBatch = { readonly inputIds: Tensor; readonly targets: Tensor };
+
 /** What a model may need to know of its data before it is built. Plain data. */
 export interface DatasetFacts {
+  /** What the data is called in messages to people. */
+  readonly source: string;
   /** Tokens below which every input lies; 0 where the data has no tokens. */
   readonly vocabSize: number;
   readonly numTrainTokens: number;
@@ -21,35 +26,36 @@ export interface DatasetFacts {
  * Samples by position: every method is a pure function of its arguments, so a run resumes by knowing how many samples
  * it has consumed, and any number of ranks reads the same samples.
  */
-export interface Dataset {
+export interface Dataset<B extends Batch = Batch> {
   readonly facts: DatasetFacts;
   /** Held-out samples; positions of {@link validationBatch} are below it. */
   readonly numValidationSamples: number;
   /** @param position - samples consumed before, over all ranks and micro-batches */
-  trainBatch(position: number, numSamples: number): Batch;
+  trainBatch(position: number, numSamples: number): B;
   /** @param position - first held-out sample */
-  validationBatch(position: number, numSamples: number): Batch;
+  validationBatch(position: number, numSamples: number): B;
 }
 
 /**
  * Windows of a text: `inputIds` and `targets`, int64, [samples, length]; targets are the inputs shifted by one.
  * @throws {TroupeError} what `prepareText` and `textWindows` throw, before anything is trained
  */
-export async function textDataset(options: TextOptions & WindowOptions): Promise<Dataset> {
+export async function textDataset(options: TextOptions & WindowOptions): Promise<Dataset<TextBatch>> {
   const prepared = await prepareText(options);
   return windowsOf(prepared, options);
 }
 
-function windowsOf({ tokens, tokenizer }: PreparedText, options: WindowOptions): Dataset {
+function windowsOf({ tokens, tokenizer }: PreparedText, options: WindowOptions): Dataset<TextBatch> {
   const windows = textWindows(tokens, options);
   const starts = windows.validationStarts();
   const mapped = mapFile(tokens.path, tensorDType(tokens.dtype), tokens.numTokens);
-  const batch = (begins: number[]): Batch => {
+  const batch = (begins: number[]): TextBatch => {
     const [inputIds, targets] = ops.troupe.tokenWindows(mapped, begins, windows.length);
     return { inputIds, targets };
   };
   return {
     facts: {
+      source: tokens.source,
       vocabSize: tokens.vocabSize,
       numTrainTokens: windows.train.end - windows.train.begin,
       numValidationTokens: windows.validation.end - windows.validation.begin,

@@ -60,7 +60,10 @@ export async function prepareText(options: TextOptions): Promise<PreparedText> {
  * @param modelVocabSize - rows of the model's token embedding
  * @throws {TroupeError} `DATA_VOCABULARY`
  */
-export function checkVocabulary(tokens: Pick<TokenFile, "vocabSize">, modelVocabSize: number): void {
+export function checkVocabulary(
+  tokens: Pick<TokenFile, "source" | "vocabSize">,
+  modelVocabSize: number,
+): void {
   if (tokens.vocabSize <= modelVocabSize) return;
   throw new TroupeError(
     "DATA_VOCABULARY",

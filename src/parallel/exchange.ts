@@ -3,7 +3,7 @@ import { TroupeError } from "../errors.ts";
 interface Meeting<T> {
   readonly values: (T | undefined)[];
   arrived: number;
-  whole: ((values: T[]) => void) | undefined;
+  asked: { readonly resolve: (values: T[]) => void; readonly reject: (reason: Error) => void } | undefined;
 }
 
 /**
@@ -16,6 +16,7 @@ interface Meeting<T> {
 export class Exchange<T> {
   readonly numRanks: number;
   readonly #meetings = new Map<string, Meeting<T>>();
+  #aborted: Error | undefined;
 
   /** @param numRanks - how many contributions make a key whole */
   constructor(numRanks: number) {
@@ -27,6 +28,7 @@ export class Exchange<T> {
    * @throws {TroupeError} `COLLECTIVE_TWICE` when that rank has contributed to `key` before
    */
   contribute(key: string, rank: number, value: T): void {
+    if (this.#aborted !== undefined) return;
     const meeting = this.#meetingAt(key);
     if (meeting.values[rank] !== undefined) {
       throw new TroupeError(
@@ -42,13 +44,21 @@ export class Exchange<T> {
     if (meeting.arrived === this.numRanks) this.#complete(key, meeting);
   }
 
-  /** @returns all ranks' values in rank order, once the last has come; one caller a key */
+  /** @returns all ranks' values in rank order, once the last has come; one caller a key. @throws the reason of {@link abort} */
   async all(key: string): Promise<T[]> {
+    if (this.#aborted !== undefined) throw this.#aborted;
     const meeting = this.#meetingAt(key);
-    return new Promise((resolve) => {
-      meeting.whole = resolve;
+    return new Promise((resolve, reject) => {
+      meeting.asked = { resolve, reject };
       if (meeting.arrived === this.numRanks) this.#complete(key, meeting);
     });
+  }
+
+  /** A rank is gone: whoever waits, now or later, gets `reason` instead of values. */
+  abort(reason: Error): void {
+    this.#aborted ??= reason;
+    for (const meeting of this.#meetings.values()) meeting.asked?.reject(reason);
+    this.#meetings.clear();
   }
 
   /** @returns for each key that is not whole, the ranks it waits for: what a hang looks like from here */
@@ -67,7 +77,7 @@ export class Exchange<T> {
       meeting = {
         values: new Array<T | undefined>(this.numRanks).fill(undefined),
         arrived: 0,
-        whole: undefined,
+        asked: undefined,
       };
       this.#meetings.set(key, meeting);
     }
@@ -75,8 +85,8 @@ export class Exchange<T> {
   }
 
   #complete(key: string, meeting: Meeting<T>): void {
-    if (meeting.whole === undefined) return;
+    if (meeting.asked === undefined) return;
     this.#meetings.delete(key);
-    meeting.whole(meeting.values as T[]);
+    meeting.asked.resolve(meeting.values as T[]);
   }
 }

@@ -59,8 +59,8 @@ export class SupervisedRanks {
           }),
         })),
       ],
-      onRestart: () => lives.begin(),
-      onEscalate: (cause) => lives.end(cause),
+      onRestart: ({ cause }) => lives.begin(cause),
+      onEscalate: (cause) => lives.giveUp(cause),
     });
     const group = {
       ranks: places.map((rank) => supervisor.ref<RankProtocol>(`rank-${rank}`)),
@@ -75,11 +75,11 @@ export class SupervisedRanks {
   }
 
   /**
-   * Resolves once the group lives again after its life number `life`.
+   * Resolves once the group lives again after its life number `life`, with what ended that life.
    * @throws the first cause, when the group was given up
    */
-  async lifeAfter(life: number): Promise<void> {
-    await this.#lives.after(life);
+  async lifeAfter(life: number): Promise<Failure | undefined> {
+    return this.#lives.after(life);
   }
 
   /** The group makes progress again: earlier restarts do not count any more. */
@@ -95,24 +95,27 @@ export class SupervisedRanks {
 /** Counts the lives of the group for whoever waits for the next. */
 class Lives {
   present = 0;
-  #cause: Failure | undefined;
+  #endedBy: Failure | undefined;
+  #givenUp: Failure | undefined;
   readonly #waiting: (() => void)[] = [];
 
-  begin(): void {
+  begin(endedBy: Failure | undefined): void {
     this.present += 1;
+    this.#endedBy = endedBy;
     this.#wake();
   }
 
-  end(cause: Failure): void {
-    this.#cause = cause;
+  giveUp(cause: Failure): void {
+    this.#givenUp = cause;
     this.#wake();
   }
 
-  async after(life: number): Promise<void> {
+  async after(life: number): Promise<Failure | undefined> {
     while (this.present <= life) {
-      if (this.#cause !== undefined) throw fromFailure(this.#cause);
+      if (this.#givenUp !== undefined) throw fromFailure(this.#givenUp);
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
+    return this.#endedBy;
   }
 
   #wake(): void {

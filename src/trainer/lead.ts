@@ -1,8 +1,8 @@
 import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import type { TroupeEventBody } from "../events/index.ts";
-import { ActorDown, type ActorRef, firstCause, fromFailure } from "../runtime/index.ts";
-import { errorTable } from "../errors.ts";
+import { ActorDown, type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
+import { errorTable, TroupeError } from "../errors.ts";
 import type { SupervisedRanks } from "./cast.ts";
 import type { RunPlan } from "./plan-run.ts";
 import { startFromCheckpoint } from "./start.ts";
@@ -41,17 +41,21 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
     try {
       return await conductor.lead();
     } catch (error) {
-      if (!(error instanceof ActorDown)) throw error;
-      refuseDeliberate(error);
-      await ranks.lifeAfter(life);
+      if (!isLoss(error)) throw error;
+      refuseDeliberate(await ranks.lifeAfter(life));
       if (saved !== undefined) initial = (await startFromCheckpoint(saved, undefined)).initial;
     }
   }
 }
 
+/** A thread is gone, or what it leaves undone was aborted. */
+function isLoss(error: unknown): boolean {
+  return error instanceof ActorDown || (error instanceof TroupeError && error.code === "COLLECTIVE_ABORTED");
+}
+
 /** An error with a code of ours was thrown on purpose: the same step would throw it again. */
-function refuseDeliberate(error: ActorDown): void {
-  const cause = error.down.cause === undefined ? undefined : firstCause(error.down.cause);
+function refuseDeliberate(failure: Failure | undefined): void {
+  const cause = failure && firstCause(failure);
   if (cause?.code !== undefined && cause.code in errorTable) throw fromFailure(cause);
 }
 

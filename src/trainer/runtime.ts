@@ -1,3 +1,5 @@
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
 import {
   actorModules,
@@ -34,6 +36,7 @@ export class Runtime implements AsyncDisposable {
   readonly #hub = new EventHub();
   #system: ActorSystem | undefined;
   #running = false;
+  #ending = false;
 
   private constructor(options: RuntimeOptions) {
     this.#options = options;
@@ -78,6 +81,7 @@ export class Runtime implements AsyncDisposable {
       );
     }
     this.#running = true;
+    this.#ending = false;
     const begin = performance.now();
     try {
       const result = await this.#perform(String(jobUrl), overrides);
@@ -88,6 +92,7 @@ export class Runtime implements AsyncDisposable {
       this.#hub.emit({ kind: "run.failed", error: reportError(error) });
       throw error;
     } finally {
+      this.#ending = true;
       await this.#system?.stop({ drain: false });
       this.#system = undefined;
       this.#running = false;
@@ -135,7 +140,7 @@ export class Runtime implements AsyncDisposable {
     const checkpointer = await this.#spawnCheckpointer(system);
     this.#hub.emit({
       kind: "run.started",
-      job: jobUrl,
+      job: nameOf(jobUrl),
       steps: plan.score.steps,
       firstStep: start.initial.step,
       numRanks: settings.numRanks,
@@ -153,6 +158,8 @@ export class Runtime implements AsyncDisposable {
       name: "troupe",
       preload: new URL("../actors/preload.ts", import.meta.url),
       onEvent: (event) => {
+        // What is under way when a run ends goes nowhere, and is no news.
+        if (this.#ending && event.kind === "message.undelivered") return;
         const told = retell(event);
         if (told !== undefined) this.#hub.emit(told);
       },
@@ -169,4 +176,9 @@ export class Runtime implements AsyncDisposable {
       init: { directory: checkpoint.directory },
     });
   }
+}
+
+/** A job as a person would name it: its path from where they stand, where it is a file. */
+function nameOf(jobUrl: string): string {
+  return jobUrl.startsWith("file:") ? relative(process.cwd(), fileURLToPath(jobUrl)) : jobUrl;
 }

@@ -170,6 +170,11 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
     return { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", ...this.config };
   }
 
+  /** Tokens it knows: ids lie below it. */
+  get vocabSize(): number {
+    return this.config.vocab_size;
+  }
+
   /** Longest context. */
   get maxPositions(): number {
     return this.config.n_positions;
