@@ -32,7 +32,10 @@ interface Import {
 }
 
 describe("import arrows", () => {
-  const imports = sourceFiles().flatMap(importsOf);
+  // What lies outside src (the addon, the package's own description) is no room.
+  const imports = sourceFiles()
+    .flatMap(importsOf)
+    .filter(({ target }) => !target.startsWith(".."));
 
   it("knows every room", () => {
     const rooms = readdirSync(source, { withFileTypes: true })

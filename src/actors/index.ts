@@ -15,8 +15,9 @@ export {
 export type { PreparedModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
 export type { ShardInit, ShardProtocol } from "./shard.ts";
 
-/** The modules to spawn the cast from. */
+/** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {
+  preload: new URL("./preload.ts", import.meta.url),
   rank: new URL("./rank.ts", import.meta.url),
   shard: new URL("./shard.ts", import.meta.url),
   feeder: new URL("./feeder.ts", import.meta.url),

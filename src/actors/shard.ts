@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
-import type { AdamWSpec } from "../optim/index.ts";
 import {
   clipFactor,
   Exchange,
@@ -10,6 +9,7 @@ import {
   ownedRange,
   ShardStore,
   type StepHyperparameters,
+  type UpdateRule,
 } from "../parallel/index.ts";
 import {
   type ActorContext,
@@ -37,7 +37,7 @@ import { type InitialState, readInitialState } from "./initial-state.ts";
 export interface ShardPlan {
   readonly layouts: readonly FlatBlock[];
   readonly dtype: DType;
-  readonly optimizer: AdamWSpec;
+  readonly optimizer: UpdateRule;
   /** Max L2 norm of the averaged gradient; Infinity: no clipping, each block is updated as soon as it is reduced. */
   readonly clipNorm: number;
   /** Gradients are sums over this many micro-batches of all ranks. */

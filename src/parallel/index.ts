@@ -17,5 +17,11 @@ export { clipFactor, globalNorm } from "./gradient-norm.ts";
 export { Milestones } from "./milestones.ts";
 export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
-export { type BlockState, ownedRange, ShardStore, type StepHyperparameters } from "./shard-store.ts";
+export {
+  type BlockState,
+  ownedRange,
+  ShardStore,
+  type StepHyperparameters,
+  type UpdateRule,
+} from "./shard-store.ts";
 export { parseZeroLevel, splittingOf, type Splitting, type ZeroLevel } from "./zero.ts";

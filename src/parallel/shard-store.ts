@@ -1,8 +1,15 @@
 import { initializeSlice } from "../nn/index.ts";
-import type { AdamWSpec } from "../optim/index.ts";
 import { type DType, empty, keep, ops, scope, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
+
+/** AdamW as a shard needs it; an optimizer's specification is one. Plain data. */
+export interface UpdateRule {
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  /** Parameters that share a learning rate and a decay; the first group has what no group names. */
+  readonly groups: readonly { readonly names: readonly string[]; readonly weightDecay: number }[];
+}
 
 /** What a shard's update of one step needs to know. */
 export interface StepHyperparameters {
@@ -45,11 +52,11 @@ interface OwnedBlock extends BlockState {
 export class ShardStore {
   readonly #rank: number;
   readonly #dtype: DType;
-  readonly #optimizer: AdamWSpec;
+  readonly #optimizer: UpdateRule;
   readonly #blocks: OwnedBlock[] = [];
 
   /** @param dtype - what the ranks compute in; the owned ranges keep a float32 master when it is another */
-  constructor(rank: number, dtype: DType, optimizer: AdamWSpec) {
+  constructor(rank: number, dtype: DType, optimizer: UpdateRule) {
     this.#rank = rank;
     this.#dtype = dtype;
     this.#optimizer = optimizer;
@@ -215,7 +222,7 @@ function ownedGradient(owned: OwnedBlock): Tensor {
   return gradient.numel === numel ? gradient : gradient.narrow(0, owned.range.begin, numel);
 }
 
-function segmentsOf(layout: FlatBlock, range: Range, optimizer: AdamWSpec): Segments {
+function segmentsOf(layout: FlatBlock, range: Range, optimizer: UpdateRule): Segments {
   const groupOf = new Map(
     optimizer.groups.flatMap((group, index) => group.names.map((name) => [name, index] as const)),
   );

@@ -156,7 +156,7 @@ export class Runtime implements AsyncDisposable {
   #startSystem(): ActorSystem {
     this.#system = new ActorSystem({
       name: "troupe",
-      preload: new URL("../actors/preload.ts", import.meta.url),
+      preload: actorModules.preload,
       onEvent: (event) => {
         // What is under way when a run ends goes nowhere, and is no news.
         if (this.#ending && event.kind === "message.undelivered") return;
