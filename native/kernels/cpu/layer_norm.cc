@@ -4,37 +4,25 @@
 //   y = (x - mean) * rstd * weight + bias
 //   dx = rstd * (gw - mean(gw) - xhat * mean(gw * xhat)),  gw = dy * weight,  xhat = (x - mean) * rstd
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
-#include "kernels/cpu/add_range.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/row_blocks.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kLanes = 32;
-constexpr int64_t kMinBlockRows = 16;
-constexpr int64_t kMaxBlocks = 64;
-
-struct Rows {
-  int64_t first;
-  int64_t last;
-  int64_t dim;
-};
 
 template <class Element>
 struct Normalize {
@@ -59,7 +47,7 @@ struct Normalize {
   }
 };
 
-// Adds to dweight_D and dbias_D; the rows of one call are summed in order. `dsum_RD`, when there, is added to dx.
+// Adds to dweight_D and dbias_D, in row order. `dsum_RD`, when there, is added to dx.
 template <class Element>
 struct NormalizeBackward {
   static TROUPE_INLINE void run(const Element* dy_RD, const Element* x_RD, const float* weight_D, const float* mean_R,
@@ -107,58 +95,46 @@ void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const 
 
 at::Tensor as_float(const at::Tensor& tensor) { return tensor.to(at::kFloat).contiguous(); }
 
-int64_t count_rows(const at::Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
-
 Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
-  const int64_t num_rows = count_rows(x), dim = x.size(-1);
-  Normalized out{at::empty_like(x), at::empty({num_rows}, x.options().dtype(at::kFloat)), {}};
-  out.rstd = at::empty_like(out.mean);
+  const RowBlocks blocks(x);
+  const at::Tensor mean = at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat));
+  const Normalized out{at::empty_like(x), mean, at::empty_like(mean)};
   const at::Tensor weight32 = as_float(weight), bias32 = bias ? as_float(*bias) : at::Tensor();
+  const float* weight_D = weight32.data_ptr<float>();
   const float* bias_D = bias ? bias32.data_ptr<float>() : nullptr;
   with_float_type(x.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
-    const auto* from = x.data_ptr<Element>();
+    const Element* from = x.data_ptr<Element>();
     auto* to = out.y.template data_ptr<Element>();
-    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(1, dim));
-    at::parallel_for(0, num_rows, grain, [&](int64_t first, int64_t last) {
-      run_best<Normalize<Element>>(from, weight32.data_ptr<float>(), bias_D, to, out.mean.template data_ptr<float>(),
-                                   out.rstd.template data_ptr<float>(), static_cast<float>(eps), Rows{first, last, dim});
+    auto* means = out.mean.template data_ptr<float>();
+    auto* rstds = out.rstd.template data_ptr<float>();
+    blocks.each([&](int64_t, Rows rows) {
+      run_best<Normalize<Element>>(from, weight_D, bias_D, to, means, rstds, static_cast<float>(eps), rows);
     });
   });
   return out;
 }
 
-// Weight gradients are sums over rows: made per block of rows, then over the blocks. The blocks depend on the shape only, so
-// the bits do not depend on the number of threads.
 Gradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
                              const at::Tensor& rstd, const at::Tensor& dsum) {
-  const int64_t num_rows = count_rows(x), dim = x.size(-1);
-  const int64_t block_rows = std::max(kMinBlockRows, (num_rows + kMaxBlocks - 1) / kMaxBlocks);
-  const int64_t num_blocks = (num_rows + block_rows - 1) / block_rows;
+  const RowBlocks blocks(x);
   const at::Tensor weight32 = as_float(weight);
-  const at::Tensor sums = at::zeros({2, std::max<int64_t>(1, num_blocks), dim}, x.options().dtype(at::kFloat));
-  float* dweights = sums.data_ptr<float>();
-  float* dbiases = dweights + sums.stride(0);
-  const at::Tensor dx = at::empty_like(x);
+  const at::Tensor dx = at::empty_like(x), dweights = blocks.zero_sums(x), dbiases = blocks.zero_sums(x);
+  const float* weight_D = weight32.data_ptr<float>();
   with_float_type(x.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
+    const Element* dy_RD = dy.data_ptr<Element>();
+    const Element* x_RD = x.data_ptr<Element>();
     const Element* dsum_RD = dsum.defined() ? dsum.data_ptr<Element>() : nullptr;
-    at::parallel_for(0, num_blocks, 1, [&](int64_t first_block, int64_t last_block) {
-      for (int64_t block = first_block; block < last_block; block++) {
-        const Rows rows{block * block_rows, std::min(num_rows, (block + 1) * block_rows), dim};
-        run_best<NormalizeBackward<Element>>(
-            static_cast<const Element*>(dy.data_ptr<Element>()), static_cast<const Element*>(x.data_ptr<Element>()),
-            static_cast<const float*>(weight32.data_ptr<float>()), static_cast<const float*>(mean.data_ptr<float>()),
-            static_cast<const float*>(rstd.data_ptr<float>()), dsum_RD, dx.data_ptr<Element>(), dweights + block * dim,
-            dbiases + block * dim, rows);
-      }
+    const float* mean_R = mean.data_ptr<float>();
+    const float* rstd_R = rstd.data_ptr<float>();
+    blocks.each([&](int64_t block, Rows rows) {
+      run_best<NormalizeBackward<Element>>(dy_RD, x_RD, weight_D, mean_R, rstd_R, dsum_RD, dx.data_ptr<Element>(),
+                                           dweights.data_ptr<float>() + block * rows.dim,
+                                           dbiases.data_ptr<float>() + block * rows.dim, rows);
     });
   });
-  for (int64_t block = 1; block < num_blocks; block++) {
-    add_range(dweights, dweights + block * dim, dim, true);
-    add_range(dbiases, dbiases + block * dim, dim, true);
-  }
-  return {dx, sums[0][0].to(weight.scalar_type()), sums[1][0].to(weight.scalar_type())};
+  return {dx, blocks.add_up(dweights).to(weight.scalar_type()), blocks.add_up(dbiases).to(weight.scalar_type())};
 }
 
 at::Tensor add_residual(const at::Tensor& x, const at::Tensor& residual) { return x.add(residual).contiguous(); }
