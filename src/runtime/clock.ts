@@ -6,7 +6,7 @@ export interface Timer {
 /** Time as the runtime sees it, passed in so that a test can hold it still. */
 export interface Clock {
   /** Milliseconds that only rise and that every thread of this process reads alike. */
-  now(): number;
+  readonly now: () => number;
   /** Runs `run` once after `delayMs`; a `background` timer does not keep the process alive. */
   after(delayMs: number, run: () => void, options?: { readonly background?: boolean }): Timer;
 }
@@ -26,12 +26,11 @@ export const systemClock: Clock = {
 
 /** A clock that moves only when told to; its timers run inside `advance`, in order of their time. */
 export class FakeClock implements Clock {
-  #nowMs = systemClock.now();
+  // A whole number, so that sums of whole milliseconds are exact; near the real time, since deadlines travel.
+  #nowMs = Math.ceil(systemClock.now());
   readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
 
-  now(): number {
-    return this.#nowMs;
-  }
+  readonly now = (): number => this.#nowMs;
 
   after(delayMs: number, run: () => void): Timer {
     const timer = { atMs: this.#nowMs + delayMs, run };

@@ -23,10 +23,10 @@ export function isToRestart(restart: Restart, failed: boolean): boolean {
 }
 
 /** Counts restarts as OTP does: at most `restarts` of them within any `withinMs`. */
-export class RestartWindow {
+export class RestartWindow<Cause> {
   readonly #restarts: number;
   readonly #withinMs: number;
-  #atMs: number[] = [];
+  #recent: { readonly atMs: number; readonly cause: Cause }[] = [];
 
   constructor(restarts: number, withinMs: number) {
     this.#restarts = restarts;
@@ -34,20 +34,20 @@ export class RestartWindow {
   }
 
   /** Enters a restart at `nowMs`; returns false when it is one too many. */
-  admit(nowMs: number): boolean {
-    this.#atMs = this.#atMs.filter((atMs) => nowMs - atMs < this.#withinMs);
-    this.#atMs.push(nowMs);
-    return this.#atMs.length <= this.#restarts;
+  admit(nowMs: number, cause: Cause): boolean {
+    this.#recent = this.#recent.filter(({ atMs }) => nowMs - atMs < this.#withinMs);
+    this.#recent.push({ atMs: nowMs, cause });
+    return this.#recent.length <= this.#restarts;
   }
 
-  /** Restarts entered and not yet too old. */
-  get numRecent(): number {
-    return this.#atMs.length;
+  /** Why the restarts entered and not yet too old were needed, oldest first. */
+  get causes(): readonly Cause[] {
+    return this.#recent.map(({ cause }) => cause);
   }
 
   /** Forgets all: what failed before has proved to be over. */
   reset(): void {
-    this.#atMs = [];
+    this.#recent = [];
   }
 }
 

@@ -63,8 +63,7 @@ export class Supervisor {
   readonly #launcher: Launcher;
   readonly #options: SupervisorOptions;
   readonly #children: readonly Child[];
-  readonly #window: RestartWindow;
-  #failures: Failure[] = [];
+  readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
   #recovery: Promise<void> | undefined;
   #stopping = false;
@@ -105,7 +104,6 @@ export class Supervisor {
   /** Forgets past restarts: for whoever sees that the children make progress again. */
   forgiveRestarts(): void {
     this.#window.reset();
-    this.#failures = [];
   }
 
   /** Stops the children, the last started first. */
@@ -142,8 +140,7 @@ export class Supervisor {
   }
 
   async #recoverFrom({ child, down }: Ended): Promise<void> {
-    if (down.cause !== undefined) this.#failures.push(down.cause);
-    if (!this.#window.admit(this.#launcher.clock.now())) return this.#escalate(down);
+    if (!this.#window.admit(this.#launcher.clock.now(), down)) return this.#escalate();
     await this.#waitBackoff();
     if (this.#stopping) return;
     const affected = restartSet(
@@ -181,21 +178,22 @@ export class Supervisor {
     this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
   }
 
-  async #escalate(last: Down): Promise<void> {
+  async #escalate(): Promise<void> {
     this.#stopping = true;
     await this.#stopChildren(this.#children, {
       ...this.#stopOptions(),
       drain: false,
       reason: "its supervisor gave up",
     });
-    const cause = this.#failures[0] ?? toFailure(new Error(`${last.actor} kept stopping`));
-    if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, this.#failures);
+    const failures = this.#window.causes.map((down) => down.cause ?? keptStopping(down));
+    const cause = failures[0] as Failure;
+    if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, failures);
     else this.#launcher.raise(cause, this.name);
   }
 
   /** Waits as the backoff says; `stop` cuts it short. */
   #waitBackoff(): Promise<void> {
-    const delayMs = backoffMs(this.#options.backoff, this.#window.numRecent);
+    const delayMs = backoffMs(this.#options.backoff, this.#window.causes.length);
     if (delayMs === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#pause = { timer: this.#launcher.clock.after(delayMs, resolve), resume: resolve };
@@ -255,6 +253,10 @@ class SupervisedGroup implements Child {
   async stop(options: StopOptions): Promise<void> {
     await this.#supervisor?.stop(options);
   }
+}
+
+function keptStopping({ actor }: Down): Failure {
+  return toFailure(new Error(`${actor} stopped by itself`));
 }
 
 function failedToStart(child: Child, error: unknown): Down {

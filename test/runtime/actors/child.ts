@@ -11,14 +11,17 @@ export type ChildProtocol = {
 export interface ChildInit {
   /** Start fails from this incarnation on. */
   readonly failStartFrom?: number;
+  /** Fails as soon as it has started. */
+  readonly diesAtOnce?: boolean;
   /** The stop hook never ends. */
   readonly neverStops?: boolean;
 }
 
 export default defineActor<ChildProtocol, ChildInit>({
-  start(context, { failStartFrom = Number.POSITIVE_INFINITY, neverStops = false }) {
+  start(context, { failStartFrom = Number.POSITIVE_INFINITY, diesAtOnce = false, neverStops = false }) {
     if (context.incarnation >= failStartFrom) throw new Error(`${context.name} cannot start`);
     context.emit(`start ${context.name}#${context.incarnation}`);
+    if (diesAtOnce) context.self.tell("fail", `life ${context.incarnation} is over`);
     return {
       handlers: {
         fail(reason) {

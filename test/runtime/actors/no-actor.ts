@@ -1,0 +1,2 @@
+/** A module that exports no actor. */
+export default {};
