@@ -1,8 +1,8 @@
 // node scripts/test-debian-libtorch.mjs: builds the addon against Debian's own libtorch, in a folder of its own, and runs
 // the test suite with it. Proves that the fallback of set-up holds.
 import { join } from "node:path";
-import { addonIn } from "./setup/build-info.mjs";
 import { build, configure } from "./setup/build.mjs";
+import { addonIn } from "./setup/build-info.mjs";
 import { handOver } from "./setup/child.mjs";
 import { layout, productNode } from "./setup/layout.mjs";
 import { debianLibtorch, installDebian } from "./setup/libtorch-install.mjs";

@@ -12,8 +12,8 @@ import { SetupError, step } from "./say.mjs";
 
 /** Memory that compiling one file takes at most, with libtorch's headers. */
 const bytesPerJob = 1.2 * 2 ** 30;
-/** One file on one core. */
-const secondsPerFile = 12;
+/** One file on one core, on average. */
+const secondsPerFile = 5;
 
 /**
  * Configures cmake against a libtorch.
@@ -52,7 +52,7 @@ export async function build(libtorch, folder) {
   const minutes = Math.ceil((numFiles * secondsPerFile) / jobs / 60);
   await step(
     "addon",
-    `${numFiles} C++ files, ${jobs} jobs, torch ${libtorch.version}, up to ${minutes} min`,
+    `${numFiles} C++ files, ${jobs} jobs, torch ${libtorch.version}, about ${minutes} min`,
     async () => {
       const args = ["--build", work, "--parallel", String(jobs)];
       const { ok, tail } = await capture("cmake", args, { log: logOf(folder), append: true });

@@ -63,33 +63,52 @@ async function installWheel() {
  */
 async function fetchWheel(python, folder) {
   const temporary = join(folder, "tmp");
+  mkdirSync(temporary, { recursive: true });
   const requirement = process.platform === "linux" ? `torch==${wheelVersion}+cpu` : `torch==${wheelVersion}`;
+  const target = [
+    "--no-deps",
+    "--no-compile",
+    "--only-binary=:all:",
+    "--retries",
+    "2",
+    "--target",
+    join(folder, "wheel"),
+  ];
+  // pip unpacks beside the target, so that putting it in place is a rename.
+  const env = {
+    ...process.env,
+    TMPDIR: temporary,
+    PIP_ROOT_USER_ACTION: "ignore",
+    PIP_DISABLE_PIP_VERSION_CHECK: "1",
+  };
   let reason = "";
-  for (const index of [[], ["--extra-index-url", cpuWheelIndex]]) {
-    mkdirSync(temporary, { recursive: true });
-    const options = [
-      "--no-deps",
-      "--no-compile",
-      "--only-binary=:all:",
-      "--retries",
-      "2",
-      "--target",
-      join(folder, "wheel"),
-    ];
-    // pip unpacks beside the target, so that putting it in place is a rename.
-    const env = {
-      ...process.env,
-      TMPDIR: temporary,
-      PIP_ROOT_USER_ACTION: "ignore",
-      PIP_DISABLE_PIP_VERSION_CHECK: "1",
-    };
-    const { ok, tail } = await capture(python, ["-m", "pip", "install", ...options, ...index, requirement], {
+  for (const source of wheelSources()) {
+    const { ok, tail } = await capture(python, ["-m", "pip", "install", ...target, ...source, requirement], {
       env,
     });
     if (ok) return undefined;
     reason = tail.split("\n").findLast((line) => line.startsWith("ERROR:")) ?? tail;
   }
   return reason;
+}
+
+/**
+ * Where pip looks, one after the other: its usual places, PyTorch's index, and there for a Python that has a wheel,
+ * because only headers and libraries are used and they are the same for each.
+ */
+function wheelSources() {
+  const index = ["--extra-index-url", cpuWheelIndex];
+  if (process.platform !== "linux") return [[], index];
+  const machine = process.arch === "arm64" ? "aarch64" : "x86_64";
+  const otherPython = [
+    "--python-version",
+    "3.11",
+    "--implementation",
+    "cp",
+    "--platform",
+    `manylinux_2_28_${machine}`,
+  ];
+  return [[], index, [...index, ...otherPython]];
 }
 
 /**

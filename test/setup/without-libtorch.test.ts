@@ -1,0 +1,39 @@
+import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Runs Node in a process of its own, which finds no addon. */
+function runWithoutAddon(...args: readonly string[]) {
+  const env = { ...process.env, TROUPE_ADDON: join(tmpdir(), "no-addon-here", "troupe.node") };
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, env, encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+describe("without libtorch", () => {
+  it("imports troupe", () => {
+    const script = `const troupe = await import("troupe"); console.log(typeof troupe.Runtime, typeof troupe.defineJob)`;
+    const run = runWithoutAddon("--input-type=module", "-e", script);
+    expect(run).toEqual({ status: 0, stdout: "function function\n", stderr: "" });
+  });
+
+  it("answers --help", () => {
+    const run = runWithoutAddon("bin/troupe.mjs", "--help");
+    expect(run).toMatchObject({ status: 0, stdout: expect.stringContaining("troupe run") });
+  });
+
+  it("tokenizes text and reads a safetensors header", () => {
+    const script = `const { ByteTokenizer } = await import("./src/data/index.ts"); console.log(typeof ByteTokenizer)`;
+    expect(runWithoutAddon("--input-type=module", "-e", script).status).toBe(0);
+  });
+
+  it("says at the first tensor what is missing and what to do", () => {
+    const script = `const { tensor } = await import("./src/tensor/index.ts");
+      try { tensor([1]) } catch ({ code, message }) { console.log(code, message) }`;
+    const { stdout } = runWithoutAddon("--input-type=module", "-e", script);
+    expect(stdout).toMatch(/^NATIVE_UNAVAILABLE .*npm run doctor/);
+  });
+});
