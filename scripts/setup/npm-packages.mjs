@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { capture } from "./child.mjs";
 import { layout, nodeFloor, root } from "./layout.mjs";
@@ -33,17 +33,22 @@ function packagesMatchLock() {
   });
 }
 
-/** npm 12 runs no install script of a package; the `node` package fetches its binary, from npm too, in one. */
+/**
+ * npm 12 runs no install script of a package; the `node` package fetches its binary, from npm too, in one. npm makes no
+ * link to a binary that is not there yet either.
+ */
 async function bringNode() {
   await step("Node 24", "npm install, about 45 MB and 5 s", async () => {
     const cwd = join(layout.packages, "node");
     const { ok, tail } = await capture(process.execPath, ["installArchSpecificPackage.js"], { cwd });
-    if (!ok || !nodeIsThere()) {
+    if (!ok) {
       throw new SetupError(
         `[node] Node ${nodeFloor} or newer: npm's \`node\` package did not bring it (install it)`,
         tail,
       );
     }
+    rmSync(layout.node, { force: true });
+    symlinkSync(join("..", "node", "bin", "node"), layout.node);
   });
 }
 
