@@ -66,10 +66,10 @@ export class ActorDown extends TroupeError {
   readonly down: Down;
 
   constructor(where: string, down: Down) {
-    const why = down.cause === undefined ? "stopped" : `failed: ${down.cause.message}`;
+    const how = { stopped: "has stopped", failed: `failed: ${down.cause?.message}`, unknown: "never was" };
     super(
       "ACTOR_DOWN",
-      `[${where}] a living actor: ${describeDown(down)} ${why} (spawn it again, or ask its new incarnation)`,
+      `[${where}] a living actor: ${describeDown(down)} ${how[down.reason]} (spawn it again, or ask its new incarnation)`,
       {
         fields: { actor: describeDown(down), reason: down.reason },
         ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),

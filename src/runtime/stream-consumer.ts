@@ -29,7 +29,7 @@ export class StreamConsumer implements AsyncIterableIterator<unknown> {
   readonly target: Address;
   readonly #line: ConsumerLine;
   readonly #items = new Queue<unknown>();
-  #waiter: Waiter | undefined;
+  readonly #waiters = new Queue<Waiter>();
   #ended = false;
   #error: Error | undefined;
   #numTaken = 0;
@@ -48,7 +48,7 @@ export class StreamConsumer implements AsyncIterableIterator<unknown> {
     if (this.#ended) return this.#finish();
     return new Promise((resolve, reject) => {
       const timer = this.#line.expireAfter(() => this.#giveUp());
-      this.#waiter = { resolve, reject, timer };
+      this.#waiters.push({ resolve, reject, timer });
     });
   }
 
@@ -62,7 +62,7 @@ export class StreamConsumer implements AsyncIterableIterator<unknown> {
   /** An item came. */
   put(item: unknown): void {
     if (this.#ended) return;
-    const waiter = this.#releaseWaiter();
+    const waiter = this.#nextWaiter();
     if (waiter === undefined) this.#items.push(item);
     else waiter.resolve(this.#take(item));
   }
@@ -73,8 +73,9 @@ export class StreamConsumer implements AsyncIterableIterator<unknown> {
     this.#ended = true;
     this.#error = error;
     this.#line.finished();
-    const waiter = this.#releaseWaiter();
-    if (waiter !== undefined) this.#finish().then(waiter.resolve, waiter.reject);
+    for (let waiter = this.#nextWaiter(); waiter !== undefined; waiter = this.#nextWaiter()) {
+      this.#finish().then(waiter.resolve, waiter.reject);
+    }
   }
 
   /** Counts one item taken; credit goes back half a window at a time. */
@@ -98,9 +99,8 @@ export class StreamConsumer implements AsyncIterableIterator<unknown> {
     this.end(this.#line.silence());
   }
 
-  #releaseWaiter(): Waiter | undefined {
-    const waiter = this.#waiter;
-    this.#waiter = undefined;
+  #nextWaiter(): Waiter | undefined {
+    const waiter = this.#waiters.shift();
     waiter?.timer.cancel();
     return waiter;
   }

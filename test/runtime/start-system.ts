@@ -1,6 +1,8 @@
 import { onTestFinished } from "vitest";
 import {
   ActorSystem,
+  type Clock,
+  FakeClock,
   type MessagingSettings,
   type RuntimeEvent,
   type SystemOptions,
@@ -62,6 +64,19 @@ export function startSystem(
     ...options,
     messaging: { freezeMessages: true, ...options.messaging },
   });
-  onTestFinished(() => system.stop({ deadlineMs: 2_000 }));
+  onTestFinished(() => stopCompletely(system, options.clock));
   return { system, log };
+}
+
+/** Stops the system; a clock that stands still is moved on, so that deadlines pass. */
+async function stopCompletely(system: ActorSystem, clock: Clock | undefined): Promise<void> {
+  let stopped = false;
+  const stopping = system.stop({ deadlineMs: 2_000 }).finally(() => {
+    stopped = true;
+  });
+  while (clock instanceof FakeClock && !stopped) {
+    clock.advance(2_000);
+    await new Promise(setImmediate);
+  }
+  await stopping;
 }

@@ -1,14 +1,27 @@
+import { threadName } from "node:worker_threads";
 import { type ActorRef, defineActor } from "../../../src/runtime/index.ts";
 
 /** Answers, counts and fails on demand: the plainest actor of these tests. */
 export type EchoProtocol = {
   echo: { in: unknown; out: unknown };
   relay: { in: { to: ActorRef<EchoProtocol>; message: unknown }; out: unknown };
+  relayFar: {
+    in: { via: ActorRef<EchoProtocol>; to: ActorRef<EchoProtocol>; message: unknown };
+    out: unknown;
+  };
+  /** Waits for an answer that never comes. */
+  relayHold: { in: { to: ActorRef<EchoProtocol> }; out: null };
   note: { in: number };
   noted: { in: null; out: readonly number[] };
   fail: { in: string };
   refuse: { in: string; out: never };
   exit: { in: number };
+  noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
+  threadName: { in: null; out: string };
+  /** Fills its heap. */
+  eat: { in: null };
+  /** Answers with what cannot be sent. */
+  unsendable: { in: null; out: unknown };
   /** Never answers. */
   hold: { in: null; out: null };
   /** Answers once the gate is open, blocking its thread until then. */
@@ -25,6 +38,8 @@ export default defineActor<EchoProtocol>({
       handlers: {
         echo: (message) => message,
         relay: ({ to, message }) => to.ask("echo", message, { deadlineMs: 10_000 }),
+        relayFar: ({ via, to, message }) => via.ask("relay", { to, message }, { deadlineMs: 10_000 }),
+        relayHold: ({ to }) => to.ask("hold", null, { deadlineMs: 60_000 }),
         note(value) {
           notes.push(value);
         },
@@ -35,6 +50,16 @@ export default defineActor<EchoProtocol>({
         refuse(reason) {
           throw new Error(reason);
         },
+        noteToSelf({ self, value }) {
+          self.tell("note", value);
+          return null;
+        },
+        threadName: () => String(threadName),
+        eat() {
+          const eaten: number[][] = [];
+          for (;;) eaten.push(new Array(10_000).fill(eaten.length));
+        },
+        unsendable: () => () => {},
         hold: () => new Promise<null>(() => {}),
         answerAfter(gate) {
           Atomics.wait(gate, 0, 0);

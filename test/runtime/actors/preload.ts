@@ -1,0 +1,30 @@
+import type { Codec } from "../../../src/runtime/index.ts";
+
+/** A value that cannot be cloned as it is: it lives in one thread and is known elsewhere by its number. */
+export class Handle {
+  readonly #id: number;
+
+  constructor(id: number) {
+    this.#id = id;
+  }
+
+  get id(): number {
+    return this.#id;
+  }
+}
+
+/** What was handed over for release in this thread. */
+export const released: unknown[] = [];
+
+export const codecs: readonly Codec[] = [
+  {
+    tag: "handle",
+    accepts: (value) => value instanceof Handle,
+    encode: (value) => (value as Handle).id,
+    decode: (data) => new Handle(data as number),
+  },
+];
+
+export function onUndelivered(message: unknown): void {
+  released.push(message);
+}

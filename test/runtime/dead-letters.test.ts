@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import { ActorRef, type RuntimeEvent } from "../../src/runtime/index.ts";
+import type { EchoProtocol } from "./actors/echo.ts";
+import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
+import { actorModule, startSystem } from "./start-system.ts";
+
+const deadlineMs = 20_000;
+const undelivered = (event: RuntimeEvent): boolean => event.kind === "message.undelivered";
+
+test("DL-17 NoSuchActor: the address never belonged to anyone", async () => {
+  const { system, log } = startSystem();
+  const relay = await system.spawn<EchoProtocol>({ name: "relay", module: actorModule("echo") });
+  const nobody = new ActorRef<EchoProtocol>(
+    {
+      tell: () => true,
+      ask: () => Promise.resolve(),
+      stream: () => (async function* () {})(),
+      ready: () => Promise.resolve(),
+    },
+    { address: { uid: 4711, name: "nobody", incarnation: 1, lanes: {} } },
+  );
+  const asked = relay.ask("relay", { to: nobody, message: 1 }, { deadlineMs });
+  await expect(asked).rejects.toMatchObject({
+    code: "ACTOR_DOWN",
+    message: expect.stringContaining("nobody#1 never was"),
+  });
+  expect(await log.until(undelivered)).toMatchObject({
+    reason: "NoSuchActor",
+    from: "relay#1",
+    to: "nobody#1",
+    messageKind: "echo",
+  });
+});
+
+test("DL-17 Stopped: the actor has ended", async () => {
+  const { system, log } = startSystem();
+  const echo = await system.spawn<EchoProtocol>({
+    name: "echo",
+    module: actorModule("echo"),
+    placement: "main",
+  });
+  await system.stopActor(echo);
+  echo.tell("note", 1);
+  expect(await log.until(undelivered)).toMatchObject({
+    reason: "Stopped",
+    from: "system#1",
+    to: "echo#1",
+    messageKind: "note",
+  });
+});
+
+test("DL-17 Expired: the question was taken up too late", async () => {
+  const { system, log } = startSystem();
+  const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
+  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const blocked = echo.ask("answerAfter", gate, { deadlineMs });
+  await expect(echo.ask("echo", 1, { deadlineMs: 5 })).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
+  Atomics.store(gate, 0, 1);
+  Atomics.notify(gate, 0);
+  await blocked;
+  expect(await log.until(undelivered)).toMatchObject({ reason: "Expired", messageKind: "echo" });
+});
+
+test("DL-17 Overflow: telemetry ran over its bound", async () => {
+  const { system, log } = startSystem({ messaging: { window: 4, telemetryCapacity: 4 } });
+  const sink = await system.spawn<SinkProtocol, SinkInit>({
+    name: "sink",
+    module: actorModule("sink"),
+    init: {},
+    placement: "main",
+  });
+  for (let value = 0; value < 20; value++) sink.tell("sample", value);
+  expect(await log.until(undelivered)).toMatchObject({ reason: "Overflow", count: 12, to: "sink#1" });
+  expect(system.deadLetters.count("Overflow")).toBe(12);
+});
+
+test.each(["main", "thread"] as const)(
+  "DL-17 Undeserialisable: the message cannot be copied, and those beside it still arrive (%s)",
+  async (placement) => {
+    const { system, log } = startSystem();
+    const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo"), placement });
+    echo.tell("note", 1);
+    const bad = echo.ask("echo", () => "a function", { deadlineMs });
+    echo.tell("note", 2);
+    await expect(bad).rejects.toMatchObject({ code: "MESSAGE_UNSENDABLE" });
+    expect(await echo.ask("noted", null, { deadlineMs })).toEqual([1, 2]);
+    expect(await log.until(undelivered)).toMatchObject({
+      reason: "Undeserialisable",
+      messageKind: "echo",
+      to: "echo#1",
+    });
+  },
+);
+
+test("DL-17 an answer that cannot be copied is told to the asker", async () => {
+  const { system } = startSystem();
+  const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
+  await expect(echo.ask("echo", Symbol.iterator, { deadlineMs })).rejects.toMatchObject({
+    code: "MESSAGE_UNSENDABLE",
+  });
+  await expect(echo.ask("unsendable", null, { deadlineMs })).rejects.toMatchObject({
+    code: "MESSAGE_UNSENDABLE",
+  });
+});
+
+test("DL-17 WrongProtocol: the actor has no handler for the kind", async () => {
+  const { system, log } = startSystem();
+  const echo = await system.spawn<EchoProtocol & { sing: { in: null; out: null } }>({
+    name: "echo",
+    module: actorModule("echo"),
+  });
+  await expect(echo.ask("sing", null, { deadlineMs })).rejects.toMatchObject({
+    code: "KIND_UNKNOWN",
+    fields: { kind: "sing" },
+  });
+  expect(await log.until(undelivered)).toMatchObject({
+    reason: "WrongProtocol",
+    messageKind: "sing",
+    to: "echo#1",
+  });
+});
+
+test("DL-17 dead letters can be counted and looked up, and what they carried is handed over for release", async () => {
+  const { system } = startSystem({ preload: new URL("./actors/preload.ts", import.meta.url) });
+  const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
+  await system.stopActor(echo);
+  for (let value = 0; value < 3; value++) echo.tell("note", value);
+  expect(system.deadLetters.count()).toBe(3);
+  expect(system.deadLetters.latest(({ messageKind }) => messageKind === "note")).toHaveLength(3);
+  const { released } = await import("./actors/preload.ts");
+  expect(released).toEqual([0, 1, 2]);
+});

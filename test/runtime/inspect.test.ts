@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { FakeClock } from "../../src/runtime/index.ts";
+import type { BlockerProtocol } from "./actors/blocker.ts";
+import type { CollectiveProtocol } from "./actors/collective.ts";
+import type { EchoProtocol } from "./actors/echo.ts";
+import { actorModule, startSystem } from "./start-system.ts";
+
+test("DL-23 a healthy thread names what a stuck one is stuck in, without asking it", async () => {
+  const { system, log } = startSystem();
+  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const rank = await system.spawn<CollectiveProtocol>({ name: "rank-2", module: actorModule("collective") });
+  rank.tell("allReduce", { gate, sequence: 1841 });
+  rank.tell("allReduce", { gate, sequence: 1842 });
+  await log.untilEmitted("entered 1841");
+  const [status] = system.inspect();
+  expect(status).toMatchObject({
+    actor: "rank-2",
+    incarnation: 1,
+    state: "handling",
+    handling: "allReduce",
+    numHandled: 1,
+    op: { name: "all_reduce", block: "layers.3", sequence: 1841, ageMs: expect.any(Number) },
+  });
+  Atomics.store(gate, 0, 1);
+  Atomics.notify(gate, 0);
+  await log.untilEmitted("entered 1842");
+  await system.stopActor(rank);
+  expect(system.inspect()).toEqual([]);
+});
+
+test("DL-23 an actor that blocks for an answer is seen waiting, and for whom", async () => {
+  const { system, log } = startSystem();
+  const on = await system.spawn<EchoProtocol>({ name: "shard-0", module: actorModule("echo") });
+  const blocker = await system.spawn<BlockerProtocol>({ name: "rank-0", module: actorModule("blocker") });
+  blocker.tell("hang", { on, forAnswer: true });
+  await log.untilEmitted("hangs");
+  // Shared memory has no event: look until the thread, which needs nothing more, has gone to sleep.
+  let status = system.inspect().find(({ actor }) => actor === "rank-0");
+  while (status?.state !== "waiting") {
+    await new Promise(setImmediate);
+    status = system.inspect().find(({ actor }) => actor === "rank-0");
+  }
+  expect(status).toMatchObject({ handling: "hang", waitingFor: "shard-0#1" });
+});
+
+test("DL-23 an actor without progress is reported once, with what it is at", async () => {
+  const clock = new FakeClock();
+  const { system, log } = startSystem({ clock, stallAfterMs: 1_000 });
+  const echo = await system.spawn<EchoProtocol>({
+    name: "echo",
+    module: actorModule("echo"),
+    placement: "main",
+  });
+  const idle = await system.spawn<EchoProtocol>({
+    name: "idle",
+    module: actorModule("echo"),
+    placement: "main",
+  });
+  const held = echo.ask("relay", { to: idle, message: 1 }, { deadlineMs: 60_000 });
+  await held;
+  clock.advance(5_000);
+  expect(log.ofKind("actor.stalled")).toEqual([]);
+  const stuck = echo.ask("relayHold", { to: idle }, { deadlineMs: 60_000 });
+  await new Promise(setImmediate);
+  clock.advance(900);
+  expect(log.ofKind("actor.stalled")).toEqual([]);
+  clock.advance(5_000);
+  expect(log.ofKind("actor.stalled")).toMatchObject([
+    { actor: "echo", state: "handling", handling: "relayHold" },
+  ]);
+  clock.advance(60_000);
+  await expect(stuck).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
+});
+
+test("DL-16 waiting times that would hide the inner fault are refused", () => {
+  expect(() => startSystem({ stallAfterMs: 60_000, messaging: { sendDeadlineMs: 60_000 } })).toThrow(
+    expect.objectContaining({ code: "TIMEOUT_LADDER" }),
+  );
+});

@@ -1,0 +1,101 @@
+import fc from "fast-check";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Link } from "../../src/runtime/link.ts";
+import { MemoryLink } from "../../src/runtime/memory-link.ts";
+import { openLink, portLinkEnds } from "../../src/runtime/port-link.ts";
+import type { Packet } from "../../src/runtime/record.ts";
+import { Signal } from "../../src/runtime/signal.ts";
+
+const makers: Record<string, () => [Link, Link]> = {
+  "a link within a thread": () => MemoryLink.pair(true),
+  "a link between threads": () => portLinkEnds(new Signal(), new Signal()).map(openLink) as [Link, Link],
+};
+
+/** Packets of one record each, as `tell` makes them. */
+const packet = (body: unknown): Packet => [0, 0, "kind", 0, undefined, body];
+
+describe.each(Object.keys(makers))("%s", (name) => {
+  function makeLink(): [Link, Link] {
+    const [left, right] = (makers[name] as () => [Link, Link])();
+    onTestFinished(() => {
+      left.close();
+      right.close();
+    });
+    return [left, right];
+  }
+
+  /** Resolves with what `link` receives, once it is `count`. */
+  function receive(link: Link, count: number): Promise<unknown[]> {
+    return new Promise((resolve) => {
+      const bodies: unknown[] = [];
+      link.listen(
+        (received) => {
+          bodies.push(received[5]);
+          if (bodies.length === count) resolve(bodies);
+        },
+        () => {},
+      );
+    });
+  }
+
+  test("brings every packet, in order, both ways", async () => {
+    const bodies = fc.array(fc.jsonValue(), { minLength: 1, maxLength: 50 });
+    await fc.assert(
+      fc.asyncProperty(bodies, bodies, async (eastward, westward) => {
+        const [left, right] = (makers[name] as () => [Link, Link])();
+        const arrivals = [receive(right, eastward.length), receive(left, westward.length)];
+        for (const body of eastward) left.post(packet(body), [], false);
+        for (const body of westward) right.post(packet(body), [], false);
+        const [east, west] = await Promise.all(arrivals);
+        left.close();
+        right.close();
+        expect(JSON.stringify(east)).toBe(JSON.stringify(eastward));
+        expect(JSON.stringify(west)).toBe(JSON.stringify(westward));
+      }),
+      { numRuns: 20, seed: 3 },
+    );
+  });
+
+  test("lets the receiver poll instead, and holds what came before anyone listened", async () => {
+    const [left, right] = makeLink();
+    left.post(packet("first"), [], false);
+    left.post(packet("second"), [], false);
+    expect(right.poll()?.[5]).toBe("first");
+    expect(await receive(right, 1)).toEqual(["second"]);
+    expect(right.poll()).toBeUndefined();
+  });
+
+  test("refuses a packet that cannot be copied, and nothing of it arrives", async () => {
+    const [left, right] = makeLink();
+    const arrival = receive(right, 1);
+    expect(() => left.post([...packet("good"), ...packet(() => {})], [], false)).toThrow(
+      /could not be cloned/,
+    );
+    left.post(packet("after"), [], false);
+    expect(await arrival).toEqual(["after"]);
+  });
+
+  test("keeps one set of books for both ends", () => {
+    const [left, right] = makeLink();
+    for (let count = 0; count < 3; count++) right.ledger.take(1);
+    left.ledger.take(2);
+    expect([left.ledger.takenByPeer(0), left.ledger.takenByPeer(1), left.ledger.takenByPeer(2)]).toEqual([
+      0, 3, 0,
+    ]);
+    expect(right.ledger.takenByPeer(2)).toBe(1);
+    left.ledger.askForCredit();
+    expect([left.ledger.peerWantsCredit, right.ledger.peerWantsCredit]).toEqual([false, true]);
+    right.ledger.grantCredit();
+    expect(right.ledger.peerWantsCredit).toBe(false);
+  });
+
+  test("brings what was posted before its end closed, and nothing after", async () => {
+    const [left, right] = makeLink();
+    const arrival = receive(right, 1);
+    left.post(packet("last words"), [], false);
+    left.close();
+    expect(await arrival).toEqual(["last words"]);
+    expect(() => left.post(packet("too late"), [], false)).not.toThrow();
+    expect(right.poll()).toBeUndefined();
+  });
+});
