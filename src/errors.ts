@@ -5,6 +5,7 @@
 export const errorTable = {
   // checkpoint
   CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",
+  CHECKPOINT_DIRECTORY: "the folder for checkpoints cannot be made or written",
   CHECKPOINT_MISSING: "no checkpoint is where one was expected",
   CHECKPOINT_SAVE_FAILED: "a checkpoint could not be made durable; the ones saved before it are kept",
   HUGGING_FACE_FOLDER: "a Hugging Face model folder lacks a file or contradicts itself",

@@ -6,6 +6,7 @@ import {
   type TrainerState,
   writeCheckpoint,
 } from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
 import type { FlatBlock, Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { attach, keep, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
@@ -58,8 +59,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control" },
   concurrent: ["save"],
   async start(_context, { directory }) {
-    await mkdir(directory, { recursive: true });
-    await sweepLeftovers(directory);
+    await openDirectory(directory);
     const saves = new Map<number, PartCollection>();
     const collectionOf = (step: number) => {
       const collection = saves.get(step) ?? new PartCollection();
@@ -77,8 +77,8 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
             const written = await writeCheckpoint(directory, contentOf(order, collection));
             return { ...written, durationMs: performance.now() - begin };
           } finally {
-            collection.dispose();
-            saves.delete(step);
+            for (const collected of saves.values()) collected.dispose();
+            saves.clear();
           }
         },
         part: (part) => collectionOf(part.step).add(part),
@@ -86,6 +86,19 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
     };
   },
 });
+
+async function openDirectory(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true });
+    await sweepLeftovers(directory);
+  } catch (cause) {
+    throw new TroupeError(
+      "CHECKPOINT_DIRECTORY",
+      `[checkpoint] expected a folder that can be written at ${directory}: got "${(cause as Error).message}" (give another with --checkpoint)`,
+      { fields: { directory }, cause },
+    );
+  }
+}
 
 /** A stretch of a parameter's values, within a copied tensor. */
 interface Stretch {

@@ -1,5 +1,5 @@
 import type { JsonObject, TrainerState } from "../checkpoint/index.ts";
-import { reportError, type TroupeEventBody } from "../events/index.ts";
+import { type ErrorReport, reportError, type TroupeEventBody } from "../events/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
@@ -32,6 +32,8 @@ export interface RunResult {
   /** Last held-out loss, where there was an evaluation. */
   readonly evaluationLossNats: number | undefined;
   readonly sample: string | undefined;
+  /** Why the last save failed, if it did: the run's end is not on the disk then. */
+  readonly saveError: ErrorReport | undefined;
 }
 
 /** What the conductor works with. */
@@ -60,6 +62,7 @@ export class Conductor {
   #saving: Promise<void> = Promise.resolve();
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
+  #saveError: ErrorReport | undefined;
 
   /** One conductor leads one life of the group; after a restart another one takes over. */
   constructor(group: RankGroup, options: ConductorOptions) {
@@ -89,6 +92,7 @@ export class Conductor {
       lossNats: this.#lossNats,
       evaluationLossNats: this.#evaluationLossNats,
       sample,
+      saveError: this.#saveError,
     };
   }
 
@@ -163,13 +167,11 @@ export class Conductor {
     };
     try {
       const saved = await checkpointer.ask("save", order, { deadlineMs: plan.deadlineMs });
+      this.#saveError = undefined;
       emit({ kind: "checkpoint.saved", step, ...saved });
     } catch (error) {
-      emit({
-        kind: "checkpoint.failed",
-        step,
-        error: reportError(error),
-      });
+      this.#saveError = reportError(error);
+      emit({ kind: "checkpoint.failed", step, error: this.#saveError });
     }
   }
 

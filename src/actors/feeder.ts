@@ -23,7 +23,8 @@ export interface OpenedData {
 /** The feeder opens a job's data and serves batches by position; it keeps no place, so it can be restarted. */
 export type FeederProtocol = {
   open: { in: Record<string, never>; out: OpenedData };
-  next: { in: BatchRequest; out: BatchRefs };
+  /** `reader`: whose the tensors are, by the name of {@link recipientName}. */
+  next: { in: BatchRequest & { readonly reader: string }; out: BatchRefs };
 };
 
 /** What a feeder is born with. */
@@ -48,19 +49,22 @@ export default defineActor<FeederProtocol, FeederInit>({
           return { facts, numValidationSamples };
         },
         async next(request) {
-          return batchRefs(await opened(), request);
+          return batchRefs(await opened(), request, request.reader);
         },
       },
     };
   },
 });
 
-function batchRefs(dataset: Dataset, { split, position, numSamples }: BatchRequest): BatchRefs {
+function batchRefs(dataset: Dataset, request: BatchRequest, owner: string): BatchRefs {
+  const { split, position, numSamples } = request;
   return scope(() => {
     const batch =
       split === "train"
         ? dataset.trainBatch(position, numSamples)
         : dataset.validationBatch(position, numSamples);
-    return Object.fromEntries(Object.entries(batch).map(([name, tensor]) => [name, moveRef(tensor)]));
+    return Object.fromEntries(
+      Object.entries(batch).map(([name, tensor]) => [name, moveRef(tensor, { owner })]),
+    );
   });
 }

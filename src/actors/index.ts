@@ -13,6 +13,7 @@ export {
   type TrainingPlan,
 } from "./job.ts";
 export type { PreparedModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
+export { recipientName } from "./recipient.ts";
 export type { ShardInit, ShardProtocol } from "./shard.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */

@@ -16,6 +16,7 @@ import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob } from "./job.ts";
+import { recipientName, sentTo } from "./recipient.ts";
 import type { Gathered, ShardProtocol } from "./shard.ts";
 
 /** Everything a rank must know of the run; the same on every rank. Plain data. */
@@ -155,12 +156,24 @@ class Rank {
     });
   }
 
+  get #name(): string {
+    return recipientName(this.#context.name, this.#context.incarnation);
+  }
+
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<PreparedModel> {
     const { layouts } = this.#blocks;
     const { dtype, clipNorm, initial, accumulation, deadlineMs } = this.#plan;
     const numMicroBatches = accumulation * this.#init.numRanks;
-    const shardPlan = { layouts, dtype, optimizer: this.#optimizer, clipNorm, numMicroBatches, initial };
+    const shardPlan = {
+      layouts,
+      dtype,
+      optimizer: this.#optimizer,
+      clipNorm,
+      numMicroBatches,
+      initial,
+      reader: this.#name,
+    };
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
     this.#engine.bind(fulls.map(attach));
     return { layouts, numParameters: this.#model.numParameters, modelConfig: modelConfigOf(this.#model) };
@@ -256,7 +269,12 @@ class Rank {
   }
 
   #ask(request: BatchRequest): Pending<BatchRefs> {
-    return this.#context.request(this.#init.feeder, "next", request, { deadlineMs: this.#plan.deadlineMs });
+    return this.#context.request(
+      this.#init.feeder,
+      "next",
+      { ...request, reader: this.#name },
+      { deadlineMs: this.#plan.deadlineMs },
+    );
   }
 
   #attach(pending: Pending<BatchRefs>): Batch {
@@ -289,7 +307,7 @@ class Rank {
       // In one process gathered parameters are the shards' own memory, lent: there is nothing to free.
       release: () => {},
       reduce: (block, gradient) =>
-        shard.tell("reduce", { step: this.#step, block, gradient: moveRef(gradient) }),
+        shard.tell("reduce", { step: this.#step, block, gradient: moveRef(gradient, sentTo(shard)) }),
     };
   }
 }

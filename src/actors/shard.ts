@@ -32,6 +32,7 @@ import {
 } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { type InitialState, readInitialState } from "./initial-state.ts";
+import { sentTo } from "./recipient.ts";
 
 /** What a shard owns and whom it works with. */
 export interface ShardPlan {
@@ -43,6 +44,8 @@ export interface ShardPlan {
   /** Gradients are sums over this many micro-batches of all ranks. */
   readonly numMicroBatches: number;
   readonly initial: InitialState;
+  /** Who reads the parameters, by the name of {@link recipientName}. */
+  readonly reader: string;
 }
 
 /** What a step's end looked like from the shard. */
@@ -167,7 +170,9 @@ class Shard {
     for (const layout of plan.layouts) await this.#place(layout, store);
     await readInitialState(plan.initial, store);
     await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
-    return { fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index))) };
+    return {
+      fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index), { owner: plan.reader })),
+    };
   }
 
   begin(step: number, learningRates: readonly number[]): void {
@@ -289,7 +294,8 @@ class Shard {
     const { store } = this.#prepared();
     snapshot.blocks.delete(block);
     const state = store.state(block);
-    const copy = (tensor: Tensor) => tagMemory("snapshot", () => moveRef(tensor.clone()));
+    const copy = (tensor: Tensor) =>
+      tagMemory("snapshot", () => moveRef(tensor.clone(), sentTo(snapshot.checkpointer)));
     snapshot.checkpointer.tell("part", {
       step: snapshot.step + 1,
       pieces: store.pieces(block),
@@ -329,14 +335,13 @@ class Shard {
       return full.narrow(0, begin, end - begin);
     };
     const owned = keep(rangeOf(rank));
+    const others =
+      layout.zero === 0 ? [] : this.#peers.flatMap((peer, owner) => (owner === rank ? [] : { peer, owner }));
     // Slices are cut before the whole is shared for reading: they stay writable.
-    const slices =
-      layout.zero === 0
-        ? []
-        : this.#peers.map((_, peer) => (peer === rank ? undefined : moveRef(rangeOf(peer))));
-    slices.forEach((slice, peer) => {
-      if (slice !== undefined)
-        this.#peers[peer]?.tell("own", { block: layout.index, full: shareRef(full), slice });
+    const slices = others.map(({ peer, owner }) => moveRef(rangeOf(owner), sentTo(peer)));
+    others.forEach(({ peer }, index) => {
+      const slice = slices[index] as TensorRef;
+      peer.tell("own", { block: layout.index, full: shareRef(full, sentTo(peer)), slice });
     });
     store.add(layout, full, owned);
   }
@@ -346,7 +351,7 @@ class Shard {
     const { rank } = this.#init;
     this.#peers.forEach((peer, peerRank) => {
       if (peerRank !== rank)
-        peer.tell("contribute", { key, rank, value: value === null ? null : shareRef(value) });
+        peer.tell("contribute", { key, rank, value: value === null ? null : shareRef(value, sentTo(peer)) });
     });
     this.#exchange.contribute(key, rank, value);
     return this.#exchange.all(key);

@@ -56,7 +56,8 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
   });
   runtime.addSink(flags.json ? jsonLinesSink(STANDARD_OUTPUT) : consoleSink());
-  await runtime.run(pathToFileURL(path), flags.set);
+  const { saveError } = await runtime.run(pathToFileURL(path), flags.set);
+  if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);
 }
 
 const STANDARD_OUTPUT = 1;

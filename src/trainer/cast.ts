@@ -1,6 +1,10 @@
 import {
   actorModules,
+  type CheckpointerInit,
+  type CheckpointerProtocol,
+  type FeederInit,
   type FeederProtocol,
+  type OpenedData,
   type RankGroup,
   type RankInit,
   type RankProtocol,
@@ -16,8 +20,9 @@ import {
 } from "../runtime/index.ts";
 
 /**
- * The rank group under supervision: a shard and a rank, a thread each, for every place. When one ends, all are started
- * again (one_for_all), since the state of a step is spread over them; after too many restarts the group is given up.
+ * The rank group under supervision: a feeder, and for every place a shard and a rank, a thread each. When one ends, all
+ * are started again (one_for_all), since the state of a step is spread over them; after too many restarts the group is
+ * given up.
  */
 export class SupervisedRanks {
   readonly group: RankGroup;
@@ -33,7 +38,7 @@ export class SupervisedRanks {
   static async start(
     system: ActorSystem,
     numRanks: number,
-    feeder: ActorRef<FeederProtocol>,
+    feeder: FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const lives = new Lives();
@@ -43,6 +48,7 @@ export class SupervisedRanks {
       strategy: "one_for_all",
       restarts: maxRestarts,
       children: [
+        { name: "feeder", module: actorModules.feeder, init: () => feeder },
         ...places.map((rank) => ({
           name: `shard-${rank}`,
           module: actorModules.shard,
@@ -55,7 +61,7 @@ export class SupervisedRanks {
             rank,
             numRanks,
             shard: refs<ShardProtocol>(`shard-${rank}`),
-            feeder,
+            feeder: refs<FeederProtocol>("feeder"),
           }),
         })),
       ],
@@ -90,6 +96,52 @@ export class SupervisedRanks {
   async stop(): Promise<void> {
     await this.#supervisor.stop({ drain: false });
   }
+}
+
+/**
+ * Opens the data once, in a thread of its own, to learn what a model must know of it.
+ * @throws what the job's `data` throws, before anything else is started
+ */
+export async function openData(
+  system: ActorSystem,
+  init: FeederInit,
+  deadlineMs: number,
+): Promise<OpenedData> {
+  const scout = await system.spawn<FeederProtocol, FeederInit>({
+    name: "feeder",
+    module: actorModules.feeder,
+    init,
+  });
+  try {
+    return await scout.ask("open", {}, { deadlineMs });
+  } finally {
+    await system.stopActor(scout);
+  }
+}
+
+/**
+ * The checkpointer under a supervisor of its own: it is started again, with growing pauses, and never stops training.
+ * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
+ */
+export async function superviseCheckpointer(
+  system: ActorSystem,
+  directory: string,
+): Promise<ActorRef<CheckpointerProtocol>> {
+  const supervisor = await system.supervise({
+    name: "saving",
+    strategy: "one_for_one",
+    backoff: { firstMs: 100, maxMs: 5_000 },
+    children: [
+      {
+        name: "checkpointer",
+        module: actorModules.checkpointer,
+        init: (): CheckpointerInit => ({ directory }),
+      },
+    ],
+    // Given up: every further save fails and says so, training goes on.
+    onEscalate: () => {},
+  });
+  return supervisor.ref<CheckpointerProtocol>("checkpointer");
 }
 
 /** Counts the lives of the group for whoever waits for the next. */

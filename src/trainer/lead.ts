@@ -1,7 +1,7 @@
 import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import type { TroupeEventBody } from "../events/index.ts";
-import { ActorDown, type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
+import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import type { SupervisedRanks } from "./cast.ts";
 import type { RunPlan } from "./plan-run.ts";
@@ -50,7 +50,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
 
 /** A thread is gone, or what it leaves undone was aborted. */
 function isLoss(error: unknown): boolean {
-  return error instanceof ActorDown || (error instanceof TroupeError && error.code === "COLLECTIVE_ABORTED");
+  return error instanceof TroupeError && (error.code === "ACTOR_DOWN" || error.code === "COLLECTIVE_ABORTED");
 }
 
 /** An error with a code of ours was thrown on purpose: the same step would throw it again. */

@@ -1,19 +1,12 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
-import {
-  actorModules,
-  type CheckpointerInit,
-  type CheckpointerProtocol,
-  type FeederInit,
-  type FeederProtocol,
-  loadJob,
-  type RunResult,
-} from "../actors/index.ts";
+import { actorModules, loadJob, recipientName, type RunResult } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
-import { type ActorInspection, type ActorRef, ActorSystem } from "../runtime/index.ts";
-import { SupervisedRanks } from "./cast.ts";
+import { type ActorInspection, ActorSystem } from "../runtime/index.ts";
+import { releaseRefsOf } from "../tensor/index.ts";
+import { openData, SupervisedRanks, superviseCheckpointer } from "./cast.ts";
 import { configure } from "./configure.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
@@ -125,19 +118,16 @@ export class Runtime implements AsyncDisposable {
         : await startFromCheckpoint(settings.resume, this.#options.seed);
     const seed = resumed?.seed ?? settings.seed;
     const system = this.#startSystem();
-    const feeder = await system.spawn<FeederProtocol, FeederInit>({
-      name: "feeder",
-      module: actorModules.feeder,
-      init: { jobUrl, config, seed },
-    });
-    const data = await feeder.ask("open", {}, { deadlineMs: settings.deadlineMs });
+    const feeder = { jobUrl, config, seed };
+    const data = await openData(system, feeder, settings.deadlineMs);
     const model = rehearse(job, config, data);
     const { pretrained } = job.training(config);
     const fresh =
       pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
     const start = resumed ?? fresh;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start);
-    const checkpointer = await this.#spawnCheckpointer(system);
+    const { checkpoint } = settings;
+    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint.directory));
     this.#hub.emit({
       kind: "run.started",
       job: nameOf(jobUrl),
@@ -158,6 +148,9 @@ export class Runtime implements AsyncDisposable {
       name: "troupe",
       preload: actorModules.preload,
       onEvent: (event) => {
+        if (event.kind === "actor.failed" || event.kind === "actor.stopped") {
+          releaseRefsOf(recipientName(event.actor, event.incarnation));
+        }
         // What is under way when a run ends goes nowhere, and is no news.
         if (this.#ending && event.kind === "message.undelivered") return;
         const told = retell(event);
@@ -165,16 +158,6 @@ export class Runtime implements AsyncDisposable {
       },
     });
     return this.#system;
-  }
-
-  async #spawnCheckpointer(system: ActorSystem): Promise<ActorRef<CheckpointerProtocol> | undefined> {
-    const { checkpoint } = this.#settings;
-    if (checkpoint === undefined) return undefined;
-    return system.spawn<CheckpointerProtocol, CheckpointerInit>({
-      name: "checkpointer",
-      module: actorModules.checkpointer,
-      init: { directory: checkpoint.directory },
-    });
   }
 }
 

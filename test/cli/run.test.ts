@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { Workspace } from "../fixtures/run-tiny.ts";
@@ -13,13 +14,15 @@ interface Finished {
   readonly err: string;
 }
 
-function run(args: readonly string[], cwd: string): Promise<Finished> {
+function execute(command: string, args: readonly string[], cwd: string): Promise<Finished> {
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, [troupe, ...args], { cwd }, (_error, out, err) => {
+    const child = execFile(command, [...args], { cwd }, (_error, out, err) => {
       resolve({ code: child.exitCode, out, err });
     });
   });
 }
+
+const run = (args: readonly string[], cwd: string) => execute(process.execPath, [troupe, ...args], cwd);
 
 describe("troupe run", () => {
   const workspace = new Workspace();
@@ -147,6 +150,38 @@ describe("troupe run", () => {
     );
     expect(code).toBe(1);
     expect(err).toMatch(/expected text in .*empty\.txt: got 0 bytes/);
+  });
+
+  it("trains on when the disk is full, says so, leaves nothing half-written, and exits with 1", async () => {
+    const args = [
+      "run",
+      tiny,
+      "--steps",
+      "6",
+      ...data,
+      "--checkpoint",
+      workspace.path("full"),
+      "--ranks",
+      "2",
+    ];
+    // A file may not grow beyond 64 KiB: what a full disk does to a save.
+    const script = `trap '' XFSZ; ulimit -f 64; exec "$0" "$@"`;
+    const finished = await execute(
+      "bash",
+      ["-c", script, process.execPath, troupe, ...args],
+      workspace.folder,
+    );
+    expect(finished.err).toMatch(/6\/6/);
+    expect(finished.err).toMatch(/expected to save .*step-000006: got ".*" \(free space/);
+    expect(finished.code).toBe(1);
+    expect(readdirSync(workspace.path("full"))).toEqual([]);
+  });
+
+  it("refuses a checkpoint folder that cannot be made, before training", async () => {
+    const { code, err } = await train("--checkpoint", join(workspace.text, "runs"));
+    expect(code).toBe(1);
+    expect(err).toMatch(/expected a folder that can be written at .*text\.txt\/runs/);
+    expect(err).not.toMatch(/1\/4/);
   });
 
   it("exits with 1 when training fails, and keeps what was saved", async () => {

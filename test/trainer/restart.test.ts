@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { liveRefs } from "../../src/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 12;
@@ -28,9 +29,19 @@ describe("a rank that dies", () => {
       const restarted = told.events.flatMap((event) =>
         event.kind === "actor.restarted" ? [event.actor] : [],
       );
-      expect(restarted.toSorted()).toEqual(["rank-0", "rank-1", "shard-0", "shard-1"]);
+      expect(restarted.toSorted()).toEqual(["feeder", "rank-0", "rank-1", "shard-0", "shard-1"]);
     },
   );
+
+  it("leaves no tensor under way behind, however often it dies", async () => {
+    await runTiny(workspace, options, {
+      fault: "exit",
+      faultAt: 3,
+      faultOnce: workspace.path("died-for-refs"),
+    });
+    await runTiny(workspace, { ...options, maxRestarts: 2 }, { fault: "exit", faultAt: 2 });
+    expect(liveRefs()).toBe(0);
+  });
 
   it("goes on from the newest checkpoint, not from the beginning", async () => {
     const config = { fault: "exit", faultAt: 10, faultOnce: workspace.path("died-after-save") };
