@@ -11,6 +11,8 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "core/silence_warnings.h"
+
 // In every libtorch with oneDNN, declared in a header that is not installed. result = beta * result + alpha * a @ b.
 namespace at {
 namespace native {
@@ -85,17 +87,12 @@ at::Tensor bmm(const at::Tensor& a, const at::Tensor& b) {
   return product;
 }
 
-// libtorch warns when a kernel is replaced; here that is the intention.
-struct Silence final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, CPU, m) {
   if (!is_wide_amd() || !onednn_multiplies_floats()) return;
-  Silence silence;
-  c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  // libtorch warns when a kernel is replaced; here that is the intention.
+  const SilenceWarnings silence;
   m.impl("mm", mm);
   m.impl("mm.out", mm_out);
   m.impl("addmm", addmm);
