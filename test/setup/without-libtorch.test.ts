@@ -21,13 +21,22 @@ describe("without libtorch", () => {
   });
 
   it("answers --help", () => {
-    const run = runWithoutAddon("bin/troupe.mjs", "--help");
-    expect(run).toMatchObject({ status: 0, stdout: expect.stringContaining("troupe run") });
+    const run = runWithoutAddon("bin/troupe.mjs", "run", "--help");
+    expect(run).toMatchObject({ status: 0, stdout: expect.stringContaining("--ranks"), stderr: "" });
   });
 
-  it("tokenizes text and reads a safetensors header", () => {
-    const script = `const { ByteTokenizer } = await import("./src/data/index.ts"); console.log(typeof ByteTokenizer)`;
-    expect(runWithoutAddon("--input-type=module", "-e", script).status).toBe(0);
+  it("tokenizes text", () => {
+    const script = `const { ByteTokenizer } = await import("troupe"); console.log(new ByteTokenizer().encode("ab").join())`;
+    expect(runWithoutAddon("--input-type=module", "-e", script)).toMatchObject({
+      status: 0,
+      stdout: "97,98\n",
+    });
+  });
+
+  it("names a job that does not exist", () => {
+    const run = runWithoutAddon("bin/troupe.mjs", "run", "no-such-job.ts");
+    expect(run.status).not.toBe(0);
+    expect(run.stderr).toContain("no-such-job.ts");
   });
 
   it("says at the first tensor what is missing and what to do", () => {
