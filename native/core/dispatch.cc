@@ -193,6 +193,12 @@ double collect_results(const Call& call, Frame frame, torch::jit::Stack& stack) 
   return writer.first();
 }
 
+// Our own kernels begin their messages with "[their_name] ", which the operator's name in front would repeat.
+std::string without_own_name(const OperatorPlan& plan, const std::string& reason) {
+  const std::string own = "[" + plan.name.substr(plan.name.rfind(':') + 1) + "] ";
+  return reason.rfind(own, 0) == 0 ? reason.substr(own.size()) : reason;
+}
+
 // Which tensors the failed call was given, for the error text. Reads the frame again: the stack is gone by then.
 [[noreturn]] void fail(const OperatorPlan& plan, Frame frame, HandleTable& handles, const StringTable& strings,
                        const std::string& reason) {
@@ -203,7 +209,7 @@ double collect_results(const Call& call, Frame frame, torch::jit::Stack& stack) 
     const std::string text = describe_argument(step.name, value(call, step));
     if (!text.empty()) operands += (operands.empty() ? "" : ", ") + text;
   }
-  throw CodedError("TENSOR_OP_FAILED", "[" + plan.name + "] " + reason + (operands.empty() ? "" : ": got " + operands),
+  throw CodedError("TENSOR_OP_FAILED", "[" + plan.name + "] " + without_own_name(plan, reason) + (operands.empty() ? "" : ": got " + operands),
                    {{"op", plan.name}, {"operands", operands}});
 }
 

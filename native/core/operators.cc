@@ -95,6 +95,14 @@ bool has_argument(const c10::FunctionSchema& schema, const std::string& name) {
   return schema.argumentIndexWithName(name).has_value();
 }
 
+// Whether an argument we write as `ours` can be read as `installed`. Numbers can where an int or float became a Scalar
+// in a later libtorch; a fraction for an int is refused when it comes.
+bool takes(const ArgumentType& installed, ArgumentType ours) {
+  using Kind = ArgumentType::Kind;
+  if (ours.kind == Kind::scalar && (installed.kind == Kind::integer || installed.kind == Kind::floating)) ours.kind = installed.kind;
+  return installed == ours;
+}
+
 // Merges our argument list with that of the installed operator: both keep their order, each may lack some of the other's.
 std::vector<ArgumentStep> merge(const std::string& op, const c10::FunctionSchema& ours, const c10::FunctionSchema& actual) {
   std::vector<ArgumentStep> steps;
@@ -109,7 +117,7 @@ std::vector<ArgumentStep> merge(const std::string& op, const c10::FunctionSchema
     }
     if (next == actual.arguments().size()) changed(op, "argument " + argument.name() + " stands elsewhere", actual);
     const auto& installed = actual.arguments()[next++];
-    if (!(argument_type(argument.type()) == argument_type(installed.type()))) {
+    if (!takes(argument_type(installed.type()), argument_type(argument.type()))) {
       changed(op, "argument " + argument.name() + " of type " + argument.type()->str() + " was expected", actual);
     }
     steps.push_back(pass(installed));

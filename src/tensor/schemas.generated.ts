@@ -346,6 +346,8 @@ export const schemas: readonly string[] = [
   "troupe::dropout(Tensor x, float p, int seed, int stream, int offset) -> Tensor",
   "troupe::layer_norm(Tensor x, Tensor weight, Tensor? bias, float eps) -> Tensor",
   "troupe::add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)",
+  "troupe::bias_gelu(Tensor x, Tensor bias) -> Tensor",
+  "troupe::attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor",
   "troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor",
   "troupe::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor",
   "troupe::all_finite(Tensor[] tensors) -> bool",

@@ -139,6 +139,31 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
 }
 
 /**
+ * gelu(x + bias) in the tanh form, in one pass (Hendrycks & Gimpel 2016).
+ *
+ * `troupe::bias_gelu(Tensor x, Tensor bias) -> Tensor`
+ */
+export function biasGelu(x: Tensor, bias: Tensor): Tensor {
+  frame[0] = x.handle;
+  frame[1] = bias.handle;
+  return adopt(call(344));
+}
+
+/**
+ * softmax(scale · q kᵀ) v over [batch, heads, time, width], on large matrix products (Dao et al. 2022).
+ *
+ * `troupe::attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor`
+ */
+export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scale: number): Tensor {
+  frame[0] = q.handle;
+  frame[1] = k.handle;
+  frame[2] = v.handle;
+  frame[3] = causal ? 1 : 0;
+  frame[4] = scale;
+  return adopt(call(345));
+}
+
+/**
  * Mean cross entropy of logits [N, V] against targets [N], never holding float32 logits.
  *
  * `troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor`
@@ -147,7 +172,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(344));
+  return adopt(call(346));
 }
 
 /**
@@ -160,7 +185,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(345));
+  return adopt(call(347));
 }
 
 /**
@@ -170,7 +195,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(346) !== 0;
+  return call(348) !== 0;
 }
 
 /**
@@ -182,6 +207,6 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(347);
+  call(349);
   return [adoptAt(0), adoptAt(1)];
 }
