@@ -73,6 +73,7 @@ export const errorTable = {
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   OPTION: "an option of the runtime is out of its range",
+  RUN_HUNG: "a run made no progress within its deadline",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
   // tensor
   FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",

@@ -241,6 +241,7 @@ class Rank {
   }
 
   #begin(step: number, pass: string): void {
+    this.#context.board.set(pass, "", step);
     this.#step = step;
     this.#randomness.step = step;
     this.#waits = { exposedMs: 0, gatherMs: 0, dataMs: 0 };

@@ -188,6 +188,7 @@ class Shard {
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
     const { store, plan } = this.#prepared();
     const progress = this.#progressOf(step);
+    this.#context.board.set("reduce", plan.layouts[block]?.name ?? "", step);
     const flats = await this.#all(`reduce/${step}/${block}`, keep(attach(gradient)));
     timed(progress, () => {
       store.reduce(block, flats as Tensor[]);

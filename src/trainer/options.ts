@@ -25,7 +25,7 @@ export interface RuntimeOptions {
   readonly checkpoint?: { readonly dir: string; readonly everySteps?: number };
   /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
   readonly resume?: string;
-  /** How long anything is waited for before it counts as hung, in milliseconds. 120,000 */
+  /** How long one piece of work may take (a few steps, an evaluation, a save) before it counts as hung, in ms. 600,000 */
   readonly deadlineMs?: number;
   /** How often the rank group may be restarted within five minutes before the run fails. 3 */
   readonly maxRestarts?: number;
@@ -72,7 +72,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
       everySteps: whole("checkpoint.everySteps", checkpoint.everySteps ?? 500, 1),
     },
     resume: options.resume,
-    deadlineMs: whole("deadlineMs", options.deadlineMs ?? 120_000, 1),
+    deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
     maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),
   };
 }

@@ -8,6 +8,7 @@ import { type ActorInspection, ActorSystem } from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
 import { openData, SupervisedRanks, superviseCheckpointer } from "./cast.ts";
 import { configure } from "./configure.ts";
+import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
@@ -81,7 +82,8 @@ export class Runtime implements AsyncDisposable {
       const { steps, lossNats } = result;
       this.#hub.emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
       return result;
-    } catch (error) {
+    } catch (caught) {
+      const error = explainHang(caught, this.inspect());
       this.#hub.emit({ kind: "run.failed", error: reportError(error) });
       throw error;
     } finally {

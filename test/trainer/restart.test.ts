@@ -78,3 +78,16 @@ describe("an error that would only come back", () => {
     expect(told.error?.message).toMatch(/\[step 4\] expected a finite loss on rank 1: got NaN/);
   });
 });
+
+describe("a rank that hangs", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("ends the run after the deadline and is named, with what everyone else waits for", async () => {
+    const told = await runTiny(workspace, { ...options, deadlineMs: 3000 }, { fault: "hang", faultAt: 2 });
+    expect(told.error).toMatchObject({ code: "RUN_HUNG" });
+    expect(told.error?.message).toMatch(/rank-1 handling step since \d+\.\d s, step {2}#2/);
+    expect(told.error?.message).toMatch(/rank-0 waiting step for shard-0#1/);
+    expect(told.losses).toHaveLength(2);
+  });
+});
