@@ -7,6 +7,7 @@ import { glooHeadersFound, glooPackage } from "./gloo.mjs";
 import { layout, nodeFloor, root } from "./layout.mjs";
 import { lookForLibtorch, ownVariable, pythons } from "./libtorch-find.mjs";
 import { isCurrent } from "./native.mjs";
+import { tools } from "./tools.mjs";
 
 /**
  * One thing that Troupe needs or can use on this machine.
@@ -25,8 +26,7 @@ import { isCurrent } from "./native.mjs";
 export function diagnose() {
   return [
     node(),
-    tool("C++ compiler", process.env.CXX ?? "c++", "g++"),
-    tool("cmake", "cmake", "cmake"),
+    ...buildTools(),
     pip(),
     ...libtorch(),
     gloo(),
@@ -54,16 +54,13 @@ function node() {
   };
 }
 
-/**
- * @param {string} name
- * @param {string} program
- * @param {string} debian - its package
- * @returns {Finding}
- */
-function tool(name, program, debian) {
-  const { ok, stdout } = ask(program, ["--version"]);
-  if (ok) return { name, state: "ok", found: stdout.split("\n")[0] ?? program };
-  return { name, state: "lack", found: `${program} does not run`, mend: aptCommand([debian]) };
+/** @returns {Finding[]} */
+function buildTools() {
+  return tools().map(({ program, debian, version, usable }) => {
+    if (usable) return { name: program, state: "ok", found: version ?? program };
+    const found = version === undefined ? "does not run" : `${version} is too old`;
+    return { name: program, state: "lack", found, mend: aptCommand([debian]) };
+  });
 }
 
 /** @returns {Finding} */

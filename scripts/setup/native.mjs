@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { aptCommand, aptInstall, canApt } from "./apt.mjs";
 import { build, configure } from "./build.mjs";
 import { readBuildInfo, sourceHash } from "./build-info.mjs";
-import { ask } from "./child.mjs";
 import { ensureGlooHeaders, glooHeadersFound } from "./gloo.mjs";
 import { layout } from "./layout.mjs";
 import { lookAt, lookForLibtorch, ownVariable, versionIn } from "./libtorch-find.mjs";
 import { installLibtorch } from "./libtorch-install.mjs";
 import { withLock } from "./lock.mjs";
 import { note, SetupError, step } from "./say.mjs";
+import { missingTools } from "./tools.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
 
@@ -43,14 +43,11 @@ export function isCurrent(folder) {
 
 /** A compiler and cmake: brought by apt where this can be done without asking. */
 export async function ensureTools() {
-  const missing = [
-    { program: process.env.CXX ?? "c++", debian: "g++" },
-    { program: "cmake", debian: "cmake" },
-  ].filter(({ program }) => !ask(program, ["--version"]).ok);
+  const missing = missingTools();
   if (missing.length === 0) return;
   const packages = missing.map(({ debian }) => debian);
   const names = missing.map(({ program }) => program).join(" and ");
-  if (!canApt()) throw new SetupError(`[tools] ${names}: not found (${aptCommand(packages)})`);
+  if (!canApt()) throw new SetupError(`[tools] ${names}: not found, or too old (${aptCommand(packages)})`);
   const { ok, tail } = await step(names, "apt install, 1 min", () => aptInstall(packages));
   if (!ok) throw new SetupError(`[tools] ${names}: apt could not install ${packages.join(" ")}`, tail);
 }
