@@ -2,12 +2,11 @@
 import { diagnose } from "./setup/diagnose.mjs";
 
 const findings = diagnose();
-if (process.argv.includes("--json")) {
-  process.stdout.write(`${JSON.stringify(findings, null, 2)}\n`);
-} else {
-  for (const { name, state, found, mend } of findings) {
-    process.stdout.write(`${state.padEnd(7)} ${name.padEnd(13)} ${found}\n`);
-    if (mend !== undefined) process.stdout.write(`${" ".repeat(22)}mend it: ${mend}\n`);
-  }
-}
+const lines = findings.flatMap(({ name, state, found, mend }) => [
+  `${state.padEnd(7)} ${name.padEnd(13)} ${found}`,
+  ...(mend === undefined ? [] : [`${" ".repeat(22)}mend it: ${mend}`]),
+]);
+process.stdout.write(
+  `${process.argv.includes("--json") ? JSON.stringify(findings, null, 2) : lines.join("\n")}\n`,
+);
 process.exitCode = findings.some(({ state }) => state === "lack") ? 1 : 0;
