@@ -41,6 +41,15 @@ describe("Exchange", () => {
     expect(exchange.pending()).toEqual([]);
   });
 
+  it("lets nobody wait for ever once it is aborted", async () => {
+    const exchange = new Exchange<number>(2);
+    exchange.contribute("a", 0, 1);
+    const early = exchange.all("a");
+    exchange.abort(new Error("a rank is gone"));
+    await expect(early).rejects.toThrow("a rank is gone");
+    await expect(exchange.all("b")).rejects.toThrow("a rank is gone");
+  });
+
   it("refuses a second value of one rank under one key", () => {
     const exchange = new Exchange<number>(2);
     exchange.contribute("a", 0, 1);
