@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
 import { type Boot, hostActor } from "./actor-host.ts";
 import type { Clock } from "./clock.ts";
@@ -50,6 +52,7 @@ export function startVessel(placement: Placement, boot: Boot, clock: Clock, opti
 function startThread(boot: Boot, options: ThreadOptions): Vessel {
   const worker = new Worker(entryUrl(), {
     name: boot.address.name,
+    env: workerEnv(process.env),
     workerData: boot,
     transferList: portsOf(boot.systemLink),
     ...workerFlags(process.execArgv),
@@ -92,6 +95,14 @@ function portsOf(end: LinkEnd): Transferable[] {
 function entryUrl(): URL {
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   return new URL(`./thread-entry.${extension}`, import.meta.url);
+}
+
+/**
+ * Node keeps what it compiled on disk: else each thread would strip and compile the same modules again, which was
+ * more than half of a restart's time (95 to 41 ms of processor time when it was measured).
+ */
+function workerEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return { NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...env };
 }
 
 /**

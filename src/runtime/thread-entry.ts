@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads";
 import { type Boot, hostActor } from "./actor-host.ts";
 
-// The entry of every actor's thread. Once the actor has ended it leaves by itself, at a point where no native
-// call is running; what it posted before still arrives.
+// What every actor's thread runs. Once the actor has ended it leaves by itself, at a point where no native call is
+// running; what it posted before still arrives.
 await hostActor(workerData as Boot, (end) => process.exit(end.kind === "stopped" ? 0 : 1));

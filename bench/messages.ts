@@ -1,0 +1,40 @@
+// What does a message between actors cost, beside a plain postMessage between the same threads in the same minute?
+//
+//   npm run bench -- messages        (each figure twice where `taskset` exists: threads pinned to one core, and spread)
+//
+// Every round measures the plain loop and ours in turn, so that what else the machine does falls on both. Counts are
+// verified at the receiver before the clock is read. Judge by the ratios; the absolute figures are this machine's.
+
+import { spawnSync } from "node:child_process";
+import { cpus } from "node:os";
+import { fileURLToPath } from "node:url";
+import { measureLife } from "./messages/life.ts";
+import { measureRoundTrips } from "./messages/round-trips.ts";
+import { measureSameThread } from "./messages/same-thread.ts";
+import { measureTensorRefs } from "./messages/tensor-refs.ts";
+import { measureThroughput } from "./messages/throughput.ts";
+
+const script = fileURLToPath(import.meta.url);
+
+if (process.argv[2] === "--measure") {
+  await measureRoundTrips();
+  await measureThroughput();
+  await measureTensorRefs();
+  await measureSameThread();
+  await measureLife();
+} else {
+  console.log(
+    `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
+  );
+  console.log("median of the rounds [least to most]\n\nspread over the cores");
+  run([process.execPath, script, "--measure"]);
+  if (spawnSync("taskset", ["-V"]).error === undefined) {
+    console.log("\npinned to one core");
+    run(["taskset", "-c", "0", process.execPath, script, "--measure"]);
+  }
+}
+
+function run([command = "", ...args]: readonly string[]): void {
+  const { status } = spawnSync(command, args, { stdio: "inherit" });
+  if (status !== 0) process.exitCode = 1;
+}
