@@ -24,7 +24,7 @@ function candidates(): string[] {
   const linked = existsSync(info)
     ? /"([^"]+)\/lib\/python[\d.]+\/site-packages\/torch/.exec(readFileSync(info, "utf8"))
     : null;
-  return [process.env["PYTHON"] ?? "", linked === null ? "" : `${linked[1]}/bin/python`, "python3"].filter(
+  return [process.env.PYTHON ?? "", linked === null ? "" : `${linked[1]}/bin/python`, "python3"].filter(
     (path) => path !== "",
   );
 }

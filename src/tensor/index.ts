@@ -17,7 +17,7 @@ export {
 export { type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export { mapFile } from "./map-file.ts";
 export { type MemoryUse, memory, releaseCachedMemory, resetPeakMemory, tagMemory } from "./memory.ts";
-export { loadNative, type NativeInfo, native } from "./native.ts";
+export { loadNative, type NativeInfo } from "./native.ts";
 export * as ops from "./ops.ts";
 export {
   attach,
@@ -34,4 +34,4 @@ export {
 } from "./ref.ts";
 export { keep, liveTensors, scope } from "./scope.ts";
 export { nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
-export { adopt, Tensor } from "./tensor.ts";
+export { Tensor } from "./tensor.ts";

@@ -31,6 +31,8 @@ class Scope {
 
 let current: Scope | undefined;
 
+const nobody: ReadonlySet<TensorHandle> = new Set();
+
 /** Makes a new tensor belong to the running scope, or to the finalizer where none runs. */
 export function register<T extends TensorHandle>(tensor: T): T {
   if (current === undefined) tensor.watch();
@@ -46,11 +48,11 @@ export function register<T extends TensorHandle>(tensor: T): T {
 export function scope<T>(body: () => T): T {
   const inner = new Scope(current);
   current = inner;
-  let survivors: ReadonlySet<TensorHandle> = new Set();
+  let survivors = nobody;
   try {
     const result = body();
     refusePromise(result);
-    survivors = tensorsIn(result);
+    if (typeof result === "object" && result !== null) survivors = tensorsIn(result);
     return result;
   } finally {
     current = inner.outer;

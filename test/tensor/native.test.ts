@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { loadNative, native, nativeInfo, numThreads, selfTest } from "../../src/tensor/index.ts";
+import { loadNative, nativeInfo, numThreads, selfTest } from "../../src/tensor/index.ts";
+import { native } from "../../src/tensor/native.ts";
 
 /** Runs a module text in a Node of its own with another addon path; its standard output. */
 function run(addon: string, body: string): string {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { call, frame } from "../../src/tensor/frame.ts";
-import { arange, native, nativeInfo, ones, ops, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { arange, nativeInfo, ones, ops, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { native } from "../../src/tensor/native.ts";
 import { schemas } from "../../src/tensor/schemas.generated.ts";
 import { expectClose, numbers, refusal } from "./numbers.ts";
 
@@ -402,12 +403,37 @@ describe("shape", () => {
   });
 });
 
+describe("wrong types", () => {
+  it("do not compile", () => {
+    const bodies = [
+      // @ts-expect-error a string is no operand
+      () => zeros([1]).add("1"),
+      // @ts-expect-error shapes are numbers
+      () => zeros([1]).view(["1"]),
+      // @ts-expect-error there is no such dtype
+      () => zeros([1]).to("complex64"),
+      // @ts-expect-error a list is missing
+      () => ops.cat(zeros([1])),
+    ];
+    expect(bodies).toHaveLength(4);
+  });
+
+  it("are refused when types were not checked", () => {
+    const wrong = (value: unknown) => value as Tensor;
+    expect(refusal(() => zeros([1]).add(wrong({})))).toMatchObject({ code: "TENSOR_DISPOSED" });
+    expect(refusal(() => zeros([1]).add(wrong({ handle: 2 ** 40 })))).toMatchObject({
+      code: "TENSOR_DISPOSED",
+    });
+    expect(refusal(() => zeros([1]).add(wrong({ handle: -1 })))).toMatchObject({ code: "TENSOR_DISPOSED" });
+  });
+});
+
 describe("the generated table", () => {
   // Operators of newer libtorch releases that the oldest supported one lacks or has with other arguments.
   const newerThanOne = new Set(["scaled_dot_product_attention", "rms_norm"]);
 
   it("calls every operator the way the installed libtorch wants it", () => {
-    const refused = schemas.filter((schema, index) => {
+    const refused = schemas.filter((_, index) => {
       frame.fill(0);
       const code = refusal(() => native().release(call(index)))?.code;
       return code === "TENSOR_OP_MISSING" || code === "TENSOR_OP_CHANGED";
