@@ -1,4 +1,4 @@
-// Written by scripts/generate-ops.ts: change that, or scripts/operators/operators.txt, and run it again.
+// Written by scripts/generate-ops.ts from scripts/operators/operators.txt and the schemas of libtorch 2.13.0.
 
 /** The schema of every operator that Troupe calls; its position is its number in {@link call}. */
 export const schemas: readonly string[] = [
