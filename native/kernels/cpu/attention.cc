@@ -8,19 +8,16 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
+#include "core/differentiable.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr int64_t kBlockRows = 128;
 constexpr int64_t kMaxScores = int64_t{1} << 20;  // float32 scores at a time: 4 MiB
@@ -122,33 +119,20 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return attend(heads_in_a_row(q), heads_in_a_row(k), heads_in_a_row(v), {causal, scale}).out_GTD.view(q.sizes());
 }
 
-struct Attention : torch::autograd::Function<Attention> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            bool causal, double scale) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    check(q, k, v, causal);
-    const at::Tensor q_GTD = heads_in_a_row(q), k_GSD = heads_in_a_row(k), v_GSD = heads_in_a_row(v);
-    const Attended result = attend(q_GTD, k_GSD, v_GSD, {causal, scale});
-    context->save_for_backward({q_GTD, k_GSD, v_GSD, result.out_GTD, result.logsumexp_GT});
-    context->saved_data["causal"] = causal;
-    context->saved_data["scale"] = scale;
-    context->saved_data["sizes"] = std::vector<int64_t>{q.size(0), q.size(1)};
-    return result.out_GTD.view(q.sizes());
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const Options options{context->saved_data["causal"].toBool(), context->saved_data["scale"].toDouble()};
+at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  check(q, k, v, causal);
+  const Options options{causal, scale};
+  const at::Tensor q_GTD = heads_in_a_row(q.detach()), k_GSD = heads_in_a_row(k.detach()), v_GSD = heads_in_a_row(v.detach());
+  const Attended attended = without_recording([&] { return attend(q_GTD, k_GSD, v_GSD, options); });
+  const at::Tensor out = attended.out_GTD.view(q.sizes());
+  const auto backward = [options, batch = q.size(0)](const Tensors& gradients, const Tensors& saved) -> Tensors {
     const Gradients d = attend_backward(heads_in_a_row(gradients[0]), saved[0], saved[1], saved[2], {saved[3], saved[4]},
                                         options);
-    const std::vector<int64_t> sizes = context->saved_data["sizes"].toIntVector();
-    const auto split = [&](const at::Tensor& x) { return x.view({sizes[0], sizes[1], x.size(1), x.size(2)}); };
-    return {split(d.q_GTD), split(d.k_GSD), split(d.v_GSD), {}, {}};
-  }
-};
-
-at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
-  return Attention::apply(q, k, v, causal, scale);
+    const auto split = [&](const at::Tensor& x) { return x.view({batch, x.size(0) / batch, x.size(1), x.size(2)}); };
+    return {split(d.q_GTD), split(d.k_GSD), split(d.v_GSD)};
+  };
+  record("attention", {q, k, v}, {out}, {q_GTD, k_GSD, v_GSD, attended.out_GTD, attended.logsumexp_GT}, backward);
+  return out;
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <type_traits>
 
+#include "core/differentiable.h"
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
@@ -101,31 +101,21 @@ Gradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at:
   return {dx, blocks.add_up(sums).to(bias.scalar_type())};
 }
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& bias) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    check(x, bias);
-    const at::Tensor input = x.contiguous();
-    context->save_for_backward({input, bias});
-    return activate(input, bias);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const Gradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1]);
-    return {d.x, d.bias};
-  }
-};
-
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
   check(x, bias);
   return activate(x.contiguous(), bias);
 }
 
-at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias) { return BiasGeluFunction::apply(x, bias); }
+at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias) {
+  check(x, bias);
+  const at::Tensor input = x.detach().contiguous();
+  const at::Tensor y = without_recording([&] { return activate(input, bias); });
+  record("bias_gelu", {x, bias}, {y}, {input, bias}, [](const Tensors& gradients, const Tensors& saved) -> Tensors {
+    const Gradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1]);
+    return {d.x, d.bias};
+  });
+  return y;
+}
 
 }  // namespace
 

@@ -4,17 +4,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "core/differentiable.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 Targets check(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {
   TORCH_CHECK(logits.dim() == 2 && with_float_type(logits.scalar_type(), [](auto*) {}),
@@ -23,44 +20,33 @@ Targets check(const at::Tensor& logits, const at::Tensor& targets, int64_t ignor
   return check_targets("cross_entropy", targets, logits.size(0), logits.size(1), ignore_index);
 }
 
-at::Tensor mean_of(double loss_sum, const Targets& targets) {
-  return at::scalar_tensor(loss_sum / static_cast<double>(targets.num_counted), at::kFloat);
-}
-
-struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& target_ids,
-                            int64_t ignore_index) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const Targets targets = check(logits, target_ids, ignore_index);
-    const at::Tensor logits_RV = logits.contiguous();
-    double loss_sum = 0;
-    const at::Tensor logsumexp_R = cross_entropy_rows(logits_RV, targets, 0, loss_sum);
-    context->save_for_backward({logits_RV, logsumexp_R, targets.ids});
-    context->saved_data["ignore_index"] = ignore_index;
-    context->saved_data["num_counted"] = targets.num_counted;
-    return mean_of(loss_sum, targets);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const Targets targets{saved[2], context->saved_data["ignore_index"].toInt(),
-                          context->saved_data["num_counted"].toInt()};
-    const at::Tensor dlogits = at::empty_like(saved[0]);
-    const float scale = gradients[0].item<float>() * targets.row_weight();
-    cross_entropy_gradient(saved[0], saved[1], targets, 0, scale, dlogits);
-    return {dlogits, {}, {}};
-  }
+struct Statistics {
+  at::Tensor loss;         // float32 scalar
+  at::Tensor logsumexp_R;  // float32
 };
 
-at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
-  const Targets targets = check(logits, target_ids, ignore_index);
+Statistics compute(const at::Tensor& logits_RV, const Targets& targets) {
   double loss_sum = 0;
-  cross_entropy_rows(logits.contiguous(), targets, 0, loss_sum);
-  return mean_of(loss_sum, targets);
+  const at::Tensor logsumexp_R = cross_entropy_rows(logits_RV, targets, 0, loss_sum);
+  return {at::scalar_tensor(loss_sum / static_cast<double>(targets.num_counted), at::kFloat), logsumexp_R};
+}
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
+  return compute(logits.contiguous(), check(logits, target_ids, ignore_index)).loss;
 }
 
 at::Tensor cross_entropy_autograd(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
-  return CrossEntropy::apply(logits, target_ids, ignore_index);
+  const Targets targets = check(logits, target_ids, ignore_index);
+  const at::Tensor logits_RV = logits.detach().contiguous();
+  const Statistics out = without_recording([&] { return compute(logits_RV, targets); });
+  record("cross_entropy", {logits}, {out.loss}, {logits_RV, out.logsumexp_R},
+         [targets](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           const at::Tensor dlogits = at::empty_like(saved[0]);
+           const float scale = gradients[0].item<float>() * targets.row_weight();
+           cross_entropy_gradient(saved[0], saved[1], targets, 0, scale, dlogits);
+           return {dlogits};
+         });
+  return out.loss;
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <type_traits>
 
+#include "core/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/philox.h"
 
@@ -57,25 +57,12 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
   return to;
 }
 
-struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, double p, int64_t seed,
-                            int64_t stream, int64_t offset) {
-    context->saved_data["p"] = p;
-    context->saved_data["place"] = std::vector<int64_t>{seed, stream, offset};
-    at::AutoDispatchBelowADInplaceOrView below;
-    return apply_mask(x, p, seed, stream, offset);
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    const std::vector<int64_t> place = context->saved_data["place"].toIntVector();
-    const double p = context->saved_data["p"].toDouble();
-    return {apply_mask(gradients[0], p, place[0], place[1], place[2]), {}, {}, {}, {}};
-  }
-};
-
 at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset) {
-  return DropoutFunction::apply(x, p, seed, stream, offset);
+  const at::Tensor y = without_recording([&] { return apply_mask(x, p, seed, stream, offset); });
+  record("dropout", {x}, {y}, {}, [=](const Tensors& gradients, const Tensors&) -> Tensors {
+    return {apply_mask(gradients[0], p, seed, stream, offset)};
+  });
+  return y;
 }
 
 }  // namespace

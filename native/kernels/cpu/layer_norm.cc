@@ -7,13 +7,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <cmath>
 #include <tuple>
 #include <type_traits>
 
+#include "core/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
@@ -137,50 +137,6 @@ Gradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at
   return {dx, blocks.add_up(dweights).to(weight.scalar_type()), blocks.add_up(dbiases).to(weight.scalar_type())};
 }
 
-at::Tensor add_residual(const at::Tensor& x, const at::Tensor& residual) { return x.add(residual).contiguous(); }
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-struct LayerNorm : torch::autograd::Function<LayerNorm> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const c10::optional<at::Tensor>& bias, double eps) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const at::Tensor input = x.contiguous();
-    const Normalized out = normalize(input, weight, bias, eps);
-    context->save_for_backward({input, weight, out.mean, out.rstd});
-    context->saved_data["bias"] = bias.has_value();
-    return out.y;
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const Gradients d = normalize_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], {});
-    return {d.x, d.weight, context->saved_data["bias"].toBool() ? d.bias : at::Tensor(), {}};
-  }
-};
-
-struct AddLayerNorm : torch::autograd::Function<AddLayerNorm> {
-  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
-                               const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const at::Tensor sum = add_residual(x, residual);
-    const Normalized out = normalize(sum, weight, bias, eps);
-    context->save_for_backward({sum, weight, out.mean, out.rstd});
-    context->saved_data["bias"] = bias.has_value();
-    context->set_materialize_grads(false);
-    return {sum, out.y};
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
-    if (!gradients[1].defined()) return {dsum, dsum, {}, {}, {}};
-    const Gradients d = normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
-    return {d.x, d.x, d.weight, context->saved_data["bias"].toBool() ? d.bias : at::Tensor(), {}};
-  }
-};
-
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
   check("layer_norm", x, weight, bias);
   return normalize(x.contiguous(), weight, bias, eps).y;
@@ -189,7 +145,15 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::
 at::Tensor layer_norm_autograd(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias,
                                double eps) {
   check("layer_norm", x, weight, bias);
-  return LayerNorm::apply(x, weight, bias, eps);
+  const at::Tensor input = x.detach().contiguous();
+  const Normalized out = without_recording([&] { return normalize(input, weight, bias, eps); });
+  record("layer_norm", {x, weight, bias.value_or(at::Tensor())}, {out.y}, {input, weight, out.mean, out.rstd},
+         [](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           const Gradients d =
+               normalize_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], at::Tensor());
+           return {d.x, d.weight, d.bias};
+         });
+  return out.y;
 }
 
 void check_residual(const at::Tensor& x, const at::Tensor& residual) {
@@ -203,8 +167,15 @@ std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at:
                                                   double eps) {
   check("add_layer_norm", x, weight, bias);
   check_residual(x, residual);
-  const at::Tensor sum = add_residual(x, residual);
+  const at::Tensor sum = x.add(residual).contiguous();
   return {sum, normalize(sum, weight, bias, eps).y};
+}
+
+Tensors add_layer_norm_backward(const Tensors& gradients, const Tensors& saved) {
+  const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
+  if (!gradients[1].defined()) return {dsum, dsum, at::Tensor(), at::Tensor()};
+  const Gradients d = normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
+  return {d.x, d.x, d.weight, d.bias};
 }
 
 std::tuple<at::Tensor, at::Tensor> add_layer_norm_autograd(const at::Tensor& x, const at::Tensor& residual,
@@ -212,8 +183,14 @@ std::tuple<at::Tensor, at::Tensor> add_layer_norm_autograd(const at::Tensor& x, 
                                                            double eps) {
   check("add_layer_norm", x, weight, bias);
   check_residual(x, residual);
-  const variable_list out = AddLayerNorm::apply(x, residual, weight, bias, eps);
-  return {out[0], out[1]};
+  at::Tensor sum;
+  const Normalized out = without_recording([&] {
+    sum = x.add(residual).contiguous();
+    return normalize(sum, weight, bias, eps);
+  });
+  record("add_layer_norm", {x, residual, weight, bias.value_or(at::Tensor())}, {sum, out.y},
+         {sum, weight, out.mean, out.rstd}, add_layer_norm_backward);
+  return {sum, out.y};
 }
 
 }  // namespace

@@ -3,25 +3,21 @@
 // the logits are there; backward only scales them. hidden_ND, weight_VD, targets_N.
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
+#include "core/differentiable.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr int64_t kMaxLogitsBytes = int64_t{64} << 20;
 
@@ -93,28 +89,6 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
   return out;
 }
 
-struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
-                            const at::Tensor& target_ids, int64_t ignore_index) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const Wanted wanted{hidden.requires_grad(), weight.requires_grad()};
-    const Targets targets = check(hidden, weight, target_ids, ignore_index);
-    const LossAndGradients out = compute(hidden.contiguous(), weight.contiguous(), targets, wanted);
-    context->save_for_backward({out.hidden_ND, out.weight_VD});
-    context->saved_data["factor"] = static_cast<double>(out.factor);
-    return out.loss;
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    variable_list saved = context->get_saved_variables();
-    const double scale = gradients[0].item<double>() * context->saved_data["factor"].toDouble();
-    for (at::Tensor& gradient : saved) {
-      if (gradient.defined() && scale != 1.0) gradient = gradient.mul(scale);
-    }
-    return {saved[0], saved[1], {}, {}};
-  }
-};
-
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
                                 int64_t ignore_index) {
   const Targets targets = check(hidden, weight, target_ids, ignore_index);
@@ -123,10 +97,20 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
 
 at::Tensor linear_cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
                                          int64_t ignore_index) {
-  const bool wanted = at::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad());
-  if (wanted) return LinearCrossEntropy::apply(hidden, weight, target_ids, ignore_index);
-  at::AutoDispatchBelowADInplaceOrView below;
-  return linear_cross_entropy(hidden, weight, target_ids, ignore_index);
+  const Targets targets = check(hidden, weight, target_ids, ignore_index);
+  const Wanted wanted{wants_gradient({hidden}), wants_gradient({weight})};
+  const LossAndGradients out =
+      without_recording([&] { return compute(hidden.contiguous(), weight.contiguous(), targets, wanted); });
+  record("linear_cross_entropy", {hidden, weight}, {out.loss}, {out.hidden_ND, out.weight_VD},
+         [factor = out.factor](const Tensors& gradients, const Tensors& saved) {
+           const double scale = gradients[0].item<double>() * factor;
+           Tensors scaled = saved;
+           for (at::Tensor& gradient : scaled) {
+             if (gradient.defined() && scale != 1.0) gradient = gradient.mul(scale);
+           }
+           return scaled;
+         });
+  return out.loss;
 }
 
 }  // namespace
