@@ -4,6 +4,7 @@
  */
 export const errorTable = {
   // checkpoint
+  CHECKPOINT_ABANDONED: "a save can never become whole, because the rank group was restarted",
   CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",
   CHECKPOINT_DIRECTORY: "the folder for checkpoints cannot be made or written",
   CHECKPOINT_MISSING: "no checkpoint is where one was expected",
@@ -73,6 +74,7 @@ export const errorTable = {
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   OPTION: "an option of the runtime is out of its range",
+  RESUME_MISMATCH: "a run was to go on from a checkpoint with another batch size or other data",
   RUN_HUNG: "a run made no progress within its deadline",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
   // tensor

@@ -9,11 +9,13 @@ import {
 import { TroupeError } from "../errors.ts";
 import type { FlatBlock, Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { attach, keep, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
+import { attach, keep, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
 import { momentNames } from "./initial-state.ts";
 
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder {
+  /** Life of the rank group that feeds it. */
+  readonly life: number;
   readonly layouts: readonly FlatBlock[];
   /** Ranks that each send a part of every block of level ≥ 1; of the others rank 0 sends the whole. */
   readonly numRanks: number;
@@ -25,6 +27,7 @@ export interface SaveOrder {
 
 /** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
 export interface SavePart {
+  readonly life: number;
   readonly step: number;
   readonly pieces: readonly Piece[];
   readonly master: TensorRef;
@@ -42,9 +45,11 @@ export interface Saved {
 /**
  * Saves one step at a time: `save` announces it, the shards send their parts in any order while training goes on, and
  * `save` is answered when the folder is durable under its final name. A save that fails leaves nothing behind, and the
- * checkpointer ready for the next.
+ * checkpointer ready for the next. What an earlier life of the rank group began and could not finish is given up.
  */
 export type CheckpointerProtocol = {
+  /** The rank group lives anew: saves of earlier lives are refused from here on. */
+  begin: { in: { life: number } };
   save: { in: SaveOrder; out: Saved };
   part: { in: SavePart };
 };
@@ -60,28 +65,34 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   concurrent: ["save"],
   async start(_context, { directory }) {
     await openDirectory(directory);
-    const saves = new Map<number, PartCollection>();
-    const collectionOf = (step: number) => {
-      const collection = saves.get(step) ?? new PartCollection();
-      saves.set(step, collection);
-      return collection;
+    let parts = new PartCollection(0, -1);
+    const partsOf = (life: number, step: number) => {
+      if (parts.life !== life || parts.step !== step) {
+        parts.abandon();
+        parts = new PartCollection(life, step);
+      }
+      return parts;
     };
     return {
       handlers: {
+        begin({ life }) {
+          partsOf(life, -1);
+        },
         async save(order) {
           const begin = performance.now();
-          const { step } = order.state;
-          const collection = collectionOf(step);
+          const mine = partsOf(order.life, order.state.step);
           try {
-            await collection.whole(numParts(order));
-            const written = await writeCheckpoint(directory, contentOf(order, collection));
+            await mine.whole(numParts(order));
+            const written = await writeCheckpoint(directory, contentOf(order, mine));
             return { ...written, durationMs: performance.now() - begin };
           } finally {
-            for (const collected of saves.values()) collected.dispose();
-            saves.clear();
+            mine.dispose();
           }
         },
-        part: (part) => collectionOf(part.step).add(part),
+        part(part) {
+          if (part.life < parts.life) for (const kind of stateKinds) releaseRef(part[kind]);
+          else partsOf(part.life, part.step).add(part);
+        },
       },
     };
   },
@@ -106,10 +117,14 @@ interface Stretch {
   readonly values: Tensor;
 }
 
-type StateKind = "master" | "expAvg" | "expAvgSq";
+const stateKinds = ["master", "expAvg", "expAvgSq"] as const;
+
+type StateKind = (typeof stateKinds)[number];
 
 /** The parts of one save as they come in. Owns their tensors until disposed. */
 class PartCollection {
+  readonly life: number;
+  readonly step: number;
   readonly #stretches: Record<StateKind, Map<string, Stretch[]>> = {
     master: new Map(),
     expAvg: new Map(),
@@ -117,10 +132,16 @@ class PartCollection {
   };
   readonly #tensors: Tensor[] = [];
   #numParts = 0;
+  #abandoned = false;
   #wake: (() => void) | undefined;
 
+  constructor(life: number, step: number) {
+    this.life = life;
+    this.step = step;
+  }
+
   add(part: SavePart): void {
-    for (const kind of ["master", "expAvg", "expAvgSq"] as const) {
+    for (const kind of stateKinds) {
       const values = keep(attach(part[kind]));
       this.#tensors.push(values);
       for (const piece of part.pieces) {
@@ -134,13 +155,21 @@ class PartCollection {
     this.#wake?.();
   }
 
-  /** Resolves when `numParts` have come. */
+  /** Resolves when `numParts` have come. @throws {TroupeError} `CHECKPOINT_ABANDONED` when they never will */
   async whole(numParts: number): Promise<void> {
     while (this.#numParts < numParts) {
+      if (this.#abandoned) throw abandoned(this.step);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
+  }
+
+  /** Nobody will send the parts that are missing. */
+  abandon(): void {
+    this.#abandoned = true;
+    this.dispose();
+    this.#wake?.();
   }
 
   /** The bytes of one parameter's state, stretch by stretch: no whole copy of a tensor exists. */
@@ -157,6 +186,14 @@ class PartCollection {
   dispose(): void {
     for (const tensor of this.#tensors.splice(0)) tensor.dispose();
   }
+}
+
+function abandoned(step: number): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_ABANDONED",
+    `[checkpoint] expected every part of step ${step}: the rank group was restarted before they had come (the next save is whole)`,
+    { fields: { step } },
+  );
 }
 
 function numParts({ layouts, numRanks }: SaveOrder): number {

@@ -3,7 +3,15 @@ import { type ErrorReport, reportError, type TroupeEventBody } from "../events/i
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
-import type { PreparedModel, RankPlan, RankProtocol, RankStepped } from "./rank.ts";
+import { Pipeline } from "./pipeline.ts";
+import type {
+  EvaluatedBatch,
+  PreparedModel,
+  RankEvaluated,
+  RankPlan,
+  RankProtocol,
+  RankStepped,
+} from "./rank.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
 
 /** The actors of one life of the rank group, in rank order. */
@@ -15,9 +23,8 @@ export interface RankGroup {
 /** What the conductor follows: what happens after which step. Plain data. */
 export interface Score {
   readonly steps: number;
-  /** Infinity: never. */
   readonly evaluateEverySteps: number;
-  /** Held-out batches of one evaluation, dealt to the ranks in turn. */
+  /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */
   readonly evaluation: readonly BatchRequest[];
   /** Infinity: only at the end. */
   readonly saveEverySteps: number;
@@ -49,156 +56,180 @@ export interface ConductorOptions {
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
 const STEPS_AHEAD = 3;
 
+/** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
+const EVALUATED_AT_ONCE = 8;
+
+type StepDone = readonly [readonly RankStepped[], readonly StepUpdated[]];
+
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and tells what came of them in order. What
  * happens between two steps (evaluation, snapshots) is asked for in the order in which it is to happen, so that every
- * rank does the same at the same place.
+ * rank does the same at the same place. One conductor leads one life of the rank group.
  */
 export class Conductor {
   readonly #options: ConductorOptions;
   readonly #group: RankGroup;
-  readonly #inFlight: Promise<void>[] = [];
-  #prepared: PreparedModel | undefined;
+  readonly #pipeline = new Pipeline(STEPS_AHEAD);
+  readonly #deadline: { readonly deadlineMs: number };
+  #model: PreparedModel | undefined;
   #saving: Promise<void> = Promise.resolve();
+  #over = false;
+  #toldAtMs = 0;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
   #saveError: ErrorReport | undefined;
 
-  /** One conductor leads one life of the group; after a restart another one takes over. */
+  /** @param group - refs to this life alone */
   constructor(group: RankGroup, options: ConductorOptions) {
     this.#group = group;
     this.#options = options;
+    // Work granted ahead waits for what was granted before it.
+    this.#deadline = { deadlineMs: options.plan.deadlineMs * STEPS_AHEAD };
   }
 
   /**
    * Prepares the group and leads it from the plan's initial state to the last step.
-   * @throws what a rank or shard threw, or `ActorDown` when one is gone; everything asked for has settled then
+   * @throws what a rank or shard threw, or `ACTOR_DOWN` when one is gone; nothing is told after that
    */
   async lead(): Promise<RunResult> {
-    const { score, plan } = this.#options;
-    this.#prepared = await this.#prepare();
-    for (let step = plan.initial.step; step < score.steps; step++) {
-      const save = this.#savesAfter(step);
-      if (save) await this.#saving;
-      await this.#follow(this.#step(step, save));
-      if ((step + 1) % score.evaluateEverySteps === 0 || step + 1 === score.steps)
-        await this.#follow(this.#evaluate(step + 1));
+    try {
+      this.#model = await this.#prepare();
+      await this.#makeSteps();
+      const { score } = this.#options;
+      const sample = score.sample ? await this.#sample(score.steps) : undefined;
+      await this.#saving;
+      return {
+        steps: score.steps,
+        lossNats: this.#lossNats,
+        evaluationLossNats: this.#evaluationLossNats,
+        sample,
+        saveError: this.#saveError,
+      };
+    } finally {
+      this.#over = true;
     }
-    await this.#settle();
-    const sample = score.sample ? await this.#sample(score.steps) : undefined;
-    await this.#saving;
-    return {
-      steps: score.steps,
-      lossNats: this.#lossNats,
-      evaluationLossNats: this.#evaluationLossNats,
-      sample,
-      saveError: this.#saveError,
-    };
   }
 
   async #prepare(): Promise<PreparedModel> {
-    const { plan } = this.#options;
+    const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
-    const deadline = { deadlineMs: plan.deadlineMs };
-    await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, deadline)));
-    const models = await Promise.all(ranks.map((rank) => rank.ask("prepare", plan, deadline)));
+    checkpointer?.tell("begin", { life: plan.life });
+    await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, this.#deadline)));
+    const models = await Promise.all(ranks.map((rank) => rank.ask("prepare", plan, this.#deadline)));
     return models[0] as PreparedModel;
   }
 
-  /** Keeps at most {@link STEPS_AHEAD} pieces of work granted and not done. */
-  async #follow(work: Promise<void>): Promise<void> {
-    // Awaited in its turn; until then a failure of it is not unhandled.
-    work.catch(() => {});
-    this.#inFlight.push(work);
-    if (this.#inFlight.length >= STEPS_AHEAD) await this.#inFlight.shift();
+  async #makeSteps(): Promise<void> {
+    const { score, plan } = this.#options;
+    this.#toldAtMs = performance.now();
+    for (let step = plan.initial.step; step < score.steps; step++) {
+      const isLast = step + 1 === score.steps;
+      const save = isLast || (step + 1) % score.saveEverySteps === 0;
+      // One save at a time bounds the memory of copies.
+      if (save) await this.#pipeline.unlessFailed(this.#saving);
+      await this.#pipeline.add(this.#step(step, save), (done) => this.#tellStep(step + 1, done));
+      if (isLast || (step + 1) % score.evaluateEverySteps === 0) await this.#evaluate(step + 1);
+    }
+    await this.#pipeline.drain();
   }
 
-  async #settle(): Promise<void> {
-    for (const work of this.#inFlight.splice(0)) await work;
-  }
-
-  #savesAfter(step: number): boolean {
-    const { checkpointer, score } = this.#options;
-    if (checkpointer === undefined) return false;
-    return (step + 1) % score.saveEverySteps === 0 || step + 1 === score.steps;
-  }
-
-  async #step(step: number, save: boolean): Promise<void> {
-    const { plan, emit, checkpointer } = this.#options;
-    const deadline = { deadlineMs: plan.deadlineMs };
-    const before = [...this.#inFlight];
-    if (save && checkpointer !== undefined) this.#saving = this.#save(step + 1, checkpointer);
+  #step(step: number, save: boolean): Promise<StepDone> {
+    const { checkpointer } = this.#options;
+    const { ranks, shards } = this.#group;
     const snapshotTo = save ? checkpointer : undefined;
+    if (snapshotTo !== undefined) this.#saving = this.#save(step + 1, snapshotTo);
     const message = snapshotTo === undefined ? { step } : { step, snapshotTo };
-    const [ranks, shards] = await Promise.all([
-      Promise.all(this.#group.ranks.map((rank) => rank.ask("step", message, deadline))),
-      Promise.all(this.#group.shards.map((shard) => shard.ask("finish", { step }, deadline))),
+    return Promise.all([
+      Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
+      Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
     ]);
-    await Promise.all(before);
+  }
+
+  #tellStep(step: number, [ranks, shards]: StepDone): void {
+    const nowMs = performance.now();
+    const durationMs = nowMs - this.#toldAtMs;
+    this.#toldAtMs = nowMs;
     this.#lossNats = meanLoss(ranks);
-    emit({ kind: "step.finished", step: step + 1, lossNats: this.#lossNats, ...measured(ranks, shards) });
+    const measured = measure(ranks, shards, durationMs);
+    this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
   }
 
   async #evaluate(step: number): Promise<void> {
-    const { score, plan, emit } = this.#options;
-    if (score.evaluation.length === 0) return;
-    const before = [...this.#inFlight];
-    const message = { step, requests: score.evaluation };
-    const shares = await Promise.all(
-      this.#group.ranks.map((rank) => rank.ask("evaluate", message, { deadlineMs: plan.deadlineMs })),
-    );
-    await Promise.all(before);
-    const losses = shares.flatMap((share) => share.lossesNats);
-    const numTokens = shares.reduce((sum, share) => sum + share.numTokens, 0);
-    this.#evaluationLossNats = losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
-    emit({ kind: "evaluation.finished", step, lossNats: this.#evaluationLossNats, numTokens });
+    const { evaluation } = this.#options.score;
+    const { ranks } = this.#group;
+    const evaluated: EvaluatedBatch[] = [];
+    const atOnce = EVALUATED_AT_ONCE * ranks.length;
+    for (let first = 0; first < evaluation.length; first += atOnce) {
+      const requests = evaluation.slice(first, first + atOnce);
+      const work = Promise.all(ranks.map((rank) => rank.ask("evaluate", { step, requests }, this.#deadline)));
+      await this.#pipeline.add(work, (shares) => {
+        evaluated.push(...inOrder(shares));
+        if (evaluated.length === evaluation.length) this.#tellEvaluation(step, evaluated);
+      });
+    }
+  }
+
+  #tellEvaluation(step: number, batches: readonly EvaluatedBatch[]): void {
+    const numTokens = sum(batches.map((batch) => batch.numTokens));
+    const lossNats = sum(batches.map((batch) => batch.lossNats * batch.numTokens)) / numTokens;
+    this.#evaluationLossNats = lossNats;
+    this.#options.emit({ kind: "evaluation.finished", step, lossNats, numTokens });
+    this.#toldAtMs = performance.now();
   }
 
   /** Runs beside the steps; a save that fails is told and training goes on. */
   async #save(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
     const { emit, plan, stateAt } = this.#options;
-    const { layouts, modelConfig } = this.#prepared as PreparedModel;
+    const { layouts, modelConfig } = this.#model as PreparedModel;
     emit({ kind: "checkpoint.started", step });
     const order = {
+      life: plan.life,
       layouts,
       numRanks: this.#group.ranks.length,
       modelConfig: (modelConfig ?? {}) as JsonObject,
       state: stateAt(step),
     };
     try {
-      const saved = await checkpointer.ask("save", order, { deadlineMs: plan.deadlineMs });
+      const saved = await checkpointer.ask("save", order, this.#deadline);
       this.#saveError = undefined;
-      emit({ kind: "checkpoint.saved", step, ...saved });
+      if (!this.#over) emit({ kind: "checkpoint.saved", step, ...saved });
     } catch (error) {
       this.#saveError = reportError(error);
-      emit({ kind: "checkpoint.failed", step, error: this.#saveError });
+      if (!this.#over) emit({ kind: "checkpoint.failed", step, error: this.#saveError });
     }
   }
 
   async #sample(step: number): Promise<string> {
-    const { plan, emit } = this.#options;
     const answers = await Promise.all(
-      this.#group.ranks.map((rank) => rank.ask("sample", { step }, { deadlineMs: plan.deadlineMs })),
+      this.#group.ranks.map((rank) => rank.ask("sample", { step }, this.#deadline)),
     );
     const text = answers[0]?.text ?? "";
-    emit({ kind: "text.generated", step, text });
+    this.#options.emit({ kind: "text.generated", step, text });
     return text;
   }
 }
 
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
 /** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
 function meanLoss(ranks: readonly RankStepped[]): number {
   const losses = ranks.flatMap((rank) => rank.lossesNats);
-  return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
+  return sum(losses) / losses.length;
 }
 
-function measured(ranks: readonly RankStepped[], shards: readonly StepUpdated[]) {
-  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-  const durationMs = Math.max(...ranks.map((rank) => rank.durationMs));
+/** The ranks' batches in the order in which they were dealt, so that the mean does not depend on the number of ranks. */
+function inOrder(shares: readonly RankEvaluated[]): EvaluatedBatch[] {
+  const rounds = Math.max(...shares.map((share) => share.batches.length));
+  return Array.from({ length: rounds }, (_, round) =>
+    shares.flatMap(({ batches }) => batches[round] ?? []),
+  ).flat();
+}
+
+function measure(ranks: readonly RankStepped[], shards: readonly StepUpdated[], durationMs: number) {
   const numTokens = sum(ranks.map((rank) => rank.numTokens));
   const exposedMs = sum(ranks.map(({ waits }) => waits.exposedMs));
   const communicationMs =
-    sum(ranks.map(({ waits }) => waits.gatherMs)) + sum(shards.map((shard) => shard.busyMs));
+    sum(ranks.map(({ waits }) => waits.gatherMs)) + sum(shards.map((shard) => shard.reduceMs));
   return {
     learningRate: ranks[0]?.learningRate ?? 0,
     gradientNorm: shards[0]?.gradientNorm ?? Number.NaN,

@@ -20,7 +20,7 @@ export interface TrainingPlan {
   readonly accumulation?: number;
   /** Max L2 norm of the gradient; no clipping unless told otherwise. */
   readonly clipNorm?: number;
-  /** Steps between evaluations on held-out data; never unless told otherwise. */
+  /** Steps between evaluations on held-out data, the last of them after the last step; never unless told otherwise. */
   readonly evaluateEverySteps?: number;
   /** Held-out samples one evaluation reads at most; all unless told otherwise. */
   readonly evaluationSamples?: number;

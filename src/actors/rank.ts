@@ -4,13 +4,20 @@ import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index
 import { type AdamWSpec, Constant, type Schedule } from "../optim/index.ts";
 import {
   BlockEngine,
+  BusyTime,
   type BlockPlan,
   type FlatBlock,
   planBlocks,
   type ShardPort,
   type ZeroLevel,
 } from "../parallel/index.ts";
-import { type ActorContext, type ActorRef, defineActor, type Pending } from "../runtime/index.ts";
+import {
+  type ActorContext,
+  type ActorRef,
+  defineActor,
+  type Pending,
+  systemClock,
+} from "../runtime/index.ts";
 import { attach, type DType, moveRef, scope, setNumThreads } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
@@ -41,6 +48,8 @@ export interface RankPlan {
   /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
   readonly deadlineMs: number;
   readonly initial: InitialState;
+  /** Life of the rank group, counted from 0. */
+  readonly life: number;
 }
 
 /** What the conductor learns of the model once a rank has built it. Plain data. */
@@ -64,17 +73,28 @@ export interface RankStepped {
 /** What a rank waited for in one step, in milliseconds. */
 export interface Waits {
   /** The computation stood still for parameters. */
-  exposedMs: number;
+  readonly exposedMs: number;
   /** Gathers were under way, hidden behind the computation or not. */
-  gatherMs: number;
+  readonly gatherMs: number;
   /** The computation stood still for data. */
-  dataMs: number;
+  readonly dataMs: number;
+}
+
+/** A gather under way. */
+interface Gather {
+  readonly startedAtMs: number;
+  readonly answer: Pending<Gathered>;
 }
 
 /** One rank's share of an evaluation. */
 export interface RankEvaluated {
-  /** Loss of each batch, in order. */
-  readonly lossesNats: readonly number[];
+  /** Each batch of this rank, in order. */
+  readonly batches: readonly EvaluatedBatch[];
+}
+
+/** Held-out loss of one batch. */
+export interface EvaluatedBatch {
+  readonly lossNats: number;
   readonly numTokens: number;
 }
 
@@ -133,11 +153,13 @@ class Rank {
   readonly #schedule: Schedule;
   readonly #randomness: Randomness;
   readonly #blocks: BlockPlan;
-  readonly #engine: BlockEngine<Pending<Gathered>>;
+  readonly #engine: BlockEngine<Gather>;
   /** Batches asked for ahead, oldest first. */
   readonly #ahead: { readonly index: number; readonly batch: Pending<BatchRefs> }[] = [];
   #step = 0;
-  #waits: Waits = { exposedMs: 0, gatherMs: 0, dataMs: 0 };
+  #gathering = new BusyTime();
+  #exposedMs = 0;
+  #dataMs = 0;
 
   constructor(context: ActorContext<RankProtocol>, init: RankInit, plan: RankPlan, job: Job) {
     this.#context = context;
@@ -163,7 +185,7 @@ class Rank {
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<PreparedModel> {
     const { layouts } = this.#blocks;
-    const { dtype, clipNorm, initial, accumulation, deadlineMs } = this.#plan;
+    const { dtype, clipNorm, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
     const numMicroBatches = accumulation * this.#init.numRanks;
     const shardPlan = {
       layouts,
@@ -172,6 +194,8 @@ class Rank {
       clipNorm,
       numMicroBatches,
       initial,
+      life,
+      numThreads,
       reader: this.#name,
     };
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
@@ -201,33 +225,27 @@ class Rank {
       });
     }
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
-    return {
-      lossesNats,
-      learningRate: rate,
-      numTokens,
-      durationMs: performance.now() - begin,
-      waits: this.#waits,
-    };
+    const waits = { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs, dataMs: this.#dataMs };
+    return { lossesNats, learningRate: rate, numTokens, durationMs: performance.now() - begin, waits };
   }
 
   /** Held-out loss of this rank's share of the batches: every `numRanks`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
     this.#begin(step, "evaluate");
     const mine = requests.filter((_, index) => index % this.#init.numRanks === this.#init.rank);
-    const lossesNats: number[] = [];
-    let numTokens = 0;
+    const batches: EvaluatedBatch[] = [];
     evaluating(this.#model, () =>
       this.#engine.evaluate(() => {
         for (const request of mine) {
           scope(() => {
             const batch = this.#attach(this.#ask(request));
-            lossesNats.push(this.#job.loss(this.#model, batch).item());
-            numTokens += numTokensIn(batch);
+            const lossNats = this.#job.loss(this.#model, batch).item();
+            batches.push({ lossNats, numTokens: numTokensIn(batch) });
           });
         }
       }),
     );
-    return { lossesNats, numTokens };
+    return { batches };
   }
 
   /** What the job shows of its model. */
@@ -244,7 +262,9 @@ class Rank {
     this.#context.board.set(pass, "", step);
     this.#step = step;
     this.#randomness.step = step;
-    this.#waits = { exposedMs: 0, gatherMs: 0, dataMs: 0 };
+    this.#gathering = new BusyTime();
+    this.#exposedMs = 0;
+    this.#dataMs = 0;
     this.#engine.begin(pass);
   }
 
@@ -281,7 +301,7 @@ class Rank {
   #attach(pending: Pending<BatchRefs>): Batch {
     const begin = performance.now();
     const refs = this.#context.wait(pending);
-    this.#waits.dataMs += performance.now() - begin;
+    this.#dataMs += performance.now() - begin;
     return Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, attach(ref)]));
   }
 
@@ -293,17 +313,20 @@ class Rank {
   }
 
   /** The engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
-  #port(): ShardPort<Pending<Gathered>> {
+  #port(): ShardPort<Gather> {
     const { shard } = this.#init;
     const { deadlineMs } = this.#plan;
     return {
-      start: (block) => this.#context.request(shard, "gather", { step: this.#step, block }, { deadlineMs }),
-      wait: (answer) => {
-        const begin = performance.now();
-        const { waitedMs } = this.#context.wait(answer);
-        const blockedMs = performance.now() - begin;
-        this.#waits.exposedMs += blockedMs;
-        this.#waits.gatherMs += Math.max(blockedMs, waitedMs);
+      start: (block) => ({
+        startedAtMs: systemClock.now(),
+        answer: this.#context.request(shard, "gather", { step: this.#step, block }, { deadlineMs }),
+      }),
+      wait: ({ startedAtMs, answer }) => {
+        const beginMs = systemClock.now();
+        const { wholeAtMs } = this.#context.wait(answer);
+        const endMs = systemClock.now();
+        this.#exposedMs += endMs - beginMs;
+        this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
       },
       // In one process gathered parameters are the shards' own memory, lent: there is nothing to free.
       release: () => {},

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
 import {
   clipFactor,
+  BusyTime,
   Exchange,
   type FlatBlock,
   globalNorm,
@@ -17,6 +18,7 @@ import {
   type Addressed,
   defineActor,
   type Down,
+  systemClock,
 } from "../runtime/index.ts";
 import {
   attach,
@@ -25,6 +27,7 @@ import {
   moveRef,
   ops,
   scope,
+  setNumThreads,
   shareRef,
   type Tensor,
   type TensorRef,
@@ -44,6 +47,10 @@ export interface ShardPlan {
   /** Gradients are sums over this many micro-batches of all ranks. */
   readonly numMicroBatches: number;
   readonly initial: InitialState;
+  /** Life of the rank group, counted from 0. */
+  readonly life: number;
+  /** Threads of this shard's arithmetic. */
+  readonly numThreads: number;
   /** Who reads the parameters, by the name of {@link recipientName}. */
   readonly reader: string;
 }
@@ -52,14 +59,16 @@ export interface ShardPlan {
 export interface StepUpdated {
   /** L2 norm of the averaged gradient before clipping. */
   readonly gradientNorm: number;
-  /** Time this shard spent on reducing and updating, in milliseconds. */
-  readonly busyMs: number;
+  /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
+  readonly reduceMs: number;
+  /** Time this shard spent on optimizer steps, in milliseconds. */
+  readonly updateMs: number;
 }
 
 /** Answer to a gather. */
 export interface Gathered {
-  /** How long the shard waited for its peers' updates, in milliseconds. */
-  readonly waitedMs: number;
+  /** When the parameters were whole, in milliseconds of the process's clock. */
+  readonly wholeAtMs: number;
 }
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
@@ -122,7 +131,8 @@ interface StepProgress {
   readonly sums: Tensor[];
   numReduced: number;
   gradientNorm: number;
-  busyMs: number;
+  readonly reducing: BusyTime;
+  updateMs: number;
 }
 
 /** A save that waits for copies: the blocks still to be copied, in the state that update number `step` leaves. */
@@ -165,6 +175,7 @@ class Shard {
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     this.#plan = plan;
+    setNumThreads(plan.numThreads);
     const store = new ShardStore(this.#init.rank, plan.dtype, plan.optimizer);
     this.#store = store;
     for (const layout of plan.layouts) await this.#place(layout, store);
@@ -176,24 +187,30 @@ class Shard {
   }
 
   begin(step: number, learningRates: readonly number[]): void {
-    this.#steps.set(step, { learningRates, sums: [], numReduced: 0, gradientNorm: Number.NaN, busyMs: 0 });
+    this.#steps.set(step, {
+      learningRates,
+      sums: [],
+      numReduced: 0,
+      gradientNorm: Number.NaN,
+      reducing: new BusyTime(),
+      updateMs: 0,
+    });
   }
 
   async gather(step: number, block: number): Promise<Gathered> {
-    const begin = performance.now();
     await this.#whole.until(block, step);
-    return { waitedMs: performance.now() - begin };
+    return { wholeAtMs: systemClock.now() };
   }
 
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
     const { store, plan } = this.#prepared();
     const progress = this.#progressOf(step);
     this.#context.board.set("reduce", plan.layouts[block]?.name ?? "", step);
+    const beginMs = systemClock.now();
     const flats = await this.#all(`reduce/${step}/${block}`, keep(attach(gradient)));
-    timed(progress, () => {
-      store.reduce(block, flats as Tensor[]);
-      progress.sums[block] = keep(store.squareSums(block));
-    });
+    store.reduce(block, flats as Tensor[]);
+    progress.sums[block] = keep(store.squareSums(block));
+    progress.reducing.add(beginMs, systemClock.now());
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
     const whole = plan.clipNorm === Number.POSITIVE_INFINITY ? this.#update(step, block, 1) : undefined;
@@ -211,9 +228,9 @@ class Shard {
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { gradientNorm, busyMs } = this.#progressOf(step);
+    const { gradientNorm, reducing, updateMs } = this.#progressOf(step);
     this.#steps.delete(step);
-    return { gradientNorm, busyMs };
+    return { gradientNorm, reduceMs: reducing.totalMs, updateMs };
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
@@ -272,7 +289,9 @@ class Shard {
       updateIndex: step + 1,
       learningRates: progress.learningRates,
     };
-    timed(progress, () => store.update(block, hyperparameters, factor / plan.numMicroBatches));
+    const beginMs = systemClock.now();
+    store.update(block, hyperparameters, factor / plan.numMicroBatches);
+    progress.updateMs += systemClock.now() - beginMs;
     return this.#announceWhole(block, step + 1);
   }
 
@@ -298,6 +317,7 @@ class Shard {
     const copy = (tensor: Tensor) =>
       tagMemory("snapshot", () => moveRef(tensor.clone(), sentTo(snapshot.checkpointer)));
     snapshot.checkpointer.tell("part", {
+      life: this.#prepared().plan.life,
       step: snapshot.step + 1,
       pieces: store.pieces(block),
       master: copy(state.master),
@@ -368,12 +388,6 @@ class Shard {
     if (this.#store === undefined || this.#plan === undefined) throw new Error("[shard] not prepared");
     return { store: this.#store, plan: this.#plan };
   }
-}
-
-function timed(progress: StepProgress, work: () => void): void {
-  const begin = performance.now();
-  work();
-  progress.busyMs += performance.now() - begin;
 }
 
 /** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */

@@ -36,7 +36,7 @@ export class BlockTape {
   readonly #hooks: BlockHooks;
   readonly #root: number;
   readonly #rootLeaves: () => readonly Tensor[];
-  #calls: Call[] = [];
+  readonly #calls: Call[] = [];
   /** Gradients of tensors outside the blocks, by identity. */
   readonly #gradients = new Map<Tensor, Tensor>();
 
@@ -87,18 +87,16 @@ export class BlockTape {
    */
   backward(loss: Tensor, leavesOf: (block: number) => readonly Tensor[]): void {
     const calls = this.#calls;
-    this.#calls = [];
     const firstCall = new Map<number, Call>();
     const firstUse = new Map<Tensor, Call>();
     for (const call of calls) {
       if (!firstCall.has(call.block)) firstCall.set(call.block, call);
       for (const input of call.inputs) if (!firstUse.has(input)) firstUse.set(input, call);
     }
-    const rootLeaves = new Set(this.#rootLeaves());
     this.#hooks.need(this.#root);
     const made = new Set(calls.flatMap((call) => call.outputLeaves));
     this.#pullOuter(loss, undefined, made);
-    for (const call of calls.reverse()) {
+    for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
       this.#backwardCall(call, leavesOf(call.block));
       if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
       for (const leaf of call.outputLeaves) made.delete(leaf);
@@ -107,19 +105,20 @@ export class BlockTape {
         const gradient = this.#take(input);
         if (gradient !== undefined) this.#pullOuter(input, gradient, made);
         gradient?.dispose();
-        if (!rootLeaves.has(input)) input.dispose();
+        this.#forgetInput(input);
       }
-      for (const tensor of [...call.inputLeaves, ...call.outputs, ...call.outputLeaves]) tensor.dispose();
+      forget(call);
+      calls.pop();
     }
     this.#hooks.whole(this.#root);
   }
 
   /** Gives up a pass that will not be walked. */
   clear(): void {
-    for (const call of this.#calls) {
-      for (const tensor of [...call.inputLeaves, ...call.outputs, ...call.outputLeaves]) tensor.dispose();
+    for (const call of this.#calls.splice(0)) {
+      forget(call);
+      for (const input of call.inputs) this.#forgetInput(input);
     }
-    this.#calls = [];
     for (const gradient of this.#gradients.values()) gradient.dispose();
     this.#gradients.clear();
   }
@@ -141,11 +140,19 @@ export class BlockTape {
       return;
     }
     this.#hooks.need(call.block);
-    const gradients = grad(roots, [...call.inputLeaves, ...leaves], rootGradients, { allowUnused: true });
+    const rootLeaves = this.#rootLeaves();
+    const wanted = [...call.inputLeaves, ...leaves, ...rootLeaves];
+    const gradients = grad(roots, wanted, rootGradients, { allowUnused: true });
     this.#hooks.release(call.block);
-    const parameterGradients = gradients.slice(call.inputLeaves.length);
+    const parameterGradients = gradients.slice(
+      call.inputLeaves.length,
+      call.inputLeaves.length + leaves.length,
+    );
+    const ofRoot = gradients.slice(call.inputLeaves.length + leaves.length);
     this.#hooks.contribute(call.block, parameterGradients);
-    for (const tensor of [...rootGradients, ...parameterGradients]) tensor?.dispose();
+    // A parameter that several blocks share is the root's.
+    if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, ofRoot);
+    for (const tensor of [...rootGradients, ...parameterGradients, ...ofRoot]) tensor?.dispose();
     call.inputs.forEach((input, index) => {
       this.#add(input, gradients[index]);
     });
@@ -179,11 +186,20 @@ export class BlockTape {
     }
   }
 
+  /** A root parameter may be a block's input too, and outlives the pass. */
+  #forgetInput(input: Tensor): void {
+    if (!this.#rootLeaves().includes(input)) input.dispose();
+  }
+
   #take(tensor: Tensor): Tensor | undefined {
     const gradient = this.#gradients.get(tensor);
     this.#gradients.delete(tensor);
     return gradient;
   }
+}
+
+function forget(call: Call): void {
+  for (const tensor of [...call.inputLeaves, ...call.outputs, ...call.outputLeaves]) tensor.dispose();
 }
 
 /** @returns `value` with `change` applied to every tensor in it: a tensor, or arrays and plain objects of them */

@@ -1,5 +1,6 @@
 export { BlockEngine, type EngineOptions, type ShardPort } from "./block-engine.ts";
 export { type BlockHooks, BlockTape, mapTensors } from "./block-tape.ts";
+export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
 export {
   type FlatBlock,

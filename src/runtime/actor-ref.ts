@@ -53,6 +53,11 @@ export class ActorRef<P> implements Addressed {
     return this.address.name;
   }
 
+  /** The same actor in its present life only: once that has ended this is a ref to a dead actor, whoever follows it. */
+  pinned(): ActorRef<P> {
+    return new ActorRef(this.#sender, { address: this.address });
+  }
+
   /**
    * Sends without awaiting an answer. The message belongs to the runtime from here on: do not change it.
    * @returns false when it waits for credit: `await ready()` before sending more

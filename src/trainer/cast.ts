@@ -25,13 +25,13 @@ import {
  * given up.
  */
 export class SupervisedRanks {
-  readonly group: RankGroup;
+  readonly #numRanks: number;
   readonly #supervisor: Supervisor;
   readonly #lives: Lives;
 
-  private constructor(supervisor: Supervisor, group: RankGroup, lives: Lives) {
+  private constructor(supervisor: Supervisor, numRanks: number, lives: Lives) {
     this.#supervisor = supervisor;
-    this.group = group;
+    this.#numRanks = numRanks;
     this.#lives = lives;
   }
 
@@ -68,11 +68,16 @@ export class SupervisedRanks {
       onRestart: ({ cause }) => lives.begin(cause),
       onEscalate: (cause) => lives.giveUp(cause),
     });
-    const group = {
-      ranks: places.map((rank) => supervisor.ref<RankProtocol>(`rank-${rank}`)),
-      shards: places.map((rank) => supervisor.ref<ShardProtocol>(`shard-${rank}`)),
+    return new SupervisedRanks(supervisor, numRanks, lives);
+  }
+
+  /** The actors of the present life, and of no other: what is meant for this life never reaches the next. */
+  get group(): RankGroup {
+    const places = Array.from({ length: this.#numRanks }, (_, rank) => rank);
+    return {
+      ranks: places.map((rank) => this.#supervisor.ref<RankProtocol>(`rank-${rank}`).pinned()),
+      shards: places.map((rank) => this.#supervisor.ref<ShardProtocol>(`shard-${rank}`).pinned()),
     };
-    return new SupervisedRanks(supervisor, group, lives);
   }
 
   /** Which life the group is in, counted from 0. */

@@ -26,14 +26,18 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
   let initial = plan.ranks.initial;
   let saved: string | undefined;
   const emit = (event: TroupeEventBody) => {
-    if (event.kind === "checkpoint.saved") saved = event.path;
+    if (event.kind === "checkpoint.saved") {
+      saved = event.path;
+      // Progress that cannot be lost any more.
+      ranks.forgiveRestarts();
+    }
     options.emit(event);
   };
   for (;;) {
     const { life } = ranks;
     const conductor = new Conductor(ranks.group, {
       score: plan.score,
-      plan: { ...plan.ranks, initial },
+      plan: { ...plan.ranks, initial, life },
       checkpointer,
       stateAt: (step) => stateAt(plan, step),
       emit,

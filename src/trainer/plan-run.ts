@@ -1,7 +1,7 @@
 import type { BatchRequest, Job, JobConfig, OpenedData, RankPlan, Score } from "../actors/index.ts";
 import { checkVocabulary } from "../data/index.ts";
 import type { Module } from "../nn/index.ts";
-import type { Start } from "./start.ts";
+import { checkResumed, type Start } from "./start.ts";
 import { optionError, type RuntimeSettings, whole } from "./options.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
@@ -56,7 +56,10 @@ export function rehearse(job: Job, config: JobConfig, data: OpenedData): Module 
   return model;
 }
 
-/** Settles a run once its data is open and its beginning known. */
+/**
+ * Settles a run once its data is open and its beginning known.
+ * @throws {TroupeError} `RESUME_MISMATCH`
+ */
 export function planRun(
   source: { readonly job: Job; readonly jobUrl: string; readonly config: JobConfig },
   settings: RuntimeSettings,
@@ -66,12 +69,16 @@ export function planRun(
 ): RunPlan {
   const { job, jobUrl, config } = source;
   const training = job.training(config);
+  if (start.resumed !== undefined) checkResumed(start.resumed, batch.batchSize, data.facts);
   return {
     batchSize: batch.batchSize,
     score: {
       steps: batch.steps,
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
-      evaluation: evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples),
+      evaluation:
+        training.evaluateEverySteps === undefined
+          ? []
+          : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples),
       saveEverySteps: settings.checkpoint?.everySteps ?? Number.POSITIVE_INFINITY,
       sample: job.sample !== undefined,
     },
@@ -89,6 +96,7 @@ export function planRun(
       numThreads: settings.threadsPerRank,
       deadlineMs: settings.deadlineMs,
       initial: start.initial,
+      life: 0,
     },
   };
 }

@@ -5,6 +5,8 @@ import {
   readCheckpoint,
   type TrainerState,
 } from "../checkpoint/index.ts";
+import type { DatasetFacts } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
 import { matchWeights, type NamedState } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
 import { optionError } from "./options.ts";
@@ -40,6 +42,28 @@ export async function startFromCheckpoint(path: string, seed: number | undefined
     );
   }
   return { seed: state.seed, resumed: state, initial: stateOf(checkpoint) };
+}
+
+/**
+ * Refuses to go on from a checkpoint with data that it was not trained on: the position in the data would mean another
+ * place, and the tokens other text.
+ * @throws {TroupeError} `RESUME_MISMATCH`
+ */
+export function checkResumed(resumed: TrainerState, batchSize: number, facts: DatasetFacts): void {
+  const { step, samplesConsumed, tokenizer } = resumed;
+  if (samplesConsumed !== step * batchSize) {
+    throw mismatch(`a batch of ${samplesConsumed / step} samples, that of the checkpoint`, `${batchSize}`);
+  }
+  if (JSON.stringify(tokenizer) !== JSON.stringify(facts.tokenizer ?? null)) {
+    throw mismatch("the tokenizer of the checkpoint", `another one, of ${facts.source}`);
+  }
+}
+
+function mismatch(expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "RESUME_MISMATCH",
+    `[resume] expected ${expected}: got ${got} (resume with the settings and the data of the first run)`,
+  );
 }
 
 /**

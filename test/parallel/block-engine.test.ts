@@ -7,7 +7,7 @@ const width = 4;
 
 /** A block that reads a second tensor too. */
 class Mix extends Module {
-  readonly weight = new Parameter([width, width], normal(0, 0.5));
+  weight = new Parameter([width, width], normal(0, 0.5));
   override forward(x: Tensor, other?: Tensor): Tensor {
     const y = x.matmul(this.weight.tensor).tanh();
     return other === undefined ? y : y.add(other);
@@ -183,6 +183,27 @@ describe("BlockEngine", () => {
       }
     }
     expect(compare(new Twice()).whole.filter((name) => name === "layers.0")).toHaveLength(1);
+  });
+
+  it("sums the gradient of a parameter that two blocks share, which is the root's", () => {
+    class SharedWeight extends Module {
+      readonly layers: ModuleList<Mix>;
+      constructor() {
+        super();
+        const [a, b] = [new Mix(), new Mix()];
+        b.weight = a.weight;
+        this.layers = new ModuleList([a, b, new Mix()]);
+      }
+      override forward(x: Tensor): Tensor {
+        let y = x;
+        for (const layer of this.layers) y = layer.forward(y);
+        return y;
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    compare(new SharedWeight());
   });
 
   it("gives a block that was not run a gradient of zero", () => {

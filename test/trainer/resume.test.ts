@@ -50,6 +50,11 @@ describe("resuming", () => {
     expect(told.error?.message).toMatch(/expected seed to be 1337, .*: got 5/);
   });
 
+  it("refuses another batch size, with which the position in the data would mean another place", async () => {
+    const told = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { batch: 8 });
+    expect(told.error?.message).toMatch(/expected a batch of 4 samples, that of the checkpoint: got 8/);
+  });
+
   it("refuses a model of another shape, naming the tensor", async () => {
     const told = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { width: 64 });
     expect(told.error).toMatchObject({ code: "CHECKPOINT_SHAPE" });

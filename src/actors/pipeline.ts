@@ -1,0 +1,42 @@
+/**
+ * Work that is granted a few pieces ahead and told in the order in which it was granted. The first failure ends it: who
+ * waits for room learns of it at once, and nothing is told after it.
+ */
+export class Pipeline {
+  readonly #depth: number;
+  readonly #inFlight: Promise<void>[] = [];
+  readonly #failed = Promise.withResolvers<never>();
+  #last: Promise<void> = Promise.resolve();
+
+  /** @param depth - pieces granted and not yet told */
+  constructor(depth: number) {
+    this.#depth = depth;
+    // Whoever waits hears of it; that nobody waits is no failure of its own.
+    this.#failed.promise.catch(() => {});
+  }
+
+  /**
+   * Adds a piece of work that has begun, and resolves when there is room for the next one.
+   * @param tell - called with its outcome, after those of all pieces before it
+   * @throws the first failure of any piece
+   */
+  async add<T>(work: Promise<T>, tell: (outcome: T) => void): Promise<void> {
+    const before = this.#last;
+    const told = Promise.all([work, before]).then(([outcome]) => tell(outcome));
+    told.catch((error: unknown) => this.#failed.reject(error));
+    this.#last = told;
+    this.#inFlight.push(told);
+    if (this.#inFlight.length >= this.#depth) await this.unlessFailed(this.#inFlight.shift());
+  }
+
+  /** Resolves with `other`. @throws the first failure of any piece, if that comes sooner */
+  async unlessFailed<T>(other: T | Promise<T>): Promise<T> {
+    return Promise.race([other, this.#failed.promise]);
+  }
+
+  /** Resolves when everything added has been told. @throws the first failure of any piece */
+  async drain(): Promise<void> {
+    this.#inFlight.length = 0;
+    await this.unlessFailed(this.#last);
+  }
+}
