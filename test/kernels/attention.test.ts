@@ -1,0 +1,119 @@
+import { describe, expect, it } from "vitest";
+import { ones, ops, setNumThreads, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { refusal } from "../tensor/numbers.ts";
+import {
+  exact,
+  expectNear,
+  expectSame,
+  type FloatType,
+  gradientsOf,
+  normal,
+  productTypes,
+  roundingError,
+} from "./inputs.ts";
+
+/** Attention by its definition: scores, mask, softmax, weighted sum. */
+function reference(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scale: number): Tensor {
+  const scores = q.matmul(k.transpose(-2, -1)).mul(scale);
+  const future = ones([q.shape[2] ?? 0, k.shape[2] ?? 0], { dtype: "bool" }).triu(1);
+  return (causal ? scores.maskedFill(future, Number.NEGATIVE_INFINITY) : scores).softmax(-1).matmul(v);
+}
+
+/** q, k and v as a model has them: cut from one projection [B, T, 3, H, K], so none is contiguous. */
+function inputs(batch: number, heads: number, time: number, width: number, dtype: FloatType) {
+  const projected = normal([batch, time, 3, heads, width], 1, { dtype });
+  return [0, 1, 2].map((i) => projected.select(2, i).transpose(1, 2).requiresGrad_()) as [
+    Tensor,
+    Tensor,
+    Tensor,
+  ];
+}
+
+const shapes = [
+  [1, 1, 2, 4, true],
+  [2, 3, 5, 8, true],
+  [2, 3, 5, 8, false],
+  [6, 4, 64, 32, true],
+  [1, 2, 300, 16, true], // rows in blocks of 128, the last one ragged
+  [1, 2, 129, 16, false],
+  [1, 1, 1030, 8, true],
+] as const;
+const cases = shapes.flatMap((shape) => productTypes.map((dtype) => [...shape, dtype] as const));
+
+describe("attention", () => {
+  it.each(cases)(
+    "agrees with float64 on [%i,%i,%i,%i], causal %s, in %s",
+    (batch, heads, time, width, causal, dtype) => {
+      const given = inputs(batch, heads, time, width, dtype);
+      const scale = width ** -0.5;
+      const out = ops.troupe.attention(...given, causal, scale);
+      const wide = given.map(exact) as [Tensor, Tensor, Tensor];
+      const expected = reference(...wide, causal, scale);
+      expect(out.dtype).toBe(dtype);
+      expectNear(out, expected, 2 * roundingError[dtype]);
+      const dout = normal([batch, time, heads, width], 9, { dtype }).transpose(1, 2);
+      const wanted = gradientsOf([expected], wide, [dout.to("float64")]);
+      gradientsOf([out], given, [dout]).forEach((gradient, i) => {
+        expectNear(gradient, wanted[i] as Tensor, 4 * roundingError[dtype]);
+      });
+    },
+  );
+
+  it("lets no position see a later one, NaN included", () => {
+    const [q, k, v] = inputs(1, 2, 200, 8, "float32").map((t) => t.detach().contiguous()) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const before = ops.troupe.attention(q, k, v, true, 0.3);
+    k.narrow(2, 150, 50).fill_(Number.NaN);
+    const after = ops.troupe.attention(q, k, v, true, 0.3);
+    expectSame(after.narrow(2, 0, 128).contiguous(), before.narrow(2, 0, 128).contiguous());
+  });
+
+  it("stays finite for scores that overflow exp", () => {
+    const q = normal([1, 1, 4, 8], 1, { std: 100 });
+    expect(
+      ops
+        .isfinite(ops.troupe.attention(q, q, q, true, 1))
+        .all()
+        .item(),
+    ).toBeTruthy();
+  });
+
+  it("attends across when there are more keys than queries", () => {
+    const q = normal([1, 2, 3, 8], 1);
+    const k = normal([1, 2, 7, 8], 2);
+    const v = normal([1, 2, 7, 8], 3);
+    expectNear(
+      ops.troupe.attention(q, k, v, false, 0.35),
+      reference(q.to("float64"), k.to("float64"), v.to("float64"), false, 0.35),
+      4e-6,
+    );
+  });
+
+  it("gives the same bits for every number of threads", () => {
+    const [one, two] = [1, 2].map((numThreads) => {
+      setNumThreads(numThreads);
+      const given = inputs(2, 4, 160, 16, "float32");
+      const out = ops.troupe.attention(...given, true, 0.25);
+      return [out, ...gradientsOf([out], given, [ones(out.shape)])];
+    }) as [Tensor[], Tensor[]];
+    setNumThreads(1);
+    one.forEach((result, i) => {
+      expectSame(two[i] as Tensor, result);
+    });
+  });
+
+  it("refuses causal attention of unequal lengths, and mixed shapes and dtypes", () => {
+    const q = zeros([1, 2, 3, 8]);
+    const k = zeros([1, 2, 7, 8]);
+    expect(refusal(() => ops.troupe.attention(q, k, k, true, 1))?.message).toContain(
+      "as many queries as keys: got 3 and 7",
+    );
+    expect(refusal(() => ops.troupe.attention(q, k, q, false, 1))?.message).toContain("q, k and v must be");
+    expect(refusal(() => ops.troupe.attention(q, q, q.to("bfloat16"), true, 1))?.message).toContain(
+      "must all be float32",
+    );
+  });
+});

@@ -1,0 +1,73 @@
+/** Prints a digest of every kernel's results at awkward sizes, one line of JSON: run with different TROUPE_ISA, they must be equal. */
+import { createHash } from "node:crypto";
+import { empty, nativeInfo, ops, setNumThreads, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { floatTypes, gradientsOf, normal } from "./inputs.ts";
+
+setNumThreads(1);
+const digests: Record<string, string> = { capability: nativeInfo().capability };
+
+function digest(name: string, results: readonly Tensor[]): void {
+  const hash = createHash("sha256");
+  for (const result of results) {
+    const array = result.detach().contiguous().toTypedArray();
+    hash.update(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+  }
+  digests[name] = hash.digest("hex");
+}
+
+for (const dtype of floatTypes) {
+  for (const numel of [0, 1, 17, 1023, 1025, 5003]) {
+    const given = normal([numel], 1, { dtype });
+    const [param, m, v] = [normal([numel], 2), zeros([numel]), zeros([numel])];
+    const low = empty([numel], { dtype: "bfloat16" });
+    const half = Math.floor(numel / 2);
+    for (let step = 1; step <= 3; step++) {
+      ops.troupe.adamw_(
+        param,
+        m,
+        v,
+        given,
+        low,
+        [half, numel],
+        [1e-2, 3e-3],
+        [0.1, 0],
+        0.9,
+        0.95,
+        1e-8,
+        step,
+        0.3,
+      );
+    }
+    digest(`adamw ${dtype} ${numel}`, [param, m, v, low]);
+    digest(`chunk_square_sums ${dtype} ${numel}`, [ops.troupe.chunkSquareSums(given)]);
+    const out = zeros([numel]);
+    ops.troupe.reduceRanks_(out, [given, given, normal([numel], 3)], 0, false);
+    ops.troupe.collectGradients_(out, [given], [0], true);
+    digest(`reduce_ranks, collect_gradients ${dtype} ${numel}`, [out]);
+    digest(`dropout ${dtype} ${numel}`, [ops.troupe.dropout(given, 0.3, 1, 2, 3)]);
+    digest(`philox ${dtype} ${numel}`, [
+      ops.troupe.philoxNormal_(empty([numel], { dtype }), 0.5, 2, 1, 2, 3),
+      ops.troupe.philoxUniform_(empty([numel], { dtype }), -1, 2, 1, 2, 3),
+    ]);
+  }
+  for (const [rows, dim] of [
+    [1, 1],
+    [5, 7],
+    [40, 33],
+    [3, 1025],
+  ] as const) {
+    const x = normal([rows, dim], 1, { dtype }).requiresGrad_();
+    const weight = normal([dim], 2, { dtype }).requiresGrad_();
+    const bias = normal([dim], 3, { dtype }).requiresGrad_();
+    const gradient = normal([rows, dim], 4, { dtype });
+    const [sum, normed] = ops.troupe.addLayerNorm(x, gradient, weight, bias, 1e-5);
+    const normGradients = gradientsOf([sum, normed], [x, weight, bias], [gradient, gradient]);
+    digest(`add_layer_norm ${dtype} ${rows}x${dim}`, [sum, normed, ...normGradients]);
+    const active = ops.troupe.biasGelu(x, bias);
+    digest(`bias_gelu ${dtype} ${rows}x${dim}`, [active, ...gradientsOf([active], [x, bias], [gradient])]);
+    const targets = tensor(BigInt64Array.from({ length: rows }, (_, row) => BigInt((row * 31) % dim)));
+    const loss = ops.troupe.crossEntropy(x, targets, -100);
+    digest(`cross_entropy ${dtype} ${rows}x${dim}`, [loss, ...gradientsOf([loss], [x], [tensor(1)])]);
+  }
+}
+console.log(JSON.stringify(digests));
