@@ -1,7 +1,8 @@
 // What does a message between actors cost, beside a plain postMessage between the same threads in the same minute?
 //
-//   npm run bench -- messages        (each figure twice where `taskset` exists: threads pinned to one core, and spread)
+//   npm run bench -- messages [PART...]     parts: round-trips throughput tensor-refs same-thread life
 //
+// Each figure comes twice where `taskset` exists: with the threads spread over the cores, and pinned to one.
 // Every round measures the plain loop and ours in turn, so that what else the machine does falls on both. Counts are
 // verified at the receiver before the clock is read. Judge by the ratios; the absolute figures are this machine's.
 
@@ -15,22 +16,29 @@ import { measureTensorRefs } from "./messages/tensor-refs.ts";
 import { measureThroughput } from "./messages/throughput.ts";
 
 const script = fileURLToPath(import.meta.url);
+const parts: Record<string, () => Promise<void>> = {
+  "round-trips": measureRoundTrips,
+  throughput: measureThroughput,
+  "tensor-refs": measureTensorRefs,
+  "same-thread": measureSameThread,
+  life: measureLife,
+};
 
-if (process.argv[2] === "--measure") {
-  await measureRoundTrips();
-  await measureThroughput();
-  await measureTensorRefs();
-  await measureSameThread();
-  await measureLife();
+const [mode = "", ...asked] =
+  process.argv[2] === "--measure" ? process.argv.slice(2) : ["", ...process.argv.slice(2)];
+const chosen = asked.length === 0 ? Object.keys(parts) : asked;
+
+if (mode === "--measure") {
+  for (const name of chosen) await parts[name]?.();
 } else {
   console.log(
     `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
   );
   console.log("median of the rounds [least to most]\n\nspread over the cores");
-  run([process.execPath, script, "--measure"]);
+  run([process.execPath, script, "--measure", ...chosen]);
   if (spawnSync("taskset", ["-V"]).error === undefined) {
     console.log("\npinned to one core");
-    run(["taskset", "-c", "0", process.execPath, script, "--measure"]);
+    run(["taskset", "-c", "0", process.execPath, script, "--measure", ...chosen]);
   }
 }
 

@@ -107,15 +107,17 @@ async function compareWaits(): Promise<void> {
   await Promise.all(threads.map((thread) => thread.terminate()));
 }
 
-/** What tracing every message costs. */
+/** DL-22: what it costs to trace one call in a hundred, and all of them. */
 async function compareTracing(): Promise<void> {
   await using plain = new ActorSystem({ name: "plain" });
-  await using traced = new ActorSystem({ name: "traced", messaging: { tracing: true } });
+  await using sampled = new ActorSystem({ name: "sampled", messaging: { traceEvery: 100 } });
+  await using traced = new ActorSystem({ name: "traced", messaging: { traceEvery: 1 } });
   const echoes: ActorRef<BenchProtocol>[] = [];
-  for (const system of [plain, traced]) {
+  for (const system of [plain, sampled, traced]) {
     echoes.push(await system.spawn<BenchProtocol>({ name: "echo", module: actorModule }));
   }
   const contestants = echoes.map((echo) => () => askRound(echo, { step: 7 }, []));
-  const [off = [], on = []] = await interleave(contestants, { numRounds, numWarmUp });
-  printLine("round trip traced / not traced", medianRatio(on, off).toFixed(2));
+  const [off = [], some = [], all = []] = await interleave(contestants, { numRounds, numWarmUp });
+  printLine("round trip, one in 100 traced / none", medianRatio(some, off).toFixed(2));
+  printLine("round trip, all traced / none", medianRatio(all, off).toFixed(2));
 }

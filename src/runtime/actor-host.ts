@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { type Codec, CodecSet } from "./codec.ts";
 import { toFailure } from "./failure.ts";
 import type { LinkEnd } from "./link.ts";
+import { blankRecord, singlePacket } from "./packet.ts";
 import { openLink } from "./port-link.ts";
 import type { ActorDefinition } from "./protocol.ts";
 import { RecordType } from "./record.ts";
@@ -13,7 +14,7 @@ import { refCodec } from "./ref-codec.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { Signal } from "./signal.ts";
 import { StatusBoard } from "./status-board.ts";
-import { type Span, Tracer } from "./tracer.ts";
+import { makeTracer, type Span } from "./tracer.ts";
 
 /** What a thread needs to become an actor: plain data and shared memory. */
 export interface Boot {
@@ -51,7 +52,11 @@ export async function hostActor(
     await startCell(boot, preload, definition, onEnd, clock);
   } catch (error) {
     const failure = toFailure(error, `${boot.address.name}#${boot.address.incarnation}`);
-    openLink(boot.systemLink).post([RecordType.failed, 0, "", 0, undefined, failure], [], true);
+    openLink(boot.systemLink).post(
+      singlePacket({ ...blankRecord, type: RecordType.failed, body: failure }),
+      [],
+      true,
+    );
     onEnd({ kind: "failed", failure });
   }
 }
@@ -90,7 +95,7 @@ async function startCell(
     systemLink: boot.systemLink,
     concurrent: definition.concurrent ?? [],
     mayBlock: boot.hasThread,
-    tracer: boot.settings.tracing ? new Tracer(boot.address.uid, clock.now, report) : undefined,
+    tracer: makeTracer(boot.address.uid, boot.settings.traceEvery, clock.now, report),
     onEnd,
     onUndelivered: (message) => preload.onUndelivered?.(message),
   });

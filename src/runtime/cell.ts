@@ -129,7 +129,6 @@ export class Cell implements Resident {
     // What is not taken stays on its sender's books and becomes a dead letter there when this actor is gone.
     if (!this.#isOpen) return;
     this.mailbox.put(delivery);
-    this.board.setQueued(this.mailbox.size);
   }
 
   onSystemRecord(_from: Connection, record: Envelope): void {
@@ -205,7 +204,7 @@ export class Cell implements Resident {
       this.board.setQueued(this.mailbox.size);
       this.handling.handle(next);
     }
-    if (this.#phase === "running" && !this.handling.isBusy) this.board.enter("idle");
+    if (this.#phase === "running" && !this.handling.isBusy) this.board.enterIdle();
   }
 
   /** Between two messages: control that was posted meanwhile goes first. */

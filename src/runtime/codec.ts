@@ -15,13 +15,23 @@ export interface Codec {
 const deepestNesting = 64;
 const tagField = "$codec";
 
+/** What becomes of the objects in a message; each function returns its argument where nothing is to change. */
+interface Replacer {
+  plain(record: Record<string, unknown>): unknown;
+  foreign(object: object): unknown;
+}
+
 /** The codecs of one actor, applied to every message that leaves or enters. */
 export class CodecSet {
   readonly #codecs: Codec[] = [];
   readonly #byTag = new Map<string, Codec>();
+  readonly #encoder: Replacer;
+  readonly #decoder: Replacer;
 
   constructor(codecs: readonly Codec[]) {
     this.teach(codecs);
+    this.#encoder = { plain: (record) => record, foreign: (object) => this.#encodeObject(object) };
+    this.#decoder = { plain: (record) => this.#decodeRecord(record), foreign: (object) => object };
   }
 
   /** Adds codecs; the first that accepts a value encodes it. */
@@ -32,57 +42,55 @@ export class CodecSet {
     }
   }
 
-  /** Returns `value` itself unless something in it had to be encoded; then a copy of the path to it. */
+  /**
+   * Returns `value` itself unless something in it had to be encoded; then a copy of the path to it. Looks into
+   * plain objects and arrays.
+   */
   encode(value: unknown): unknown {
-    return transform(value, (object) => this.#encodeObject(object), 0);
+    return replaceParts(value, this.#encoder, 0);
   }
 
   /** The reverse of {@link encode}. */
   decode(value: unknown): unknown {
-    return transform(value, (object) => this.#decodeObject(object), 0);
+    return replaceParts(value, this.#decoder, 0);
   }
 
   #encodeObject(object: object): unknown {
-    if (isPlain(object)) return object;
     const codec = this.#codecs.find((candidate) => candidate.accepts(object));
     return codec === undefined ? object : { [tagField]: codec.tag, data: codec.encode(object) };
   }
 
-  #decodeObject(object: object): unknown {
-    const tag = (object as Record<string, unknown>)[tagField];
-    if (tag === undefined) return object;
+  #decodeRecord(record: Record<string, unknown>): unknown {
+    const tag = record[tagField];
+    if (tag === undefined) return record;
     const codec = this.#byTag.get(tag as string);
-    return codec === undefined ? object : codec.decode((object as { data?: unknown }).data);
+    return codec === undefined ? record : codec.decode(record.data);
   }
 }
 
 /** Freezes a message through and through, so that changing it after sending throws. */
 export function deepFreeze(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
-  if (!isPlain(value) && !Array.isArray(value)) return;
+  if (!Array.isArray(value) && !isPlain(value)) return;
   Object.freeze(value);
   for (const part of Object.values(value)) deepFreeze(part);
 }
 
-function transform(value: unknown, replace: (object: object) => unknown, depth: number): unknown {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+function replaceParts(value: unknown, replacer: Replacer, depth: number): unknown {
+  if (typeof value !== "object" || value === null) return value;
   if (depth > deepestNesting) throw nestedTooDeep();
-  if (Array.isArray(value)) return transformArray(value, replace, depth);
-  const replaced = replace(value);
-  if (replaced !== value || !isPlain(value)) return replaced;
-  return transformRecord(value as Record<string, unknown>, replace, depth);
+  if (Array.isArray(value)) return replaceInArray(value, replacer, depth);
+  if (!isPlain(value)) return ArrayBuffer.isView(value) ? value : replacer.foreign(value);
+  const replaced = replacer.plain(value);
+  return replaced === value ? replaceInRecord(value, replacer, depth) : replaced;
 }
 
-function transformArray(
-  array: readonly unknown[],
-  replace: (object: object) => unknown,
-  depth: number,
-): unknown {
+function replaceInArray(array: readonly unknown[], replacer: Replacer, depth: number): unknown {
   let copy: unknown[] | undefined;
   for (let index = 0; index < array.length; index++) {
     const part = array[index];
     if (typeof part !== "object" || part === null) continue;
-    const replaced = transform(part, replace, depth + 1);
+    const replaced = replaceParts(part, replacer, depth + 1);
     if (replaced === part) continue;
     copy ??= [...array];
     copy[index] = replaced;
@@ -90,16 +98,12 @@ function transformArray(
   return copy ?? array;
 }
 
-function transformRecord(
-  record: Record<string, unknown>,
-  replace: (object: object) => unknown,
-  depth: number,
-): unknown {
+function replaceInRecord(record: Record<string, unknown>, replacer: Replacer, depth: number): unknown {
   let copy: Record<string, unknown> | undefined;
   for (const name in record) {
     const part = record[name];
     if (typeof part !== "object" || part === null) continue;
-    const replaced = transform(part, replace, depth + 1);
+    const replaced = replaceParts(part, replacer, depth + 1);
     if (replaced === part) continue;
     copy ??= { ...record };
     copy[name] = replaced;
@@ -107,7 +111,7 @@ function transformRecord(
   return copy ?? record;
 }
 
-function isPlain(value: object): boolean {
+function isPlain(value: object): value is Record<string, unknown> {
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

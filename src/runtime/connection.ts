@@ -3,11 +3,12 @@ import type { Address } from "./address.ts";
 import { type LaneLimits, LaneSender, type Outgoing } from "./lane-sender.ts";
 import { type LaneIndex, laneIndex } from "./ledger.ts";
 import type { Link } from "./link.ts";
-import { isMessage, type Packet, type RecordType, recordWidth } from "./record.ts";
+import { type Packet, PacketWriter, readPacket, singlePacket } from "./packet.ts";
+import { type Envelope, isMessage } from "./record.ts";
 
 /** A message that did not reach its receiver. */
 export interface Lost {
-  readonly message: Outgoing;
+  readonly message: Envelope;
   readonly error?: unknown;
 }
 
@@ -25,19 +26,15 @@ export class Connection {
   isDirty = false;
   #link: Link | undefined;
   #closed = false;
-  #packet: Packet = [];
-  #transfer: Transferable[] = [];
+  readonly #writer = new PacketWriter();
   #urgent = false;
   readonly #lanes: readonly [LaneSender, LaneSender, LaneSender];
-  readonly #numUntaken: [number, number, number] = [0, 0, 0];
   readonly #onLost: (lost: Lost) => void;
-  readonly #limits: ConnectionLimits;
   readonly #readyWaiters: (() => void)[] = [];
   readonly #openWaiters: (() => void)[] = [];
 
   constructor(peer: Address, limits: ConnectionLimits, onLost: (lost: Lost) => void) {
     this.peer = peer;
-    this.#limits = limits;
     this.#onLost = onLost;
     this.#lanes = [new LaneSender(0, limits[0]), new LaneSender(1, limits[1]), new LaneSender(2, limits[2])];
   }
@@ -63,17 +60,17 @@ export class Connection {
   }
 
   /** Accepts a message under its lane's limits. Returns whether it goes with the next flush. */
-  send(lane: LaneIndex, message: Outgoing): boolean {
-    const ready = this.#lanes[lane].offer(message, this.#link?.ledger);
+  send(message: Outgoing): boolean {
+    const ready = this.#lanes[message.lane].offer(message, this.#link?.ledger);
     if (ready === undefined) return false;
-    this.#append(ready);
-    if (lane === laneIndex.control) this.#urgent = true;
+    this.#writer.append(ready);
+    if (message.lane === laneIndex.control) this.#urgent = true;
     return true;
   }
 
   /** Appends a record of the runtime's own: no limit, no count, never lost while the peer lives. */
   sendRecord(record: Outgoing, urgent = false): void {
-    this.#append(record);
+    this.#writer.append(record);
     if (urgent) this.#urgent = true;
   }
 
@@ -82,7 +79,7 @@ export class Connection {
     const link = this.#link;
     if (link === undefined || this.#closed) return;
     this.#releaseWaiting(link);
-    if (this.#packet.length > 0) this.#post(link);
+    if (!this.#writer.isEmpty) this.#post(link);
     if (this.#lanes[laneIndex.data].numWaiting === 0) this.#resolve(this.#readyWaiters);
   }
 
@@ -97,20 +94,9 @@ export class Connection {
     return new Promise((resolve) => this.#readyWaiters.push(resolve));
   }
 
-  /** Notes that a message of this lane arrived. */
-  arrived(lane: LaneIndex): void {
-    this.#numUntaken[lane] += 1;
-  }
-
-  /** Notes that a message of this lane is being handled, and returns whether the peer should hear of it. */
+  /** Enters that a message of this lane is being handled; returns whether the peer waits to hear of it. */
   take(lane: LaneIndex): boolean {
-    this.#numUntaken[lane] -= 1;
-    const ledger = this.#link?.ledger;
-    if (ledger === undefined) return false;
-    ledger.take(lane);
-    if (!ledger.peerWantsCredit || this.#numUntaken[lane] > this.#limits[lane].window / 2) return false;
-    ledger.grantCredit();
-    return true;
+    return this.#link?.ledger.take(lane) ?? false;
   }
 
   /** Messages of the telemetry lane dropped since it was last asked. */
@@ -138,8 +124,6 @@ export class Connection {
     for (const lane of this.#lanes) {
       for (const message of lane.abandon(this.#link?.ledger)) this.#onLost({ message });
     }
-    this.#packet = [];
-    this.#transfer = [];
     this.#link?.close();
     this.#resolve(this.#readyWaiters);
     this.#resolve(this.#openWaiters);
@@ -151,69 +135,48 @@ export class Connection {
       this.#releaseLane(lane, link);
       if (lane.numWaiting === 0) continue;
       // The peer may have taken its last message just before the wish was written: look once more after it.
-      link.ledger.askForCredit();
+      link.ledger.askForCredit(lane.index, lane.numTakenToResume);
       this.#releaseLane(lane, link);
     }
   }
 
   #releaseLane(lane: LaneSender, link: Link): void {
     for (let next = lane.release(link.ledger); next !== undefined; next = lane.release(link.ledger)) {
-      this.#append(next);
+      this.#writer.append(next);
     }
   }
 
-  #append(record: Outgoing): void {
-    this.#packet.push(record.type, record.id, record.kind, record.deadlineMs, record.trace, record.body);
-    if (record.transfer !== undefined) this.#transfer.push(...record.transfer);
-  }
-
   #post(link: Link): void {
-    const packet = this.#packet;
-    const transfer = this.#transfer;
+    const { packet, transfer } = this.#writer.take();
     const urgent = this.#urgent;
-    this.#packet = [];
-    if (transfer.length > 0) this.#transfer = [];
     this.#urgent = false;
     try {
       link.post(packet, transfer, urgent);
-    } catch (error) {
-      if (packet.length === recordWidth) this.#withdraw(packet, error);
-      else this.#postOneByOne(link, packet, transfer, urgent);
+    } catch {
+      this.#postOneByOne(link, packet, transfer, urgent);
     }
   }
 
   /** One record cannot be cloned: the others must not suffer for it. */
   #postOneByOne(link: Link, packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
-    for (let offset = 0; offset < packet.length; offset += recordWidth) {
-      const record = packet.slice(offset, offset + recordWidth);
+    readPacket(packet, (record) => {
       try {
-        link.post(record, transfersWithin(record, transfer), urgent);
+        link.post(singlePacket(record), transfersWithin(record.body, transfer), urgent);
       } catch (error) {
-        this.#withdraw(record, error);
+        if (isMessage(record.type)) this.#lanes[record.lane].withdraw(record.id, record.body);
+        this.#onLost({ message: record, error });
       }
-    }
-  }
-
-  #withdraw(record: Packet, error: unknown): void {
-    const [type, id, kind, deadlineMs, , body] = record as [
-      RecordType,
-      number,
-      string,
-      number,
-      unknown,
-      unknown,
-    ];
-    if (isMessage(type)) for (const lane of this.#lanes) lane.withdraw(id, body);
-    this.#onLost({ message: { type, id, kind, deadlineMs, trace: undefined, body }, error });
+    });
   }
 
   #resolve(waiters: (() => void)[]): void {
+    if (waiters.length === 0) return;
     for (const resolve of waiters.splice(0)) resolve();
   }
 }
 
-/** Those of `transfer` that occur in `record`: a port named in a transfer list must also be in the message. */
-function transfersWithin(record: Packet, transfer: readonly Transferable[]): Transferable[] {
+/** Those of `transfer` that occur in `body`: a port named in a transfer list must also be in the message. */
+function transfersWithin(body: unknown, transfer: readonly Transferable[]): Transferable[] {
   if (transfer.length === 0) return [];
   const reachable = new Set<unknown>();
   const visit = (value: unknown): void => {
@@ -222,6 +185,6 @@ function transfersWithin(record: Packet, transfer: readonly Transferable[]): Tra
     if (ArrayBuffer.isView(value)) reachable.add(value.buffer);
     else for (const part of Object.values(value)) visit(part);
   };
-  visit(record);
+  visit(body);
   return transfer.filter((item) => reachable.has(item));
 }

@@ -1,6 +1,6 @@
 import type { Address } from "./address.ts";
 import { Connection, type ConnectionLimits, type Lost } from "./connection.ts";
-import type { Packet } from "./record.ts";
+import type { Packet } from "./packet.ts";
 
 /** Who hears of what the connections could not deliver. */
 export interface LossListener {
@@ -50,12 +50,14 @@ export class Connections {
     }
     if (this.#flushScheduled) return;
     this.#flushScheduled = true;
-    queueMicrotask(() => this.flush());
+    queueMicrotask(() => {
+      this.#flushScheduled = false;
+      this.flush();
+    });
   }
 
   /** Posts everything that is ready, one packet a peer. */
   flush(): void {
-    this.#flushScheduled = false;
     const dirty = this.#dirty;
     this.#dirty = [];
     for (const connection of dirty) {

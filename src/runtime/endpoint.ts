@@ -11,8 +11,9 @@ import { ActorDown, type Down, type Failure, toFailure } from "./failure.ts";
 import { Incoming } from "./incoming.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import { laneIndex, laneOf } from "./ledger.ts";
-import type { LinkEnd } from "./link.ts";
+import type { Link, LinkEnd } from "./link.ts";
 import type { Delivery } from "./mailbox.ts";
+import { blankRecord, type Packet } from "./packet.ts";
 import { openLink } from "./port-link.ts";
 import { type Envelope, RecordType } from "./record.ts";
 import { connectionLimits, type MessagingSettings } from "./settings.ts";
@@ -56,6 +57,9 @@ export interface EndpointOptions {
   readonly resident: Resident;
 }
 
+// Enough to spare most events of a burst; few enough that the first message does not wait for long.
+const packetsPerEvent = 64;
+
 /** Where one actor sends and receives: its connections, open questions, streams and watches. */
 export class Endpoint implements Sender {
   readonly address: Address;
@@ -95,7 +99,7 @@ export class Endpoint implements Sender {
   }
 
   tell(to: Address, kind: string, message: unknown, options?: TellOptions): boolean {
-    return this.#sendMessage(to, this.#message(RecordType.tell, 0, kind, 0, message, options));
+    return this.#sendMessage(to, this.#message(to, RecordType.tell, 0, kind, 0, message, options));
   }
 
   ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown> {
@@ -107,7 +111,7 @@ export class Endpoint implements Sender {
     checkDeadline(`ask ${describe(to)}.${kind}`, options.deadlineMs);
     const deadlineMs = this.clock.now() + options.deadlineMs;
     const id = this.asks.enter({ target: to, kind, deadlineMs, allowedMs: options.deadlineMs, settle });
-    this.#sendMessage(to, this.#message(RecordType.ask, id, kind, deadlineMs, message, options));
+    this.#sendMessage(to, this.#message(to, RecordType.ask, id, kind, deadlineMs, message, options));
   }
 
   stream(
@@ -118,7 +122,7 @@ export class Endpoint implements Sender {
   ): AsyncIterableIterator<unknown> {
     checkDeadline(`stream ${describe(to)}.${kind}`, options.deadlineMs);
     const send = (id: number): void => {
-      const record = this.#message(RecordType.openStream, id, kind, 0, message, options);
+      const record = this.#message(to, RecordType.openStream, id, kind, 0, message, options);
       this.#sendMessage(to, { ...record, body: [record.body, options.credits] });
     };
     return this.streams.open(to, kind, send, options);
@@ -131,7 +135,8 @@ export class Endpoint implements Sender {
   /** Sends plain data by the telemetry lane. */
   emit(to: Connection, type: RecordType, event: unknown): void {
     const body = this.codecs.encode(event);
-    to.send(laneIndex.telemetry, { type, id: 0, kind: "telemetry", deadlineMs: 0, trace: undefined, body });
+    const isEncoded = body !== event;
+    to.send({ ...blankRecord, type, lane: laneIndex.telemetry, kind: "telemetry", body, isEncoded });
     this.#connections.markDirty(to);
   }
 
@@ -151,11 +156,7 @@ export class Endpoint implements Sender {
     const link = openLink(end);
     connection.open(link);
     link.listen(
-      (packet) => {
-        this.#connections.synchronous = false;
-        this.#incoming.accept(connection, packet);
-        this.#resident.wake();
-      },
+      (packet) => this.#onPacket(connection, link, packet),
       () => this.#undelivered.garbled(connection),
     );
     this.#connections.markDirty(connection);
@@ -199,15 +200,21 @@ export class Endpoint implements Sender {
     return watchers.length + numAsks + numStreams;
   }
 
-  /** Sends one of the runtime's own records. */
+  /** Sends one of the runtime's own records, whose body is plain data. */
   sendRecord(to: Connection, record: Partial<Outgoing> & Pick<Outgoing, "type">, urgent = false): void {
-    to.sendRecord({ id: 0, kind: "", deadlineMs: 0, trace: undefined, body: undefined, ...record }, urgent);
+    to.sendRecord({ ...blankRecord, ...record }, urgent);
     this.#connections.markDirty(to);
+  }
+
+  /** The same for a body that comes from an actor. */
+  sendEncoded(to: Connection, record: Partial<Outgoing> & Pick<Outgoing, "type">): void {
+    const body = this.codecs.encode(record.body);
+    this.sendRecord(to, { ...record, body, isEncoded: body !== record.body });
   }
 
   /** Answers a question. */
   answer({ from, id, kind }: Delivery, answer: unknown): void {
-    this.sendRecord(from, { type: RecordType.answer, id, kind, body: this.codecs.encode(answer) });
+    this.sendEncoded(from, { type: RecordType.answer, id, kind, body: answer });
   }
 
   /** Answers a question or a stream with an error. */
@@ -280,7 +287,19 @@ export class Endpoint implements Sender {
     this.#connections.leave();
   }
 
+  #onPacket(connection: Connection, link: Link, first: Packet): void {
+    this.#connections.synchronous = false;
+    let packet: Packet | undefined = first;
+    // Polling for what is there already costs less than half of an event for each.
+    for (let count = 0; packet !== undefined; count++) {
+      this.#incoming.accept(connection, packet);
+      packet = count < packetsPerEvent ? link.poll() : undefined;
+    }
+    this.#resident.wake();
+  }
+
   #message(
+    to: Address,
     type: RecordType,
     id: number,
     kind: string,
@@ -289,8 +308,11 @@ export class Endpoint implements Sender {
     options: TellOptions | undefined,
   ): Outgoing {
     if (this.settings.freezeMessages) deepFreeze(message);
+    const lane = laneOf(to.lanes, kind);
     const body = this.codecs.encode(message);
-    return { type, id, kind, deadlineMs, trace: this.#tracer?.outgoing(), body, transfer: options?.transfer };
+    const isEncoded = body !== message;
+    const trace = this.#tracer?.outgoing();
+    return { type, lane, isEncoded, id, kind, deadlineMs, trace, body, transfer: options?.transfer };
   }
 
   #sendMessage(to: Address, record: Outgoing): boolean {
@@ -299,10 +321,9 @@ export class Endpoint implements Sender {
       this.#undelivered.unreachable(to, record);
       return true;
     }
-    const lane = laneOf(to.lanes, record.kind);
-    const accepted = connection.send(lane, record);
+    const accepted = connection.send(record);
     this.#connections.markDirty(connection);
-    if (accepted || !this.#connections.synchronous || lane !== laneIndex.data) return accepted;
+    if (accepted || !this.#connections.synchronous || record.lane !== laneIndex.data) return accepted;
     return this.#blockForCredit(connection, record.kind);
   }
 

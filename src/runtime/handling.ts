@@ -7,7 +7,13 @@ import { RecordType } from "./record.ts";
 import type { StatusBoard } from "./status-board.ts";
 import type { Tracer } from "./tracer.ts";
 
-type AnyHandler = (message: unknown) => unknown;
+/** A kind of message and what handles it. */
+interface KindEntry {
+  /** Its number on the status board. */
+  readonly index: number;
+  readonly handler: (message: unknown) => unknown;
+  readonly isConcurrent: boolean;
+}
 
 /** What handling needs of its cell. */
 export interface HandlingOptions {
@@ -25,9 +31,8 @@ export interface HandlingOptions {
 /** Brings messages to their handlers and what comes of it to whoever asked. */
 export class Handling {
   readonly #options: HandlingOptions;
-  readonly #handlers = new Map<string, AnyHandler>();
+  readonly #entries = new Map<string, KindEntry>();
   readonly #aside = new Set<Delivery>();
-  #kinds: readonly string[] = [];
   #awaiting: Delivery | undefined;
   #current: Delivery | undefined;
   #numConcurrent = 0;
@@ -38,13 +43,15 @@ export class Handling {
 
   /** Takes over the handlers of the actor that was made. */
   adopt({ handlers }: Behavior<unknown>): void {
-    for (const [kind, handler] of Object.entries(handlers)) this.#handlers.set(kind, handler as AnyHandler);
-    this.#kinds = [...this.#handlers.keys()];
+    for (const [index, [kind, handler]] of Object.entries(handlers).entries()) {
+      const isConcurrent = this.#options.concurrent.includes(kind);
+      this.#entries.set(kind, { index, handler: handler as KindEntry["handler"], isConcurrent });
+    }
   }
 
   /** All kinds, in the order the status board numbers them. */
   get kinds(): readonly string[] {
-    return this.#kinds;
+    return [...this.#entries.keys()];
   }
 
   /** Whether a handler awaits that lets no other begin. */
@@ -59,16 +66,15 @@ export class Handling {
 
   /** Position of the kind being handled, -1 when none is. */
   get currentKindIndex(): number {
-    return this.#current === undefined ? -1 : this.#kinds.indexOf(this.#current.kind);
+    return this.#current === undefined ? -1 : (this.#entries.get(this.#current.kind)?.index ?? -1);
   }
 
   /** Handles a message; an error becomes the answer or, where nobody asked, this actor's failure. */
   handle(delivery: Delivery): void {
-    const handler = this.#accept(delivery);
-    if (handler === undefined) return;
-    const concurrent = this.#options.concurrent.includes(delivery.kind);
+    const entry = this.#accept(delivery);
+    if (entry === undefined) return;
     try {
-      this.#conclude(delivery, this.#call(delivery, handler), concurrent);
+      this.#conclude(delivery, this.#call(delivery, entry), entry.isConcurrent);
     } catch (error) {
       this.#failed(delivery, error);
     }
@@ -76,10 +82,10 @@ export class Handling {
 
   /** Handles a message in the middle of another's handler, which an error of one that was told breaks off. */
   interruptWith(delivery: Delivery): void {
-    const handler = this.#accept(delivery);
-    if (handler === undefined) return;
+    const entry = this.#accept(delivery);
+    if (entry === undefined) return;
     try {
-      this.#conclude(delivery, this.#call(delivery, handler), true);
+      this.#conclude(delivery, this.#call(delivery, entry), true);
     } catch (error) {
       if (delivery.type === RecordType.tell) throw error;
       this.#failed(delivery, error);
@@ -105,7 +111,7 @@ export class Handling {
     return { ...delivery, isTaken: true };
   }
 
-  #call(delivery: Delivery, handler: AnyHandler): unknown {
+  #call(delivery: Delivery, { handler }: KindEntry): unknown {
     const { tracer } = this.#options;
     const outer = this.#current;
     this.#current = delivery;
@@ -118,17 +124,17 @@ export class Handling {
   }
 
   /** Takes the message off the books and finds its handler, unless it came too late or to the wrong door. */
-  #accept(delivery: Delivery): AnyHandler | undefined {
+  #accept(delivery: Delivery): KindEntry | undefined {
     const { endpoint, board } = this.#options;
     if (!delivery.isTaken) endpoint.take(delivery);
     if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= endpoint.clock.now()) {
       endpoint.refuse(delivery, "Expired");
       return undefined;
     }
-    const handler = this.#handlers.get(delivery.kind);
-    if (handler === undefined) refuseKind(endpoint, delivery);
-    else board.enterHandling(this.#kinds.indexOf(delivery.kind));
-    return handler;
+    const entry = this.#entries.get(delivery.kind);
+    if (entry === undefined) refuseKind(endpoint, delivery);
+    else board.enterHandling(entry.index);
+    return entry;
   }
 
   #conclude(delivery: Delivery, result: unknown, concurrent: boolean): void {
@@ -152,7 +158,7 @@ export class Handling {
   }
 
   #answer(delivery: Delivery, result: unknown): void {
-    if (this.#aside.delete(delivery)) return;
+    if (this.#aside.size > 0 && this.#aside.delete(delivery)) return;
     const { endpoint } = this.#options;
     if (delivery.type === RecordType.ask) endpoint.answer(delivery, result);
     else if (delivery.type === RecordType.openStream) endpoint.streams.produce(delivery, result);

@@ -3,9 +3,9 @@ import type { OpenAsk } from "./asks.ts";
 import type { Connection } from "./connection.ts";
 import type { Endpoint, Resident } from "./endpoint.ts";
 import { type Down, type Failure, fromFailure } from "./failure.ts";
-import { laneIndex, laneOf } from "./ledger.ts";
 import type { LinkEnd } from "./link.ts";
-import { type Envelope, envelopeAt, isMessage, type Packet, RecordType, recordWidth } from "./record.ts";
+import { type Packet, type Received, readPacket } from "./packet.ts";
+import { type Envelope, isMessage, RecordType } from "./record.ts";
 import type { Undelivered } from "./undelivered.ts";
 
 /** Takes packets apart and brings each record to where it belongs. */
@@ -22,17 +22,28 @@ export class Incoming {
 
   /** Bound, so that it can be handed to whatever finds packets. */
   readonly accept = (from: Connection, packet: Packet): void => {
-    for (let offset = 0; offset < packet.length; offset += recordWidth) {
-      this.#acceptRecord(from, envelopeAt(packet, offset));
-    }
+    readPacket(packet, (record) => {
+      if (isMessage(record.type)) this.#acceptMessage(from, record);
+      else this.#acceptRecord(from, record);
+    });
   };
 
-  #acceptRecord(from: Connection, record: Envelope): void {
+  #acceptMessage(from: Connection, received: Received): void {
+    const { type, lane, id, kind, deadlineMs, trace } = received;
+    const isStream = type === RecordType.openStream;
+    const [encoded, credits] = isStream ? (received.body as [unknown, number]) : [received.body, 0];
+    const body = received.isEncoded ? this.#endpoint.codecs.decode(encoded) : encoded;
+    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, body, from, lane, credits });
+  }
+
+  #acceptRecord(from: Connection, received: Received): void {
     const endpoint = this.#endpoint;
-    if (isMessage(record.type)) this.#acceptMessage(from, record);
-    else if (record.type === RecordType.answer) {
-      this.#settle(from, record, ({ settle }) => settle.resolve(endpoint.codecs.decode(record.body)));
-    } else if (record.type === RecordType.failure) {
+    const record = received.isEncoded
+      ? { ...received, body: endpoint.codecs.decode(received.body) }
+      : received;
+    if (record.type === RecordType.answer)
+      this.#settle(from, record, ({ settle }) => settle.resolve(record.body));
+    else if (record.type === RecordType.failure) {
       this.#settle(from, record, ({ settle }) => settle.reject(fromFailure(record.body as Failure)));
     } else if (record.type === RecordType.credit) endpoint.resume(from);
     else if (record.type === RecordType.link) {
@@ -42,17 +53,6 @@ export class Incoming {
       const { uid, down } = record.body as { uid: number; down: Down };
       endpoint.ended(uid, down);
     } else if (!endpoint.streams.accept(from, record)) this.#resident.onSystemRecord(from, record);
-  }
-
-  #acceptMessage(from: Connection, record: Envelope): void {
-    const { type, id, kind, deadlineMs, trace } = record;
-    const isTelemetry = type === RecordType.emit || type === RecordType.span;
-    const lane = isTelemetry ? laneIndex.telemetry : laneOf(this.#endpoint.address.lanes, kind);
-    from.arrived(lane);
-    const isStream = type === RecordType.openStream;
-    const [encoded, credits] = isStream ? (record.body as [unknown, number]) : [record.body, 0];
-    const body = this.#endpoint.codecs.decode(encoded);
-    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, body, from, lane, credits });
   }
 
   /** A failure may also answer a stream; what answers nothing came too late. */

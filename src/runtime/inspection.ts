@@ -6,7 +6,7 @@ export interface ActorInspection {
   readonly actor: string;
   readonly incarnation: number;
   readonly state: ActorState;
-  /** How long it has been in this state. */
+  /** How long it has been in this state; for an idle actor, how long ago its last message was taken up. */
   readonly ageMs: number;
   /** The kind of message it is handling, undefined when none. */
   readonly handling: string | undefined;

@@ -6,6 +6,9 @@ import type { Envelope } from "./record.ts";
 
 /** A message on its way out, with what is to be transferred rather than cloned. */
 export interface Outgoing extends Envelope {
+  readonly lane: LaneIndex;
+  /** Whether the body holds what a codec encoded. */
+  readonly isEncoded: boolean;
   readonly transfer?: readonly Transferable[] | undefined;
 }
 
@@ -21,7 +24,7 @@ export interface LaneLimits {
 
 /** The sending side of one lane of one connection: what is under way, what waits for credit. */
 export class LaneSender {
-  readonly #lane: LaneIndex;
+  readonly index: LaneIndex;
   readonly #limits: LaneLimits;
   readonly #underWay = new Queue<Outgoing>();
   readonly #waiting = new Queue<Outgoing>();
@@ -29,13 +32,18 @@ export class LaneSender {
   #numDropped = 0;
 
   constructor(lane: LaneIndex, limits: LaneLimits) {
-    this.#lane = lane;
+    this.index = lane;
     this.#limits = limits;
   }
 
   /** Messages that wait for credit. */
   get numWaiting(): number {
     return this.#waiting.size;
+  }
+
+  /** The receiver's count at which half the window is free: waking up for less would cost a packet a message. */
+  get numTakenToResume(): number {
+    return this.#numTaken + Math.max(1, this.#underWay.size - (this.#limits.window >> 1));
   }
 
   /** Accepts a message and returns it when it may go at once. */
@@ -89,7 +97,7 @@ export class LaneSender {
   /** Lets go of what the receiver has taken. */
   #settle(ledger: Ledger | undefined): void {
     if (ledger === undefined) return;
-    const numTaken = ledger.takenByPeer(this.#lane);
+    const numTaken = ledger.takenByPeer(this.index);
     for (let left = (numTaken - this.#numTaken) | 0; left > 0; left--) this.#underWay.shift();
     this.#numTaken = numTaken;
   }

@@ -12,8 +12,11 @@ export function laneOf(lanes: Readonly<Record<string, Lane>>, kind: string): Lan
   return lane === undefined ? laneIndex.data : laneIndex[lane];
 }
 
-const wordsPerDirection = 4;
-const wantsCreditWord = 3;
+const numLanes = 3;
+const takenWord = 0;
+const wantedWord = takenWord + numLanes;
+const wantsWord = wantedWord + numLanes;
+const wordsPerDirection = wantsWord + numLanes;
 
 /** Bytes one link's ledger takes. */
 export const ledgerSizeBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEMENT;
@@ -21,6 +24,7 @@ export const ledgerSizeBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEM
 /**
  * The books of one link, shared by both ends: how many messages of each lane the receiver has taken to
  * handle. From it come the sender's credit and, when the receiver dies, exactly what was lost.
+ * Counts wrap at 2^31: compare them by difference.
  */
 export class Ledger {
   readonly #words: Int32Array;
@@ -34,28 +38,24 @@ export class Ledger {
     this.#inBase = (1 - side) * wordsPerDirection;
   }
 
-  /** Messages this end sent that the other has taken; wraps at 2^31, so compare by difference. */
+  /** Messages this end sent that the other has taken. */
   takenByPeer(lane: LaneIndex): number {
-    return Atomics.load(this.#words, this.#outBase + lane);
+    return Atomics.load(this.#words, this.#outBase + takenWord + lane);
   }
 
-  /** Asks the other end to say when it has taken more. */
-  askForCredit(): void {
-    Atomics.store(this.#words, this.#outBase + wantsCreditWord, 1);
+  /** Asks the other end to say when it has taken `numTaken` in all. */
+  askForCredit(lane: LaneIndex, numTaken: number): void {
+    Atomics.store(this.#words, this.#outBase + wantedWord + lane, numTaken);
+    Atomics.store(this.#words, this.#outBase + wantsWord + lane, 1);
   }
 
-  /** Enters that this end took one message. */
-  take(lane: LaneIndex): void {
-    Atomics.add(this.#words, this.#inBase + lane, 1);
-  }
-
-  /** Whether the other end waits for credit. */
-  get peerWantsCredit(): boolean {
-    return Atomics.load(this.#words, this.#inBase + wantsCreditWord) !== 0;
-  }
-
-  /** Clears the other end's wish; the caller then tells it. */
-  grantCredit(): void {
-    Atomics.store(this.#words, this.#inBase + wantsCreditWord, 0);
+  /** Enters that this end took one message; returns whether that is the one the other end waits for. */
+  take(lane: LaneIndex): boolean {
+    const base = this.#inBase + lane;
+    const numTaken = (Atomics.add(this.#words, base + takenWord, 1) + 1) | 0;
+    if (Atomics.load(this.#words, base + wantsWord) === 0) return false;
+    if (((numTaken - Atomics.load(this.#words, base + wantedWord)) | 0) < 0) return false;
+    Atomics.store(this.#words, base + wantsWord, 0);
+    return true;
   }
 }

@@ -1,6 +1,6 @@
 import type { MessagePort, Transferable } from "node:worker_threads";
 import type { Ledger } from "./ledger.ts";
-import type { Packet } from "./record.ts";
+import type { Packet } from "./packet.ts";
 
 /**
  * One end of a lossless, ordered, two-way channel between two actors: the seam between the kernel and

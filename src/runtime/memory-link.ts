@@ -1,7 +1,8 @@
 import { Ledger, ledgerSizeBytes } from "./ledger.ts";
 import type { Link } from "./link.ts";
+import { type Packet, readPacket } from "./packet.ts";
 import { Queue } from "./queue.ts";
-import { envelopeAt, type Packet, RecordType, recordWidth } from "./record.ts";
+import { RecordType } from "./record.ts";
 
 /**
  * A link within one thread: packets pass by reference and arrive in a microtask of their own. A strict one
@@ -68,8 +69,7 @@ export class MemoryLink implements Link {
 }
 
 function refuseUncloneable(packet: Packet): void {
-  for (let offset = 0; offset < packet.length; offset += recordWidth) {
-    const { type, body } = envelopeAt(packet, offset);
+  readPacket(packet, ({ type, body }) => {
     if (type < RecordType.started) structuredClone(body);
-  }
+  });
 }

@@ -6,7 +6,7 @@ import {
 } from "node:worker_threads";
 import { Ledger, ledgerSizeBytes } from "./ledger.ts";
 import type { Link, LinkEnd } from "./link.ts";
-import type { Packet } from "./record.ts";
+import type { Packet } from "./packet.ts";
 import { Signal } from "./signal.ts";
 
 /** A link between two threads of one process, over a message port; the receiver is rung after each post. */

@@ -1,63 +1,74 @@
-/** First in, first out; every operation but `removeFirst` and `prepend` takes constant time on average. */
+const leastCapacity = 16;
+
+/** First in, first out, in a ring that grows: push and shift neither allocate nor move anything most of the time. */
 export class Queue<T> {
-  #items: (T | undefined)[] = [];
+  #ring: (T | undefined)[] = new Array<T | undefined>(leastCapacity).fill(undefined);
   #headIndex = 0;
+  #size = 0;
 
   get size(): number {
-    return this.#items.length - this.#headIndex;
+    return this.#size;
   }
 
   push(item: T): void {
-    this.#items.push(item);
+    if (this.#size === this.#ring.length) this.#refill(this.#inOrder(), 2 * this.#ring.length);
+    this.#ring[this.#place(this.#size)] = item;
+    this.#size += 1;
   }
 
   shift(): T | undefined {
-    if (this.#headIndex === this.#items.length) return undefined;
-    const item = this.#items[this.#headIndex];
-    this.#items[this.#headIndex] = undefined;
-    this.#headIndex += 1;
-    if (this.#headIndex === this.#items.length) this.#reset();
-    else if (this.#headIndex > 1024 && this.#headIndex * 2 > this.#items.length) this.#compact();
+    if (this.#size === 0) return undefined;
+    const item = this.#ring[this.#headIndex];
+    this.#ring[this.#headIndex] = undefined;
+    this.#headIndex = this.#place(1);
+    this.#size -= 1;
     return item;
   }
 
   /** The oldest item, left where it is. */
   peek(): T | undefined {
-    return this.#items[this.#headIndex];
+    return this.#size === 0 ? undefined : this.#ring[this.#headIndex];
   }
 
   /** Takes out the oldest item that `matches`, leaving the others in order. */
   removeFirst(matches: (item: T) => boolean): T | undefined {
-    for (let index = this.#headIndex; index < this.#items.length; index++) {
-      const item = this.#items[index] as T;
-      if (!matches(item)) continue;
-      if (index === this.#headIndex) return this.shift();
-      this.#items.splice(index, 1);
-      return item;
-    }
-    return undefined;
+    const items = this.#inOrder();
+    const index = items.findIndex(matches);
+    if (index < 0) return undefined;
+    if (index === 0) return this.shift();
+    const [item] = items.splice(index, 1);
+    this.#refill(items, this.#ring.length);
+    return item;
   }
 
   /** Puts `items` before everything else, keeping their order. */
   prepend(items: readonly T[]): void {
-    this.#items = [...items, ...this.#items.slice(this.#headIndex)];
-    this.#headIndex = 0;
+    this.#refill([...items, ...this.#inOrder()], this.#ring.length);
   }
 
   /** Takes out everything. */
   drain(): T[] {
-    const items = this.#items.slice(this.#headIndex) as T[];
-    this.#reset();
+    const items = this.#inOrder();
+    this.#refill([], leastCapacity);
     return items;
   }
 
-  #reset(): void {
-    this.#items.length = 0;
-    this.#headIndex = 0;
+  /** Where the item `offset` behind the head is; capacities are powers of two. */
+  #place(offset: number): number {
+    return (this.#headIndex + offset) & (this.#ring.length - 1);
   }
 
-  #compact(): void {
-    this.#items.splice(0, this.#headIndex);
+  #inOrder(): T[] {
+    return Array.from({ length: this.#size }, (_, offset) => this.#ring[this.#place(offset)] as T);
+  }
+
+  #refill(items: readonly T[], capacity: number): void {
+    let fitting = capacity;
+    while (fitting < items.length) fitting *= 2;
+    const ring: (T | undefined)[] = new Array<T | undefined>(fitting).fill(undefined);
+    for (const [index, item] of items.entries()) ring[index] = item;
+    this.#ring = ring;
     this.#headIndex = 0;
+    this.#size = items.length;
   }
 }

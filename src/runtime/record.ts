@@ -1,8 +1,4 @@
-/**
- * What travels between two actors: records of fixed width, many of them flat in one array (a packet),
- * because one array of numbers and strings clones several times faster than many small objects.
- * A record is [type, id, kind, deadlineMs, trace, body].
- */
+/** What a record means. */
 export const RecordType = {
   // between actors
   tell: 0,
@@ -40,16 +36,10 @@ export function isMessage(type: RecordType): boolean {
   return type <= RecordType.openStream || type === RecordType.emit || type === RecordType.span;
 }
 
-/** Fields of one record in a packet. */
-export const recordWidth = 6;
-
-/** Records one after another, flat. */
-export type Packet = unknown[];
-
 /** The trace a message belongs to and the span that sent it; no span at the root. */
 export type Trace = readonly [traceId: string, spanId: string | undefined];
 
-/** A record in parts. */
+/** What travels between two actors. */
 export interface Envelope {
   readonly type: RecordType;
   /** Joins an answer to its question, an item to its stream; 0 where there is none. */
@@ -59,16 +49,4 @@ export interface Envelope {
   readonly deadlineMs: number;
   readonly trace: Trace | undefined;
   readonly body: unknown;
-}
-
-/** Reads the record at `offset`. */
-export function envelopeAt(packet: Packet, offset: number): Envelope {
-  return {
-    type: packet[offset] as RecordType,
-    id: packet[offset + 1] as number,
-    kind: packet[offset + 2] as string,
-    deadlineMs: packet[offset + 3] as number,
-    trace: packet[offset + 4] as Trace | undefined,
-    body: packet[offset + 5],
-  };
 }

@@ -17,7 +17,7 @@ import type { RuntimeEvent } from "./runtime-event.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { Signal } from "./signal.ts";
 import { systemAddress } from "./system-address.ts";
-import { type Span, Tracer } from "./tracer.ts";
+import { makeTracer, type Span } from "./tracer.ts";
 import type { OnDown } from "./watches.ts";
 
 /** What a registry is made of. */
@@ -54,7 +54,7 @@ export class Registry implements Resident {
       codecs,
       settings,
       signal: this.signal,
-      tracer: settings.tracing ? new Tracer(systemAddress.uid, clock.now, () => {}) : undefined,
+      tracer: makeTracer(systemAddress.uid, settings.traceEvery, clock.now, () => {}),
       resident: this,
     });
   }

@@ -12,8 +12,8 @@ export interface MessagingSettings {
   readonly sendDeadlineMs: number;
   /** Freezes each message when it is sent, so that changing it afterwards throws. */
   readonly freezeMessages: boolean;
-  /** Reports each handled message as a span of its trace. */
-  readonly tracing: boolean;
+  /** Of the messages sent outside any trace, each so-many-th begins one; 1 traces all, 0 none. */
+  readonly traceEvery: number;
 }
 
 /** What holds unless the system is told otherwise. */
@@ -23,7 +23,7 @@ export const defaultMessagingSettings: MessagingSettings = {
   telemetryCapacity: 1024,
   sendDeadlineMs: 60_000,
   freezeMessages: false,
-  tracing: false,
+  traceEvery: 0,
 };
 
 /** What these settings mean for one connection. */

@@ -29,6 +29,11 @@ export const actorStates = [
 /** One of {@link actorStates}. */
 export type ActorState = (typeof actorStates)[number];
 
+const stateCode = Object.fromEntries(actorStates.map((state, code) => [state, code])) as Record<
+  ActorState,
+  number
+>;
+
 /** One reading of an actor's board. */
 export interface Status {
   readonly state: ActorState;
@@ -91,12 +96,16 @@ export class StatusBoard {
 
   /** Enters the runtime's own view; `kindIndex` names the message being handled. */
   enter(state: ActorState, kindIndex = -1, waitingFor = -1): void {
-    this.#beginWrite();
-    this.#words[word.state] = actorStates.indexOf(state);
+    this.#words[word.state] = stateCode[state];
     this.#words[word.kindIndex] = kindIndex;
     this.#words[word.waitingFor] = waitingFor;
     this.#reals[real.sinceMs] = this.#now();
-    this.#endWrite();
+  }
+
+  /** Enters that the mailbox is empty; the time stays that of the last message, since reading a clock costs. */
+  enterIdle(): void {
+    this.#words[word.state] = stateCode.idle;
+    this.#words[word.kindIndex] = -1;
   }
 
   /** Enters that a message is being handled, and counts it. */
@@ -110,7 +119,10 @@ export class StatusBoard {
     this.#words[word.numQueued] = numQueued;
   }
 
-  /** Reads the board of any thread; a reading torn by a write is taken again. */
+  /**
+   * Reads the board of any thread; what the actor says in words is read again when a write tore it. The numbers
+   * are written one by one, each whole: a reading may mix two moments that are a message apart.
+   */
   read(): Status {
     for (let attempt = 0; ; attempt++) {
       const version = Atomics.load(this.#words, word.version);

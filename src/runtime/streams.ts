@@ -43,8 +43,7 @@ export class Streams {
     const { from, id, kind, credits } = delivery;
     const endpoint = this.#endpoint;
     const producer = new StreamProducer(items as Iterable<unknown>, {
-      item: (item) =>
-        endpoint.sendRecord(from, { type: RecordType.item, id, kind, body: endpoint.codecs.encode(item) }),
+      item: (item) => endpoint.sendEncoded(from, { type: RecordType.item, id, kind, body: item }),
       end: (error) => {
         this.#producers.get(from)?.delete(id);
         const failure = error === undefined ? undefined : toFailure(error, describe(endpoint.address));
@@ -60,7 +59,7 @@ export class Streams {
   accept(from: Connection, record: Envelope): boolean {
     switch (record.type) {
       case RecordType.item:
-        this.#consumers.get(record.id)?.put(this.#endpoint.codecs.decode(record.body));
+        this.#consumers.get(record.id)?.put(record.body);
         return true;
       case RecordType.endStream:
         this.#consumers

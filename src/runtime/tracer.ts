@@ -17,25 +17,37 @@ export interface Span {
 export class Tracer {
   readonly #current = new AsyncLocalStorage<Trace>();
   readonly #prefix: string;
+  readonly #every: number;
   readonly #now: () => number;
   readonly #report: (span: Span) => void;
-  #lastSpan = 0;
+  #numIds = 0;
+  #numUntraced = 0;
 
-  /** @param uid - of the actor, which makes its span ids unique in its system */
-  constructor(uid: number, now: () => number, report: (span: Span) => void) {
+  /**
+   * @param uid - of the actor, which makes its ids unique in its system
+   * @param every - of the messages sent outside any trace, each so-many-th begins one
+   */
+  constructor(uid: number, every: number, now: () => number, report: (span: Span) => void) {
     this.#prefix = hex(uid);
+    this.#every = every;
     this.#now = now;
     this.#report = report;
   }
 
-  /** Trace for a message sent now; a new one outside any handler. */
-  outgoing(): Trace {
-    return this.#current.getStore() ?? this.#newTrace();
+  /** Trace for a message sent now: that of the message being handled, or a new one when its turn has come. */
+  outgoing(): Trace | undefined {
+    const current = this.#current.getStore();
+    if (current !== undefined) return current;
+    this.#numUntraced += 1;
+    return this.#numUntraced % this.#every === 0 ? [this.#newId().padStart(32, "0"), undefined] : undefined;
   }
 
-  /** Runs a handler as one span of the trace that its message belongs to. */
+  /** Runs a handler, as one span if its message belongs to a trace. */
   run(incoming: Trace | undefined, messageKind: string, handle: () => unknown): unknown {
-    const [traceId, parentId] = incoming ?? this.#newTrace();
+    if (incoming === undefined) {
+      return this.#current.getStore() === undefined ? handle() : this.#current.exit(handle);
+    }
+    const [traceId, parentId] = incoming;
     const spanId = this.#newId();
     const startMs = this.#now();
     const finish = (): void =>
@@ -46,14 +58,20 @@ export class Tracer {
     return result;
   }
 
-  #newTrace(): Trace {
-    return [this.#newId().padStart(32, "0"), undefined];
-  }
-
   #newId(): string {
-    this.#lastSpan += 1;
-    return this.#prefix + hex(this.#lastSpan);
+    this.#numIds += 1;
+    return this.#prefix + hex(this.#numIds);
   }
+}
+
+/** The tracer of one actor, undefined where tracing is off. */
+export function makeTracer(
+  uid: number,
+  every: number,
+  now: () => number,
+  report: (span: Span) => void,
+): Tracer | undefined {
+  return every === 0 ? undefined : new Tracer(uid, every, now, report);
 }
 
 function hex(value: number): string {

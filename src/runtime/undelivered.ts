@@ -67,7 +67,7 @@ export class Undelivered implements LossListener {
     this.#report("Undeserialisable", from.peer, this.#context.address, { kind: "unknown", body: undefined });
   }
 
-  #unsendable(connection: Connection, message: Outgoing, cause: unknown): void {
+  #unsendable(connection: Connection, message: Envelope, cause: unknown): void {
     const failure = toFailure(unsendable(message.kind, cause));
     const { asks, streams } = this.#context;
     asks.settle(message.id)?.settle.reject(fromFailure(failure));

@@ -2,8 +2,9 @@ import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Link } from "../../src/runtime/link.ts";
 import { MemoryLink } from "../../src/runtime/memory-link.ts";
+import { blankRecord, type Packet, PacketWriter, readPacket } from "../../src/runtime/packet.ts";
 import { openLink, portLinkEnds } from "../../src/runtime/port-link.ts";
-import type { Packet } from "../../src/runtime/record.ts";
+import { RecordType } from "../../src/runtime/record.ts";
 import { Signal } from "../../src/runtime/signal.ts";
 
 const makers: Record<string, () => [Link, Link]> = {
@@ -11,8 +12,19 @@ const makers: Record<string, () => [Link, Link]> = {
   "a link between threads": () => portLinkEnds(new Signal(), new Signal()).map(openLink) as [Link, Link],
 };
 
-/** Packets of one record each, as `tell` makes them. */
-const packet = (body: unknown): Packet => [0, 0, "kind", 0, undefined, body];
+/** A packet with one message for each body. */
+function packet(...bodies: unknown[]): Packet {
+  const writer = new PacketWriter();
+  for (const body of bodies) writer.append({ ...blankRecord, type: RecordType.tell, kind: "kind", body });
+  return writer.take().packet;
+}
+
+/** The bodies in a packet. */
+function bodiesOf(received: Packet | undefined): unknown[] {
+  const bodies: unknown[] = [];
+  readPacket(received ?? [], ({ body }) => bodies.push(body));
+  return bodies;
+}
 
 describe.each(Object.keys(makers))("%s", (name) => {
   function makeLink(): [Link, Link] {
@@ -30,7 +42,7 @@ describe.each(Object.keys(makers))("%s", (name) => {
       const bodies: unknown[] = [];
       link.listen(
         (received) => {
-          bodies.push(received[5]);
+          bodies.push(...bodiesOf(received));
           if (bodies.length === count) resolve(bodies);
         },
         () => {},
@@ -60,7 +72,7 @@ describe.each(Object.keys(makers))("%s", (name) => {
     const [left, right] = makeLink();
     left.post(packet("first"), [], false);
     left.post(packet("second"), [], false);
-    expect(right.poll()?.[5]).toBe("first");
+    expect(bodiesOf(right.poll())).toEqual(["first"]);
     expect(await receive(right, 1)).toEqual(["second"]);
     expect(right.poll()).toBeUndefined();
   });
@@ -68,9 +80,13 @@ describe.each(Object.keys(makers))("%s", (name) => {
   test("refuses a packet that cannot be copied, and nothing of it arrives", async () => {
     const [left, right] = makeLink();
     const arrival = receive(right, 1);
-    expect(() => left.post([...packet("good"), ...packet(() => {})], [], false)).toThrow(
-      /could not be cloned/,
-    );
+    expect(() =>
+      left.post(
+        packet("good", () => {}),
+        [],
+        false,
+      ),
+    ).toThrow(/could not be cloned/);
     left.post(packet("after"), [], false);
     expect(await arrival).toEqual(["after"]);
   });
@@ -83,10 +99,13 @@ describe.each(Object.keys(makers))("%s", (name) => {
       0, 3, 0,
     ]);
     expect(right.ledger.takenByPeer(2)).toBe(1);
-    left.ledger.askForCredit();
-    expect([left.ledger.peerWantsCredit, right.ledger.peerWantsCredit]).toEqual([false, true]);
-    right.ledger.grantCredit();
-    expect(right.ledger.peerWantsCredit).toBe(false);
+    left.ledger.askForCredit(1, 5);
+    expect([right.ledger.take(1), right.ledger.take(2), right.ledger.take(1), right.ledger.take(1)]).toEqual([
+      false,
+      false,
+      true,
+      false,
+    ]);
   });
 
   test("brings what was posted before its end closed, and nothing after", async () => {
@@ -98,4 +117,28 @@ describe.each(Object.keys(makers))("%s", (name) => {
     expect(() => left.post(packet("too late"), [], false)).not.toThrow();
     expect(right.poll()).toBeUndefined();
   });
+});
+
+test("a packet gives back every record as it was written, in order", () => {
+  const record = fc.record({
+    type: fc.constantFrom(RecordType.tell, RecordType.ask, RecordType.emit, RecordType.answer),
+    lane: fc.constantFrom(0 as const, 1 as const, 2 as const),
+    isEncoded: fc.boolean(),
+    id: fc.constantFrom(0, 0, 7, -3),
+    kind: fc.constantFrom("a", "b"),
+    deadlineMs: fc.constantFrom(0, 0, 1.5),
+    trace: fc.constantFrom(undefined, undefined, ["trace", "span"] as const),
+    body: fc.jsonValue(),
+  });
+  fc.assert(
+    fc.property(fc.array(record, { maxLength: 40 }), (records) => {
+      const writer = new PacketWriter();
+      for (const each of records) writer.append(each);
+      const read: unknown[] = [];
+      readPacket(structuredClone(writer.take().packet), (each) => read.push(each));
+      expect(JSON.stringify(read)).toBe(JSON.stringify(structuredClone(records)));
+      expect(writer.isEmpty).toBe(true);
+    }),
+    { seed: 9 },
+  );
 });
