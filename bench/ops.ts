@@ -27,7 +27,7 @@ await compareCalls();
 await compareThreads();
 
 async function compareCalls(): Promise<void> {
-  const peer = await startPeer();
+  const peer = await startPeer(new URL("./ops/peer.py", import.meta.url));
   console.log(
     `µs per call on 4×4 float32, median of ${numRounds} rounds in turn${peer === undefined ? "; no Python with torch" : ""}`,
   );

@@ -10,12 +10,14 @@ export interface Peer {
   stop(): void;
 }
 
-/** Starts bench/ops/peer.py under the first Python that has torch; undefined when none has. */
-export async function startPeer(): Promise<Peer | undefined> {
+/**
+ * Starts a Python script under the first Python that has torch; undefined when none has.
+ * @param script - reads "NAME CALLS" lines and answers each with microseconds per call
+ */
+export async function startPeer(script: URL): Promise<Peer | undefined> {
   const python = candidates().find(hasTorch);
   if (python === undefined) return undefined;
-  const script = fileURLToPath(new URL("./peer.py", import.meta.url));
-  return connect(spawn(python, [script], { stdio: ["pipe", "pipe", "inherit"] }));
+  return connect(spawn(python, [fileURLToPath(script)], { stdio: ["pipe", "pipe", "inherit"] }));
 }
 
 /** PYTHON, then the Python whose torch the addon was linked with, then the one on the path. */
