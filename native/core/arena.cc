@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kGrowBytes = size_t{32} << 20;
 constexpr size_t kSlackBytes = size_t{64} << 20;
 // Addresses are plenty and memory is not: free pages between blocks in use are given back but keep their addresses.
-constexpr size_t kAddressesPerByte = 16;
+constexpr size_t kAddressesPerByte = 4;
 
 size_t block_bytes(size_t data_bytes) {
   return sizeof(Block) + (data_bytes + sizeof(Block) - 1) / sizeof(Block) * sizeof(Block);
