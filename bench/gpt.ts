@@ -5,7 +5,8 @@
 import { parseArgs } from "node:util";
 import { nativeInfo, Runtime } from "troupe";
 
-const number = (value: string | undefined, fallback: number) => (value === undefined ? fallback : Number(value));
+const number = (value: string | undefined, fallback: number) =>
+  value === undefined ? fallback : Number(value);
 
 /** The peer's strategies as ZeRO levels. */
 const zeroOf: Record<string, number> = { none: 0, ddp: 0, zero1: 1, zero2: 2, fsdp: 3 };
@@ -34,10 +35,14 @@ const { values: flags } = parseArgs({
 const ranks = number(flags.ranks, 1);
 const strategy = flags.strategy ?? (ranks > 1 ? "fsdp" : "none");
 const zero = zeroOf[strategy];
-if (zero === undefined) throw new Error(`[bench gpt] expected --strategy ${Object.keys(zeroOf).join(", ")}: got ${strategy}`);
-const dtype = flags.dtype === "fp32" ? "fp32" : "bf16";
+if (zero === undefined)
+  throw new Error(`[bench gpt] expected --strategy ${Object.keys(zeroOf).join(", ")}: got ${strategy}`);
+const dtype = flags.dtype ?? "bf16";
+if (dtype !== "fp32" && dtype !== "bf16")
+  throw new Error(`[bench gpt] expected --dtype fp32 or bf16: got ${dtype}`);
 const steps = number(flags.steps, 5);
-const warmup = number(flags.warmup, 2);
+// At least one step: the first one's end is where the clock starts.
+const warmup = Math.max(1, number(flags.warmup, 2));
 const batch = number(flags.batch, 4);
 const seq = number(flags.seq, 256);
 
@@ -52,14 +57,16 @@ const losses: number[] = [];
 const finishedAt: number[] = [];
 const overlaps: number[] = [];
 let numParameters = 0;
+let cpuBefore = process.cpuUsage();
 runtime.events$.subscribe((event) => {
   if (event.kind === "run.started") numParameters = event.numParameters;
   if (event.kind !== "step.finished") return;
   losses.push(event.lossNats);
   overlaps.push(event.overlap);
   finishedAt.push(performance.now());
+  if (finishedAt.length === warmup) cpuBefore = process.cpuUsage();
 });
-await runtime.run(new URL("./gpt-job.ts", import.meta.url), {
+await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
   layers: number(flags.layers, 12),
   dim: number(flags.dim, 768),
   heads: number(flags.heads, 12),
@@ -72,9 +79,14 @@ await runtime.run(new URL("./gpt-job.ts", import.meta.url), {
 });
 
 // From one step's end to the next one's: updates that hide under the next forward are paid there, not left out.
-const times = finishedAt.slice(1).map((at, index) => (at - (finishedAt[index] as number)) / 1000).slice(warmup - 1);
+const times = finishedAt
+  .slice(1)
+  .map((at, index) => (at - (finishedAt[index] as number)) / 1000)
+  .slice(warmup - 1);
 const sorted = times.toSorted((a, b) => a - b);
-const median = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+const middle = sorted.slice(Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2) + 1);
+const median = middle.reduce((sum, value) => sum + value, 0) / middle.length;
+const { user, system } = process.cpuUsage(cpuBefore);
 const round = (value: number) => Math.round(value * 1e4) / 1e4;
 console.log(
   JSON.stringify({
@@ -90,6 +102,7 @@ console.log(
     seq,
     step_s: round(median),
     step_min_s: round(sorted[0] ?? Number.NaN),
+    cpu_s: round((user + system) / 1e6 / steps),
     tokens_per_s: Math.round((ranks * batch * seq * 10) / median) / 10,
     peak_bytes: [process.resourceUsage().maxRSS * 1024],
     overlap: round(overlaps.slice(warmup).reduce((sum, value) => sum + value, 0) / steps),

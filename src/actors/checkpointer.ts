@@ -9,7 +9,7 @@ import {
 import { TroupeError } from "../errors.ts";
 import type { FlatBlock, Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { attach, keep, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
+import { attach, hold, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
 import { momentNames } from "./initial-state.ts";
 
 /** A save that is about to be fed. Plain data. */
@@ -142,7 +142,7 @@ class PartCollection {
 
   add(part: SavePart): void {
     for (const kind of stateKinds) {
-      const values = keep(attach(part[kind]));
+      const values = hold(() => attach(part[kind]));
       this.#tensors.push(values);
       for (const piece of part.pieces) {
         const { name } = piece.parameter;

@@ -4,8 +4,8 @@ import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index
 import { type AdamWSpec, Constant, type Schedule } from "../optim/index.ts";
 import {
   BlockEngine,
-  BusyTime,
   type BlockPlan,
+  BusyTime,
   type FlatBlock,
   planBlocks,
   type ShardPort,

@@ -1,13 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
 import {
-  clipFactor,
   BusyTime,
-  Exchange,
+  clipFactor,
   type FlatBlock,
   globalNorm,
   Milestones,
-  ownedRange,
   ShardStore,
   type StepHyperparameters,
   type UpdateRule,
@@ -16,26 +14,24 @@ import {
   type ActorContext,
   type ActorRef,
   type Addressed,
-  defineActor,
   type Down,
+  defineActor,
   systemClock,
 } from "../runtime/index.ts";
 import {
   attach,
   type DType,
-  keep,
-  moveRef,
+  hold,
   ops,
-  scope,
   setNumThreads,
   shareRef,
   type Tensor,
   type TensorRef,
-  tagMemory,
 } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { type InitialState, readInitialState } from "./initial-state.ts";
-import { sentTo } from "./recipient.ts";
+import { LocalGroup, type LocalGroupProtocol, sliceFor } from "./local-group.ts";
+import { Snapshot } from "./snapshot.ts";
 
 /** What a shard owns and whom it works with. */
 export interface ShardPlan {
@@ -72,7 +68,7 @@ export interface Gathered {
 }
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
-export type ShardProtocol = {
+export type ShardProtocol = LocalGroupProtocol & {
   /** Whom the collectives are made with, in rank order, itself included; and whose end aborts them. */
   join: {
     in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
@@ -86,10 +82,6 @@ export type ShardProtocol = {
   gather: { in: { step: number; block: number }; out: Gathered };
   /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
   reduce: { in: { step: number; block: number; gradient: TensorRef } };
-  /** A split block's memory, from rank 0: the whole to read, the receiver's slice to write. */
-  own: { in: { block: number; full: TensorRef; slice: TensorRef } };
-  /** One rank's value of a collective, from a peer. */
-  contribute: { in: { key: string; rank: number; value: TensorRef | null } };
   /** Answered when every block has been updated for `step`. */
   finish: { in: { step: number }; out: StepUpdated };
   /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
@@ -114,8 +106,8 @@ export default defineActor<ShardProtocol, ShardInit>({
         begin: ({ step, learningRates }) => shard.begin(step, learningRates),
         gather: ({ step, block }) => shard.gather(step, block),
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
-        own: ({ block, full, slice }) => shard.own(block, full, slice),
-        contribute: ({ key, rank, value }) => shard.contribute(key, rank, value),
+        own: ({ block, full, slice }) => shard.group.owned(block, full, slice),
+        contribute: ({ key, rank, value }) => shard.group.contributed(key, rank, value),
         finish: ({ step }) => shard.finish(step),
         snapshot: ({ step, checkpointer }) => unlessAborted(shard.snapshot(step, checkpointer)),
       },
@@ -135,40 +127,30 @@ interface StepProgress {
   updateMs: number;
 }
 
-/** A save that waits for copies: the blocks still to be copied, in the state that update number `step` leaves. */
-interface PendingSnapshot {
-  readonly step: number;
-  readonly checkpointer: ActorRef<CheckpointerProtocol>;
-  readonly blocks: Set<number>;
-}
-
 const ALL_BLOCKS = -1;
 
 class Shard {
+  readonly group: LocalGroup;
   readonly #context: ActorContext<ShardProtocol>;
-  readonly #init: ShardInit;
-  readonly #exchange: Exchange<Tensor | null>;
-  /** Memory that rank 0 gave before this shard asked for it. */
-  readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
+  readonly #rank: number;
   /** By block, the step whose parameters every rank has written. */
   readonly #whole = new Milestones();
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
   readonly #updated = new Milestones();
   readonly #steps = new Map<number, StepProgress>();
-  #peers: readonly ActorRef<ShardProtocol>[] = [];
   #store: ShardStore | undefined;
   #plan: ShardPlan | undefined;
-  #snapshot: PendingSnapshot | undefined;
+  #snapshot: Snapshot | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
-    this.#init = init;
-    this.#exchange = new Exchange(init.numRanks);
+    this.#rank = init.rank;
+    this.group = new LocalGroup(init.rank, init.numRanks);
   }
 
   join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
-    this.#peers = peers;
-    const others = peers.filter((_, rank) => rank !== this.#init.rank);
+    this.group.join(peers);
+    const others = peers.filter((_, rank) => rank !== this.#rank);
     for (const member of [...others, ...ranks]) this.#context.watch(member, (down) => this.#abort(down));
     return { joined: true };
   }
@@ -176,7 +158,7 @@ class Shard {
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     this.#plan = plan;
     setNumThreads(plan.numThreads);
-    const store = new ShardStore(this.#init.rank, plan.dtype, plan.optimizer);
+    const store = new ShardStore(this.#rank, plan.dtype, plan.optimizer);
     this.#store = store;
     for (const layout of plan.layouts) await this.#place(layout, store);
     await readInitialState(plan.initial, store);
@@ -207,23 +189,18 @@ class Shard {
     const progress = this.#progressOf(step);
     this.#context.board.set("reduce", plan.layouts[block]?.name ?? "", step);
     const beginMs = systemClock.now();
-    const flats = await this.#all(`reduce/${step}/${block}`, keep(attach(gradient)));
+    const flats = await this.group.all(
+      `reduce/${step}/${block}`,
+      hold(() => attach(gradient)),
+    );
     store.reduce(block, flats as Tensor[]);
-    progress.sums[block] = keep(store.squareSums(block));
+    progress.sums[block] = hold(() => store.squareSums(block));
     progress.reducing.add(beginMs, systemClock.now());
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
     const whole = plan.clipNorm === Number.POSITIVE_INFINITY ? this.#update(step, block, 1) : undefined;
     if (progress.numReduced === store.numBlocks) await this.#endStep(step, progress);
     await whole;
-  }
-
-  own(block: number, full: TensorRef, slice: TensorRef): void {
-    this.#given.contribute(`block ${block}`, 0, { full, slice });
-  }
-
-  contribute(key: string, rank: number, value: TensorRef | null): void {
-    this.#exchange.contribute(key, rank, value === null ? null : keep(attach(value)));
   }
 
   async finish(step: number): Promise<StepUpdated> {
@@ -236,9 +213,9 @@ class Shard {
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
     const { plan } = this.#prepared();
     const blocks = plan.layouts
-      .filter((layout) => layout.zero > 0 || this.#init.rank === 0)
+      .filter((layout) => layout.zero > 0 || this.#rank === 0)
       .map(({ index }) => index);
-    this.#snapshot = { step, checkpointer, blocks: new Set(blocks) };
+    this.#snapshot = new Snapshot(step, plan.life, checkpointer, blocks);
     if (this.#updated.has(ALL_BLOCKS, step + 1)) await this.#copyRest(step);
   }
 
@@ -266,9 +243,9 @@ class Shard {
 
   async #globalNorm(step: number, progress: StepProgress): Promise<number> {
     const { plan } = this.#prepared();
-    const sums = keep(scope(() => ops.cat(progress.sums)));
+    const sums = hold(() => ops.cat(progress.sums));
     for (const tensor of progress.sums) tensor.dispose();
-    const bySlice = (await this.#all(`norm/${step}`, sums)) as Tensor[];
+    const bySlice = (await this.group.all(`norm/${step}`, sums)) as Tensor[];
     const values = bySlice.map((tensor) => tensor.toTypedArray() as Float64Array);
     for (const tensor of bySlice) tensor.dispose();
     const norm = globalNorm(plan.layouts, values) / plan.numMicroBatches;
@@ -284,7 +261,7 @@ class Shard {
   #update(step: number, block: number, factor: number): Promise<void> {
     const { plan, store } = this.#prepared();
     const progress = this.#progressOf(step);
-    if (this.#snapshot?.blocks.has(block) && this.#snapshot.step < step) this.#copy(this.#snapshot, block);
+    if (this.#snapshot !== undefined && this.#snapshot.step < step) this.#snapshot.copy(store, block);
     const hyperparameters: StepHyperparameters = {
       updateIndex: step + 1,
       learningRates: progress.learningRates,
@@ -297,44 +274,23 @@ class Shard {
 
   async #announceWhole(block: number, step: number): Promise<void> {
     // At level 0 a rank has its own replica and reads nothing of its peers.
-    if (this.#prepared().plan.layouts[block]?.zero !== 0) await this.#all(`whole/${step}/${block}`, null);
+    if (this.#prepared().plan.layouts[block]?.zero !== 0)
+      await this.group.all(`whole/${step}/${block}`, null);
     this.#whole.reach(block, step);
   }
 
   async #copyRest(step: number): Promise<void> {
     const snapshot = this.#snapshot;
     if (snapshot?.step !== step) return;
-    for (const block of snapshot.blocks) {
-      this.#copy(snapshot, block);
+    for (const block of snapshot.pending) {
+      snapshot.copy(this.#prepared().store, block);
       await nextTurn();
     }
   }
 
-  #copy(snapshot: PendingSnapshot, block: number): void {
-    const { store } = this.#prepared();
-    snapshot.blocks.delete(block);
-    const state = store.state(block);
-    const copy = (tensor: Tensor) =>
-      tagMemory("snapshot", () => moveRef(tensor.clone(), sentTo(snapshot.checkpointer)));
-    snapshot.checkpointer.tell("part", {
-      life: this.#prepared().plan.life,
-      step: snapshot.step + 1,
-      pieces: store.pieces(block),
-      master: copy(state.master),
-      expAvg: copy(state.expAvg),
-      expAvgSq: copy(state.expAvgSq),
-    });
-  }
-
-  /** A rank is gone: nothing that waits for it can become whole any more, and nothing may wait for ever. */
+  /** Whoever waits for a member that has ended is told so. */
   #abort(down: Down): void {
-    const reason = new TroupeError(
-      "COLLECTIVE_ABORTED",
-      `[shard ${this.#init.rank}] expected every rank of the group to live: ${down.actor} has ended (see its own failure)`,
-      { fields: { actor: down.actor, reason: down.reason, waitedFor: this.#exchange.pending() } },
-    );
-    this.#exchange.abort(reason);
-    this.#given.abort(reason);
+    const reason = this.group.abort(down);
     this.#whole.abort(reason);
     this.#updated.abort(reason);
   }
@@ -344,43 +300,20 @@ class Shard {
    * slice to write; all read the whole. At level 0 each rank makes its own.
    */
   async #place(layout: FlatBlock, store: ShardStore): Promise<void> {
-    const { rank } = this.#init;
-    if (layout.zero > 0 && rank > 0) {
-      const [given] = await this.#given.all(`block ${layout.index}`);
-      if (given !== undefined) store.add(layout, keep(attach(given.full)), keep(attach(given.slice)));
+    if (layout.zero > 0 && this.#rank > 0) {
+      const { full, slice } = await this.group.given(layout.index);
+      store.add(layout, full, slice);
       return;
     }
     const full = store.allocateFull(layout);
-    const rangeOf = (owner: number) => {
-      const { begin, end } = ownedRange(layout, owner);
-      return full.narrow(0, begin, end - begin);
-    };
-    const owned = keep(rangeOf(rank));
-    const others =
-      layout.zero === 0 ? [] : this.#peers.flatMap((peer, owner) => (owner === rank ? [] : { peer, owner }));
-    // Slices are cut before the whole is shared for reading: they stay writable.
-    const slices = others.map(({ peer, owner }) => moveRef(rangeOf(owner), sentTo(peer)));
-    others.forEach(({ peer }, index) => {
-      const slice = slices[index] as TensorRef;
-      peer.tell("own", { block: layout.index, full: shareRef(full, sentTo(peer)), slice });
-    });
-    store.add(layout, full, owned);
-  }
-
-  /** The `local` collective: every rank's value in rank order, by reference. */
-  #all(key: string, value: Tensor | null): Promise<(Tensor | null)[]> {
-    const { rank } = this.#init;
-    this.#peers.forEach((peer, peerRank) => {
-      if (peerRank !== rank)
-        peer.tell("contribute", { key, rank, value: value === null ? null : shareRef(value, sentTo(peer)) });
-    });
-    this.#exchange.contribute(key, rank, value);
-    return this.#exchange.all(key);
+    const slice = sliceFor(layout, full, this.#rank);
+    if (layout.zero > 0) this.group.give(layout, full);
+    store.add(layout, full, slice);
   }
 
   #progressOf(step: number): StepProgress {
     const progress = this.#steps.get(step);
-    if (progress === undefined) throw new Error(`[shard ${this.#init.rank}] step ${step} has not begun`);
+    if (progress === undefined) throw new Error(`[shard ${this.#rank}] step ${step} has not begun`);
     return progress;
   }
 

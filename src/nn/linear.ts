@@ -53,4 +53,12 @@ export class Conv1D extends Module {
     const out = ops.addmm(this.bias.tensor, rows, this.weight.tensor); // [N, out]
     return out.view([...x.shape.slice(0, -1), numOutputs]); // [..., out]
   }
+
+  /** The same followed by GELU in its tanh form, bias and activation in one pass. A wrapped `forward` is not met. */
+  gelu(x: Tensor): Tensor {
+    if (x.dtype === "float64") return ops.gelu(this.forward(x), "tanh"); // the fused kernel has no float64
+    const [numInputs = 0, numOutputs = 0] = this.weight.shape;
+    const product = x.reshape([-1, numInputs]).matmul(this.weight.tensor); // [N, out]
+    return ops.troupe.biasGelu(product, this.bias.tensor).view([...x.shape.slice(0, -1), numOutputs]); // [..., out]
+  }
 }

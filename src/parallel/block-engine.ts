@@ -1,5 +1,5 @@
 import { type Module, type Parameter, wrapForward } from "../nn/index.ts";
-import { type DType, gradEnabled, keep, noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { type DType, gradEnabled, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { BlockTape } from "./block-tape.ts";
 import type { FlatBlock } from "./flat-block.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
@@ -164,7 +164,7 @@ export class BlockEngine<Ticket> {
 function bindLeaves(layout: FlatBlock, parameters: readonly Parameter[], full: Tensor): Tensor[] {
   const leaves = layout.parameters.map((spec, index) => {
     const leaf = scope(() =>
-      keep(
+      hold(
         full
           .narrow(0, spec.offset, spec.numel)
           .view([...spec.shape])

@@ -1,4 +1,4 @@
-import { grad, keep, ops, type Tensor, Tensor as TensorClass } from "../tensor/index.ts";
+import { grad, hold, ops, type Tensor, Tensor as TensorClass } from "../tensor/index.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
@@ -61,8 +61,8 @@ export class BlockTape {
     const inputLeaves: Tensor[] = [];
     const cutArgs = mapTensors(args, (tensor) => {
       if (!tensor.requiresGrad) return tensor;
-      const leaf = keep(tensor.detach().requiresGrad_());
-      inputs.push(keep(tensor));
+      const leaf = hold(tensor.detach().requiresGrad_());
+      inputs.push(hold(tensor));
       inputLeaves.push(leaf);
       return leaf;
     }) as unknown[];
@@ -70,8 +70,8 @@ export class BlockTape {
     const outputLeaves: Tensor[] = [];
     const result = mapTensors(forward(...cutArgs), (tensor) => {
       if (!tensor.requiresGrad) return tensor;
-      const leaf = keep(tensor.detach().requiresGrad_());
-      outputs.push(keep(tensor));
+      const leaf = hold(tensor.detach().requiresGrad_());
+      outputs.push(hold(tensor));
       outputLeaves.push(leaf);
       return leaf;
     }) as R;
@@ -179,7 +179,7 @@ export class BlockTape {
     if (gradient === null || gradient === undefined) return;
     const sum = this.#gradients.get(tensor);
     // Out of place: autograd may hand one tensor to several inputs.
-    this.#gradients.set(tensor, keep(sum === undefined ? gradient : ops.add(sum, gradient)));
+    this.#gradients.set(tensor, hold(sum === undefined ? gradient : ops.add(sum, gradient)));
     if (sum !== undefined) {
       sum.dispose();
       gradient.dispose();

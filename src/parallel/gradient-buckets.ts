@@ -1,4 +1,4 @@
-import { type DType, empty, keep, ops, type Tensor, tagMemory } from "../tensor/index.ts";
+import { type DType, empty, hold, ops, type Tensor, tagMemory } from "../tensor/index.ts";
 import type { FlatBlock } from "./flat-block.ts";
 
 /**
@@ -25,7 +25,8 @@ export class GradientBuckets {
     const layout = this.#layouts[block] as FlatBlock;
     const offsets = layout.parameters.map((parameter) => parameter.offset);
     const present = this.#micro.get(block);
-    const flat = present ?? tagMemory("gradients", () => keep(empty([layout.numel], { dtype: this.#dtype })));
+    const flat =
+      present ?? tagMemory("gradients", () => hold(() => empty([layout.numel], { dtype: this.#dtype })));
     const given = gradients.map((gradient) => gradient ?? undefined);
     ops.troupe.collectGradients_(flat, given, offsets, present !== undefined);
     this.#micro.set(block, flat);
@@ -41,7 +42,7 @@ export class GradientBuckets {
       this.#sums.set(block, micro);
       return;
     }
-    const wide = sum.dtype === "float32" ? sum : tagMemory("gradients", () => keep(sum.to("float32")));
+    const wide = sum.dtype === "float32" ? sum : tagMemory("gradients", () => hold(() => sum.to("float32")));
     if (wide !== sum) sum.dispose();
     ops.add_(wide, micro);
     micro.dispose();

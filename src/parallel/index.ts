@@ -6,8 +6,8 @@ export {
   type FlatBlock,
   type FlatParameter,
   layoutBlock,
-  type Piece,
   PARAMETER_ALIGNMENT,
+  type Piece,
   piecesIn,
   type Range,
   SLICE_ALIGNMENT,
@@ -25,4 +25,4 @@ export {
   type StepHyperparameters,
   type UpdateRule,
 } from "./shard-store.ts";
-export { parseZeroLevel, splittingOf, type Splitting, type ZeroLevel } from "./zero.ts";
+export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel } from "./zero.ts";

@@ -1,5 +1,5 @@
 import { initializeSlice } from "../nn/index.ts";
-import { type DType, empty, keep, ops, scope, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
+import { type DType, empty, hold, ops, scope, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
@@ -64,7 +64,7 @@ export class ShardStore {
 
   /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
   allocateFull(layout: FlatBlock): Tensor {
-    return tagMemory("parameters", () => keep(zeros([layout.numel], { dtype: this.#dtype })));
+    return tagMemory("parameters", () => hold(() => zeros([layout.numel], { dtype: this.#dtype })));
   }
 
   /**
@@ -82,9 +82,9 @@ export class ShardStore {
       segments: segmentsOf(layout, range, this.#optimizer),
       full,
       lowPrecision: isMaster ? undefined : owned,
-      master: isMaster ? owned : tagMemory("master", () => keep(zeros([numel], { dtype: "float32" }))),
-      expAvg: tagMemory("optimizer", () => keep(zeros([numel], { dtype: "float32" }))),
-      expAvgSq: tagMemory("optimizer", () => keep(zeros([numel], { dtype: "float32" }))),
+      master: isMaster ? owned : tagMemory("master", () => hold(() => zeros([numel], { dtype: "float32" }))),
+      expAvg: tagMemory("optimizer", () => hold(() => zeros([numel], { dtype: "float32" }))),
+      expAvgSq: tagMemory("optimizer", () => hold(() => zeros([numel], { dtype: "float32" }))),
       gradient: undefined,
     });
   }
@@ -139,7 +139,7 @@ export class ShardStore {
       : { begin: 0, end: owned.layout.numel };
     owned.gradient?.dispose();
     owned.gradient = tagMemory("gradients", () =>
-      keep(empty([range.end - range.begin], { dtype: "float32" })),
+      hold(() => empty([range.end - range.begin], { dtype: "float32" })),
     );
     ops.troupe.reduceRanks_(owned.gradient, contributions, range.begin, false);
   }

@@ -36,12 +36,16 @@ export class TensorHandle implements Disposable {
   forget(): number {
     const handle = this.handle;
     this.handle = 0;
-    if (this.watchedBytes >= 0) {
-      net.unregister(this);
-      native().unwatch(this.watchedBytes);
-      this.watchedBytes = -1;
-    }
+    this.unwatch();
     return handle;
+  }
+
+  /** Takes the net away that {@link watch} has spread. */
+  unwatch(): void {
+    if (this.watchedBytes < 0) return;
+    net.unregister(this);
+    native().unwatch(this.watchedBytes);
+    this.watchedBytes = -1;
   }
 
   /** Has the tensor released when this object is collected, since no scope will do it. */

@@ -32,6 +32,6 @@ export {
   shareRef,
   type TensorRef,
 } from "./ref.ts";
-export { keep, liveTensors, scope } from "./scope.ts";
+export { hold, keep, liveTensors, scope } from "./scope.ts";
 export { nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
 export { Tensor } from "./tensor.ts";

@@ -74,6 +74,18 @@ export function keep<T extends TensorHandle>(tensor: T): T {
   return tensor;
 }
 
+/**
+ * Takes a tensor out of every scope with no net under it: whoever holds it must `dispose()` it. For engines, whose
+ * tensors are many, large and short-lived: V8 hears nothing of their bytes, and collects no garbage for their sake.
+ * @param tensor - or what makes it: the rest of what that makes is released
+ */
+export function hold<T extends TensorHandle>(tensor: T | (() => T)): T {
+  if (typeof tensor === "function") return scope(() => hold(tensor()));
+  for (let scope = current; scope !== undefined; scope = scope.outer) if (scope.remove(tensor)) return tensor;
+  tensor.unwatch();
+  return tensor;
+}
+
 /** Tensors this thread holds now, those in scopes and those kept. A training loop keeps it constant from step to step. */
 export function liveTensors(): number {
   return native().liveTensors();

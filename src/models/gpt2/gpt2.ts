@@ -1,7 +1,7 @@
 import {
   activations,
-  causalAttention,
   Conv1D,
+  causalAttention,
   Dropout,
   Embedding,
   LayerNorm,
@@ -70,7 +70,8 @@ export class GPT2MLP extends Module {
   }
 
   override forward(x: Tensor): Tensor {
-    const inner = activations[this.activation](this.c_fc.forward(x)); // [B, T, I]
+    const inner =
+      this.activation === "gelu_new" ? this.c_fc.gelu(x) : activations[this.activation](this.c_fc.forward(x)); // [B, T, I]
     return this.dropout.forward(this.c_proj.forward(inner)); // [B, T, D]
   }
 }

@@ -29,10 +29,18 @@ function randomTokens(vocabSize: number, length: number, seed: number): Dataset<
     const uniform = ops.zeros([numSamples, length + 1]);
     ops.troupe.philoxUniform_(uniform, 0, vocabSize, seed, 0, position * (length + 1));
     const ids = uniform.to("int64"); // [samples, length + 1]
-    return { inputIds: ids.narrow(1, 0, length).contiguous(), targets: ids.narrow(1, 1, length).contiguous() };
+    return {
+      inputIds: ids.narrow(1, 0, length).contiguous(),
+      targets: ids.narrow(1, 1, length).contiguous(),
+    };
   };
   return {
-    facts: { source: "random tokens", vocabSize, numTrainTokens: Number.POSITIVE_INFINITY, numValidationTokens: 0 },
+    facts: {
+      source: "random tokens",
+      vocabSize,
+      numTrainTokens: Number.POSITIVE_INFINITY,
+      numValidationTokens: 0,
+    },
     numValidationSamples: 0,
     trainBatch: batch,
     validationBatch: batch,
