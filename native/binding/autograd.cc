@@ -1,5 +1,5 @@
 // Gradients. Lists of tensors come through the frame, written as for operators.
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
 #include "binding/environment.h"

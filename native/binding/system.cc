@@ -1,5 +1,7 @@
 // What this addon is, whether it works, and how many threads it may use.
-#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/matmul.h>
 
 #include "binding/environment.h"
 #include "binding/errors.h"

@@ -1,5 +1,7 @@
 // Tensors and operators: the argument frame, handles, bytes in and out.
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include "binding/environment.h"
 #include "binding/errors.h"

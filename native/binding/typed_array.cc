@@ -1,6 +1,8 @@
 #include "binding/typed_array.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include "core/describe.h"
 #include "core/error.h"

@@ -4,7 +4,8 @@
 
 #if HAVE_GLOO
 
-#include <ATen/ATen.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 

@@ -1,6 +1,7 @@
 #include "core/map_file.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
