@@ -97,9 +97,9 @@ function compare(model: Module & { lossOf(x: Tensor): Tensor }): ByEngine {
   expect([...got.gradients.keys()].toSorted()).toEqual([...expected.keys()].toSorted());
   for (const [name, values] of expected) {
     // Sums of a few float64 terms may be added in another order.
-    got.gradients
-      .get(name)
-      ?.forEach((value, index) => expect(value, name).toBeCloseTo(values[index] ?? Number.NaN, 12));
+    for (const [index, value] of (got.gradients.get(name) ?? []).entries()) {
+      expect(value, name).toBeCloseTo(values[index] ?? Number.NaN, 12);
+    }
   }
   return got;
 }

@@ -77,7 +77,7 @@ test("DL-3 messages of one sender to one receiver arrive in order, whatever the 
         const pair = `${senderIndex}-${sinkIndex}`;
         const from = next.get(pair) ?? 0;
         next.set(pair, from + count);
-        return senders[senderIndex]?.ask(
+        return senders[senderIndex]!.ask(
           "burst",
           { to: sinks[sinkIndex] as ActorRef<SinkProtocol>, from, count },
           { deadlineMs },

@@ -87,7 +87,7 @@ describe.skipIf(path === undefined)("the runtime trains Hugging Face's reference
       );
       expect(relativeError(gradient, expected(name)), name).toBeLessThan(1e-5);
     }
-    const ids = [...(golden.state.get("input.input_ids")?.toTypedArray() as BigInt64Array)].map(Number);
+    const ids = [...(golden.state.get("input.input_ids")!.toTypedArray() as BigInt64Array)].map(Number);
     const rows = [0, 1, 2].map((row) => ids.slice(row * (ids.length / 3), (row + 1) * (ids.length / 3)));
     const { sample } = await run(layout, { steps: 0, ids: JSON.stringify(rows) });
     expect(relativeError(JSON.parse(sample ?? "[]"), expected("output.logits"))).toBeLessThan(1e-5);
