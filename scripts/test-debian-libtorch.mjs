@@ -12,9 +12,9 @@ import { ensureNpmPackages } from "./setup/npm-packages.mjs";
 import { main, SetupError } from "./setup/say.mjs";
 
 await main(async () => {
-  await ensureNpmPackages();
   const folder = join(layout.build, "debian");
-  await withLock(join(folder, "lock"), async () => {
+  await withLock(layout.lock, async () => {
+    await ensureNpmPackages();
     await ensureTools();
     const libtorch = debianLibtorch() ?? (await installDebian());
     if (typeof libtorch === "string") throw new SetupError(`[libtorch] Debian's libtorch-dev: ${libtorch}`);

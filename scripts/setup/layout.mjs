@@ -11,6 +11,7 @@ export const layout = {
   lockFile: join(root, "package-lock.json"),
   native: join(root, "native"),
   build: join(root, "build"),
+  lock: join(root, "build", "lock"),
   libtorch: join(root, ".libtorch"),
   node: join(root, "node_modules", ".bin", "node"),
 };

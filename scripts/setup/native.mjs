@@ -6,7 +6,6 @@ import { ensureGlooHeaders, glooHeadersFound } from "./gloo.mjs";
 import { layout } from "./layout.mjs";
 import { lookAt, lookForLibtorch, ownVariable, versionIn } from "./libtorch-find.mjs";
 import { installLibtorch } from "./libtorch-install.mjs";
-import { withLock } from "./lock.mjs";
 import { note, SetupError, step } from "./say.mjs";
 import { missingTools } from "./tools.mjs";
 
@@ -18,12 +17,9 @@ import { missingTools } from "./tools.mjs";
  */
 export async function ensureNative() {
   if (isCurrent(layout.build)) return;
-  await withLock(join(layout.build, "lock"), async () => {
-    if (isCurrent(layout.build)) return;
-    await ensureTools();
-    const libtorch = await libtorchToBuildWith();
-    await build(libtorch, layout.build);
-  });
+  await ensureTools();
+  const libtorch = await libtorchToBuildWith();
+  await build(libtorch, layout.build);
 }
 
 /**

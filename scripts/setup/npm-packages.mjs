@@ -20,6 +20,11 @@ export async function ensureNpmPackages() {
   if (!nodeIsThere()) await bringNode();
 }
 
+/** Whether node_modules is what package-lock.json says, with Node 24 in it. */
+export function packagesAreCurrent() {
+  return packagesMatchLock() && nodeIsThere();
+}
+
 /** npm keeps the list of what it installed beside it; only optional packages (other platforms) may be missing. */
 function packagesMatchLock() {
   const installedList = join(layout.packages, ".package-lock.json");

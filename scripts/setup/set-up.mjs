@@ -1,11 +1,16 @@
-import { ensureNative } from "./native.mjs";
-import { ensureNpmPackages } from "./npm-packages.mjs";
+import { layout } from "./layout.mjs";
+import { withLock } from "./lock.mjs";
+import { ensureNative, isCurrent } from "./native.mjs";
+import { ensureNpmPackages, packagesAreCurrent } from "./npm-packages.mjs";
 
 /**
  * Everything that a fresh clone needs before the product runs: npm packages with Node 24, libtorch, the addon.
- * Each part does nothing when its result is already there.
+ * Each part does nothing when its result is already there. Of several processes one works and the others wait for it.
  */
 export async function setUp() {
-  await ensureNpmPackages();
-  await ensureNative();
+  if (packagesAreCurrent() && isCurrent(layout.build)) return;
+  await withLock(layout.lock, async () => {
+    await ensureNpmPackages();
+    await ensureNative();
+  });
 }
