@@ -5,7 +5,9 @@
 #include <c10/util/Exception.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include "core/arena.h"
 #include "core/ledger.h"
@@ -14,10 +16,14 @@
 namespace troupe {
 namespace {
 
+// What this machine has, or this container may use (cgroup 2).
 size_t physical_bytes() {
   struct sysinfo info;
   sysinfo(&info);
-  return (info.totalram + info.totalswap) * static_cast<size_t>(info.mem_unit);
+  const size_t machine_bytes = (info.totalram + info.totalswap) * static_cast<size_t>(info.mem_unit);
+  size_t container_bytes = 0;
+  const bool limited = static_cast<bool>(std::ifstream("/sys/fs/cgroup/memory.max") >> container_bytes);  // else "max"
+  return limited ? std::min(machine_bytes, container_bytes) : machine_bytes;
 }
 
 // One per process and never destroyed: tensors in static storage are freed after every destructor has run.
@@ -41,7 +47,7 @@ thread_local int32_t thread_tag = 0;
 [[noreturn]] void throw_out_of_memory(Heap& heap, size_t asked_bytes) {
   TORCH_CHECK_WITH(OutOfMemoryError, false, "[allocator] memory for ", asked_bytes, " bytes: ",
                    heap.ledger.total().use().live_bytes, " bytes in use, ", heap.resident_bytes(), " held, ",
-                   heap.limit_bytes, " in this machine (use a smaller batch, more ranks or recomputation)");
+                   heap.limit_bytes, " available (use a smaller batch, more ranks or recomputation)");
 }
 
 void* take(size_t bytes) {

@@ -23,7 +23,9 @@ struct alignas(64) LedgerEntry {
   }
   void credit(int64_t bytes) { live_bytes.fetch_sub(bytes, std::memory_order_relaxed); }
   void reset_peak() { peak_bytes.store(live_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed); }
-  MemoryUse use() const { return {tag, live_bytes.load(std::memory_order_relaxed), peak_bytes.load(std::memory_order_relaxed)}; }
+  MemoryUse use() const {
+    return {tag, live_bytes.load(std::memory_order_relaxed), peak_bytes.load(std::memory_order_relaxed)};
+  }
 
   const std::string tag;
   std::atomic<int64_t> live_bytes{0};

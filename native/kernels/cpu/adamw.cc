@@ -99,12 +99,11 @@ Segments make_segments(c10::IntArrayRef ends, c10::ArrayRef<double> rates, c10::
 template <class Grad, class Low>
 void launch(const at::Tensor& param, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, const at::Tensor& grad,
             Low* low, const Segments& segments) {
-  constexpr int64_t kGrain = 1 << 16;
   float* p = param.data_ptr<float>();
   float* m = exp_avg.data_ptr<float>();
   float* v = exp_avg_sq.data_ptr<float>();
   const Grad* g = grad.data_ptr<Grad>();
-  at::parallel_for(0, param.numel(), kGrain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, param.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
     segments.each(begin, end, [&](int64_t first, int64_t last, const Coefficients& c) {
       run_best<AdamWRange<Grad, Low>>(p, m, v, g, low, first, last, c);
     });

@@ -36,7 +36,7 @@ bool contiguous_is_finite(const at::Tensor& tensor) {
   const Element* from = tensor.data_ptr<Element>();
   std::atomic<bool> finite{true};
   const int64_t num_blocks = (tensor.numel() + kBlock - 1) / kBlock;
-  at::parallel_for(0, num_blocks, 4, [&](int64_t first, int64_t last) {
+  at::parallel_for(0, num_blocks, grain_rows(kBlock), [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last && finite.load(std::memory_order_relaxed); block++) {
       const int64_t length = std::min(kBlock, tensor.numel() - block * kBlock);
       if (!run_best<AllFinite<Element>>(from + block * kBlock, length)) finite.store(false, std::memory_order_relaxed);

@@ -1,7 +1,7 @@
-// softmax(scale * q k^T) v on large matrix products. libtorch's fused CPU attention multiplies tiles too small for a bfloat16
-// product to be fast; here a few heads and 128 query rows at a time go to batched products, and a causal block never meets
-// the keys after its last row. Scores are float32; only logsumexp is kept for backward, which makes the scores again
-// (Dao et al. 2022, https://arxiv.org/abs/2205.14135). q_GTD, k_GSD, v_GSD: G = batch * heads.
+// softmax(scale * q k^T) v on large matrix products. libtorch's fused CPU attention multiplies tiles too small for a
+// bfloat16 product to be fast; here a few heads and 128 query rows at a time go to batched products, and a causal block
+// never meets the keys after its last row. Scores are float32; only logsumexp is kept for backward, which makes the scores
+// again (Dao et al. 2022, https://arxiv.org/abs/2205.14135). q_GTD, k_GSD, v_GSD: G = batch * heads.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/bmm.h>
@@ -122,7 +122,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
   const Options options{causal, scale};
-  const at::Tensor q_GTD = heads_in_a_row(q.detach()), k_GSD = heads_in_a_row(k.detach()), v_GSD = heads_in_a_row(v.detach());
+  const at::Tensor q_GTD = heads_in_a_row(q.detach());
+  const at::Tensor k_GSD = heads_in_a_row(k.detach()), v_GSD = heads_in_a_row(v.detach());
   const Attended attended = without_recording([&] { return attend(q_GTD, k_GSD, v_GSD, options); });
   const at::Tensor out = attended.out_GTD.view(q.sizes());
   const auto backward = [options, batch = q.size(0)](const Tensors& gradients, const Tensors& saved) -> Tensors {

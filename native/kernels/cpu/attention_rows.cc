@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
-#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -29,7 +28,7 @@ struct Softmax {
     const float inverse = 1.0f / sum;
     for (int64_t i = 0; i < visible; i++) store(probabilities, i, scores[i] * inverse);
     for (int64_t i = visible; i < num_columns; i++) store(probabilities, i, 0.0f);
-    return max + std::log(sum);
+    return max + log_f32(sum);
   }
 };
 
@@ -61,7 +60,7 @@ struct Dot {
 template <class Body>
 void each_row(const at::Tensor& scores_GRC, Visibility visibility, const Body& body) {
   const int64_t rows = scores_GRC.size(1), columns = scores_GRC.size(2);
-  at::parallel_for(0, scores_GRC.size(0) * rows, 16, [&](int64_t first, int64_t last) {
+  at::parallel_for(0, scores_GRC.size(0) * rows, grain_rows(columns), [&](int64_t first, int64_t last) {
     for (int64_t index = first; index < last; index++) body(index, visibility.of_row(index % rows, columns));
   });
 }
@@ -108,7 +107,7 @@ at::Tensor row_dots(const at::Tensor& a_GRD, const at::Tensor& b_GRD) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const Element* a = a_GRD.data_ptr<Element>();
     const Element* b = b_GRD.data_ptr<Element>();
-    at::parallel_for(0, dots_GR.numel(), 256, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, dots_GR.numel(), grain_rows(dim), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) dots[row] = run_best<Dot<Element>>(a + row * dim, b + row * dim, dim);
     });
   });

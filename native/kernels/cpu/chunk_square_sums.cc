@@ -42,7 +42,7 @@ at::Tensor chunk_square_sums(const at::Tensor& flat) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const auto* from = flat.data_ptr<Element>();
     auto* to = sums.data_ptr<double>();
-    at::parallel_for(0, num_chunks, 64, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, num_chunks, grain_rows(kChunk), [&](int64_t first, int64_t last) {
       run_best<ChunkSquareSums<Element>>(from, to, flat.numel(), first, last);
     });
   });

@@ -40,7 +40,7 @@ bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool ac
       using From = std::remove_pointer_t<decltype(from_type)>;
       To* to = piece.data_ptr<To>();
       const From* from = gradient.data_ptr<From>();
-      at::parallel_for(0, piece.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
+      at::parallel_for(0, piece.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
         add_range(to + begin, from + begin, end - begin, accumulate);
       });
       done = true;

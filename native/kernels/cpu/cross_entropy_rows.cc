@@ -34,9 +34,10 @@ struct SumExponentials {
     MaxAndSum row{kLowest, 0.0f};
     for (int64_t first = 0; first < num_classes; first += kPiece) {
       const int64_t last = std::min(num_classes, first + kPiece);
-      const float max = max_of<kLanes>(first, last, row.max, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x_V, i); });
-      row.sum = row.sum * exp_f32(row.max - max) +
-                sum_terms<float, kLanes>(first, last, [&](int64_t i) TROUPE_INLINE_LAMBDA { return exp_f32(load(x_V, i) - max); });
+      const auto logit = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x_V, i); };
+      const float max = max_of<kLanes>(first, last, row.max, logit);
+      const auto exponential = [&](int64_t i) TROUPE_INLINE_LAMBDA { return exp_f32(load(x_V, i) - max); };
+      row.sum = row.sum * exp_f32(row.max - max) + sum_terms<float, kLanes>(first, last, exponential);
       row.max = max;
     }
     return row;
@@ -79,7 +80,7 @@ at::Tensor cross_entropy_rows(const at::Tensor& logits_RV, const Targets& target
   with_float_type(logits_RV.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const Element* x_RV = logits_RV.data_ptr<Element>();
-    at::parallel_for(0, num_rows, 1, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
         if (ids[row] == targets.ignore_index) continue;
         const Element* x_V = x_RV + row * num_classes;
@@ -103,7 +104,7 @@ void cross_entropy_gradient(const at::Tensor& logits_RV, const at::Tensor& logsu
     using Element = std::remove_pointer_t<decltype(type)>;
     const Element* x_RV = logits_RV.data_ptr<Element>();
     Element* to = to_RV.data_ptr<Element>();
-    at::parallel_for(0, num_rows, 1, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
         Element* to_V = to + row * num_classes;
         if (ids[row] == targets.ignore_index) {

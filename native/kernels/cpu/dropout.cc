@@ -49,7 +49,7 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
     using Element = std::remove_pointer_t<decltype(type)>;
     const auto* source = from.data_ptr<Element>();
     auto* target = to.data_ptr<Element>();
-    at::parallel_for(0, from.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, from.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
       run_best<Dropout<Element>>(source, target, begin, end, mask);
     });
   });

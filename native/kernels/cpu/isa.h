@@ -1,10 +1,12 @@
 // Runs one kernel body compiled for three instruction sets and picks, at run time, the best this machine has.
 //
-// A body is a struct with a static, always inlined `run` of plain loops: it is at once the reference (compiled for the
-// baseline it is the scalar code that is read) and the kernel (the compiler vectorises the same loops for AVX2 and AVX-512).
+// A body is a struct with a static, always inlined `run` of plain loops. It is at once the reference (compiled for the
+// baseline it is the code that is read) and the kernel (the compiler vectorises the same loops for AVX2 and AVX-512).
 // Bodies whose every operation is elementwise IEEE arithmetic, or which spell out the order of their sums, give the same
 // bits on all three: nothing is contracted (-ffp-contract=off) and nothing reassociated.
 #pragma once
+
+#include <cstdint>
 
 namespace troupe {
 
@@ -21,6 +23,12 @@ const char* isa_name();
 // behind the parameters of a lambda.
 #define TROUPE_INLINE inline __attribute__((always_inline))
 #define TROUPE_INLINE_LAMBDA __attribute__((always_inline))
+
+// Elements that are worth a thread of their own: some 10 us of work.
+constexpr int64_t kGrainElements = 1 << 14;
+
+// The grain of a parallel loop over rows of `dim` elements.
+inline int64_t grain_rows(int64_t dim) { return dim >= kGrainElements ? 1 : kGrainElements / (dim > 0 ? dim : 1); }
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TROUPE_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))

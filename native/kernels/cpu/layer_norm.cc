@@ -1,4 +1,5 @@
-// Layer norm over the last dim, alone and after a residual addition. Ba, Kiros and Hinton 2016, https://arxiv.org/abs/1607.06450.
+// Layer norm over the last dim, alone and after a residual addition.
+// Ba, Kiros and Hinton 2016, https://arxiv.org/abs/1607.06450.
 // Statistics and sums are float32 in any dtype. x_RD: R rows of D features.
 //
 //   y = (x - mean) * rstd * weight + bias

@@ -33,7 +33,7 @@ struct LossAndGradients {
   float factor;
 };
 
-// The part of a row's weight that is left to backward. float16 cannot hold p / rows; a loss scale would come too late for it.
+// The part of a row's weight that is left to backward: float16 cannot hold p / rows, and a loss scale would come too late.
 float deferred_factor(const at::Tensor& hidden, const Targets& targets) {
   return hidden.scalar_type() == at::kHalf ? targets.row_weight() : 1.0f;
 }

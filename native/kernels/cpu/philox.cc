@@ -61,7 +61,7 @@ at::Tensor& fill(at::Tensor& self, float first, float second, int64_t seed, int6
   const bool direct = self.is_contiguous() && with_float_type(self.scalar_type(), [&](auto* type) {
     using To = std::remove_pointer_t<decltype(type)>;
     To* to = self.data_ptr<To>();
-    at::parallel_for(0, self.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, self.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
       run_best<Body<To>>(to, row, static_cast<uint64_t>(offset), Range{begin, end}, first, second);
     });
   });

@@ -27,7 +27,7 @@ void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool a
   }
   float* to = out.data_ptr<float>();
   const int64_t num_blocks = (out.numel() + kBlock - 1) / kBlock;
-  at::parallel_for(0, num_blocks, 8, [&](int64_t first, int64_t last) {
+  at::parallel_for(0, num_blocks, grain_rows(kBlock), [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; block++) {
       const int64_t offset = block * kBlock;
       const int64_t length = std::min(kBlock, out.numel() - offset);

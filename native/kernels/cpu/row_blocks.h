@@ -34,7 +34,7 @@ class RowBlocks {
   // Calls body(block, rows) for every block, in parallel.
   template <class Body>
   void each(const Body& body) const {
-    at::parallel_for(0, num_blocks_, 1, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, num_blocks_, grain_rows(block_rows_ * dim_), [&](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; block++) {
         body(block, Rows{block * block_rows_, std::min(num_rows_, (block + 1) * block_rows_), dim_});
       }
