@@ -1,5 +1,5 @@
-import type { TroupeEvent } from "./event.ts";
 import { describeEvent, type Tone } from "./describe-event.ts";
+import type { TroupeEvent } from "./event.ts";
 import type { EventSink } from "./event-hub.ts";
 import { Progress } from "./progress.ts";
 

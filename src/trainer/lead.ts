@@ -1,8 +1,8 @@
 import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
+import { errorTable, TroupeError } from "../errors.ts";
 import type { TroupeEventBody } from "../events/index.ts";
 import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
-import { errorTable, TroupeError } from "../errors.ts";
 import type { SupervisedRanks } from "./cast.ts";
 import type { RunPlan } from "./plan-run.ts";
 import { startFromCheckpoint } from "./start.ts";

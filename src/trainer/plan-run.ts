@@ -1,8 +1,8 @@
 import type { BatchRequest, Job, JobConfig, OpenedData, RankPlan, Score } from "../actors/index.ts";
 import { checkVocabulary } from "../data/index.ts";
 import type { Module } from "../nn/index.ts";
-import { checkResumed, type Start } from "./start.ts";
 import { optionError, type RuntimeSettings, whole } from "./options.ts";
+import { checkResumed, type Start } from "./start.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
 export interface RunPlan {

@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
-import { actorModules, loadJob, recipientName, type RunResult } from "../actors/index.ts";
+import { actorModules, loadJob, type RunResult, recipientName } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
 import { type ActorInspection, ActorSystem } from "../runtime/index.ts";

@@ -9,8 +9,8 @@ import {
   LayerNorm,
   Linear,
   linearCrossEntropy,
-  materialize,
   type Module,
+  materialize,
 } from "../../src/nn/index.ts";
 import { type DType, empty, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 import { expectGradients } from "./finite-differences.ts";

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
 import {
-  dematerialize,
   Dropout,
+  dematerialize,
   evaluating,
   Linear,
-  materialize,
   Module,
   ModuleList,
+  materialize,
   Parameter,
   wrapForward,
   zeros,

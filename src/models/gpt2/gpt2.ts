@@ -16,7 +16,7 @@ import { arange, type Tensor } from "../../tensor/index.ts";
 import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
 import { checkSameShape, checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { type GPT2Config, gpt2Config } from "./config.ts";
+import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary.
 
@@ -128,7 +128,7 @@ export class GPT2Model extends Module implements NamedState {
   }
 
   get configJson(): NamedState["configJson"] {
-    return { architectures: ["GPT2Model"], model_type: "gpt2", ...this.config };
+    return gpt2ConfigJson(this.config, "GPT2Model");
   }
 
   /**
@@ -168,7 +168,7 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
   }
 
   get configJson(): NamedState["configJson"] {
-    return { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", ...this.config };
+    return gpt2ConfigJson(this.config, "GPT2LMHeadModel");
   }
 
   /** Tokens it knows: ids lie below it. */
