@@ -63,12 +63,21 @@ export class Blocking {
 
   poll(): void {
     this.#refuseOnMain("poll");
-    this.#cell.endpoint.blockUntil(() => true, 0);
+    this.#block(() => true, 0, -1);
   }
 
   #block(done: () => boolean, deadlineMs: number, waitingFor: number): void {
+    const { endpoint } = this.#cell;
+    try {
+      if (!endpoint.blockUntil(done, 0)) this.#sleep(done, deadlineMs, waitingFor);
+    } finally {
+      this.#cell.wakeAfterBlocking();
+    }
+  }
+
+  /** Shows on the status board whom this actor waits for, and blocks. */
+  #sleep(done: () => boolean, deadlineMs: number, waitingFor: number): void {
     const { endpoint, board, handling } = this.#cell;
-    if (endpoint.blockUntil(done, 0)) return;
     const kindIndex = handling.currentKindIndex;
     board.enter("waiting", kindIndex, waitingFor);
     try {

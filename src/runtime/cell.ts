@@ -176,6 +176,11 @@ export class Cell implements Resident {
     }
   }
 
+  /** Sees to messages that a blocking call took in outside any handler: no packet will come to wake this cell for them. */
+  wakeAfterBlocking(): void {
+    if (!this.#isServing && this.mailbox.size > 0) queueMicrotask(() => this.wake());
+  }
+
   wake(): void {
     if (this.#isServing || this.#phase !== "running") return;
     this.#isServing = true;

@@ -4,7 +4,7 @@ import { type LaneLimits, LaneSender, type Outgoing } from "./lane-sender.ts";
 import { type LaneIndex, laneIndex } from "./ledger.ts";
 import type { Link } from "./link.ts";
 import { type Packet, PacketWriter, readPacket, singlePacket } from "./packet.ts";
-import { type Envelope, isMessage } from "./record.ts";
+import { type Envelope, isCounted, isMessage } from "./record.ts";
 
 /** A message that did not reach its receiver. */
 export interface Lost {
@@ -59,12 +59,16 @@ export class Connection {
     this.#resolve(this.#openWaiters);
   }
 
-  /** Accepts a message under its lane's limits. Returns whether it goes with the next flush. */
+  /** Accepts a message or an answer under its lane's limits. Returns whether it goes with the next flush. */
   send(message: Outgoing): boolean {
+    if (this.#closed) {
+      this.#onLost({ message });
+      return true;
+    }
     const ready = this.#lanes[message.lane].offer(message, this.#link?.ledger);
     if (ready === undefined) return false;
     this.#writer.append(ready);
-    if (message.lane === laneIndex.control) this.#urgent = true;
+    if (message.lane === laneIndex.control && isMessage(message.type)) this.#urgent = true;
     return true;
   }
 
@@ -163,7 +167,7 @@ export class Connection {
       try {
         link.post(singlePacket(record), transfersWithin(record.body, transfer), urgent);
       } catch (error) {
-        if (isMessage(record.type)) this.#lanes[record.lane].withdraw(record.id, record.body);
+        if (isCounted(record.type)) this.#lanes[record.lane].withdraw(record.id, record.body);
         this.#onLost({ message: record, error });
       }
     });

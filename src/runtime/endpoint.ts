@@ -7,7 +7,7 @@ import { type CodecSet, deepFreeze } from "./codec.ts";
 import type { Connection } from "./connection.ts";
 import { Connections } from "./connections.ts";
 import type { DeadLetter, DeadLetterReason } from "./dead-letters.ts";
-import { ActorDown, type Down, type Failure, toFailure } from "./failure.ts";
+import { ActorDown, type Down, toFailure } from "./failure.ts";
 import { Incoming } from "./incoming.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import { laneIndex, laneOf } from "./ledger.ts";
@@ -91,7 +91,7 @@ export class Endpoint implements Sender {
       asks: this.asks,
       streams: this.streams,
       endOf: (uid) => this.endOf(uid),
-      sendFailure: (to, id, kind, body) => this.sendRecord(to, { type: RecordType.failure, id, kind, body }),
+      sendFailure: (to, id, kind, failure) => this.#sendAnswer(to, RecordType.failure, id, kind, failure),
       report: (letter, message) => options.resident.onDeadLetter(letter, message),
     });
     this.#incoming = new Incoming(this, options.resident, this.#undelivered);
@@ -206,21 +206,19 @@ export class Endpoint implements Sender {
     this.#connections.markDirty(to);
   }
 
-  /** The same for a body that comes from an actor. */
-  sendEncoded(to: Connection, record: Partial<Outgoing> & Pick<Outgoing, "type">): void {
-    const body = this.codecs.encode(record.body);
-    this.sendRecord(to, { ...record, body, isEncoded: body !== record.body });
-  }
-
   /** Answers a question. */
   answer({ from, id, kind }: Delivery, answer: unknown): void {
-    this.sendEncoded(from, { type: RecordType.answer, id, kind, body: answer });
+    this.#sendAnswer(from, RecordType.answer, id, kind, answer);
   }
 
   /** Answers a question or a stream with an error. */
   answerFailure({ from, id, kind }: Delivery, error: unknown): void {
-    const failure: Failure = toFailure(error, describe(this.address));
-    this.sendRecord(from, { type: RecordType.failure, id, kind, body: failure });
+    this.#sendAnswer(from, RecordType.failure, id, kind, toFailure(error, describe(this.address)));
+  }
+
+  /** Sends one item of a stream. */
+  sendItem({ from, id, kind }: Delivery, item: unknown): void {
+    this.#sendAnswer(from, RecordType.item, id, kind, item);
   }
 
   /** Enters that this message is being handled, which gives its sender credit. */
@@ -285,6 +283,13 @@ export class Endpoint implements Sender {
   close(): void {
     this.asks.close();
     this.#connections.leave();
+  }
+
+  /** Answers ride the control lane: never limited, but counted, so that one that does not arrive is known. */
+  #sendAnswer(to: Connection, type: RecordType, id: number, kind: string, answer: unknown): void {
+    const body = this.codecs.encode(answer);
+    to.send({ ...blankRecord, type, id, kind, body, isEncoded: body !== answer });
+    this.#connections.markDirty(to);
   }
 
   #onPacket(connection: Connection, link: Link, first: Packet): void {

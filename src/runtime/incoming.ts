@@ -5,7 +5,7 @@ import type { Endpoint, Resident } from "./endpoint.ts";
 import { type Down, type Failure, fromFailure } from "./failure.ts";
 import type { LinkEnd } from "./link.ts";
 import { type Packet, type Received, readPacket } from "./packet.ts";
-import { type Envelope, isMessage, RecordType } from "./record.ts";
+import { type Envelope, isAnswer, isMessage, RecordType } from "./record.ts";
 import type { Undelivered } from "./undelivered.ts";
 
 /** Takes packets apart and brings each record to where it belongs. */
@@ -38,6 +38,7 @@ export class Incoming {
 
   #acceptRecord(from: Connection, received: Received): void {
     const endpoint = this.#endpoint;
+    if (isAnswer(received.type)) from.take(received.lane);
     const record = received.isEncoded
       ? { ...received, body: endpoint.codecs.decode(received.body) }
       : received;

@@ -48,7 +48,8 @@ export class LaneSender {
 
   /** Accepts a message and returns it when it may go at once. */
   offer(message: Outgoing, ledger: Ledger | undefined): Outgoing | undefined {
-    if (this.#waiting.size === 0 && this.#hasCredit(ledger)) {
+    this.#settle(ledger);
+    if (this.#waiting.size === 0 && this.#underWay.size < this.#limits.window) {
       this.#underWay.push(message);
       return message;
     }
@@ -59,7 +60,9 @@ export class LaneSender {
 
   /** The next message that waited and may go now. */
   release(ledger: Ledger): Outgoing | undefined {
-    if (this.#waiting.size === 0 || !this.#hasCredit(ledger)) return undefined;
+    if (this.#waiting.size === 0) return undefined;
+    this.#settle(ledger);
+    if (this.#underWay.size >= this.#limits.window) return undefined;
     const message = this.#waiting.shift() as Outgoing;
     this.#underWay.push(message);
     return message;
@@ -88,13 +91,7 @@ export class LaneSender {
     return numDropped;
   }
 
-  #hasCredit(ledger: Ledger | undefined): boolean {
-    if (this.#underWay.size < this.#limits.window) return true;
-    this.#settle(ledger);
-    return this.#underWay.size < this.#limits.window;
-  }
-
-  /** Lets go of what the receiver has taken. */
+  /** Lets go of what the receiver has taken; at every message, so that no body is held for longer than need be. */
   #settle(ledger: Ledger | undefined): void {
     if (ledger === undefined) return;
     const numTaken = ledger.takenByPeer(this.index);

@@ -31,9 +31,19 @@ export const RecordType = {
 /** A value of {@link RecordType}. */
 export type RecordType = (typeof RecordType)[keyof typeof RecordType];
 
-/** Whether records of this type are messages of a lane, counted and limited; all others are the runtime's own. */
+/** Whether records of this type are messages of a lane, which wait in the receiver's mailbox. */
 export function isMessage(type: RecordType): boolean {
   return type <= RecordType.openStream || type === RecordType.emit || type === RecordType.span;
+}
+
+/** Whether records of this type carry what a handler answered. */
+export function isAnswer(type: RecordType): boolean {
+  return type === RecordType.answer || type === RecordType.failure || type === RecordType.item;
+}
+
+/** Whether records of this type are kept in the books until the receiver has taken them: all that carries an actor's data. */
+export function isCounted(type: RecordType): boolean {
+  return isMessage(type) || isAnswer(type);
 }
 
 /** The trace a message belongs to and the span that sent it; no span at the root. */

@@ -43,7 +43,7 @@ export class Streams {
     const { from, id, kind, credits } = delivery;
     const endpoint = this.#endpoint;
     const producer = new StreamProducer(items as Iterable<unknown>, {
-      item: (item) => endpoint.sendEncoded(from, { type: RecordType.item, id, kind, body: item }),
+      item: (item) => endpoint.sendItem(delivery, item),
       end: (error) => {
         this.#producers.get(from)?.delete(id);
         const failure = error === undefined ? undefined : toFailure(error, describe(endpoint.address));

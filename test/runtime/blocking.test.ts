@@ -43,6 +43,15 @@ test("the control lane interrupts an actor that polls", async () => {
   expect(await blocker.ask("add", 5, { deadlineMs })).toBe(5);
 });
 
+test("messages that a blocking call takes in outside any handler are handled all the same", async () => {
+  const { log, blocker } = await pair();
+  const polled = blocker.ask("pollLater", null, { deadlineMs });
+  expect(await polled).toBeNull();
+  await log.untilEmitted("polling later");
+  expect(await blocker.ask("add", 7, { deadlineMs: 5_000 })).toBe(7);
+  await log.untilEmitted("polled later");
+});
+
 test("every blocking call ends at its deadline with an error of its own", async () => {
   const { blocker, echo } = await pair();
   const receiving = blocker.ask("receiveNothing", null, { deadlineMs });

@@ -103,6 +103,25 @@ test("DL-17 an answer that cannot be copied is told to the asker", async () => {
   });
 });
 
+test("DL-17 an answer whose asker has ended becomes a dead letter, wherever the answer was", async () => {
+  const { system, log } = startSystem();
+  const answerer = await system.spawn<EchoProtocol>({ name: "answerer", module: actorModule("echo") });
+  const asker = await system.spawn<EchoProtocol>({ name: "asker", module: actorModule("echo") });
+  const gate = new Int32Array(new SharedArrayBuffer(4));
+  asker.tell("askTwiceAndBlock", { of: answerer, first: "sent", second: gate });
+  // The first answer lies unread before the asker, the second is given only after its end.
+  await log.untilEmitted("asked");
+  await system.stopActor(asker, { deadlineMs: 50 });
+  Atomics.store(gate, 0, 1);
+  Atomics.notify(gate, 0);
+  await log.until(() => system.deadLetters.count("Stopped") === 2);
+  const letters = system.deadLetters.latest(({ from }) => from === "answerer#1");
+  expect(letters).toMatchObject([
+    { reason: "Stopped", messageKind: "echo", to: "asker#1" },
+    { reason: "Stopped", messageKind: "answerAfter", to: "asker#1" },
+  ]);
+});
+
 test("DL-17 WrongProtocol: the actor has no handler for the kind", async () => {
   const { system, log } = startSystem();
   const echo = await system.spawn<EchoProtocol & { sing: { in: null; out: null } }>({

@@ -83,7 +83,7 @@ test("DL-3 messages of one sender to one receiver arrive in order, whatever the 
           { deadlineMs },
         );
       });
-      await Promise.all(bursts);
+      await Promise.all(bursts as Promise<unknown>[]);
     }),
     { numRuns: 8, seed: 1 },
   );

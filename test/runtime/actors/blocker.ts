@@ -14,6 +14,8 @@ export type BlockerProtocol = {
   hang: { in: { on: ActorRef<EchoProtocol>; forAnswer?: boolean } };
   /** Polls until interrupted; answers with what it was interrupted by. */
   pollUntilAborted: { in: null; out: string };
+  /** Polls for a while from outside any handler. */
+  pollLater: { in: null; out: null };
   abort: { in: string };
   /** Receives with a deadline that passes. */
   receiveNothing: { in: null; out: never };
@@ -65,6 +67,15 @@ export default defineActor<BlockerProtocol>({
           } catch (error) {
             return (error as Error).message;
           }
+        },
+        pollLater() {
+          setImmediate(() => {
+            context.emit("polling later");
+            const untilMs = performance.now() + 100;
+            while (performance.now() < untilMs) context.poll();
+            context.emit("polled later");
+          });
+          return null;
         },
         abort(reason) {
           throw new Error(`aborted: ${reason}`);

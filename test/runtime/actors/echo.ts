@@ -16,6 +16,8 @@ export type EchoProtocol = {
   fail: { in: string };
   refuse: { in: string; out: never };
   exit: { in: number };
+  /** Asks for an echo and for an answer behind a gate, and never looks at what comes. */
+  askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: Int32Array } };
   noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
   threadName: { in: null; out: string };
   /** Fills its heap. */
@@ -32,7 +34,7 @@ export type EchoProtocol = {
 
 export default defineActor<EchoProtocol>({
   concurrent: ["hold"],
-  start() {
+  start(context) {
     const notes: number[] = [];
     return {
       handlers: {
@@ -49,6 +51,17 @@ export default defineActor<EchoProtocol>({
         },
         refuse(reason) {
           throw new Error(reason);
+        },
+        async askTwiceAndBlock({ of, first, second }) {
+          await context.connect(of);
+          const answers = [
+            of.ask("echo", first, { deadlineMs: 60_000 }),
+            of.ask("answerAfter", second, { deadlineMs: 60_000 }),
+          ];
+          context.emit("asked");
+          context.flush();
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+          await Promise.all(answers);
         },
         noteToSelf({ self, value }) {
           self.tell("note", value);
