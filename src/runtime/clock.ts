@@ -11,12 +11,13 @@ export interface Clock {
   after(delayMs: number, run: () => void, options?: { readonly background?: boolean }): Timer;
 }
 
-// performance.now() counts from its own thread's start; hrtime is the machine's, so the difference aligns them.
-const threadOriginMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
-
 /** The clock of the machine. */
 export const systemClock: Clock = {
-  now: () => threadOriginMs + performance.now(),
+  // Not performance.now(), which counts from its own thread's start.
+  now: () => {
+    const [seconds, nanoseconds] = process.hrtime();
+    return seconds * 1e3 + nanoseconds / 1e6;
+  },
   after(delayMs, run, options = {}) {
     const timer = setTimeout(run, delayMs);
     if (options.background) timer.unref();
