@@ -53,8 +53,9 @@ describe("attention", () => {
       expectNear(out, expected, 2 * roundingError[dtype]);
       const dout = normal([batch, time, heads, width], 9, { dtype }).transpose(1, 2);
       const wanted = gradientsOf([expected], wide, [dout.to("float64")]);
+      // Before torch 2 the smallest bfloat16 products are also summed in bfloat16.
       gradientsOf([out], given, [dout]).forEach((gradient, i) => {
-        expectNear(gradient, wanted[i] as Tensor, 4 * roundingError[dtype]);
+        expectNear(gradient, wanted[i] as Tensor, 6 * roundingError[dtype]);
       });
     },
   );
