@@ -1,7 +1,7 @@
 // Writes src/tensor/*.generated.ts from scripts/operators/operators.txt and the schemas of the libtorch that the built
 // addon is linked with. For developers of Troupe, after an operator was added to the list or to native/kernels:
 //
-//   node scripts/generate-ops.ts
+//   npm run generate:ops
 import { writeFileSync } from "node:fs";
 import { native } from "../src/tensor/native.ts";
 import { generateFiles } from "./operators/emit-files.ts";
