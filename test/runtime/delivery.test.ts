@@ -26,7 +26,7 @@ test.each(["main", "thread"] as const)(
       placement,
     });
     await sender.ask("burst", { to, from: 0, count: numMessages }, { deadlineMs });
-    await to.ask("taken", null, { deadlineMs });
+    await sender.ask("settle", { to }, { deadlineMs });
     expect(counts.every((count) => count === 1)).toBe(true);
     expect(system.deadLetters.count()).toBe(0);
   },
