@@ -1,7 +1,7 @@
 // softmax(scale * q k^T) v on large matrix products. libtorch's fused CPU attention multiplies tiles too small for a
 // bfloat16 product to be fast; here a few heads and 128 query rows at a time go to batched products, and a causal block
 // never meets the keys after its last row. Scores are float32; only logsumexp is kept for backward, which makes the scores
-// again (Dao et al. 2022, https://arxiv.org/abs/2205.14135). q_GTD, k_GSD, v_GSD: G = batch * heads.
+// again (Dao et al. 2022, https://arxiv.org/abs/2205.14135). q [B,H,T,D], k and v [B,H,S,D], any strides.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/bmm.h>
@@ -24,14 +24,14 @@ constexpr int64_t kMaxScores = int64_t{1} << 20;  // float32 scores at a time: 4
 
 struct Options {
   bool causal;
-  double scale;
+  float scale;
 };
 
 void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
   TORCH_CHECK(q.dim() == 4 && k.sizes() == v.sizes() && k.dim() == 4 && q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
                   q.size(3) == k.size(3),
-              "[attention] q, k and v must be [batch, heads, time, width] with equal batch, heads and width: got ", q.sizes(),
-              ", ", k.sizes(), " and ", v.sizes());
+              "[attention] q, k and v must be [batch, heads, time, width] with equal batch, heads and width: got ",
+              q.sizes(), ", ", k.sizes(), " and ", v.sizes());
   TORCH_CHECK(!causal || q.size(2) == k.size(2), "[attention] causal attention must have as many queries as keys: got ",
               q.size(2), " and ", k.size(2));
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type() &&
@@ -40,100 +40,122 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool c
               k.scalar_type(), " and ", v.scalar_type());
 }
 
-at::Tensor heads_in_a_row(const at::Tensor& x) {
-  return x.contiguous().view({x.size(0) * x.size(1), x.size(2), x.size(3)});
-}
-
-// A piece of the work: some heads, some query rows, and the keys these may see.
+// A piece of the work: some batches and heads, some query rows, and the keys that these may see.
 struct Piece {
+  int64_t first_batch, num_batches;
   int64_t first_head, num_heads;
   int64_t first_row, num_rows;
   int64_t num_keys;
 
-  at::Tensor queries(const at::Tensor& x_GTD) const {
-    return x_GTD.narrow(0, first_head, num_heads).narrow(1, first_row, num_rows);
+  at::Tensor queries(const at::Tensor& x_BHTD) const { return cut(x_BHTD, first_row, num_rows); }
+  at::Tensor keys(const at::Tensor& x_BHSD) const { return cut(x_BHSD, 0, num_keys); }
+
+ private:
+  at::Tensor cut(const at::Tensor& x, int64_t first, int64_t count) const {
+    return x.narrow(0, first_batch, num_batches).narrow(1, first_head, num_heads).narrow(2, first, count);
   }
-  at::Tensor keys(const at::Tensor& x_GSD) const { return x_GSD.narrow(0, first_head, num_heads).narrow(1, 0, num_keys); }
 };
 
 template <class Body>
-void each_piece(const at::Tensor& q_GTD, const at::Tensor& k_GSD, bool causal, const Body& body) {
-  const int64_t heads = q_GTD.size(0), rows = q_GTD.size(1), keys = k_GSD.size(1);
+void each_piece(const at::Tensor& q, const at::Tensor& k, bool causal, const Body& body) {
+  const int64_t batches = q.size(0), heads = q.size(1), rows = q.size(2), keys = k.size(2);
   const int64_t block_rows = std::min(kBlockRows, rows);
   const int64_t group = std::max<int64_t>(1, kMaxScores / std::max<int64_t>(1, block_rows * keys));
-  for (int64_t head = 0; head < heads; head += group) {
-    for (int64_t row = 0; row < rows; row += block_rows) {
-      const int64_t num_rows = std::min(block_rows, rows - row);
-      body(Piece{head, std::min(group, heads - head), row, num_rows, causal ? row + num_rows : keys});
+  const int64_t some_heads = std::min(group, heads);
+  const int64_t some_batches = std::max<int64_t>(1, group / std::max<int64_t>(1, heads));
+  for (int64_t batch = 0; batch < batches; batch += some_batches) {
+    for (int64_t head = 0; head < heads; head += some_heads) {
+      for (int64_t row = 0; row < rows; row += block_rows) {
+        const int64_t num_rows = std::min(block_rows, rows - row);
+        body(Piece{batch, std::min(some_batches, batches - batch), head, std::min(some_heads, heads - head), row, num_rows,
+                   causal ? row + num_rows : keys});
+      }
     }
   }
 }
 
+// A copy [G,R,D] of a cut [B,H,R,D], G = B * H, in the dtype given: what batched products take.
+at::Tensor pack(const at::Tensor& cut, at::ScalarType dtype) {
+  const at::Tensor packed = cut.to(dtype, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous);
+  return packed.contiguous().view({cut.size(0) * cut.size(1), cut.size(2), cut.size(3)});
+}
+
+at::Tensor pack(const at::Tensor& cut) { return pack(cut, cut.scalar_type()); }
+
+void unpack(const at::Tensor& packed_GRD, at::Tensor cut) { cut.copy_(packed_GRD.view(cut.sizes())); }
+
+at::Tensor scores_of(const Piece& piece, const at::Tensor& q, const at::Tensor& k) {
+  return at::bmm(pack(piece.queries(q), at::kFloat), pack(piece.keys(k), at::kFloat).transpose(1, 2)).contiguous();
+}
+
+// Laid out as [B,T,H,D], the way projections read and write it, and seen as [B,H,T,D].
+at::Tensor empty_heads(at::IntArrayRef sizes_BHTD, const at::TensorOptions& options) {
+  return at::empty({sizes_BHTD[0], sizes_BHTD[2], sizes_BHTD[1], sizes_BHTD[3]}, options).transpose(1, 2);
+}
+
 struct Attended {
-  at::Tensor out_GTD;
-  at::Tensor logsumexp_GT;  // float32
+  at::Tensor out_BHTD;
+  at::Tensor logsumexp_BHT1;  // float32
 };
 
-Attended attend(const at::Tensor& q_GTD, const at::Tensor& k_GSD, const at::Tensor& v_GSD, Options options) {
-  Attended result{at::empty_like(q_GTD), at::empty({q_GTD.size(0), q_GTD.size(1)}, q_GTD.options().dtype(at::kFloat))};
-  const at::Tensor scaled_q = q_GTD.to(at::kFloat).mul(options.scale), float_k = k_GSD.to(at::kFloat);
-  each_piece(q_GTD, k_GSD, options.causal, [&](const Piece& piece) {
-    const at::Tensor scores = at::bmm(piece.queries(scaled_q), piece.keys(float_k).transpose(1, 2)).contiguous();
-    const at::Tensor probabilities = at::empty(scores.sizes(), q_GTD.options());
-    const at::Tensor logsumexp = at::empty({piece.num_heads, piece.num_rows}, scores.options());
-    softmax_rows(scores, {options.causal, piece.first_row}, probabilities, logsumexp);
-    piece.queries(result.out_GTD).copy_(at::bmm(probabilities, piece.keys(v_GSD)));
-    piece.queries(result.logsumexp_GT.unsqueeze(2)).squeeze(2).copy_(logsumexp);
+Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options) {
+  const at::TensorOptions float_options = q.options().dtype(at::kFloat);
+  const Attended result{empty_heads(q.sizes(), q.options()),
+                        at::empty({q.size(0), q.size(1), q.size(2), 1}, float_options)};
+  each_piece(q, k, options.causal, [&](const Piece& piece) {
+    const at::Tensor scores = scores_of(piece, q, k);
+    const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
+    const at::Tensor logsumexp = at::empty({scores.size(0), piece.num_rows}, float_options);
+    softmax_rows(scores, {options.causal, piece.first_row}, options.scale, probabilities, logsumexp);
+    unpack(at::bmm(probabilities, pack(piece.keys(v))), piece.queries(result.out_BHTD));
+    unpack(logsumexp, piece.queries(result.logsumexp_BHT1));
   });
   return result;
 }
 
 struct Gradients {
-  at::Tensor q_GTD, k_GSD, v_GSD;
+  at::Tensor q, k, v;
 };
 
-Gradients attend_backward(const at::Tensor& dout_GTD, const at::Tensor& q_GTD, const at::Tensor& k_GSD,
-                          const at::Tensor& v_GSD, const Attended& saved, Options options) {
-  const at::TensorOptions float_options = q_GTD.options().dtype(at::kFloat);
+Gradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          const Attended& saved, Options options) {
+  const at::TensorOptions float_options = q.options().dtype(at::kFloat);
+  const at::Tensor dq = empty_heads(q.sizes(), q.options());
   // Every block of rows adds to the gradients of the keys: in float32.
-  Gradients d{at::empty_like(q_GTD), at::zeros(k_GSD.sizes(), float_options), at::zeros(v_GSD.sizes(), float_options)};
-  const at::Tensor scaled_q = q_GTD.to(at::kFloat).mul(options.scale), float_k = k_GSD.to(at::kFloat);
-  const at::Tensor dots_GT1 = row_dots(dout_GTD, saved.out_GTD).unsqueeze(2);
-  const at::Tensor logsumexp_GT1 = saved.logsumexp_GT.unsqueeze(2);
-  each_piece(q_GTD, k_GSD, options.causal, [&](const Piece& piece) {
-    const at::Tensor dout = piece.queries(dout_GTD);
-    const at::Tensor scores = at::bmm(piece.queries(scaled_q), piece.keys(float_k).transpose(1, 2)).contiguous();
-    const at::Tensor dscores = at::bmm(dout, piece.keys(v_GSD).transpose(1, 2)).contiguous();
+  const at::Tensor dk = at::zeros(k.sizes(), float_options), dv = at::zeros(v.sizes(), float_options);
+  each_piece(q, k, options.causal, [&](const Piece& piece) {
+    const at::Tensor packed_dout = pack(piece.queries(dout));
+    const at::Tensor dots = row_dots(packed_dout, pack(piece.queries(saved.out_BHTD)));
+    const at::Tensor scores = scores_of(piece, q, k);
+    const at::Tensor dscores = at::bmm(packed_dout, pack(piece.keys(v)).transpose(1, 2)).contiguous();
     const at::Tensor probabilities = at::empty_like(dscores);
-    softmax_rows_backward(scores, {options.causal, piece.first_row}, piece.queries(logsumexp_GT1).contiguous(),
-                          piece.queries(dots_GT1).contiguous(), static_cast<float>(options.scale), probabilities, dscores);
-    piece.queries(d.q_GTD).copy_(at::bmm(dscores, piece.keys(k_GSD)));
-    piece.keys(d.k_GSD).add_(at::bmm(dscores.transpose(1, 2), piece.queries(q_GTD)));
-    piece.keys(d.v_GSD).add_(at::bmm(probabilities.transpose(1, 2), dout));
+    softmax_rows_backward(scores, {options.causal, piece.first_row}, options.scale,
+                          pack(piece.queries(saved.logsumexp_BHT1)), dots, probabilities, dscores);
+    unpack(at::bmm(dscores, pack(piece.keys(k))), piece.queries(dq));
+    const at::Tensor dk_piece = piece.keys(dk), dv_piece = piece.keys(dv);
+    dk_piece.add_(at::bmm(dscores.transpose(1, 2), pack(piece.queries(q))).view(dk_piece.sizes()));
+    dv_piece.add_(at::bmm(probabilities.transpose(1, 2), packed_dout).view(dv_piece.sizes()));
   });
-  return {d.q_GTD, d.k_GSD.to(k_GSD.scalar_type()), d.v_GSD.to(v_GSD.scalar_type())};
+  const auto narrowed = [&](const at::Tensor& sum) { return empty_heads(k.sizes(), k.options()).copy_(sum); };
+  return {dq, narrowed(dk), narrowed(dv)};
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
-  return attend(heads_in_a_row(q), heads_in_a_row(k), heads_in_a_row(v), {causal, scale}).out_GTD.view(q.sizes());
+  return attend(q, k, v, {causal, static_cast<float>(scale)}).out_BHTD;
 }
 
 at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
-  const Options options{causal, scale};
-  const at::Tensor q_GTD = heads_in_a_row(q.detach());
-  const at::Tensor k_GSD = heads_in_a_row(k.detach()), v_GSD = heads_in_a_row(v.detach());
-  const Attended attended = without_recording([&] { return attend(q_GTD, k_GSD, v_GSD, options); });
-  const at::Tensor out = attended.out_GTD.view(q.sizes());
-  const auto backward = [options, batch = q.size(0)](const Tensors& gradients, const Tensors& saved) -> Tensors {
-    const Gradients d = attend_backward(heads_in_a_row(gradients[0]), saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                                        options);
-    const auto split = [&](const at::Tensor& x) { return x.view({batch, x.size(0) / batch, x.size(1), x.size(2)}); };
-    return {split(d.q_GTD), split(d.k_GSD), split(d.v_GSD)};
-  };
-  record("attention", {q, k, v}, {out}, {q_GTD, k_GSD, v_GSD, attended.out_GTD, attended.logsumexp_GT}, backward);
-  return out;
+  const Options options{causal, static_cast<float>(scale)};
+  const Attended attended = without_recording([&] { return attend(q, k, v, options); });
+  record("attention", {q, k, v}, {attended.out_BHTD}, {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1},
+         [options](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           const Gradients d =
+               attend_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, options);
+           return {d.q, d.k, d.v};
+         });
+  return attended.out_BHTD;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -16,36 +17,46 @@ namespace {
 
 constexpr int kLanes = 32;
 
+// Columns that the loops below walk: the visible ones and the hidden ones up to a whole number of lanes, so that no row has
+// a scalar tail (which would cost more than all else where rows are short).
+TROUPE_INLINE int64_t whole_lanes(int64_t visible, int64_t num_columns) {
+  return std::min(num_columns, (visible + kLanes - 1) / kLanes * kLanes);
+}
+
+// exp() of it is 0 beside any score that is seen.
+constexpr float kHidden = std::numeric_limits<float>::lowest();
+
 // Returns the row's logsumexp. `scores` is overwritten with exponentials on the way.
 template <class Element>
 struct Softmax {
   static TROUPE_INLINE float run(float* __restrict scores, Element* __restrict probabilities, int64_t visible,
-                                 int64_t num_columns) {
-    constexpr float kLowest = std::numeric_limits<float>::lowest();
-    const float max = max_of<kLanes>(0, visible, kLowest, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
-    for (int64_t i = 0; i < visible; i++) scores[i] = exp_f32(scores[i] - max);
-    const float sum = sum_terms<float, kLanes>(0, visible, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
+                                 int64_t num_columns, float scale) {
+    const int64_t walked = whole_lanes(visible, num_columns);
+    for (int64_t i = 0; i < visible; i++) scores[i] *= scale;
+    for (int64_t i = visible; i < walked; i++) scores[i] = kHidden;
+    const float max = max_of<kLanes>(0, walked, kHidden, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
+    for (int64_t i = 0; i < walked; i++) scores[i] = exp_f32(scores[i] - max);
+    const float sum = sum_terms<float, kLanes>(0, walked, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
     const float inverse = 1.0f / sum;
-    for (int64_t i = 0; i < visible; i++) store(probabilities, i, scores[i] * inverse);
-    for (int64_t i = visible; i < num_columns; i++) store(probabilities, i, 0.0f);
+    for (int64_t i = 0; i < walked; i++) store(probabilities, i, scores[i] * inverse);
+    for (int64_t i = walked; i < num_columns; i++) store(probabilities, i, 0.0f);
     return max + log_f32(sum);
   }
 };
 
 template <class Element>
 struct SoftmaxBackward {
-  static TROUPE_INLINE void run(const float* __restrict scores, Element* __restrict probabilities,
-                                Element* __restrict gradients, int64_t visible, int64_t num_columns, float logsumexp,
-                                float dot, float scale) {
-    for (int64_t i = 0; i < visible; i++) {
-      const float probability = exp_f32(scores[i] - logsumexp);
+  static TROUPE_INLINE void run(float* __restrict scores, Element* __restrict probabilities, Element* __restrict gradients,
+                                int64_t visible, int64_t num_columns, float logsumexp, float dot, float scale) {
+    const int64_t walked = whole_lanes(visible, num_columns);
+    for (int64_t i = visible; i < walked; i++) scores[i] = kHidden;
+    for (int64_t i = visible; i < num_columns; i++) store(gradients, i, 0.0f);
+    for (int64_t i = 0; i < walked; i++) {
+      const float probability = exp_f32(scores[i] * scale - logsumexp);
       store(probabilities, i, probability);
       store(gradients, i, probability * (load(gradients, i) - dot) * scale);
     }
-    for (int64_t i = visible; i < num_columns; i++) {
-      store(probabilities, i, 0.0f);
-      store(gradients, i, 0.0f);
-    }
+    for (int64_t i = walked; i < num_columns; i++) store(probabilities, i, 0.0f);
   }
 };
 
@@ -67,7 +78,7 @@ void each_row(const at::Tensor& scores_GRC, Visibility visibility, const Body& b
 
 }  // namespace
 
-void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& probabilities_GRC,
+void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float scale, const at::Tensor& probabilities_GRC,
                   const at::Tensor& logsumexp_GR) {
   const int64_t columns = scores_GRC.size(2);
   auto* scores = scores_GRC.data_ptr<float>();
@@ -76,16 +87,17 @@ void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, const at:
     using Element = std::remove_pointer_t<decltype(type)>;
     auto* probabilities = probabilities_GRC.data_ptr<Element>();
     each_row(scores_GRC, visibility, [&](int64_t row, int64_t visible) {
-      logsumexps[row] = run_best<Softmax<Element>>(scores + row * columns, probabilities + row * columns, visible, columns);
+      logsumexps[row] =
+          run_best<Softmax<Element>>(scores + row * columns, probabilities + row * columns, visible, columns, scale);
     });
   });
 }
 
-void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& logsumexp_GR,
-                           const at::Tensor& dot_GR, float scale, const at::Tensor& probabilities_GRC,
+void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, float scale,
+                           const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR, const at::Tensor& probabilities_GRC,
                            const at::Tensor& dprobabilities_GRC) {
   const int64_t columns = scores_GRC.size(2);
-  const float* scores = scores_GRC.data_ptr<float>();
+  auto* scores = scores_GRC.data_ptr<float>();
   const float* logsumexps = logsumexp_GR.data_ptr<float>();
   const float* dots = dot_GR.data_ptr<float>();
   with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {

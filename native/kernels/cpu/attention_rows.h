@@ -18,16 +18,16 @@ struct Visibility {
   }
 };
 
-// probabilities = softmax of the visible scores, 0 elsewhere; logsumexp_GR is written for backward. Scores are float32;
-// probabilities have any float dtype, rounded once.
-void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& probabilities_GRC,
+// probabilities = softmax of scale * the visible scores, 0 elsewhere; logsumexp_GR is written for backward. Scores are
+// float32 and are overwritten; probabilities have any float dtype, rounded once.
+void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float scale, const at::Tensor& probabilities_GRC,
                   const at::Tensor& logsumexp_GR);
 
-// probabilities again, from scores and logsumexp, and the gradient of the scores times `scale`:
+// probabilities again, from scores (overwritten) and logsumexp, and the gradient of the scores:
 // dscores = probabilities * (dprobabilities - dot_GR) * scale, where dot is the row's sum of dout * out. Replaces
 // dprobabilities by dscores in place.
-void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, const at::Tensor& logsumexp_GR,
-                           const at::Tensor& dot_GR, float scale, const at::Tensor& probabilities_GRC,
+void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, float scale,
+                           const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR, const at::Tensor& probabilities_GRC,
                            const at::Tensor& dprobabilities_GRC);
 
 // The sum over the last dim of a * b, float32.
