@@ -53,6 +53,7 @@ export const errorTable = {
   ACTOR_MODULE_INVALID: "a module to be spawned does not export an actor",
   ACTOR_NAME_TAKEN: "two living actors would have one name",
   ACTOR_START_TIMEOUT: "an actor did not finish its start in time",
+  ACTOR_STUCK: "the thread of an actor did not end even by force",
   ACTOR_THREW: "a handler of an actor threw an error that has no code of its own",
   ACTOR_UNHANDLED: "an actor failed and nobody watched or supervised it",
   ASK_TIMEOUT: "no answer came within the deadline",

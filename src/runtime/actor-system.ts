@@ -8,7 +8,8 @@ import { Launcher, type SpawnPlace, type StopOptions } from "./launcher.ts";
 import type { Protocol } from "./protocol.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
 import { defaultMessagingSettings, defaultStallAfterMs, type MessagingSettings } from "./settings.ts";
-import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
+import { Supervisor } from "./supervisor.ts";
+import type { SupervisorOptions } from "./supervisor-options.ts";
 import { checkTimeoutLadder } from "./timeout-ladder.ts";
 import { Watchdog } from "./watchdog.ts";
 import type { OnDown } from "./watches.ts";
@@ -112,11 +113,13 @@ export class ActorSystem {
   /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
-    const living = [...registry.records].filter(({ down }) => down === undefined);
-    return living.map((record) => inspectActor(record, clock.now(), (uid) => registry.nameOf(uid)));
+    return registry.living.map((record) => inspectActor(record, clock.now(), (uid) => registry.nameOf(uid)));
   }
 
-  /** Stops every supervisor and actor, the youngest first, and closes the system. */
+  /**
+   * Stops every supervisor and actor, the youngest first, and closes the system.
+   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
+   */
   stop(options: StopOptions = {}): Promise<void> {
     this.#stopped ??= this.#stopAll(options);
     return this.#stopped;
@@ -130,9 +133,14 @@ export class ActorSystem {
   async #stopAll(options: StopOptions): Promise<void> {
     const { registry } = this.#launcher;
     this.#watchdog.stop();
-    for (const supervisor of this.#supervisors.reverse()) await supervisor.stop(options);
-    for (const record of [...registry.records].reverse()) await this.#launcher.stop(record, options);
+    const errors: unknown[] = [];
+    const attempt = async (stopping: Promise<void>): Promise<void> => {
+      await stopping.catch((error: unknown) => errors.push(error));
+    };
+    for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
+    for (const record of registry.running.toReversed()) await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
+    if (errors.length > 0) throw errors[0];
   }
 
   #refuseWhenStopped(where: string): void {

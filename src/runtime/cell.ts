@@ -1,13 +1,14 @@
 import { describe } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { DeadLetter } from "./dead-letters.ts";
-import { Endpoint, type EndpointOptions, type Resident } from "./endpoint.ts";
+import { Endpoint, type EndpointOptions } from "./endpoint.ts";
 import { type Down, type Failure, fromFailure, isStopRequest, StopRequested, toFailure } from "./failure.ts";
 import { Handling } from "./handling.ts";
 import type { LinkEnd } from "./link.ts";
 import { type Delivery, Mailbox } from "./mailbox.ts";
 import type { Behavior } from "./protocol.ts";
 import { type Envelope, RecordType } from "./record.ts";
+import type { Resident } from "./resident.ts";
 import { Stash } from "./stash.ts";
 import type { StatusBoard } from "./status-board.ts";
 import { systemAddress } from "./system-address.ts";

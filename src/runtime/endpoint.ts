@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 import { type CodecSet, deepFreeze } from "./codec.ts";
 import type { Connection } from "./connection.ts";
 import { Connections } from "./connections.ts";
-import type { DeadLetter, DeadLetterReason } from "./dead-letters.ts";
+import type { DeadLetterReason } from "./dead-letters.ts";
 import { ActorDown, type Down, toFailure } from "./failure.ts";
 import { Incoming } from "./incoming.ts";
 import type { Outgoing } from "./lane-sender.ts";
@@ -15,35 +15,14 @@ import type { Link, LinkEnd } from "./link.ts";
 import type { Delivery } from "./mailbox.ts";
 import { blankRecord, type Packet } from "./packet.ts";
 import { openLink } from "./port-link.ts";
-import { type Envelope, RecordType } from "./record.ts";
+import { RecordType } from "./record.ts";
+import type { Resident } from "./resident.ts";
 import { connectionLimits, type MessagingSettings } from "./settings.ts";
 import type { Signal } from "./signal.ts";
 import { Streams } from "./streams.ts";
 import type { Tracer } from "./tracer.ts";
 import { Undelivered } from "./undelivered.ts";
 import { type OnDown, Watches } from "./watches.ts";
-
-/** Who lives at an endpoint, an actor's cell or the system: what the endpoint needs of it. */
-export interface Resident {
-  /** A message of the protocol came. */
-  onMessage(delivery: Delivery): void;
-  /** A record between actor and system came. */
-  onSystemRecord(from: Connection, record: Envelope): void;
-  /** A watched actor ended. */
-  onDown(call: OnDown, down: Down): void;
-  /** Packets were taken in: time to handle what they brought. */
-  wake(): void;
-  /** Called whenever this thread, while it blocks, has looked into its ports; throws to break off. */
-  interrupt(): void;
-  /** Asks for a link to an actor: answered by `attach` or `ended`. */
-  requestLink(to: Address): void;
-  /** Asks to be told of an actor's end: answered by `ended`. */
-  requestDown(of: Address): void;
-  /** Takes that back. */
-  forgoDown(of: Address): void;
-  /** A message could not be delivered. */
-  onDeadLetter(letter: DeadLetter, message: unknown): void;
-}
 
 /** What an endpoint is made of. */
 export interface EndpointOptions {

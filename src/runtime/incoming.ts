@@ -1,11 +1,12 @@
 import type { Address } from "./address.ts";
 import type { OpenAsk } from "./asks.ts";
 import type { Connection } from "./connection.ts";
-import type { Endpoint, Resident } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { type Down, type Failure, fromFailure } from "./failure.ts";
 import type { LinkEnd } from "./link.ts";
 import { type Packet, type Received, readPacket } from "./packet.ts";
 import { type Envelope, isAnswer, isMessage, RecordType } from "./record.ts";
+import type { Resident } from "./resident.ts";
 import type { Undelivered } from "./undelivered.ts";
 
 /** Takes packets apart and brings each record to where it belongs. */

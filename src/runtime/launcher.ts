@@ -11,7 +11,12 @@ import { RecordType } from "./record.ts";
 import { refCodec } from "./ref-codec.ts";
 import { Registry } from "./registry.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
-import { defaultStartDeadlineMs, defaultStopDeadlineMs, type MessagingSettings } from "./settings.ts";
+import {
+  defaultStartDeadlineMs,
+  defaultStopDeadlineMs,
+  type MessagingSettings,
+  terminateGraceMs,
+} from "./settings.ts";
 import { Signal } from "./signal.ts";
 import { StatusBoard } from "./status-board.ts";
 
@@ -96,15 +101,26 @@ export class Launcher {
     return record;
   }
 
-  /** Stops one incarnation and resolves when nothing of it runs any more; by force after the deadline. */
+  /**
+   * Stops one incarnation and resolves when nothing of it runs any more; by force after the deadline.
+   * @throws {TroupeError} `ACTOR_STUCK` when not even force ends it, because native code does not return
+   */
   async stop(record: ActorRecord, options: StopOptions): Promise<void> {
     const { reason = "stopped by its system", drain = true, deadlineMs = defaultStopDeadlineMs } = options;
     if (record.down === undefined) {
       this.registry.sendTo(record, { type: RecordType.stop, body: { reason, drain } });
     }
-    const timer = this.clock.after(deadlineMs, () => void this.#terminate(record));
-    await record.vessel.exited;
-    timer.cancel();
+    const stuck = Promise.withResolvers<never>();
+    const force = this.clock.after(deadlineMs, () => void this.#terminate(record));
+    const giveUp = this.clock.after(deadlineMs + terminateGraceMs, () =>
+      stuck.reject(isStuck(record.address)),
+    );
+    try {
+      await Promise.race([record.vessel.exited, stuck.promise]);
+    } finally {
+      force.cancel();
+      giveUp.cancel();
+    }
   }
 
   /** Passes an event on; what the listener throws becomes a process warning. */
@@ -138,14 +154,13 @@ export class Launcher {
   }
 
   #refuseTakenName(name: string): void {
-    for (const { address, down } of this.registry.records) {
-      if (down !== undefined || address.name !== name) continue;
-      throw new TroupeError(
-        "ACTOR_NAME_TAKEN",
-        `[spawn ${name}] a name no living actor has: ${describe(address)} lives (stop it first, or choose another)`,
-        { fields: { name } },
-      );
-    }
+    const holder = this.registry.living.find(({ address }) => address.name === name)?.address;
+    if (holder === undefined) return;
+    throw new TroupeError(
+      "ACTOR_NAME_TAKEN",
+      `[spawn ${name}] a name no living actor has: ${describe(holder)} lives (stop it first, or choose another)`,
+      { fields: { name } },
+    );
   }
 
   #launch(
@@ -185,6 +200,7 @@ export class Launcher {
       ownerUid: answerable.ownerUid,
       kinds: [],
       hasStarted: false,
+      hasExited: false,
       watchers: new Set(),
       linked: new Set(),
       started: Promise.withResolvers<void>(),
@@ -212,6 +228,14 @@ export class Launcher {
     this.registry.end(record, { actor: name, incarnation, reason: "stopped" }, true);
     await record.vessel.terminate();
   }
+}
+
+function isStuck(address: Address): TroupeError {
+  return new TroupeError(
+    "ACTOR_STUCK",
+    `[stop ${describe(address)}] its thread to end when it is made to: native code in it does not return (end the process; see inspect() for what it was doing)`,
+    { fields: { actor: describe(address) } },
+  );
 }
 
 function startTimeout(address: Address, deadlineMs: number): TroupeError {

@@ -4,7 +4,7 @@ import type { Clock } from "./clock.ts";
 import type { CodecSet } from "./codec.ts";
 import type { Connection } from "./connection.ts";
 import { type DeadLetter, DeadLetters } from "./dead-letters.ts";
-import { Endpoint, type Resident } from "./endpoint.ts";
+import { Endpoint } from "./endpoint.ts";
 import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
 import { refuseKind } from "./handling.ts";
 import type { Outgoing } from "./lane-sender.ts";
@@ -13,6 +13,7 @@ import type { LinkEnd } from "./link.ts";
 import type { Delivery } from "./mailbox.ts";
 import { linkBetween } from "./placement.ts";
 import { type Envelope, RecordType } from "./record.ts";
+import type { Resident } from "./resident.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { Signal } from "./signal.ts";
@@ -59,9 +60,14 @@ export class Registry implements Resident {
     });
   }
 
-  /** Every incarnation there ever was, in the order they were started. */
-  get records(): Iterable<ActorRecord> {
-    return this.#records.values();
+  /** Every actor that has not ended, in the order they were started. */
+  get living(): readonly ActorRecord[] {
+    return [...this.#records.values()].filter(({ down }) => down === undefined);
+  }
+
+  /** Every actor of which something still runs, its last moments included. */
+  get running(): readonly ActorRecord[] {
+    return [...this.#records.values()].filter(({ hasExited }) => !hasExited);
   }
 
   record(uid: number): ActorRecord | undefined {
@@ -162,6 +168,7 @@ export class Registry implements Resident {
   }
 
   #exited(record: ActorRecord, error: Error | undefined): void {
+    record.hasExited = true;
     this.endpoint.drain();
     const cause = error ?? new Error("its thread left without being asked to stop");
     this.end(record, downOf(record, toFailure(cause, describe(record.address))));

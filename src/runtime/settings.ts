@@ -39,6 +39,9 @@ export function connectionLimits(settings: MessagingSettings): ConnectionLimits 
 /** How long loading and starting an actor may take unless said otherwise. */
 export const defaultStartDeadlineMs = 60_000;
 
+/** How long a thread that is ended by force may take to end. */
+export const terminateGraceMs = 5_000;
+
 /** How long an actor may show no progress unless said otherwise. */
 export const defaultStallAfterMs = 30_000;
 

@@ -3,54 +3,9 @@ import type { ActorRef } from "./actor-ref.ts";
 import type { Timer } from "./clock.ts";
 import { type Down, type Failure, toFailure } from "./failure.ts";
 import type { Launcher, StopOptions } from "./launcher.ts";
-import {
-  type Backoff,
-  backoffMs,
-  isToRestart,
-  type Restart,
-  RestartWindow,
-  restartSet,
-  type Strategy,
-} from "./restart-policy.ts";
+import { backoffMs, isToRestart, type Restart, RestartWindow, restartSet } from "./restart-policy.ts";
 import { type Child, type ChildSpec, type SiblingRefs, SupervisedActor } from "./supervised-child.ts";
-
-/** A supervisor under a supervisor. */
-export interface GroupSpec extends SupervisorOptions {
-  /** `permanent` unless said otherwise. */
-  readonly restart?: Restart;
-}
-
-/** What a supervisor says of a restart it has carried out. */
-export interface RestartReport {
-  /** The child whose end was the reason. */
-  readonly child: string;
-  /** All children that were started again, in that order. */
-  readonly restarted: readonly string[];
-  /** Why it ended; undefined when it stopped in order. */
-  readonly cause: Failure | undefined;
-}
-
-/** How a supervisor works; the words and rules are OTP's. */
-export interface SupervisorOptions {
-  readonly name: string;
-  readonly strategy: Strategy;
-  /** Restarts allowed within `withinMs`; one more, and the supervisor gives up. 3 unless said otherwise. */
-  readonly restarts?: number;
-  /** 300,000 unless said otherwise. */
-  readonly withinMs?: number;
-  /** Waits before restarts; none unless said otherwise. */
-  readonly backoff?: Backoff;
-  /** Started in this order, stopped in the reverse of it. */
-  readonly children: readonly (ChildSpec | GroupSpec)[];
-  /** How children are stopped, before a restart too, where nothing is drained. */
-  readonly stopDeadlineMs?: number;
-  readonly onRestart?: (report: RestartReport) => void;
-  /**
-   * Called when it has given up and stopped its children, with the first failure of the window and all of
-   * them. Without it the failure is the parent supervisor's, or at the root unhandled.
-   */
-  readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;
-}
+import { checkOptions, type GroupSpec, type SupervisorOptions } from "./supervisor-options.ts";
 
 interface Ended {
   readonly child: Child;
@@ -66,6 +21,7 @@ export class Supervisor {
   readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
   #recovery: Promise<void> | undefined;
+  #isRecovering = false;
   #stopping = false;
   #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
 
@@ -84,7 +40,7 @@ export class Supervisor {
     try {
       for (const child of supervisor.#children) await child.start();
     } catch (error) {
-      await supervisor.stop({ reason: "a sibling could not start" });
+      await supervisor.#stopChildren(supervisor.#children, { reason: "a sibling could not start" });
       throw error;
     }
     return supervisor;
@@ -106,12 +62,16 @@ export class Supervisor {
     this.#window.reset();
   }
 
-  /** Stops the children, the last started first. */
+  /**
+   * Stops the children, the last started first.
+   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
+   */
   async stop(options: StopOptions = {}): Promise<void> {
     this.#stopping = true;
     this.#endPause();
     await this.#recovery;
-    await this.#stopChildren(this.#children, { ...this.#stopOptions(), ...options });
+    const stuck = await this.#stopChildren(this.#children, { ...this.#stopOptions(), ...options });
+    if (stuck !== undefined) throw stuck;
   }
 
   #makeChild(spec: ChildSpec | GroupSpec): Child {
@@ -127,35 +87,34 @@ export class Supervisor {
   #onEnd(ended: Ended): void {
     if (this.#stopping) return;
     this.#ended.push(ended);
-    this.#recovery ??= this.#recover().finally(() => {
-      this.#recovery = undefined;
-    });
+    if (!this.#isRecovering) this.#recovery = this.#recover();
   }
 
   async #recover(): Promise<void> {
-    for (let ended = this.#ended.shift(); ended !== undefined; ended = this.#ended.shift()) {
-      if (this.#stopping) return;
+    this.#isRecovering = true;
+    for (
+      let ended = this.#ended.shift();
+      ended !== undefined && !this.#stopping;
+      ended = this.#ended.shift()
+    ) {
       if (isToRestart(ended.child.restart, ended.down.reason === "failed")) await this.#recoverFrom(ended);
     }
+    this.#isRecovering = false;
   }
 
   async #recoverFrom({ child, down }: Ended): Promise<void> {
     if (!this.#window.admit(this.#launcher.clock.now(), down)) return this.#escalate();
     await this.#waitBackoff();
     if (this.#stopping) return;
-    const affected = restartSet(
-      this.#options.strategy,
-      this.#children.indexOf(child),
-      this.#children.length,
-    ).map((index) => this.#children[index] as Child);
+    const indices = restartSet(this.#options.strategy, this.#children.indexOf(child), this.#children.length);
+    const affected = indices.map((index) => this.#children[index] as Child);
     // Those that fell with it are restarted with it: their ends are no further reasons.
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
-    await this.#stopChildren(affected, {
-      ...this.#stopOptions(),
-      drain: false,
-      reason: `restart after ${child.name}`,
-    });
-    await this.#restart(child, affected, down.cause);
+    const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${child.name}` };
+    const stuck = await this.#stopChildren(affected, options);
+    // Beside a life that does not end, no new one may begin.
+    if (stuck === undefined) await this.#restart(child, affected, down.cause);
+    else await this.#escalate();
   }
 
   async #restart(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
@@ -205,8 +164,17 @@ export class Supervisor {
     this.#pause?.resume();
   }
 
-  async #stopChildren(children: readonly Child[], options: StopOptions): Promise<void> {
-    for (const child of [...children].reverse()) await child.stop(options);
+  /** Stops all of them, whatever becomes of one; returns the first error. */
+  async #stopChildren(children: readonly Child[], options: StopOptions): Promise<unknown> {
+    let firstError: unknown;
+    for (const child of [...children].reverse()) {
+      try {
+        await child.stop(options);
+      } catch (error) {
+        firstError ??= error;
+      }
+    }
+    return firstError;
   }
 
   #stopOptions(): StopOptions {
@@ -261,22 +229,4 @@ function keptStopping({ actor }: Down): Failure {
 
 function failedToStart(child: Child, error: unknown): Down {
   return { actor: child.name, incarnation: child.incarnation, reason: "failed", cause: toFailure(error) };
-}
-
-function checkOptions({ name, children, restarts = 3, withinMs = 300_000 }: SupervisorOptions): void {
-  const refuse = (expected: string, got: string): never => {
-    throw new TroupeError(
-      "SUPERVISOR_OPTION",
-      `[supervisor ${name}] ${expected}: got ${got} (correct the option)`,
-      {
-        fields: { supervisor: name },
-      },
-    );
-  };
-  const names = children.map((child) => child.name);
-  const double = names.find((child, index) => names.indexOf(child) !== index);
-  if (double !== undefined) refuse("children of different names", `${double} twice`);
-  if (!Number.isInteger(restarts) || restarts < 0)
-    refuse("restarts as a whole number from 0", String(restarts));
-  if (!(withinMs > 0)) refuse("withinMs as a positive number", String(withinMs));
 }

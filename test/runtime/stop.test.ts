@@ -229,6 +229,27 @@ test("DL-16 the first fault is the first to be told, whatever it brings down wit
   }
 });
 
+test("DL-13 a thread that not even force can end is named, and the others are stopped all the same", async () => {
+  const clock = new FakeClock();
+  const { system, log } = startSystem({ clock });
+  const other = await system.spawn<EchoProtocol>({ name: "other", module: actorModule("echo") });
+  const stuck = await system.spawn<EchoProtocol>({ name: "stuck", module: actorModule("echo") });
+  stuck.tell("runProgram", "sleep 3");
+  await log.untilEmitted("runs sleep 3");
+  const refused = expect(system.stopActor(stuck, { deadlineMs: 100 })).rejects.toMatchObject({
+    code: "ACTOR_STUCK",
+    fields: { actor: "stuck#1" },
+  });
+  clock.advance(100);
+  expect(log.events.at(-1)).toMatchObject({ kind: "actor.stopped", actor: "stuck", forced: true });
+  clock.advance(5_000);
+  await refused;
+  await system.stopActor(other);
+  await expect(stuck.ask("echo", 1, { deadlineMs })).rejects.toMatchObject({ code: "ACTOR_DOWN" });
+  // Its native call returns at last, and then the thread ends as it was told.
+  await system.stopActor(stuck);
+});
+
 test("a start that takes too long is ended and told", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({ clock });

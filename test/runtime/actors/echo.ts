@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { threadName } from "node:worker_threads";
 import { type ActorRef, defineActor } from "../../../src/runtime/index.ts";
 
@@ -20,6 +21,8 @@ export type EchoProtocol = {
   askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: Int32Array } };
   noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
   threadName: { in: null; out: string };
+  /** Waits in native code for a program to end. */
+  runProgram: { in: string };
   /** Fills its heap. */
   eat: { in: null };
   /** Answers with what cannot be sent. */
@@ -68,6 +71,12 @@ export default defineActor<EchoProtocol>({
           return null;
         },
         threadName: () => String(threadName),
+        runProgram(commandLine) {
+          const [command = "", ...args] = commandLine.split(" ");
+          context.emit(`runs ${commandLine}`);
+          context.flush();
+          spawnSync(command, args);
+        },
         eat() {
           const eaten: number[][] = [];
           for (;;) eaten.push(new Array(10_000).fill(eaten.length));

@@ -1,4 +1,5 @@
-import { type Addressed, defineActor } from "../../../src/runtime/index.ts";
+import { type ActorRef, type Addressed, defineActor } from "../../../src/runtime/index.ts";
+import type { EchoProtocol } from "./echo.ts";
 
 /** Takes numbered items and remembers them, in memory shared with the test, so that its own end loses nothing. */
 export type SinkProtocol = {
@@ -8,7 +9,8 @@ export type SinkProtocol = {
   taken: { in: null; out: Taken };
   /** Emits when that actor is down. */
   watch: { in: Addressed };
-  unwatch: { in: Addressed };
+  /** Watches, and takes the watch back once it knows of the death, before it was told. */
+  watchUntilDown: { in: ActorRef<EchoProtocol>; out: string };
   /** Blocks the whole thread until the gate opens. */
   block: { in: Int32Array };
 };
@@ -46,9 +48,12 @@ export default defineActor<SinkProtocol, SinkInit>({
           context.watch(ref, (down) => context.emit({ down: down.actor, reason: down.reason }));
           context.emit({ watching: ref.address.name });
         },
-        unwatch(ref) {
+        async watchUntilDown(ref) {
+          context.watch(ref, (down) => context.emit({ down: down.actor, reason: down.reason }));
+          // The question fails with the same news that the watch waits for; the watch is told between messages.
+          await ref.ask("hold", null, { deadlineMs: 60_000 }).catch(() => {});
           context.unwatch(ref);
-          context.emit({ unwatched: ref.address.name });
+          return `${ref.name} is down, and I no longer care`;
         },
         block(gate) {
           context.emit("blocked");

@@ -1,0 +1,29 @@
+import type { Address } from "./address.ts";
+import type { Connection } from "./connection.ts";
+import type { DeadLetter } from "./dead-letters.ts";
+import type { Down } from "./failure.ts";
+import type { Delivery } from "./mailbox.ts";
+import type { Envelope } from "./record.ts";
+import type { OnDown } from "./watches.ts";
+
+/** Who lives at an endpoint, an actor's cell or the system: what the endpoint needs of it. */
+export interface Resident {
+  /** A message of the protocol came. */
+  onMessage(delivery: Delivery): void;
+  /** A record between actor and system came. */
+  onSystemRecord(from: Connection, record: Envelope): void;
+  /** A watched actor ended. */
+  onDown(call: OnDown, down: Down): void;
+  /** Packets were taken in: time to handle what they brought. */
+  wake(): void;
+  /** Called whenever this thread, while it blocks, has looked into its ports; throws to break off. */
+  interrupt(): void;
+  /** Asks for a link to an actor: answered by `attach` or `ended`. */
+  requestLink(to: Address): void;
+  /** Asks to be told of an actor's end: answered by `ended`. */
+  requestDown(of: Address): void;
+  /** Takes that back. */
+  forgoDown(of: Address): void;
+  /** A message could not be delivered. */
+  onDeadLetter(letter: DeadLetter, message: unknown): void;
+}
