@@ -40,16 +40,25 @@ export interface Preload {
   onUndelivered?(message: unknown): void;
 }
 
+/** How an actor is hosted. */
+export interface HostOptions {
+  /** Called once, when the actor has ended by itself. */
+  onEnd(end: End): void;
+  /** Called with the actor's cell as soon as it is made. */
+  onCell?(cell: Cell): void;
+  readonly clock?: Clock;
+}
+
 /** Loads the actor's module into this thread and starts the actor; its failure to load is its failure. */
-export async function hostActor(
-  boot: Boot,
-  onEnd: (end: End) => void,
-  clock: Clock = systemClock,
-): Promise<void> {
+export async function hostActor(boot: Boot, options: HostOptions): Promise<void> {
   try {
     const preload = await loadPreload(boot.preloadUrl);
     const definition = await loadDefinition(boot.moduleUrl);
-    await startCell(boot, preload, definition, onEnd, clock);
+    const codecs = new CodecSet([refCodec(() => cell.endpoint), ...(preload.codecs ?? [])]);
+    const cell: Cell = makeCell(boot, preload, definition, codecs, options);
+    options.onCell?.(cell);
+    const context = createContext<unknown>(cell);
+    await cell.start(() => definition.start(context, codecs.decode(boot.init)));
   } catch (error) {
     const failure = toFailure(error, `${boot.address.name}#${boot.address.incarnation}`);
     openLink(boot.systemLink).post(
@@ -57,8 +66,19 @@ export async function hostActor(
       [],
       true,
     );
-    onEnd({ kind: "failed", failure });
+    options.onEnd({ kind: "failed", failure });
   }
+}
+
+/** What the preload module wants to know of messages that will not be handled; its own errors become warnings. */
+export function undeliveredHook(preload: Preload): (message: unknown) => void {
+  return (message) => {
+    try {
+      preload.onUndelivered?.(message);
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error : String(error));
+    }
+  };
 }
 
 /** Imports the preload module, if there is one. */
@@ -76,14 +96,13 @@ async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unk
   );
 }
 
-async function startCell(
+function makeCell(
   boot: Boot,
   preload: Preload,
   definition: ActorDefinition<unknown, unknown>,
-  onEnd: (end: End) => void,
-  clock: Clock,
-): Promise<void> {
-  const codecs = new CodecSet([refCodec(() => cell.endpoint), ...(preload.codecs ?? [])]);
+  codecs: CodecSet,
+  { onEnd, clock = systemClock }: HostOptions,
+): Cell {
   const report = (span: Span): void => cell.endpoint.emit(cell.system, RecordType.span, span);
   const cell: Cell = new Cell({
     address: { ...boot.address, lanes: definition.lanes ?? {} },
@@ -97,8 +116,7 @@ async function startCell(
     mayBlock: boot.hasThread,
     tracer: makeTracer(boot.address.uid, boot.settings.traceEvery, clock.now, report),
     onEnd,
-    onUndelivered: (message) => preload.onUndelivered?.(message),
+    onUndelivered: undeliveredHook(preload),
   });
-  const context = createContext<unknown>(cell);
-  await cell.start(() => definition.start(context, codecs.decode(boot.init)));
+  return cell;
 }

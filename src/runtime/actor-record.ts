@@ -18,8 +18,6 @@ export interface ActorRecord {
   kinds: readonly string[];
   /** Whether its `start` has resolved. */
   hasStarted: boolean;
-  /** Whether nothing of it runs any more. */
-  hasExited: boolean;
   /** Actors that watch it. */
   readonly watchers: Set<number>;
   /** Actors with a link of their own to it. */

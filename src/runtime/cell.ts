@@ -126,6 +126,14 @@ export class Cell implements Resident {
     this.#end({ kind: "failed", failure }, { type: RecordType.failed, body: failure });
   }
 
+  /** Cuts this actor off without its consent: nothing it does from here on reaches anyone. */
+  abandon(): void {
+    if (this.#phase === "ended") return;
+    this.#phase = "ended";
+    this.board.enter("stopped");
+    this.endpoint.close();
+  }
+
   onMessage(delivery: Delivery): void {
     // What is not taken stays on its sender's books and becomes a dead letter there when this actor is gone.
     if (!this.#isOpen) return;

@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import { type Boot, loadPreload } from "./actor-host.ts";
+import { type Boot, loadPreload, undeliveredHook } from "./actor-host.ts";
 import type { ActorRecord } from "./actor-record.ts";
 import { ActorRef } from "./actor-ref.ts";
 import { type Address, describe } from "./address.ts";
@@ -150,7 +150,7 @@ export class Launcher {
   async #preload(): Promise<void> {
     const preload = await loadPreload(this.#options.preload?.href);
     this.#codecs.teach(preload.codecs ?? []);
-    if (preload.onUndelivered !== undefined) this.#onUndelivered = preload.onUndelivered;
+    this.#onUndelivered = undeliveredHook(preload);
   }
 
   #refuseTakenName(name: string): void {
@@ -200,7 +200,6 @@ export class Launcher {
       ownerUid: answerable.ownerUid,
       kinds: [],
       hasStarted: false,
-      hasExited: false,
       watchers: new Set(),
       linked: new Set(),
       started: Promise.withResolvers<void>(),

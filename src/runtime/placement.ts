@@ -2,6 +2,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
 import { type Boot, hostActor } from "./actor-host.ts";
+import type { Cell } from "./cell.ts";
 import type { Clock } from "./clock.ts";
 import type { LinkEnd } from "./link.ts";
 import { MemoryLink } from "./memory-link.ts";
@@ -69,16 +70,18 @@ function startThread(boot: Boot, options: ThreadOptions): Vessel {
 }
 
 function startOnMain(boot: Boot, clock: Clock): Vessel {
-  let leave: () => void = () => {};
-  const exited = new Promise<undefined>((resolve) => {
-    leave = () => resolve(undefined);
-  });
-  void hostActor(boot, () => leave(), clock);
+  const exited = Promise.withResolvers<undefined>();
+  let cell: Cell | undefined;
+  const onCell = (made: Cell): void => {
+    cell = made;
+  };
+  void hostActor(boot, { clock, onCell, onEnd: () => exited.resolve(undefined) });
   return {
-    exited,
+    exited: exited.promise,
     terminate: () => {
-      leave();
-      return Promise.resolve();
+      cell?.abandon();
+      exited.resolve(undefined);
+      return exited.promise.then(() => {});
     },
   };
 }

@@ -45,6 +45,8 @@ export class Registry implements Resident {
   readonly signal = new Signal();
   readonly #options: RegistryOptions;
   readonly #records = new Map<number, ActorRecord>();
+  /** How those ended of which nothing runs any more. */
+  readonly #ends = new Map<number, Down>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
@@ -67,14 +69,14 @@ export class Registry implements Resident {
 
   /** Every actor of which something still runs, its last moments included. */
   get running(): readonly ActorRecord[] {
-    return [...this.#records.values()].filter(({ hasExited }) => !hasExited);
+    return [...this.#records.values()];
   }
 
   record(uid: number): ActorRecord | undefined {
     return this.#records.get(uid);
   }
 
-  /** `name#incarnation` of an actor that is or was. */
+  /** `name#incarnation` of an actor of which something still runs. */
   nameOf(uid: number): string | undefined {
     const record = this.#records.get(uid);
     return record === undefined ? undefined : describe(record.address);
@@ -147,10 +149,7 @@ export class Registry implements Resident {
   }
 
   requestDown(of: Address): void {
-    const record = this.#records.get(of.uid);
-    if (record === undefined || record.down !== undefined) {
-      this.endpoint.ended(of.uid, record?.down ?? unknownDown(of));
-    }
+    if (this.#livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.#endOf(of));
   }
 
   forgoDown(): void {}
@@ -168,16 +167,17 @@ export class Registry implements Resident {
   }
 
   #exited(record: ActorRecord, error: Error | undefined): void {
-    record.hasExited = true;
     this.endpoint.drain();
     const cause = error ?? new Error("its thread left without being asked to stop");
     this.end(record, downOf(record, toFailure(cause, describe(record.address))));
+    this.#ends.set(record.address.uid, record.down as Down);
+    this.#records.delete(record.address.uid);
   }
 
   #join(left: ActorRecord, to: Address): void {
-    const right = this.#records.get(to.uid);
-    if (right === undefined || right.down !== undefined) {
-      this.#sendDown(left, to.uid, right?.down ?? unknownDown(to));
+    const right = this.#livingRecord(to.uid);
+    if (right === undefined) {
+      this.#sendDown(left, to.uid, this.#endOf(to));
       return;
     }
     if (left.linked.has(to.uid)) return;
@@ -190,6 +190,16 @@ export class Registry implements Resident {
     this.#sendLink(left, right.address, leftEnd);
   }
 
+  #livingRecord(uid: number): ActorRecord | undefined {
+    const record = this.#records.get(uid);
+    return record?.down === undefined ? record : undefined;
+  }
+
+  #endOf({ uid, name, incarnation }: Address): Down {
+    const end = this.#records.get(uid)?.down ?? this.#ends.get(uid);
+    return end ?? { actor: name, incarnation, reason: "unknown" };
+  }
+
   #sendLink(to: ActorRecord, peer: Address, end: LinkEnd): void {
     const transfer = end.kind === "port" ? [end.port] : undefined;
     this.sendTo(to, { type: RecordType.link, body: { peer, end }, transfer });
@@ -200,16 +210,15 @@ export class Registry implements Resident {
   }
 
   #watch(watcher: ActorRecord, of: Address): void {
-    const record = this.#records.get(of.uid);
-    if (record !== undefined && record.down === undefined) record.watchers.add(watcher.address.uid);
-    else this.#sendDown(watcher, of.uid, record?.down ?? unknownDown(of));
+    const record = this.#livingRecord(of.uid);
+    if (record === undefined) this.#sendDown(watcher, of.uid, this.#endOf(of));
+    else record.watchers.add(watcher.address.uid);
   }
 
   #tellOthers(record: ActorRecord, down: Down): void {
     for (const uid of new Set([...record.watchers, ...record.linked])) {
-      const listener = this.#records.get(uid);
-      if (listener !== undefined && listener.down === undefined)
-        this.#sendDown(listener, record.address.uid, down);
+      const listener = this.#livingRecord(uid);
+      if (listener !== undefined) this.#sendDown(listener, record.address.uid, down);
     }
   }
 
@@ -240,9 +249,12 @@ export class Registry implements Resident {
   /** Whoever is not supervised is answered for by its owner; whoever has none, by the program. */
   #escalate(record: ActorRecord, cause: Failure): void {
     if (record.supervised || record.watchers.size > 0) return;
-    const owner = record.ownerUid === undefined ? undefined : this.#records.get(record.ownerUid);
-    if (owner === undefined) this.#options.onUnhandled(cause, record.address);
-    else if (owner.down === undefined) this.sendTo(owner, { type: RecordType.childFailed, body: cause });
+    if (record.ownerUid === undefined) {
+      this.#options.onUnhandled(cause, record.address);
+      return;
+    }
+    const owner = this.#livingRecord(record.ownerUid);
+    if (owner !== undefined) this.sendTo(owner, { type: RecordType.childFailed, body: cause });
   }
 
   #stopOwned(owner: ActorRecord): void {
@@ -267,8 +279,4 @@ function downOf(record: ActorRecord, cause?: Failure): Down {
 
 function startError(down: Down): Error {
   return down.cause === undefined ? new ActorDown(`spawn ${down.actor}`, down) : fromFailure(down.cause);
-}
-
-function unknownDown({ name, incarnation }: Address): Down {
-  return { actor: name, incarnation, reason: "unknown" };
 }

@@ -229,6 +229,22 @@ test("DL-16 the first fault is the first to be told, whatever it brings down wit
   }
 });
 
+test("DL-13 an actor ended by force on the main thread reaches nobody any more", async () => {
+  const clock = new FakeClock();
+  const { system, log } = startSystem({ clock });
+  const gate = Promise.withResolvers<void>();
+  const init = { stopsAfter: gate.promise };
+  const module = actorModule("child");
+  const child = await system.spawn<ChildProtocol, ChildInit>({ name: "a", module, placement: "main", init });
+  const stopping = system.stopActor(child, { deadlineMs: 100 });
+  await log.untilEmitted("stop a#1");
+  clock.advance(100);
+  await stopping;
+  gate.resolve();
+  await new Promise(setImmediate);
+  expect(log.emitted).toEqual(["start a#1", "stop a#1"]);
+});
+
 test("DL-13 a thread that not even force can end is named, and the others are stopped all the same", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({ clock });

@@ -15,10 +15,15 @@ export interface ChildInit {
   readonly diesAtOnce?: boolean;
   /** The stop hook never ends. */
   readonly neverStops?: boolean;
+  /** The stop hook waits for this, on the main thread where a promise can be handed over. */
+  readonly stopsAfter?: Promise<void>;
 }
 
 export default defineActor<ChildProtocol, ChildInit>({
-  start(context, { failStartFrom = Number.POSITIVE_INFINITY, diesAtOnce = false, neverStops = false }) {
+  start(
+    context,
+    { failStartFrom = Number.POSITIVE_INFINITY, diesAtOnce = false, neverStops = false, stopsAfter },
+  ) {
     if (context.incarnation >= failStartFrom) throw new Error(`${context.name} cannot start`);
     context.emit(`start ${context.name}#${context.incarnation}`);
     if (diesAtOnce) context.self.tell("fail", `life ${context.incarnation} is over`);
@@ -34,6 +39,9 @@ export default defineActor<ChildProtocol, ChildInit>({
       async stop() {
         context.emit(`stop ${context.name}#${context.incarnation}`);
         if (neverStops) await new Promise(() => {});
+        if (stopsAfter === undefined) return;
+        await stopsAfter;
+        context.emit("too late");
       },
     };
   },
