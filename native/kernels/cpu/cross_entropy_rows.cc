@@ -60,7 +60,8 @@ Targets check_targets(const char* op, const at::Tensor& targets, int64_t num_row
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == num_rows, "[", op,
               "] targets must be int64, one for each of ", num_rows, " rows: got ", targets.scalar_type(), " ",
               targets.sizes());
-  Targets checked{targets.contiguous(), ignore_index, 0};
+  // A copy of its own: ids that were checked here are indices there, in backward too.
+  Targets checked{targets.clone(at::MemoryFormat::Contiguous), ignore_index, 0};
   const int64_t* ids = checked.ids.data_ptr<int64_t>();
   for (int64_t row = 0; row < num_rows; row++) {
     if (ids[row] == ignore_index) continue;
