@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { withLock } from "../../scripts/setup/lock.mjs";
 
 let folder: string;
@@ -10,8 +10,13 @@ let file: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "troupe-lock-"));
   file = join(folder, "build", "lock");
+  // The line that says who is waited for.
+  vi.spyOn(process.stderr, "write").mockReturnValue(true);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true });
+});
 
 it("lets one in at a time and gives the lock back", async () => {
   let inside = 0;
