@@ -2,7 +2,9 @@
 //
 //   npm run bench -- messages [PART...]     parts: round-trips throughput tensor-refs same-thread life
 //
-// Each figure comes twice where `taskset` exists: with the threads spread over the cores, and pinned to one.
+// Each figure comes twice where `taskset` exists: with the threads spread over the cores, and pinned to one. Waking a
+// thread that sleeps on another core takes far longer than the message, and where threads land is chance: judge round
+// trips by the pinned figures, throughput by both.
 // Every round measures the plain loop and ours in turn, so that what else the machine does falls on both. Counts are
 // verified at the receiver before the clock is read. Judge by the ratios; the absolute figures are this machine's.
 

@@ -1,3 +1,5 @@
+import { hrtime } from "node:process";
+
 /** A timer that has not run yet. */
 export interface Timer {
   cancel(): void;
@@ -15,8 +17,8 @@ export interface Clock {
 export const systemClock: Clock = {
   // Not performance.now(), which counts from its own thread's start.
   now: () => {
-    const [seconds, nanoseconds] = process.hrtime();
-    return seconds * 1e3 + nanoseconds / 1e6;
+    const time = hrtime();
+    return time[0] * 1e3 + time[1] / 1e6;
   },
   after(delayMs, run, options = {}) {
     const timer = setTimeout(run, delayMs);

@@ -26,6 +26,8 @@ export class Connection {
   isDirty = false;
   #link: Link | undefined;
   #closed = false;
+  /** Whether any lane may hold messages that wait for credit. */
+  #hasWaiting = false;
   readonly #writer = new PacketWriter();
   #urgent = false;
   readonly #lanes: readonly [LaneSender, LaneSender, LaneSender];
@@ -66,7 +68,10 @@ export class Connection {
       return true;
     }
     const ready = this.#lanes[message.lane].offer(message, this.#link?.ledger);
-    if (ready === undefined) return false;
+    if (ready === undefined) {
+      this.#hasWaiting = true;
+      return false;
+    }
     this.#writer.append(ready);
     if (message.lane === laneIndex.control && isMessage(message.type)) this.#urgent = true;
     return true;
@@ -82,7 +87,7 @@ export class Connection {
   flush(): void {
     const link = this.#link;
     if (link === undefined || this.#closed) return;
-    this.#releaseWaiting(link);
+    if (this.#hasWaiting) this.#releaseWaiting(link);
     if (!this.#writer.isEmpty) this.#post(link);
     if (this.#lanes[laneIndex.data].numWaiting === 0) this.#resolve(this.#readyWaiters);
   }
@@ -134,13 +139,14 @@ export class Connection {
   }
 
   #releaseWaiting(link: Link): void {
+    this.#hasWaiting = false;
     for (const lane of this.#lanes) {
-      if (lane.numWaiting === 0) continue;
-      this.#releaseLane(lane, link);
+      if (lane.numWaiting > 0) this.#releaseLane(lane, link);
       if (lane.numWaiting === 0) continue;
       // The peer may have taken its last message just before the wish was written: look once more after it.
       link.ledger.askForCredit(lane.index, lane.numTakenToResume);
       this.#releaseLane(lane, link);
+      if (lane.numWaiting > 0) this.#hasWaiting = true;
     }
   }
 

@@ -127,13 +127,14 @@ export class Handling {
   #accept(delivery: Delivery): KindEntry | undefined {
     const { endpoint, board } = this.#options;
     if (!delivery.isTaken) endpoint.take(delivery);
-    if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= endpoint.clock.now()) {
+    const nowMs = endpoint.clock.now();
+    if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= nowMs) {
       endpoint.refuse(delivery, "Expired");
       return undefined;
     }
     const entry = this.#entries.get(delivery.kind);
     if (entry === undefined) refuseKind(endpoint, delivery);
-    else board.enterHandling(entry.index);
+    else board.enterHandling(entry.index, nowMs);
     return entry;
   }
 

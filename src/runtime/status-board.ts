@@ -95,11 +95,11 @@ export class StatusBoard {
   }
 
   /** Enters the runtime's own view; `kindIndex` names the message being handled. */
-  enter(state: ActorState, kindIndex = -1, waitingFor = -1): void {
+  enter(state: ActorState, kindIndex = -1, waitingFor = -1, nowMs = this.#now()): void {
     this.#words[word.state] = stateCode[state];
     this.#words[word.kindIndex] = kindIndex;
     this.#words[word.waitingFor] = waitingFor;
-    this.#reals[real.sinceMs] = this.#now();
+    this.#reals[real.sinceMs] = nowMs;
   }
 
   /** Enters that the mailbox is empty; the time stays that of the last message, since reading a clock costs. */
@@ -109,8 +109,8 @@ export class StatusBoard {
   }
 
   /** Enters that a message is being handled, and counts it. */
-  enterHandling(kindIndex: number): void {
-    this.enter("handling", kindIndex);
+  enterHandling(kindIndex: number, nowMs: number): void {
+    this.enter("handling", kindIndex, -1, nowMs);
     this.#reals[real.numHandled] = (this.#reals[real.numHandled] as number) + 1;
   }
 
