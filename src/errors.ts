@@ -39,6 +39,7 @@ export const errorTable = {
   MODULE_ARGUMENT: "an argument of a module is out of its range",
   MODULE_LAYOUT: "a module hides its parts from discovery, or a list is called as if it computed",
   PARAMETER_SHAPE: "a parameter's shape is invalid, or what is bound to it has another",
+  PARAMETER_SPLIT: "a parameter cannot be split among ranks as was asked",
   PARAMETER_UNBOUND: "a parameter was used before memory was bound to it",
   RANDOMNESS_UNBOUND: "a module must draw at random and has nothing to draw from",
   // optim
@@ -47,6 +48,7 @@ export const errorTable = {
   COLLECTIVE_ABORTED: "a collective can never become whole, because a rank has ended",
   COLLECTIVE_TWICE: "a rank contributed twice to one collective",
   GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
+  MESH_SHAPE: "the numbers of ranks along the axes of parallelism do not fit each other",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
   // runtime
   ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",

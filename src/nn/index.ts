@@ -17,8 +17,15 @@ export {
 export { LayerNorm } from "./layer-norm.ts";
 export { type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
-export { dematerialize, materialize, parameterSpecs } from "./materialize.ts";
+export { dematerialize, materialize, parameterSpecs, specOf } from "./materialize.ts";
 export { Module, wrapForward } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
 export { Parameter } from "./parameter.ts";
+export {
+  cutShape,
+  type LogicalRun,
+  logicalRuns,
+  type ParameterSplit,
+  type SplitOptions,
+} from "./parameter-split.ts";
 export { Randomness, streamOf } from "./randomness.ts";

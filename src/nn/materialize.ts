@@ -2,10 +2,16 @@ import type { DType } from "../tensor/index.ts";
 import { empty, keep } from "../tensor/index.ts";
 import { initializeSlice, type ParameterSpec } from "./initializer.ts";
 import type { Module } from "./module.ts";
+import type { Parameter } from "./parameter.ts";
+
+/** What a parameter is, as plain data. */
+export function specOf(name: string, { shape, split, dtype, init }: Parameter): ParameterSpec {
+  return split === undefined ? { name, shape, dtype, init } : { name, shape, split, dtype, init };
+}
 
 /** What the parameters of a model are, as plain data, in the order of `namedParameters`. */
 export function parameterSpecs(root: Module): ParameterSpec[] {
-  return [...root.namedParameters()].map(([name, { shape, dtype, init }]) => ({ name, shape, dtype, init }));
+  return [...root.namedParameters()].map(([name, parameter]) => specOf(name, parameter));
 }
 
 /**
@@ -18,7 +24,7 @@ export function parameterSpecs(root: Module): ParameterSpec[] {
 export function materialize(root: Module, options: { seed: number; dtype?: DType }): void {
   for (const [name, parameter] of root.namedParameters()) {
     const tensor = keep(empty(parameter.shape, { dtype: options.dtype ?? parameter.dtype }));
-    initializeSlice(tensor, { name, init: parameter.init }, options.seed, 0);
+    initializeSlice(tensor, specOf(name, parameter), options.seed, 0);
     parameter.bind(tensor.requiresGrad_());
   }
 }

@@ -1,13 +1,15 @@
 import { TroupeError } from "../errors.ts";
 import type { DType, Tensor } from "../tensor/index.ts";
 import type { Initializer } from "./initializer.ts";
+import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
 
 /**
  * A trainable tensor, declared without memory: shape, dtype and how it starts. Whoever runs the model binds memory
  * to it (`materialize` on one device, the parallel engine as views into flat blocks) and owns that memory.
  */
 export class Parameter {
-  readonly shape: readonly number[];
+  #shape: readonly number[];
+  #split: ParameterSplit | undefined;
   /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
   readonly dtype: DType;
   readonly init: Initializer;
@@ -15,7 +17,7 @@ export class Parameter {
 
   /** @throws `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds */
   constructor(shape: readonly number[], init: Initializer, dtype: DType = "float32") {
-    this.shape = shape;
+    this.#shape = shape;
     this.dtype = dtype;
     this.init = init;
     if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
@@ -32,6 +34,34 @@ export class Parameter {
         { fields: { shape, numValues: init.values.length } },
       );
     }
+  }
+
+  /** Of what is held here: the whole parameter, unless {@link split} has cut it. */
+  get shape(): readonly number[] {
+    return this.#shape;
+  }
+
+  /** Which part of a whole parameter this is; undefined for the whole. */
+  get split(): ParameterSplit | undefined {
+    return this.#split;
+  }
+
+  /**
+   * Makes this the part of the parameter that one rank holds. Its name, initial values and place in a checkpoint stay
+   * those of the whole.
+   * @throws {TroupeError} `PARAMETER_SPLIT` where it does not divide, is split already, or has memory
+   */
+  cut(options: SplitOptions): void {
+    if (this.#split !== undefined || this.bound) {
+      throw new TroupeError(
+        "PARAMETER_SPLIT",
+        `[Parameter] expected a whole parameter without memory: got one of shape [${this.#shape}] that is ${this.bound ? "bound" : "split already"} (split a model once, before it is bound)`,
+        { fields: { shape: this.#shape } },
+      );
+    }
+    const { split, shape } = cutShape(this.#shape, options);
+    this.#split = split;
+    this.#shape = shape;
   }
 
   /** Number of elements. */

@@ -1,4 +1,4 @@
-import { cutBlocks, type Module, type Parameter, type ParameterSpec } from "../nn/index.ts";
+import { cutBlocks, type Module, type Parameter, type ParameterSpec, specOf } from "../nn/index.ts";
 import { type FlatBlock, layoutBlock } from "./flat-block.ts";
 import type { ZeroLevel } from "./zero.ts";
 
@@ -55,5 +55,5 @@ function optionsOf(module: Module): BlockOptions {
 }
 
 function specsOf(parameters: ReadonlyMap<string, Parameter>): ParameterSpec[] {
-  return [...parameters].map(([name, { shape, dtype, init }]) => ({ name, shape, dtype, init }));
+  return [...parameters].map(([name, parameter]) => specOf(name, parameter));
 }

@@ -24,7 +24,7 @@ function initialized(
 ) {
   return scope(() => {
     const slice = empty([numel], { dtype });
-    initializeSlice(slice, { name: "h.0.weight", init }, seed, begin);
+    initializeSlice(slice, { name: "h.0.weight", init, shape: [slice.numel] }, seed, begin);
     return Array.from(slice.to("float32").toTypedArray() as Float32Array);
   });
 }
