@@ -15,6 +15,7 @@ export {
 } from "./flat-block.ts";
 export { GradientBuckets } from "./gradient-buckets.ts";
 export { clipFactor, globalNorm } from "./gradient-norm.ts";
+export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
 export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
