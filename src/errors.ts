@@ -49,6 +49,8 @@ export const errorTable = {
   COLLECTIVE_TWICE: "a rank contributed twice to one collective",
   GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
   MESH_SHAPE: "the numbers of ranks along the axes of parallelism do not fit each other",
+  PIPELINE_SCHEDULE: "a pipeline schedule does not exist for that many stages, micro-batches and chunks",
+  PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
   // runtime
   ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",

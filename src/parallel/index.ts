@@ -17,6 +17,14 @@ export { GradientBuckets } from "./gradient-buckets.ts";
 export { clipFactor, globalNorm } from "./gradient-norm.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
+export {
+  describeSchedule,
+  maxInFlight,
+  type PipelineAction,
+  type PipelineShape,
+  pipelineSchedule,
+  type ScheduleName,
+} from "./pipeline-schedule.ts";
 export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
 export {
@@ -26,4 +34,5 @@ export {
   type StepHyperparameters,
   type UpdateRule,
 } from "./shard-store.ts";
+export { stageOfBlocks } from "./stages.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel } from "./zero.ts";
