@@ -15,7 +15,7 @@ export {
   zeros,
 } from "./initializer.ts";
 export { LayerNorm } from "./layer-norm.ts";
-export { type AffineOptions, Conv1D, Linear } from "./linear.ts";
+export { Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
 export { dematerialize, materialize, parameterSpecs, specOf } from "./materialize.ts";
 export { Module, wrapForward } from "./module.ts";
@@ -29,3 +29,4 @@ export {
   type SplitOptions,
 } from "./parameter-split.ts";
 export { Randomness, streamOf } from "./randomness.ts";
+export { type HeadRequest, VocabularyHead } from "./vocabulary-head.ts";

@@ -1,31 +1,81 @@
 import { ops, type Tensor } from "../tensor/index.ts";
+import { type ActivationName, activations } from "./activation.ts";
 import { type Initializer, uniform, zeros } from "./initializer.ts";
 import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
 
 /** What an affine map may be told beside its sizes. */
 export interface AffineOptions {
-  /** Whether a bias is added; true unless told otherwise. */
-  readonly bias?: boolean;
   /** Starts the weight. */
   readonly init?: Initializer;
+  /** What follows the map, in one pass with the bias where a kernel has it; nothing unless told otherwise. */
+  readonly activation?: ActivationName;
+}
+
+/**
+ * An affine map over the last dim and the activation behind it, in the two steps between which a split product is
+ * summed: `finish(product(x))` is what `forward` computes.
+ */
+export abstract class Affine extends Module {
+  /** Another module's parameter may be put here: that ties the two. */
+  abstract weight: Parameter;
+  abstract readonly bias: Parameter | null;
+  readonly activation: ActivationName | undefined;
+
+  constructor(activation: ActivationName | undefined) {
+    super();
+    this.activation = activation;
+  }
+
+  /** The dim of `weight` that counts outputs; the other one counts inputs. */
+  abstract get outputDim(): 0 | 1;
+
+  /** x W, without bias and activation: [..., in] → [..., out]. */
+  abstract product(x: Tensor): Tensor;
+
+  /** Adds the bias to a whole product and applies the activation: [..., out] → [..., out]. */
+  finish(product: Tensor): Tensor {
+    const { activation, bias } = this;
+    if (bias !== null && isTanhGelu(activation) && product.dtype !== "float64") {
+      return ops.troupe.biasGelu(product, bias.tensor); // has no float64
+    }
+    const affine = bias === null ? product : product.add(bias.tensor);
+    return activation === undefined ? affine : activations[activation](affine);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.finish(this.product(x));
+  }
 }
 
 /** y = x Wᵀ + b over the last dim; weight [out, in], as in torch. Weight and bias start uniform in ±1/√in. */
-export class Linear extends Module {
-  /** Another module's parameter may be put here: that ties the two. */
+export class Linear extends Affine {
   weight: Parameter;
   readonly bias: Parameter | null;
 
-  constructor(numInputs: number, numOutputs: number, options: AffineOptions = {}) {
-    super();
+  /** @param options.bias - whether a bias is added; true unless told otherwise */
+  constructor(
+    numInputs: number,
+    numOutputs: number,
+    options: AffineOptions & { readonly bias?: boolean } = {},
+  ) {
+    super(options.activation);
     const bound = 1 / Math.sqrt(numInputs);
     this.weight = new Parameter([numOutputs, numInputs], options.init ?? uniform(-bound, bound));
     this.bias = options.bias === false ? null : new Parameter([numOutputs], uniform(-bound, bound));
   }
 
+  override get outputDim(): 0 {
+    return 0;
+  }
+
+  override product(x: Tensor): Tensor {
+    return ops.linear(x, this.weight.tensor);
+  }
+
   override forward(x: Tensor): Tensor {
-    return ops.linear(x, this.weight.tensor, this.bias?.tensor); // [..., in] → [..., out]
+    if (this.activation !== undefined) return super.forward(x);
+    return ops.linear(x, this.weight.tensor, this.bias?.tensor); // product and bias at once
   }
 }
 
@@ -33,32 +83,40 @@ export class Linear extends Module {
  * GPT-2's affine map: y = x W + b over the last dim, weight [in, out], the transpose of {@link Linear}'s. Starts
  * normal with deviation 0.02, bias zero.
  */
-export class Conv1D extends Module {
-  readonly weight: Parameter;
+export class Conv1D extends Affine {
+  weight: Parameter;
   readonly bias: Parameter;
 
-  constructor(
-    numInputs: number,
-    numOutputs: number,
-    init: Initializer = { kind: "normal", mean: 0, std: 0.02 },
-  ) {
-    super();
-    this.weight = new Parameter([numInputs, numOutputs], init);
+  constructor(numInputs: number, numOutputs: number, options: AffineOptions = {}) {
+    super(options.activation);
+    this.weight = new Parameter(
+      [numInputs, numOutputs],
+      options.init ?? { kind: "normal", mean: 0, std: 0.02 },
+    );
     this.bias = new Parameter([numOutputs], zeros);
   }
 
-  override forward(x: Tensor): Tensor {
-    const [numInputs = 0, numOutputs = 0] = this.weight.shape;
-    const rows = x.reshape([-1, numInputs]); // [N, in]
-    const out = ops.addmm(this.bias.tensor, rows, this.weight.tensor); // [N, out]
-    return out.view([...x.shape.slice(0, -1), numOutputs]); // [..., out]
+  override get outputDim(): 1 {
+    return 1;
   }
 
-  /** The same followed by GELU in its tanh form, bias and activation in one pass. A wrapped `forward` is not met. */
-  gelu(x: Tensor): Tensor {
-    if (x.dtype === "float64") return ops.gelu(this.forward(x), "tanh"); // the fused kernel has no float64
-    const [numInputs = 0, numOutputs = 0] = this.weight.shape;
-    const product = x.reshape([-1, numInputs]).matmul(this.weight.tensor); // [N, out]
-    return ops.troupe.biasGelu(product, this.bias.tensor).view([...x.shape.slice(0, -1), numOutputs]); // [..., out]
+  override product(x: Tensor): Tensor {
+    const { rows, outShape } = this.#flatten(x);
+    return rows.matmul(this.weight.tensor).view(outShape);
   }
+
+  override forward(x: Tensor): Tensor {
+    if (this.activation !== undefined) return super.forward(x);
+    const { rows, outShape } = this.#flatten(x);
+    return ops.addmm(this.bias.tensor, rows, this.weight.tensor).view(outShape); // product and bias at once
+  }
+
+  #flatten(x: Tensor): { rows: Tensor; outShape: number[] } {
+    const [numInputs = 0, numOutputs = 0] = this.weight.shape;
+    return { rows: x.reshape([-1, numInputs]), outShape: [...x.shape.slice(0, -1), numOutputs] }; // rows [N, in]
+  }
+}
+
+function isTanhGelu(activation: ActivationName | undefined): boolean {
+  return activation === "gelu_new" || activation === "gelu_fast" || activation === "gelu_pytorch_tanh";
 }

@@ -1,16 +1,14 @@
 import {
-  activations,
   Conv1D,
   causalAttention,
   Dropout,
   Embedding,
   LayerNorm,
-  Linear,
-  linearCrossEntropy,
   Module,
   ModuleList,
   normal,
   shiftLabels,
+  VocabularyHead,
 } from "../../nn/index.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
 import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
@@ -18,7 +16,8 @@ import { checkSameShape, checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
 
-// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary.
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, within a layer's
+// halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
 
 /** Causal self-attention of one layer. */
 export class GPT2Attention extends Module {
@@ -26,29 +25,29 @@ export class GPT2Attention extends Module {
   readonly c_proj: Conv1D;
   readonly attn_dropout: Dropout;
   readonly resid_dropout: Dropout;
-  readonly numHeads: number;
+  readonly headWidth: number;
   readonly scale: number;
 
   constructor(config: GPT2Config, layerIndex: number) {
     super();
     const { n_embd, n_head } = config;
-    this.numHeads = n_head;
+    this.headWidth = n_embd / n_head;
     this.scale =
-      (config.scale_attn_weights ? 1 / Math.sqrt(n_embd / n_head) : 1) /
+      (config.scale_attn_weights ? 1 / Math.sqrt(this.headWidth) : 1) /
       (config.scale_attn_by_inverse_layer_idx ? layerIndex + 1 : 1);
-    this.c_attn = new Conv1D(n_embd, 3 * n_embd, normal(0, config.initializer_range));
-    this.c_proj = new Conv1D(n_embd, n_embd, residualInit(config));
+    this.c_attn = new Conv1D(n_embd, 3 * n_embd, { init: normal(0, config.initializer_range) });
+    this.c_proj = new Conv1D(n_embd, n_embd, { init: residualInit(config) });
     this.attn_dropout = new Dropout(config.attn_pdrop);
     this.resid_dropout = new Dropout(config.resid_pdrop);
   }
 
   override forward(x: Tensor): Tensor {
-    const [batch = 0, length = 0, width = 0] = x.shape;
-    const heads = (part: Tensor) =>
-      part.view([batch, length, this.numHeads, width / this.numHeads]).transpose(1, 2); // [B, H, T, K]
-    const [q, k, v] = this.c_attn.forward(x).split(width, 2).map(heads) as [Tensor, Tensor, Tensor];
+    const projected = this.c_attn.forward(x); // [B, T, 3·H·K]
+    const [batch = 0, length = 0] = projected.shape;
+    const heads = (part: Tensor) => part.view([batch, length, -1, this.headWidth]).transpose(1, 2); // [B, H, T, K]
+    const [q, k, v] = projected.chunk(3, 2).map(heads) as [Tensor, Tensor, Tensor];
     const mixed = causalAttention(q, k, v, { scale: this.scale, dropout: this.attn_dropout }); // [B, H, T, K]
-    const out = mixed.transpose(1, 2).reshape([batch, length, width]); // [B, T, D]
+    const out = mixed.transpose(1, 2).reshape([batch, length, -1]); // [B, T, H·K]
     return this.resid_dropout.forward(this.c_proj.forward(out)); // [B, T, D]
   }
 }
@@ -58,21 +57,20 @@ export class GPT2MLP extends Module {
   readonly c_fc: Conv1D;
   readonly c_proj: Conv1D;
   readonly dropout: Dropout;
-  readonly activation: GPT2Config["activation_function"];
 
   constructor(config: GPT2Config) {
     super();
     const inner = config.n_inner ?? 4 * config.n_embd;
-    this.c_fc = new Conv1D(config.n_embd, inner, normal(0, config.initializer_range));
-    this.c_proj = new Conv1D(inner, config.n_embd, residualInit(config));
+    this.c_fc = new Conv1D(config.n_embd, inner, {
+      init: normal(0, config.initializer_range),
+      activation: config.activation_function,
+    });
+    this.c_proj = new Conv1D(inner, config.n_embd, { init: residualInit(config) });
     this.dropout = new Dropout(config.resid_pdrop);
-    this.activation = config.activation_function;
   }
 
   override forward(x: Tensor): Tensor {
-    const inner =
-      this.activation === "gelu_new" ? this.c_fc.gelu(x) : activations[this.activation](this.c_fc.forward(x)); // [B, T, I]
-    return this.dropout.forward(this.c_proj.forward(inner)); // [B, T, D]
+    return this.dropout.forward(this.c_proj.forward(this.c_fc.forward(x))); // [B, T, D] → [B, T, I] → [B, T, D]
   }
 }
 
@@ -150,7 +148,7 @@ export class GPT2Model extends Module implements NamedState {
 export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState {
   readonly config: GPT2Config;
   readonly transformer: GPT2Model;
-  readonly lm_head: Linear;
+  readonly lm_head: VocabularyHead;
 
   /** @throws `MODEL_CONFIG` for fields out of range */
   constructor(fields: Partial<GPT2Config> = {}) {
@@ -158,7 +156,7 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
     this.transformer = new GPT2Model(fields);
     this.config = this.transformer.config;
     const { n_embd, vocab_size, initializer_range, tie_word_embeddings } = this.config;
-    this.lm_head = new Linear(n_embd, vocab_size, { bias: false, init: normal(0, initializer_range) });
+    this.lm_head = new VocabularyHead(n_embd, vocab_size, normal(0, initializer_range));
     if (tie_word_embeddings) this.lm_head.weight = this.transformer.wte.weight;
   }
 
@@ -199,10 +197,8 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
     const { labels, targets = labels && shiftLabels(labels), logitsToKeep } = options;
     if (targets) checkSameShape("GPT2LMHeadModel", inputIds, targets);
     const hidden = this.transformer.forward(inputIds); // [B, T, D]
-    if (targets) return { loss: linearCrossEntropy(hidden, this.lm_head.weight.tensor, targets) };
-    const length = inputIds.shape[1] ?? 0;
-    const kept = Math.min(logitsToKeep ?? length, length);
-    return { logits: this.lm_head.forward(hidden.narrow(1, length - kept, kept)) }; // [B, kept, V]
+    if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
+    return { logits: this.lm_head.forward(hidden, { numPositions: logitsToKeep }) }; // [B, kept, V]
   }
 }
 

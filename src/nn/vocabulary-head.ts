@@ -1,0 +1,44 @@
+import { ops, type Tensor } from "../tensor/index.ts";
+import type { Initializer } from "./initializer.ts";
+import { linearCrossEntropy } from "./loss.ts";
+import { Module } from "./module.ts";
+import { Parameter } from "./parameter.ts";
+
+/** What a head is asked for. */
+export interface HeadRequest {
+  /** [B, T], int64, each in [0, V) or −100, which counts for nothing: the answer is the loss, not the logits. */
+  readonly targets?: Tensor;
+  /** Logits of this many last positions only; of all unless told otherwise. */
+  readonly numPositions?: number | undefined;
+}
+
+/**
+ * The output layer of a language model, from hidden states to a loss or to logits, so that logits need not exist as a
+ * whole where only their loss is wanted. No bias; weight [V, D].
+ */
+export class VocabularyHead extends Module {
+  /** The token embedding's weight may be put here: that ties the two. */
+  weight: Parameter;
+
+  constructor(width: number, numWords: number, init: Initializer) {
+    super();
+    this.weight = new Parameter([numWords, width], init);
+  }
+
+  /**
+   * @param hidden - [B, T, D]
+   * @returns with targets the mean cross entropy, a float32 scalar in nats; else logits [B, kept, V]
+   */
+  override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
+    const { targets, numPositions } = request;
+    if (targets !== undefined) return linearCrossEntropy(hidden, this.weight.tensor, targets);
+    return ops.linear(lastPositions(hidden, numPositions), this.weight.tensor);
+  }
+}
+
+/** The last `count` positions of [B, T, D], all where undefined. */
+export function lastPositions(hidden: Tensor, count: number | undefined): Tensor {
+  const length = hidden.shape[1] ?? 0;
+  const kept = Math.min(count ?? length, length);
+  return hidden.narrow(1, length - kept, kept);
+}
