@@ -48,6 +48,7 @@ export const errorTable = {
   COLLECTIVE_ABORTED: "a collective can never become whole, because a rank has ended",
   COLLECTIVE_TWICE: "a rank contributed twice to one collective",
   GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
+  LAYOUT: "a model cannot be spread over its ranks in the way that was asked for",
   MESH_SHAPE: "the numbers of ranks along the axes of parallelism do not fit each other",
   PIPELINE_SCHEDULE: "a pipeline schedule does not exist for that many stages, micro-batches and chunks",
   PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",

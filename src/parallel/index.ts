@@ -15,6 +15,14 @@ export {
 } from "./flat-block.ts";
 export { GradientBuckets } from "./gradient-buckets.ts";
 export { clipFactor, globalNorm } from "./gradient-norm.ts";
+export {
+  checkLayout,
+  type Layout,
+  type LayoutFacts,
+  layoutProblems,
+  nearestLayouts,
+  PLAIN_LAYOUT,
+} from "./layout.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
 export {
