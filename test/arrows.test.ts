@@ -10,7 +10,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer"],
   trainer: ["actors"],
   actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models"],
-  parallel: ["nn"],
+  parallel: ["nn", "optim"],
   models: ["nn"],
   nn: ["tensor"],
   optim: ["tensor"],

@@ -7,10 +7,10 @@ import {
   writeCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { FlatBlock, Piece } from "../parallel/index.ts";
+import { type FlatBlock, MASTER, type Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { attach, hold, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
-import { momentNames } from "./initial-state.ts";
+import { entryName } from "./initial-state.ts";
 
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder {
@@ -29,10 +29,12 @@ export interface SaveOrder {
 export interface SavePart {
   readonly life: number;
   readonly step: number;
-  readonly pieces: readonly Piece[];
-  readonly master: TensorRef;
-  readonly expAvg: TensorRef;
-  readonly expAvgSq: TensorRef;
+  /** The master first, then what the optimizer keeps. */
+  readonly state: readonly {
+    readonly kind: string;
+    readonly ref: TensorRef;
+    readonly pieces: readonly Piece[];
+  }[];
 }
 
 /** A save that is on the disk. */
@@ -90,7 +92,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
           }
         },
         part(part) {
-          if (part.life < parts.life) for (const kind of stateKinds) releaseRef(part[kind]);
+          if (part.life < parts.life) for (const { ref } of part.state) releaseRef(ref);
           else partsOf(part.life, part.step).add(part);
         },
       },
@@ -117,19 +119,12 @@ interface Stretch {
   readonly values: Tensor;
 }
 
-const stateKinds = ["master", "expAvg", "expAvgSq"] as const;
-
-type StateKind = (typeof stateKinds)[number];
-
 /** The parts of one save as they come in. Owns their tensors until disposed. */
 class PartCollection {
   readonly life: number;
   readonly step: number;
-  readonly #stretches: Record<StateKind, Map<string, Stretch[]>> = {
-    master: new Map(),
-    expAvg: new Map(),
-    expAvgSq: new Map(),
-  };
+  /** By kind, then by parameter. */
+  readonly #stretches = new Map<string, Map<string, Stretch[]>>();
   readonly #tensors: Tensor[] = [];
   #numParts = 0;
   #abandoned = false;
@@ -141,14 +136,14 @@ class PartCollection {
   }
 
   add(part: SavePart): void {
-    for (const kind of stateKinds) {
-      const values = hold(() => attach(part[kind]));
+    for (const { kind, ref, pieces } of part.state) {
+      const values = hold(() => attach(ref));
       this.#tensors.push(values);
-      for (const piece of part.pieces) {
+      const ofKind = this.#stretches.get(kind) ?? new Map<string, Stretch[]>();
+      this.#stretches.set(kind, ofKind);
+      for (const piece of pieces) {
         const { name } = piece.parameter;
-        const stretches = this.#stretches[kind].get(name) ?? [];
-        stretches.push({ piece, values });
-        this.#stretches[kind].set(name, stretches);
+        ofKind.set(name, [...(ofKind.get(name) ?? []), { piece, values }]);
       }
     }
     this.#numParts += 1;
@@ -172,9 +167,19 @@ class PartCollection {
     this.#wake?.();
   }
 
+  /** What the optimizer keeps, in the order of names. */
+  get kinds(): string[] {
+    return [...this.#stretches.keys()].filter((kind) => kind !== MASTER).sort();
+  }
+
+  /** The shape of one parameter's state; undefined where it has none of that kind. */
+  shape(kind: string, parameter: string): readonly number[] | undefined {
+    return this.#stretches.get(kind)?.get(parameter)?.[0]?.piece.parameter.shape;
+  }
+
   /** The bytes of one parameter's state, stretch by stretch: no whole copy of a tensor exists. */
-  *bytes(kind: StateKind, parameter: string): Generator<Uint8Array> {
-    const stretches = this.#stretches[kind].get(parameter) ?? [];
+  *bytes(kind: string, parameter: string): Generator<Uint8Array> {
+    const stretches = this.#stretches.get(kind)?.get(parameter) ?? [];
     for (const { piece, values } of stretches.sort(
       (a, b) => a.piece.parameterBegin - b.piece.parameterBegin,
     )) {
@@ -201,19 +206,18 @@ function numParts({ layouts, numRanks }: SaveOrder): number {
 }
 
 function contentOf(order: SaveOrder, collection: PartCollection) {
-  const parameters = order.layouts.flatMap((layout) => layout.parameters);
-  const sources = (kind: StateKind, nameOf: (parameter: string) => string): TensorSource[] =>
-    parameters.map(({ name, shape }) => ({
-      name: nameOf(name),
-      dtype: "F32",
-      shape,
-      read: () => asyncOf(collection.bytes(kind, name)),
-    }));
+  const names = order.layouts.flatMap((layout) => layout.parameters.map(({ name }) => name));
+  const sources = (kind: string): TensorSource[] =>
+    names.flatMap((name) => {
+      const shape = collection.shape(kind, name);
+      const read = () => asyncOf(collection.bytes(kind, name));
+      return shape === undefined ? [] : { name: entryName(kind, name), dtype: "F32", shape, read };
+    });
   return {
     state: order.state,
     config: order.modelConfig,
-    weights: sources("master", (name) => name),
-    optimizer: [...sources("expAvg", momentNames.expAvg), ...sources("expAvgSq", momentNames.expAvgSq)],
+    weights: sources(MASTER),
+    optimizer: collection.kinds.flatMap(sources),
   };
 }
 

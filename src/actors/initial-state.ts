@@ -1,6 +1,6 @@
 import { HuggingFaceFolder, type SafetensorsDType, SafetensorsFile } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { Piece, ShardStore } from "../parallel/index.ts";
+import { MASTER, type Piece, type ShardStore } from "../parallel/index.ts";
 import { type DType, scope, type Tensor, tensor } from "../tensor/index.ts";
 
 /** Where a run's state comes from. Plain data. */
@@ -23,11 +23,10 @@ export type InitialState =
       readonly optimizerPath: string;
     };
 
-/** Names of AdamW's moments in a checkpoint's optimizer file. */
-export const momentNames = {
-  expAvg: (parameter: string) => `exp_avg.${parameter}`,
-  expAvgSq: (parameter: string) => `exp_avg_sq.${parameter}`,
-} as const;
+/** @returns the name of one parameter's state in a checkpoint: its own in the model, `<kind>.<parameter>` in the optimizer */
+export function entryName(kind: string, parameter: string): string {
+  return kind === MASTER ? parameter : `${kind}.${parameter}`;
+}
 
 /**
  * Fills what a shard owns, reading only the bytes it owns.
@@ -40,15 +39,14 @@ export async function readInitialState(initial: InitialState, store: ShardStore)
       return;
     case "weights": {
       await using folder = await HuggingFaceFolder.open(initial.folder);
-      await fill(store, "master", folder, (parameter) => initial.entries[parameter] ?? parameter);
+      await fill(store, isMaster, folder, (_, parameter) => initial.entries[parameter] ?? parameter);
       return;
     }
     case "checkpoint": {
       await using model = await SafetensorsFile.open(initial.modelPath, LARGE_HEADER);
       await using optimizer = await SafetensorsFile.open(initial.optimizerPath, LARGE_HEADER);
-      await fill(store, "master", model, (parameter) => parameter);
-      await fill(store, "expAvg", optimizer, momentNames.expAvg);
-      await fill(store, "expAvgSq", optimizer, momentNames.expAvgSq);
+      await fill(store, isMaster, model, entryName);
+      await fill(store, (kind) => !isMaster(kind), optimizer, entryName);
       return;
     }
     default:
@@ -60,17 +58,20 @@ const LARGE_HEADER = { maxHeaderBytes: 1e8 } as const;
 
 type StoredTensors = Pick<SafetensorsFile, "path" | "entry" | "readRange">;
 
+const isMaster = (kind: string) => kind === MASTER;
+
 async function fill(
   store: ShardStore,
-  kind: "master" | "expAvg" | "expAvgSq",
+  wanted: (kind: string) => boolean,
   stored: StoredTensors,
-  nameOf: (parameter: string) => string,
+  nameOf: (kind: string, parameter: string) => string,
 ): Promise<void> {
   for (let block = 0; block < store.numBlocks; block++) {
-    for (const piece of store.pieces(block)) {
-      await readPiece(stored, nameOf(piece.parameter.name), piece, store.state(block)[kind]);
+    for (const { kind, tensor, pieces } of store.state(block)) {
+      if (!wanted(kind)) continue;
+      for (const piece of pieces) await readPiece(stored, nameOf(kind, piece.parameter.name), piece, tensor);
     }
-    if (kind === "master") store.publish(block);
+    if (wanted(MASTER)) store.publish(block);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Batch, Dataset, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Module } from "../nn/index.ts";
-import type { AdamWSpec, NamedShapes, Schedule } from "../optim/index.ts";
+import type { NamedShapes, OptimizerSpec, Schedule } from "../optim/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 
 /** A value that `--set KEY=VALUE` can write. */
@@ -49,9 +49,9 @@ export interface Job<Config extends JobConfig = JobConfig> {
   model(config: Config, facts: DatasetFacts): Module;
   /** float32 scalar, mean nats over the batch. */
   loss(model: Module, batch: Batch): Tensor;
-  optimizer(parameters: NamedShapes, config: Config): AdamWSpec;
+  optimizer(parameters: NamedShapes, config: Config): OptimizerSpec;
   /** The optimizer's own rate, constant, unless told otherwise. */
-  schedule?(optimizer: AdamWSpec, config: Config): Schedule;
+  schedule?(optimizer: OptimizerSpec, config: Config): Schedule;
   /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
 }

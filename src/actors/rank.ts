@@ -1,7 +1,7 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
-import { type AdamWSpec, Constant, type Schedule } from "../optim/index.ts";
+import { Constant, type OptimizerSpec, type Schedule } from "../optim/index.ts";
 import {
   BlockEngine,
   type BlockPlan,
@@ -149,7 +149,7 @@ class Rank {
   readonly #plan: RankPlan;
   readonly #job: Job;
   readonly #model: Module;
-  readonly #optimizer: AdamWSpec;
+  readonly #optimizer: OptimizerSpec;
   readonly #schedule: Schedule;
   readonly #randomness: Randomness;
   readonly #blocks: BlockPlan;
@@ -190,7 +190,7 @@ class Rank {
     const shardPlan = {
       layouts,
       dtype,
-      optimizer: this.#optimizer,
+      optimizers: [this.#optimizer],
       clipNorm,
       numMicroBatches,
       initial,

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
+import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
 import {
   BusyTime,
   clipFactor,
@@ -7,8 +8,6 @@ import {
   globalNorm,
   Milestones,
   ShardStore,
-  type StepHyperparameters,
-  type UpdateRule,
 } from "../parallel/index.ts";
 import {
   type ActorContext,
@@ -37,7 +36,8 @@ import { Snapshot } from "./snapshot.ts";
 export interface ShardPlan {
   readonly layouts: readonly FlatBlock[];
   readonly dtype: DType;
-  readonly optimizer: UpdateRule;
+  /** Over disjoint parameters; the first takes what none of them names. */
+  readonly optimizers: readonly OptimizerSpec[];
   /** Max L2 norm of the averaged gradient; Infinity: no clipping, each block is updated as soon as it is reduced. */
   readonly clipNorm: number;
   /** Gradients are sums over this many micro-batches of all ranks. */
@@ -158,7 +158,7 @@ class Shard {
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     this.#plan = plan;
     setNumThreads(plan.numThreads);
-    const store = new ShardStore(this.#rank, plan.dtype, plan.optimizer);
+    const store = new ShardStore(this.#rank, plan.dtype, plan.optimizers.map(updateRuleOf));
     this.#store = store;
     for (const layout of plan.layouts) await this.#place(layout, store);
     await readInitialState(plan.initial, store);
@@ -258,18 +258,37 @@ class Shard {
   }
 
   /** @returns settled once every rank has updated the block */
-  #update(step: number, block: number, factor: number): Promise<void> {
+  async #update(step: number, block: number, factor: number): Promise<void> {
     const { plan, store } = this.#prepared();
     const progress = this.#progressOf(step);
     if (this.#snapshot !== undefined && this.#snapshot.step < step) this.#snapshot.copy(store, block);
-    const hyperparameters: StepHyperparameters = {
+    const update = store.update(block, {
       updateIndex: step + 1,
       learningRates: progress.learningRates,
-    };
-    const beginMs = systemClock.now();
-    store.update(block, hyperparameters, factor / plan.numMicroBatches);
-    progress.updateMs += systemClock.now() - beginMs;
-    return this.#announceWhole(block, step + 1);
+      gradientScale: factor / plan.numMicroBatches,
+    });
+    await this.#exchange(update, step, block);
+    await this.#announceWhole(block, step + 1);
+  }
+
+  /** Runs an update to its end, in this turn unless it asks for what the other ranks know. */
+  async #exchange(update: ReturnType<ShardStore["update"]>, step: number, block: number): Promise<void> {
+    const progress = this.#progressOf(step);
+    const isSplit = this.#prepared().plan.layouts[block]?.zero !== 0;
+    let answer: readonly Tensor[] = [];
+    try {
+      for (let exchange = 0; ; exchange++) {
+        const beginMs = systemClock.now();
+        const turn = update.next(answer);
+        progress.updateMs += systemClock.now() - beginMs;
+        for (const tensor of answer) tensor.dispose();
+        if (turn.done) return;
+        const key = `update/${step}/${block}/${exchange}`;
+        answer = isSplit ? ((await this.group.all(key, turn.value)) as Tensor[]) : [turn.value];
+      }
+    } finally {
+      update.return();
+    }
   }
 
   async #announceWhole(block: number, step: number): Promise<void> {

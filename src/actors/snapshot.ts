@@ -1,6 +1,6 @@
 import type { ShardStore } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import { hold, moveRef, type Tensor, tagMemory } from "../tensor/index.ts";
+import { hold, moveRef, type Tensor, type TensorRef, tagMemory } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { sentTo } from "./recipient.ts";
 
@@ -36,21 +36,21 @@ export class Snapshot {
   /** Copies a block and sends it, unless that has been done. */
   copy(store: ShardStore, block: number): void {
     if (!this.#blocks.delete(block)) return;
-    const { master, expAvg, expAvgSq } = store.state(block);
-    const copyOf = (tensor: Tensor) =>
-      tagMemory("snapshot", () =>
-        moveRef(
-          hold(() => tensor.clone()),
-          sentTo(this.#checkpointer),
-        ),
-      );
     this.#checkpointer.tell("part", {
       life: this.#life,
       step: this.step + 1,
-      pieces: store.pieces(block),
-      master: copyOf(master),
-      expAvg: copyOf(expAvg),
-      expAvgSq: copyOf(expAvgSq),
+      state: store
+        .state(block)
+        .map(({ kind, tensor, pieces }) => ({ kind, pieces, ref: this.#copyOf(tensor) })),
     });
+  }
+
+  #copyOf(tensor: Tensor): TensorRef {
+    return tagMemory("snapshot", () =>
+      moveRef(
+        hold(() => tensor.clone()),
+        sentTo(this.#checkpointer),
+      ),
+    );
   }
 }

@@ -1,5 +1,6 @@
 export { AdamW, type AdamWOptions, type AdamWSpec } from "./adamw.ts";
 export { clipGradNorm } from "./clip.ts";
+export { type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
 export {
   Constant,
@@ -12,3 +13,12 @@ export {
   type WarmupOptions,
 } from "./schedule.ts";
 export { type AdamWMoments, type StepLocalOptions, stepLocal } from "./step-local.ts";
+export type {
+  FlatPiece,
+  OwnedStretch,
+  Segments,
+  StateLayout,
+  Stretch,
+  UpdateRule,
+  UpdateStep,
+} from "./update-rule.ts";

@@ -36,11 +36,10 @@ export {
 export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
 export {
-  type BlockState,
+  MASTER,
   ownedRange,
   ShardStore,
-  type StepHyperparameters,
-  type UpdateRule,
+  type StateTensor,
 } from "./shard-store.ts";
 export { stageOfBlocks } from "./stages.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel } from "./zero.ts";

@@ -1,46 +1,43 @@
 import { initializeSlice } from "../nn/index.ts";
+import type { OwnedStretch, Stretch, UpdateRule, UpdateStep } from "../optim/index.ts";
 import { type DType, empty, hold, ops, scope, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
-/** AdamW as a shard needs it; an optimizer's specification is one. Plain data. */
-export interface UpdateRule {
-  readonly betas: readonly [number, number];
-  readonly eps: number;
-  /** Parameters that share a learning rate and a decay; the first group has what no group names. */
-  readonly groups: readonly { readonly names: readonly string[]; readonly weightDecay: number }[];
+/** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
+export interface StateTensor {
+  /** "master" for the parameters themselves, else what the optimizer calls it. */
+  readonly kind: string;
+  readonly tensor: Tensor;
+  /** What lies where in it; a piece's parameter has the shape that the state has in a checkpoint. */
+  readonly pieces: readonly Piece[];
 }
 
-/** What a shard's update of one step needs to know. */
-export interface StepHyperparameters {
-  /** Counts updates from 1: the exponent of AdamW's bias corrections. */
-  readonly updateIndex: number;
-  /** One learning rate a group of the optimizer. */
-  readonly learningRates: readonly number[];
+/** The kind of the parameters' own values. */
+export const MASTER = "master";
+
+/** The stretches of one block that one optimizer updates. */
+interface RuleShare {
+  readonly rule: UpdateRule;
+  /** Where the rule's groups begin among those of all rules. */
+  readonly firstGroup: number;
+  readonly stretches: readonly OwnedPart[];
 }
 
-/** The state of one owned range of one block: what a checkpoint keeps. All float32, contiguous, of equal length. */
-export interface BlockState {
-  readonly master: Tensor;
-  readonly expAvg: Tensor;
-  readonly expAvgSq: Tensor;
+interface OwnedPart extends Stretch<Piece> {
+  readonly pieceGroups: readonly number[];
+  readonly state: readonly StateTensor[];
 }
 
-/** Stretches of the owned range that share a learning rate and a decay. */
-interface Segments {
-  readonly ends: number[];
-  readonly groups: number[];
-  readonly weightDecays: number[];
-}
-
-interface OwnedBlock extends BlockState {
+interface OwnedBlock {
   readonly layout: FlatBlock;
   readonly range: Range;
-  readonly segments: Segments;
+  readonly shares: readonly RuleShare[];
   /** Whole parameters in the compute dtype; at level ≥ 1 all ranks of the process share these bytes. */
   readonly full: Tensor;
   /** The owned range of `full`, when its dtype is not float32. */
   readonly lowPrecision: Tensor | undefined;
+  readonly master: Tensor;
   /** Reduced gradient of the step, float32; at level ≥ 2 only the owned range. */
   gradient: Tensor | undefined;
 }
@@ -52,14 +49,17 @@ interface OwnedBlock extends BlockState {
 export class ShardStore {
   readonly #rank: number;
   readonly #dtype: DType;
-  readonly #optimizer: UpdateRule;
+  readonly #rules: readonly UpdateRule[];
   readonly #blocks: OwnedBlock[] = [];
 
-  /** @param dtype - what the ranks compute in; the owned ranges keep a float32 master when it is another */
-  constructor(rank: number, dtype: DType, optimizer: UpdateRule) {
+  /**
+   * @param dtype - what the ranks compute in; the owned ranges keep a float32 master when it is another
+   * @param rules - at least one; the first takes what none of them names
+   */
+  constructor(rank: number, dtype: DType, rules: readonly UpdateRule[]) {
     this.#rank = rank;
     this.#dtype = dtype;
-    this.#optimizer = optimizer;
+    this.#rules = rules;
   }
 
   /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
@@ -79,12 +79,10 @@ export class ShardStore {
     this.#blocks.push({
       layout,
       range,
-      segments: segmentsOf(layout, range, this.#optimizer),
+      shares: dealRange(layout, range, this.#rules),
       full,
       lowPrecision: isMaster ? undefined : owned,
       master: isMaster ? owned : tagMemory("master", () => hold(() => zeros([numel], { dtype: "float32" }))),
-      expAvg: tagMemory("optimizer", () => hold(() => zeros([numel], { dtype: "float32" }))),
-      expAvgSq: tagMemory("optimizer", () => hold(() => zeros([numel], { dtype: "float32" }))),
       gradient: undefined,
     });
   }
@@ -98,9 +96,11 @@ export class ShardStore {
     return this.#at(block).full;
   }
 
-  /** @returns the state of the owned range; views, still the store's */
-  state(block: number): BlockState {
-    return this.#at(block);
+  /** @returns the state of the owned range, the master first; still the store's */
+  state(block: number): StateTensor[] {
+    const { master, shares } = this.#at(block);
+    const kept = shares.flatMap(({ stretches }) => stretches.flatMap(({ state }) => state));
+    return [{ kind: MASTER, tensor: master, pieces: this.pieces(block) }, ...kept];
   }
 
   /** @returns the pieces of parameters in the owned range */
@@ -154,30 +154,22 @@ export class ShardStore {
   }
 
   /**
-   * One optimizer step on the owned range; gives the reduced gradient up.
-   * @param gradientScale - what the summed gradient is multiplied by: 1 / (ranks × micro-batches), times the clip factor
+   * One optimizer step on the owned range; gives the reduced gradient up. Yields what an optimizer wants of all ranks,
+   * see {@link UpdateRule}.
+   * @param step - with a learning rate for each group of every rule
    */
-  update(block: number, step: StepHyperparameters, gradientScale: number): void {
+  *update(block: number, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
     const owned = this.#at(block);
-    const { betas, eps } = this.#optimizer;
-    const learningRates = owned.segments.groups.map((group) => step.learningRates[group] as number);
-    scope(() => {
-      ops.troupe.adamw_(
-        owned.master,
-        owned.expAvg,
-        owned.expAvgSq,
-        ownedGradient(owned),
-        owned.lowPrecision,
-        owned.segments.ends,
-        learningRates,
-        owned.segments.weightDecays,
-        betas[0],
-        betas[1],
-        eps,
-        step.updateIndex,
-        gradientScale,
-      );
-    });
+    for (const { rule, firstGroup, stretches } of owned.shares) {
+      const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
+      const views = stretches.map((stretch) => viewsOf(owned, stretch));
+      try {
+        yield* rule.update(views, { ...step, learningRates });
+      } finally {
+        for (const { master, gradient, lowPrecision } of views)
+          for (const view of [master, gradient, lowPrecision]) view?.dispose();
+      }
+    }
     owned.gradient?.dispose();
     owned.gradient = undefined;
   }
@@ -193,9 +185,10 @@ export class ShardStore {
   /** Releases every tensor. */
   dispose(): void {
     this.dropGradients();
-    for (const { full, lowPrecision, master, expAvg, expAvgSq } of this.#blocks.splice(0)) {
-      for (const tensor of new Set([lowPrecision, master, expAvg, expAvgSq, full])) tensor?.dispose();
-    }
+    const states = this.#blocks.map((_, block) => this.state(block).map(({ tensor }) => tensor));
+    this.#blocks.splice(0).forEach(({ full, lowPrecision }, block) => {
+      for (const tensor of new Set([lowPrecision, full, ...(states[block] ?? [])])) tensor?.dispose();
+    });
   }
 
   #at(block: number): OwnedBlock {
@@ -216,26 +209,71 @@ function reducedGradient(owned: OwnedBlock): Tensor {
   return owned.gradient;
 }
 
-function ownedGradient(owned: OwnedBlock): Tensor {
+/** A stretch's memory, as views into the block's that are the caller's to dispose; the state is the store's. */
+function viewsOf(owned: OwnedBlock, stretch: OwnedPart): OwnedStretch {
+  const { begin, numel, pieces, pieceGroups, state } = stretch;
+  const offset = begin - owned.range.begin;
   const gradient = reducedGradient(owned);
-  const numel = owned.range.end - owned.range.begin;
-  return gradient.numel === numel ? gradient : gradient.narrow(0, owned.range.begin, numel);
+  const low = owned.lowPrecision;
+  const isWhole = gradient.numel !== owned.range.end - owned.range.begin;
+  return {
+    begin,
+    numel,
+    pieces,
+    pieceGroups,
+    master: hold(() => owned.master.narrow(0, offset, numel)),
+    gradient: hold(() => gradient.narrow(0, isWhole ? begin : offset, numel)),
+    lowPrecision: low && hold(() => low.narrow(0, offset, numel)),
+    state: Object.fromEntries(state.map(({ kind, tensor }) => [kind, tensor])),
+  };
 }
 
-function segmentsOf(layout: FlatBlock, range: Range, optimizer: UpdateRule): Segments {
-  const groupOf = new Map(
-    optimizer.groups.flatMap((group, index) => group.names.map((name) => [name, index] as const)),
-  );
-  const segments: Segments = { ends: [], groups: [], weightDecays: [] };
+/** Deals the parameters in a range to the rules that name them, stretch by stretch. */
+function dealRange(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
+  const places = new Map<string, { readonly rule: number; readonly group: number }>();
+  rules.forEach(({ groups }, rule) => {
+    groups.forEach(({ names }, group) => {
+      for (const name of names) places.set(name, { rule, group });
+    });
+  });
+  const runs: { rule: number; begin: number; end: number; pieces: Piece[]; groups: number[] }[] = [];
   for (const piece of piecesIn(layout, range)) {
-    const group = groupOf.get(piece.parameter.name) ?? 0;
-    segments.ends.push(piece.rangeBegin + piece.numel);
-    segments.groups.push(group);
-    segments.weightDecays.push(optimizer.groups[group]?.weightDecay ?? 0);
+    const { rule, group } = places.get(piece.parameter.name) ?? { rule: 0, group: 0 };
+    const last = runs.at(-1);
+    const run = last?.rule === rule ? last : { rule, begin: 0, end: 0, pieces: [], groups: [] };
+    if (run !== last) {
+      // Padding goes with the parameters before it: zeros stay zeros under every rule.
+      run.begin = last === undefined ? 0 : piece.rangeBegin;
+      if (last !== undefined) last.end = run.begin;
+      runs.push(run);
+    }
+    run.end = range.end - range.begin;
+    run.pieces.push(piece);
+    run.groups.push(group);
   }
-  const numel = range.end - range.begin;
-  if (segments.ends.length === 0) return { ends: [numel], groups: [0], weightDecays: [0] };
-  // Padding behind the last piece goes with it: zeros stay zeros under AdamW.
-  segments.ends[segments.ends.length - 1] = numel;
-  return segments;
+  let firstGroup = 0;
+  return rules.map((rule, index) => {
+    const share = {
+      rule,
+      firstGroup,
+      stretches: runs.filter((run) => run.rule === index).map((run) => stretchOf(range, run, rule)),
+    };
+    firstGroup += rule.groups.length;
+    return share;
+  });
+}
+
+function stretchOf(
+  range: Range,
+  run: { begin: number; end: number; pieces: Piece[]; groups: number[] },
+  rule: UpdateRule,
+): OwnedPart {
+  const pieces = run.pieces.map((piece) => ({ ...piece, rangeBegin: piece.rangeBegin - run.begin }));
+  const stretch = { begin: range.begin + run.begin, numel: run.end - run.begin, pieces };
+  const state = rule.stateOf(stretch).map(({ kind, numel, pieces: kept }) => ({
+    kind,
+    pieces: kept,
+    tensor: tagMemory("optimizer", () => hold(() => zeros([numel], { dtype: "float32" }))),
+  }));
+  return { ...stretch, pieceGroups: run.groups, state };
 }

@@ -1,0 +1,94 @@
+import type { Tensor } from "../tensor/index.ts";
+import type { ParameterGroup } from "./parameter-groups.ts";
+
+/** A parameter's elements within a flat stretch of memory. Plain data. */
+export interface FlatPiece {
+  readonly parameter: { readonly name: string; readonly shape: readonly number[]; readonly numel: number };
+  /** First element, within the parameter. */
+  readonly parameterBegin: number;
+  /** First element, within the stretch. */
+  readonly rangeBegin: number;
+  readonly numel: number;
+}
+
+/** A contiguous part of one block's owned range whose parameters one optimizer updates; padding goes with it. */
+export interface Stretch<Piece extends FlatPiece = FlatPiece> {
+  /** First element, within the block's flat buffer. */
+  readonly begin: number;
+  readonly numel: number;
+  readonly pieces: readonly Piece[];
+}
+
+/** State that an optimizer keeps beside a stretch's parameters: one flat float32 tensor that starts as zeros. */
+export interface StateLayout<Piece extends FlatPiece = FlatPiece> {
+  /** Its name in a checkpoint, before that of the parameter: `<kind>.<parameter>`. */
+  readonly kind: string;
+  readonly numel: number;
+  /** What lies where; a piece's parameter has the shape that the state has in a checkpoint. */
+  readonly pieces: readonly Piece[];
+}
+
+/** A stretch with its memory: everything float32, contiguous and flat, but for `lowPrecision`. */
+export interface OwnedStretch extends Stretch {
+  readonly master: Tensor;
+  /** Summed over ranks and micro-batches. */
+  readonly gradient: Tensor;
+  /** The narrow copy that the ranks compute with; none where they compute with the master. */
+  readonly lowPrecision: Tensor | undefined;
+  /** By kind, in the order of {@link UpdateRule.stateOf}. */
+  readonly state: Readonly<Record<string, Tensor>>;
+  /** Of each piece, the index of its group. */
+  readonly pieceGroups: readonly number[];
+}
+
+/** What an update of one step needs to know. Plain data. */
+export interface UpdateStep {
+  /** Counts updates from 1: the exponent of Adam's bias corrections. Skipped steps do not count. */
+  readonly updateIndex: number;
+  /** One learning rate a group of the rule. */
+  readonly learningRates: readonly number[];
+  /** What the gradient is multiplied by: 1 / micro-batches / loss scale, times the clip factor. */
+  readonly gradientScale: number;
+}
+
+/**
+ * An optimizer as a shard applies it to what it owns. An update is a generator: where it needs something of the whole
+ * parameter that its slice cannot tell, it yields a float64 tensor of its share and is resumed with those of all ranks,
+ * in rank order. Every rank yields equally often, also one that owns nothing of a block.
+ */
+export interface UpdateRule {
+  readonly groups: readonly ParameterGroup[];
+  /** What is kept of a stretch beside the parameters. */
+  stateOf<Piece extends FlatPiece>(stretch: Stretch<Piece>): readonly StateLayout<Piece>[];
+  /** Updates the stretches of one block, in place. */
+  update(stretches: readonly OwnedStretch[], step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;
+}
+
+/** Where what a fused kernel does changes within a stretch: one segment a piece, up to the start of the next. */
+export interface Segments {
+  readonly ends: readonly number[];
+  readonly learningRates: readonly number[];
+  readonly weightDecays: readonly number[];
+}
+
+/** @returns a stretch's segments with what their groups say for this step; padding goes with the piece before it */
+export function segmentsOf(
+  stretch: OwnedStretch,
+  groups: readonly ParameterGroup[],
+  step: UpdateStep,
+): Segments {
+  const { pieces, pieceGroups, numel } = stretch;
+  return {
+    ends: pieces.map((_, index) => pieces[index + 1]?.rangeBegin ?? numel),
+    learningRates: pieceGroups.map((group) => step.learningRates[group] as number),
+    weightDecays: pieceGroups.map((group) => groups[group]?.weightDecay ?? 0),
+  };
+}
+
+/** State of the parameters' own shape, one tensor a kind. */
+export function elementwise<Piece extends FlatPiece>(
+  kinds: readonly string[],
+  { numel, pieces }: Stretch<Piece>,
+): StateLayout<Piece>[] {
+  return kinds.map((kind) => ({ kind, numel, pieces }));
+}
