@@ -3,13 +3,25 @@ import { ops, type Tensor } from "../tensor/index.ts";
 import { Module } from "./module.ts";
 import type { Randomness } from "./randomness.ts";
 
+const product = (sizes: readonly number[]) => sizes.reduce((total, size) => total * size, 1);
+
+/** That what is masked is one of `count` equal pieces, along `dim`, of a larger tensor. */
+export interface MaskSplit {
+  readonly dim: number;
+  readonly index: number;
+  readonly count: number;
+}
+
 /**
  * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure
  * function of the bound {@link Randomness} and the module's name and is drawn again in backward, never stored. A
- * module called twice in one forward draws the same mask twice: give each place its own.
+ * module called twice in one forward draws the same mask twice: give each place its own. Where {@link split} says that
+ * a rank masks a piece of a tensor, it draws that piece of the whole tensor's mask.
  */
 export class Dropout extends Module {
   readonly p: number;
+  /** Set from outside, by whoever splits what is masked over ranks. */
+  split: MaskSplit | undefined = undefined;
   #draw: { randomness: Randomness; name: string } | undefined;
 
   /** @throws `MODULE_ARGUMENT` unless 0 ≤ p < 1 */
@@ -44,8 +56,17 @@ export class Dropout extends Module {
       );
     }
     const { randomness, name } = this.#draw;
-    return ops.troupe.dropout(x, this.p, randomness.seed, randomness.stream(name), 0);
+    const { offset, run, stride } = placesOf(x.shape, this.split);
+    return ops.troupe.dropout(x, this.p, randomness.seed, randomness.stream(name), offset, run, stride);
   }
+}
+
+/** Where the elements of a piece stand in the whole tensor, row-major: runs of `run` elements, `stride` apart. */
+function placesOf(shape: readonly number[], split: MaskSplit | undefined) {
+  const dim = split === undefined ? 0 : split.dim;
+  const run = Math.max(1, product(shape.slice(dim)));
+  if (split === undefined) return { offset: 0, run, stride: run };
+  return { offset: split.index * run, run, stride: split.count * run };
 }
 
 /** Lets every dropout below `root` draw from `randomness` under its full name. */

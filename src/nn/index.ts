@@ -1,7 +1,7 @@
 export { type ActivationName, activations } from "./activation.ts";
 export { type AttentionOptions, causalAttention } from "./attention.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
-export { bindRandomness, Dropout } from "./dropout.ts";
+export { bindRandomness, Dropout, type MaskSplit } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";
 export { evaluating } from "./evaluating.ts";
 export {

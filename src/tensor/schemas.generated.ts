@@ -343,7 +343,7 @@ export const schemas: readonly string[] = [
   "troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()",
   "troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)",
   "troupe::philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)",
-  "troupe::dropout(Tensor x, float p, int seed, int stream, int offset) -> Tensor",
+  "troupe::dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor",
   "troupe::layer_norm(Tensor x, Tensor weight, Tensor? bias, float eps) -> Tensor",
   "troupe::add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)",
   "troupe::bias_gelu(Tensor x, Tensor bias) -> Tensor",

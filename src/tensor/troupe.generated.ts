@@ -97,14 +97,16 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
 /**
  * Zeroes elements with probability p and scales the rest by 1/(1 − p); the mask is drawn again in backward.
  *
- * `troupe::dropout(Tensor x, float p, int seed, int stream, int offset) -> Tensor`
+ * `troupe::dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor`
  */
-export function dropout(x: Tensor, p: number, seed: number, stream: number, offset: number): Tensor {
+export function dropout(x: Tensor, p: number, seed: number, stream: number, offset: number, run: number, stride: number): Tensor {
   frame[0] = x.handle;
   frame[1] = p;
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
+  frame[5] = run;
+  frame[6] = stride;
   return adopt(call(341));
 }
 

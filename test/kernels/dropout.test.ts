@@ -3,7 +3,8 @@ import { ones, ops, type Tensor } from "../../src/tensor/index.ts";
 import { numbers, refusal } from "../tensor/numbers.ts";
 import { expectSame, floatTypes, gradientsOf, normal } from "./inputs.ts";
 
-const drop = (x: Tensor, p = 0.3, offset = 0) => ops.troupe.dropout(x, p, 5, 6, offset);
+const drop = (x: Tensor, p = 0.3, offset = 0, run = 1 << 30, stride = 0) =>
+  ops.troupe.dropout(x, p, 5, 6, offset, run, stride);
 
 describe("dropout", () => {
   it.each(floatTypes)("drops a share p of %s and scales the rest by 1 / (1 - p)", (dtype) => {
@@ -22,6 +23,15 @@ describe("dropout", () => {
   it("depends on the position alone: a part masked by itself equals that part of the whole", () => {
     const whole = drop(ones([1000]));
     expectSame(drop(ones([301]), 0.3, 77), whole.narrow(0, 77, 301));
+  });
+
+  it("masks a part of each row as the whole masks it, in backward too", () => {
+    const whole = drop(ones([7, 400]));
+    const part = ones([7, 100]).requiresGrad_();
+    const masked = drop(part, 0.3, 200, 100, 400);
+    expectSame(masked.detach(), whole.narrow(1, 200, 100).contiguous());
+    const [gradient] = gradientsOf([masked], [part], [ones([7, 100])]);
+    expectSame(gradient as Tensor, masked.detach());
   });
 
   it("counts elements in row-major order whatever the strides", () => {
@@ -47,6 +57,7 @@ describe("dropout", () => {
 
   it("refuses a p that is no probability and integers", () => {
     expect(refusal(() => drop(ones([4]), 1.5))?.message).toContain("p must be a probability");
+    expect(refusal(() => drop(ones([4]), 0.5, 0, 0))?.message).toContain("run must be at least 1");
     expect(refusal(() => drop(ones([4], { dtype: "int64" })))?.message).toContain("x must be float32");
   });
 });

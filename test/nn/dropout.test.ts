@@ -37,6 +37,19 @@ describe("dropout", () => {
     expect(mask(second)).not.toEqual(mask());
   });
 
+  test.each([0, 1, 2])("masks a piece along dim %i as the whole tensor is masked there", (dim) => {
+    const { first } = bound();
+    scope(() => {
+      const whole = first.forward(ones([4, 6, 8]));
+      const size = (whole.shape[dim] ?? 0) / 2;
+      for (const index of [0, 1]) {
+        first.split = { dim, index, count: 2 };
+        const piece = whole.narrow(dim, index * size, size);
+        expect(first.forward(ones(piece.shape)).toTypedArray()).toEqual(piece.contiguous().toTypedArray());
+      }
+    });
+  });
+
   test("lets gradients through where it let values through", () => {
     scope(() => {
       const { first } = bound();

@@ -1,4 +1,5 @@
-// Dropout whose mask is a pure function of (seed, stream, offset + index): nothing is kept for backward or recomputation.
+// Dropout whose mask is a pure function of (seed, stream, place): nothing is kept for backward or recomputation. Element i
+// stands at place offset + i / run * stride + i mod run, so that a part of a larger tensor draws what it has in the whole.
 // Srivastava et al. 2014; scaled by 1 / (1 - p) while training.
 
 #include <ATen/Parallel.h>
@@ -6,6 +7,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "core/differentiable.h"
@@ -14,6 +16,12 @@
 
 namespace troupe {
 namespace {
+
+struct Places {
+  int64_t offset;
+  int64_t run;
+  int64_t stride;
+};
 
 struct Mask {
   PhiloxRow row;
@@ -38,11 +46,14 @@ struct Dropout {
   }
 };
 
-at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset) {
+at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, Places places) {
   TORCH_CHECK(p >= 0 && p <= 1, "[dropout] p must be a probability, 0 to 1: got ", p);
-  TORCH_CHECK(offset >= 0, "[dropout] offset must not be negative: got ", offset);
-  const Mask mask{{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)}, static_cast<uint64_t>(offset),
-                  static_cast<uint64_t>(p * 0x1p32), p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0f};
+  TORCH_CHECK(places.offset >= 0 && places.run >= 1 && places.stride >= 0,
+              "[dropout] offset and stride must not be negative, run must be at least 1: got ", places.offset, ", ",
+              places.stride, ", ", places.run);
+  const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
+  const auto threshold = static_cast<uint64_t>(p * 0x1p32);
+  const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0f;
   const at::Tensor from = x.contiguous();
   at::Tensor to = at::empty_like(from);
   const bool known = with_float_type(x.scalar_type(), [&](auto* type) {
@@ -50,17 +61,31 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
     const auto* source = from.data_ptr<Element>();
     auto* target = to.data_ptr<Element>();
     at::parallel_for(0, from.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
-      run_best<Dropout<Element>>(source, target, begin, end, mask);
+      while (begin < end) {
+        const int64_t first = begin / places.run * places.run;
+        const int64_t last = std::min(end, first + places.run);
+        const auto offset = static_cast<uint64_t>(places.offset + begin / places.run * places.stride);
+        run_best<Dropout<Element>>(source + first, target + first, begin - first, last - first,
+                                   Mask{row, offset, threshold, scale});
+        begin = last;
+      }
     });
   });
   TORCH_CHECK(known, "[dropout] x must be float32, bfloat16 or float16: got ", x.scalar_type());
   return to;
 }
 
-at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset) {
-  const at::Tensor y = without_recording([&] { return apply_mask(x, p, seed, stream, offset); });
+at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
+                   int64_t stride) {
+  return apply_mask(x, p, seed, stream, {offset, run, stride});
+}
+
+at::Tensor dropout_autograd(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
+                            int64_t stride) {
+  const Places places{offset, run, stride};
+  const at::Tensor y = without_recording([&] { return apply_mask(x, p, seed, stream, places); });
   record("dropout", {x}, {y}, {}, [=](const Tensors& gradients, const Tensors&) -> Tensors {
-    return {apply_mask(gradients[0], p, seed, stream, offset)};
+    return {apply_mask(gradients[0], p, seed, stream, places)};
   });
   return y;
 }
@@ -68,11 +93,11 @@ at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, 
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
-  m.def("dropout(Tensor x, float p, int seed, int stream, int offset) -> Tensor");
+  m.def("dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("dropout", apply_mask); }
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("dropout", dropout); }
 
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("dropout", dropout); }
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("dropout", dropout_autograd); }
 
 }  // namespace troupe
