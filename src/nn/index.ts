@@ -30,3 +30,4 @@ export {
 } from "./parameter-split.ts";
 export { Randomness, streamOf } from "./randomness.ts";
 export { type HeadRequest, VocabularyHead } from "./vocabulary-head.ts";
+export type { ClassShare, LossOptions } from "./weighed-rows.ts";

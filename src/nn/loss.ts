@@ -1,35 +1,48 @@
-import { full, ops, type Tensor } from "../tensor/index.ts";
+import { full, gradEnabled, noGrad, ops, scope, type Tensor, zeros } from "../tensor/index.ts";
+import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.ts";
 
 /** The target that counts for nothing. */
 export const IGNORE_INDEX = -100;
 
+/** Logits that exist at a time. */
+const MAX_LOGITS_BYTES = 64 * 2 ** 20;
+
 /**
- * Mean cross entropy in nats over the rows whose target is not {@link IGNORE_INDEX}; NaN where none is left.
+ * Cross entropy in nats: the mean over the rows whose target is not {@link IGNORE_INDEX} unless told otherwise, NaN where
+ * none is left.
  * @param logits - [..., V], float
  * @param targets - [...], int64, each in [0, V) or ignored
- * @returns float32 scalar
+ * @returns float32, a scalar, or [N] over all rows for reduction "none"
  */
-export function crossEntropy(logits: Tensor, targets: Tensor): Tensor {
+export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
   const numClasses = logits.shape.at(-1) ?? 0;
-  return ops.troupe.crossEntropy(logits.reshape([-1, numClasses]), targets.reshape([-1]), IGNORE_INDEX);
+  const rows = logits.reshape([-1, numClasses]); // [N, V]
+  const ids = targets.reshape([-1]); // [N]
+  if (!isPlain(options)) return weighedCrossEntropy(rows, ids, options);
+  return ops.troupe.crossEntropy(rows, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
 
 /**
  * {@link crossEntropy} of `hidden · weightᵀ` in chunks of rows, so that the logits never exist as a whole. The
  * gradients are made in the forward pass.
  * @param hidden - [..., D], float
- * @param weight - [V, D], the unembedding
+ * @param weight - [V, D], the unembedding; where `share` is given, the rows of the classes that are here
  * @param targets - [...], int64, each in [0, V) or ignored
+ * @param share - where other ranks hold the other classes: all of them call this at once with the same hidden states and
+ *   targets; the gradient of `hidden` is then the part of it that these classes make
  * @returns float32 scalar
  */
-export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tensor): Tensor {
-  const width = hidden.shape.at(-1) ?? 0;
-  return ops.troupe.linearCrossEntropy(
-    hidden.reshape([-1, width]),
-    weight,
-    targets.reshape([-1]),
-    IGNORE_INDEX,
-  );
+export function linearCrossEntropy(
+  hidden: Tensor,
+  weight: Tensor,
+  targets: Tensor,
+  options: LossOptions & { readonly reduction?: "mean" | "sum" } = {},
+  share?: ClassShare,
+): Tensor {
+  const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
+  const ids = targets.reshape([-1]); // [N]
+  if (share !== undefined || !isPlain(options)) return sharedCrossEntropy(rows, weight, ids, options, share);
+  return ops.troupe.linearCrossEntropy(rows, weight, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
 
 /**
@@ -42,4 +55,81 @@ export function shiftLabels(labels: Tensor): Tensor {
   const [batch = 0, length = 0] = labels.shape;
   const last = full([batch, Math.min(length, 1)], IGNORE_INDEX, { dtype: "int64" }); // [B, 1]
   return ops.cat([labels.narrow(1, Math.min(length, 1), Math.max(length - 1, 0)), last], 1); // [B, T]
+}
+
+/** Whether the one-pass kernels compute it. */
+function isPlain({ classWeights, labelSmoothing = 0, reduction = "mean" }: LossOptions): boolean {
+  return classWeights === undefined && labelSmoothing === 0 && reduction === "mean";
+}
+
+function weighedCrossEntropy(logits: Tensor, targets: Tensor, options: LossOptions): Tensor {
+  const { reduction = "mean", ignoreIndex = IGNORE_INDEX } = options;
+  const numClasses = logits.shape[1] ?? 0;
+  return scope(() => {
+    const { value, gradient, factor } = noGrad(() => {
+      const range = { numClasses, numHere: numClasses, share: undefined };
+      const rows = new WeighedRows(targets, range, { ...options, ignoreIndex });
+      const gradient = logits.clone().contiguous(); // [N, V]
+      const { losses, logsumexp } = rows.losses(gradient, 0);
+      rows.replaceByGradient(gradient, 0, logsumexp, 1);
+      if (reduction === "none") return { value: losses, gradient, factor: 1 };
+      const factor = reduction === "mean" ? 1 / rows.totalWeight : 1;
+      return { value: full([], sumOf(losses) * factor), gradient, factor };
+    });
+    return ops.troupe.attachGradients(value, [logits], [gradient], finite(factor));
+  });
+}
+
+function sharedCrossEntropy(
+  hidden: Tensor,
+  weight: Tensor,
+  targets: Tensor,
+  options: LossOptions,
+  share: ClassShare | undefined,
+): Tensor {
+  const { reduction = "mean", ignoreIndex = IGNORE_INDEX } = options;
+  const [numHeld = 0] = weight.shape;
+  const numClasses = share?.numClasses ?? numHeld;
+  const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // what is held beyond is padding
+  const chunkRows = Math.max(1, Math.floor(MAX_LOGITS_BYTES / (4 * numHeld)));
+  const recording = gradEnabled();
+  return scope(() => {
+    const { loss, gradients, factor } = noGrad(() => {
+      const rows = new WeighedRows(targets, { numClasses, numHere, share }, { ...options, ignoreIndex });
+      const whole = reduction === "mean" ? 1 / rows.totalWeight : 1;
+      // float16 cannot hold p / rows, and a loss scale would come too late: there backward divides.
+      const [scale, factor] = hidden.dtype === "float16" ? [1, finite(whole)] : [finite(whole), 1];
+      const classes = weight.narrow(0, 0, numHere); // [V', D]
+      const gradients = {
+        hidden: ops.zerosLike(hidden), // [N, D]
+        weight: zeros(weight.shape), // [V', D], float32: bfloat16 would lose the small terms of many chunks
+      };
+      let total = 0;
+      for (let first = 0; first < targets.numel; first += chunkRows) {
+        total += scope(() => {
+          const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
+          const logits = chunk.matmul(classes.transpose(0, 1)); // [R, V']
+          const { losses, logsumexp } = rows.losses(logits, first);
+          if (recording) {
+            rows.replaceByGradient(logits, first, logsumexp, scale);
+            gradients.hidden.narrow(0, first, chunk.shape[0] ?? 0).copy_(logits.matmul(classes));
+            gradients.weight.narrow(0, 0, numHere).add_(logits.transpose(0, 1).matmul(chunk));
+          }
+          return sumOf(losses);
+        });
+      }
+      const made = [gradients.hidden, gradients.weight.to(weight.dtype)];
+      return { loss: full([], total * whole), gradients: made, factor };
+    });
+    return ops.troupe.attachGradients(loss, [hidden, weight], gradients, factor);
+  });
+}
+
+function sumOf(losses: Tensor): number {
+  return losses.to("float64").sum().item();
+}
+
+/** Where no row counts the loss is NaN and the gradients are 0, as libtorch has it. */
+function finite(factor: number): number {
+  return Number.isFinite(factor) ? factor : 0;
 }

@@ -3,11 +3,14 @@ import type { Initializer } from "./initializer.ts";
 import { linearCrossEntropy } from "./loss.ts";
 import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
+import type { LossOptions } from "./weighed-rows.ts";
 
 /** What a head is asked for. */
 export interface HeadRequest {
   /** [B, T], int64, each in [0, V) or −100, which counts for nothing: the answer is the loss, not the logits. */
   readonly targets?: Tensor;
+  /** How the loss treats classes and rows; the plain mean unless told otherwise. */
+  readonly loss?: LossOptions & { readonly reduction?: "mean" | "sum" };
   /** Logits of this many last positions only; of all unless told otherwise. */
   readonly numPositions?: number | undefined;
 }
@@ -27,11 +30,11 @@ export class VocabularyHead extends Module {
 
   /**
    * @param hidden - [B, T, D]
-   * @returns with targets the mean cross entropy, a float32 scalar in nats; else logits [B, kept, V]
+   * @returns with targets the cross entropy, a float32 scalar in nats; else logits [B, kept, V]
    */
   override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
-    const { targets, numPositions } = request;
-    if (targets !== undefined) return linearCrossEntropy(hidden, this.weight.tensor, targets);
+    const { targets, loss, numPositions } = request;
+    if (targets !== undefined) return linearCrossEntropy(hidden, this.weight.tensor, targets, loss);
     return ops.linear(lastPositions(hidden, numPositions), this.weight.tensor);
   }
 }

@@ -350,6 +350,9 @@ export const schemas: readonly string[] = [
   "troupe::attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor",
   "troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor",
   "troupe::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor",
+  "troupe::vocabulary_statistics(Tensor logits, Tensor targets, int first_class, int num_classes, int ignore_index, Tensor? weights) -> Tensor",
+  "troupe::vocabulary_gradient_(Tensor(a!) logits, Tensor logsumexp, Tensor targets, int first_class, Tensor coefficients, Tensor? weights) -> ()",
+  "troupe::attach_gradients(Tensor value, Tensor[] inputs, Tensor[] gradients, float factor) -> Tensor",
   "troupe::all_finite(Tensor[] tensors) -> bool",
   "troupe::token_windows(Tensor tokens, int[] starts, int length) -> (Tensor inputs, Tensor targets)",
 ];

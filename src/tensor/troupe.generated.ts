@@ -95,7 +95,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
 }
 
 /**
- * Zeroes elements with probability p and scales the rest by 1/(1 − p); the mask is drawn again in backward.
+ * Zeroes elements with probability p and scales the rest by 1/(1 − p); element i stands at place offset + ⌊i / run⌋ · stride + i mod run and is masked again in backward.
  *
  * `troupe::dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor`
  */
@@ -191,13 +191,58 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
 }
 
 /**
+ * Of the classes that are here: largest logit, sum of exponentials, the target's logit, weighted sum; float32 [4, R].
+ *
+ * `troupe::vocabulary_statistics(Tensor logits, Tensor targets, int first_class, int num_classes, int ignore_index, Tensor? weights) -> Tensor`
+ */
+export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass: number, numClasses: number, ignoreIndex: number, weights?: Tensor): Tensor {
+  frame[0] = logits.handle;
+  frame[1] = targets.handle;
+  frame[2] = firstClass;
+  frame[3] = numClasses;
+  frame[4] = ignoreIndex;
+  frame[5] = weights === undefined ? 0 : 1;
+  frame[6] = weights === undefined ? 0 : weights.handle;
+  return adopt(call(348));
+}
+
+/**
+ * Overwrites logits by a · softmax − b · [target] − c · weights, row by row.
+ *
+ * `troupe::vocabulary_gradient_(Tensor(a!) logits, Tensor logsumexp, Tensor targets, int first_class, Tensor coefficients, Tensor? weights) -> ()`
+ */
+export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: Tensor, firstClass: number, coefficients: Tensor, weights?: Tensor): void {
+  frame[0] = logits.handle;
+  frame[1] = logsumexp.handle;
+  frame[2] = targets.handle;
+  frame[3] = firstClass;
+  frame[4] = coefficients.handle;
+  frame[5] = weights === undefined ? 0 : 1;
+  frame[6] = weights === undefined ? 0 : weights.handle;
+  call(349);
+}
+
+/**
+ * value, with the given gradients times factor in backward.
+ *
+ * `troupe::attach_gradients(Tensor value, Tensor[] inputs, Tensor[] gradients, float factor) -> Tensor`
+ */
+export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradients: readonly Tensor[], factor: number): Tensor {
+  frame[0] = value.handle;
+  let next = putTensors(1, inputs);
+  next = putTensors(next, gradients);
+  frame[next] = factor;
+  return adopt(call(350));
+}
+
+/**
  * Whether no element of any tensor is NaN or infinite.
  *
  * `troupe::all_finite(Tensor[] tensors) -> bool`
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(348) !== 0;
+  return call(351) !== 0;
 }
 
 /**
@@ -209,6 +254,6 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(349);
+  call(352);
   return [adoptAt(0), adoptAt(1)];
 }

@@ -5,44 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/sum_exponentials.h"
 
 namespace troupe {
 namespace {
-
-constexpr int kLanes = 32;
-constexpr int64_t kPiece = 2048;  // of a row: read twice, the second time from the first-level cache
-
-struct MaxAndSum {
-  float max;
-  float sum;  // of exp(x - max)
-};
-
-// One walk over the row in memory: the maximum so far is raised piece by piece, and the sum rescaled to it.
-// Milakov and Gimelshein 2018, https://arxiv.org/abs/1805.02867.
-template <class Element>
-struct SumExponentials {
-  static TROUPE_INLINE MaxAndSum run(const Element* x_V, int64_t num_classes) {
-    constexpr float kLowest = std::numeric_limits<float>::lowest();
-    MaxAndSum row{kLowest, 0.0f};
-    for (int64_t first = 0; first < num_classes; first += kPiece) {
-      const int64_t last = std::min(num_classes, first + kPiece);
-      const auto logit = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x_V, i); };
-      const float max = max_of<kLanes>(first, last, row.max, logit);
-      const auto exponential = [&](int64_t i) TROUPE_INLINE_LAMBDA { return exp_f32(load(x_V, i) - max); };
-      row.sum = row.sum * exp_f32(row.max - max) + sum_terms<float, kLanes>(first, last, exponential);
-      row.max = max;
-    }
-    return row;
-  }
-};
 
 template <class Element>
 struct Gradient {
