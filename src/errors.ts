@@ -89,6 +89,8 @@ export const errorTable = {
   NATIVE_FAILED: "libtorch or the addon failed outside an operator",
   NATIVE_MISMATCH: "the addon and the TypeScript that calls it are of different versions",
   NATIVE_UNAVAILABLE: "the native addon is not built or cannot be loaded",
+  SCRATCH_FILE:
+    "a file for offloaded state cannot be made, read or written: no room, no access, or a fault of the disk",
   TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
   TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",
   TENSOR_DTYPE: "a dtype is unknown to Troupe",

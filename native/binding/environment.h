@@ -3,12 +3,15 @@
 
 #include <napi.h>
 
+#include <memory>
 #include <string>
 
 #include "core/dispatch.h"
 #include "core/handles.h"
 
 namespace troupe {
+
+class ScratchFiles;
 
 class Environment {
  public:
@@ -29,6 +32,7 @@ class Environment {
 
   Napi::ObjectReference frame_owner;     // the Float64Array behind `frame`
   Napi::FunctionReference make_error;    // (code, message, fields) => TroupeError
+  std::shared_ptr<ScratchFiles> scratch;  // null until the first scratch file
 };
 
 }  // namespace troupe

@@ -18,7 +18,9 @@ Napi::Value coded_error(Napi::Env env, const std::string& code, const std::strin
   return environment.make_error.Call({Napi::String::New(env, code), Napi::String::New(env, message), bag});
 }
 
-Napi::Value current_error(Napi::Env env, const char* where) {
+}  // namespace
+
+Napi::Value error_in_flight(Napi::Env env, const char* where) {
   try {
     throw;
   } catch (const Napi::Error& error) {
@@ -32,12 +34,10 @@ Napi::Value current_error(Napi::Env env, const char* where) {
   }
 }
 
-}  // namespace
-
 void throw_into_javascript(Napi::Env env, const char* where) noexcept {
   // A terminated worker refuses every call, also this one: then the thread is ending and nobody waits for the error.
   try {
-    napi_throw(env, current_error(env, where));
+    napi_throw(env, error_in_flight(env, where));
   } catch (...) {
   }
 }

@@ -5,8 +5,11 @@
 
 namespace troupe {
 
-// Inside a catch block: turns the exception in flight into a pending JavaScript error. A CodedError becomes the TroupeError
-// of its code, any other exception one of NATIVE_FAILED.
+// Inside a catch block: the exception in flight as a JavaScript error. A CodedError becomes the TroupeError of its code, any
+// other exception one of NATIVE_FAILED.
+Napi::Value error_in_flight(Napi::Env env, const char* where);
+
+// Inside a catch block: turns the exception in flight into a pending JavaScript error.
 void throw_into_javascript(Napi::Env env, const char* where) noexcept;
 
 using Body = Napi::Value (*)(const Napi::CallbackInfo& info);

@@ -33,5 +33,6 @@ export {
   type TensorRef,
 } from "./ref.ts";
 export { hold, keep, liveTensors, scope } from "./scope.ts";
+export { PAGE_BYTES, pageAligned, ScratchFile } from "./scratch-file.ts";
 export { nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
 export { Tensor } from "./tensor.ts";

@@ -65,6 +65,15 @@ export interface Native {
   resetPeakMemory(): void;
   releaseCachedMemory(): void;
 
+  /** A new 1-D tensor that begins on a page of memory. */
+  pageAligned(dtype: number, numel: number): number;
+  /** The file's number. */
+  openScratch(directory: string, sizeBytes: number): number;
+  scratchIsDirect(file: number): boolean;
+  readScratch(file: number, handle: number, offsetBytes: number): Promise<void>;
+  writeScratch(file: number, handle: number, offsetBytes: number): Promise<void>;
+  closeScratch(file: number): void;
+
   setNumThreads(count: number): void;
   numThreads(): number;
   nativeInfo(): NativeInfo;
