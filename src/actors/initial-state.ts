@@ -1,6 +1,6 @@
 import { HuggingFaceFolder, type SafetensorsDType, SafetensorsFile } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import { MASTER, type Piece, type ShardStore } from "../parallel/index.ts";
+import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
 import { type DType, scope, type Tensor, tensor } from "../tensor/index.ts";
 
 /** Where a run's state comes from. Plain data. */
@@ -28,52 +28,63 @@ export function entryName(kind: string, parameter: string): string {
   return kind === MASTER ? parameter : `${kind}.${parameter}`;
 }
 
-/**
- * Fills what a shard owns, reading only the bytes it owns.
- * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; what opening a file throws
- */
-export async function readInitialState(initial: InitialState, store: ShardStore): Promise<void> {
-  switch (initial.kind) {
-    case "seed":
-      for (let block = 0; block < store.numBlocks; block++) store.initialize(block, initial.seed);
-      return;
-    case "weights": {
-      await using folder = await HuggingFaceFolder.open(initial.folder);
-      await fill(store, isMaster, folder, (_, parameter) => initial.entries[parameter] ?? parameter);
+/** The values of a run's beginning, open for being read block by block. */
+export class InitialValues implements AsyncDisposable {
+  readonly #initial: InitialState;
+  readonly #files: (StoredTensors & AsyncDisposable)[] = [];
+
+  private constructor(initial: InitialState) {
+    this.#initial = initial;
+  }
+
+  /** @throws what opening a file throws */
+  static async open(initial: InitialState): Promise<InitialValues> {
+    const values = new InitialValues(initial);
+    try {
+      if (initial.kind === "weights") values.#files.push(await HuggingFaceFolder.open(initial.folder));
+      if (initial.kind === "checkpoint") {
+        values.#files.push(await SafetensorsFile.open(initial.modelPath, LARGE_HEADER));
+        values.#files.push(await SafetensorsFile.open(initial.optimizerPath, LARGE_HEADER));
+      }
+      return values;
+    } catch (error) {
+      await values[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /**
+   * Fills a block's state and publishes its parameters, reading only the bytes that are owned. What is not stored is
+   * left as it is: zeros.
+   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's
+   */
+  async fill(state: BlockState): Promise<void> {
+    const initial = this.#initial;
+    if (initial.kind === "seed") {
+      state.initialize(initial.seed);
       return;
     }
-    case "checkpoint": {
-      await using model = await SafetensorsFile.open(initial.modelPath, LARGE_HEADER);
-      await using optimizer = await SafetensorsFile.open(initial.optimizerPath, LARGE_HEADER);
-      await fill(store, isMaster, model, entryName);
-      await fill(store, (kind) => !isMaster(kind), optimizer, entryName);
-      return;
+    const [model, optimizer] = this.#files;
+    for (const { kind, tensor: into, pieces } of state.tensors) {
+      const stored = kind === MASTER ? model : optimizer;
+      if (stored === undefined) continue;
+      for (const piece of pieces) {
+        const { name } = piece.parameter;
+        const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
+        await readPiece(stored, entry, piece, into);
+      }
     }
-    default:
-      initial satisfies never;
+    state.publish();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const file of this.#files.splice(0)) await file[Symbol.asyncDispose]();
   }
 }
 
 const LARGE_HEADER = { maxHeaderBytes: 1e8 } as const;
 
 type StoredTensors = Pick<SafetensorsFile, "path" | "entry" | "readRange">;
-
-const isMaster = (kind: string) => kind === MASTER;
-
-async function fill(
-  store: ShardStore,
-  wanted: (kind: string) => boolean,
-  stored: StoredTensors,
-  nameOf: (kind: string, parameter: string) => string,
-): Promise<void> {
-  for (let block = 0; block < store.numBlocks; block++) {
-    for (const { kind, tensor, pieces } of store.state(block)) {
-      if (!wanted(kind)) continue;
-      for (const piece of pieces) await readPiece(stored, nameOf(kind, piece.parameter.name), piece, tensor);
-    }
-    if (wanted(MASTER)) store.publish(block);
-  }
-}
 
 const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }>> = {
   F64: { dtype: "float64", bytes: 8 },

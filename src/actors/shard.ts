@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
 import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
 import {
+  BlockState,
   BusyTime,
   clipFactor,
   type FlatBlock,
@@ -28,9 +29,9 @@ import {
   type TensorRef,
 } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
-import { type InitialState, readInitialState } from "./initial-state.ts";
+import type { InitialState } from "./initial-state.ts";
 import { LocalGroup, type LocalGroupProtocol, sliceFor } from "./local-group.ts";
-import { Snapshot } from "./snapshot.ts";
+import { type BlockUpdate, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
 
 /** What a shard owns and whom it works with. */
 export interface ShardPlan {
@@ -124,6 +125,8 @@ interface StepProgress {
   numReduced: number;
   gradientNorm: number;
   readonly reducing: BusyTime;
+  /** Of the blocks whose updates have been ordered: settled once they are whole. */
+  readonly updates: Promise<void>[];
   updateMs: number;
 }
 
@@ -140,7 +143,7 @@ class Shard {
   readonly #steps = new Map<number, StepProgress>();
   #store: ShardStore | undefined;
   #plan: ShardPlan | undefined;
-  #snapshot: Snapshot | undefined;
+  #keeper: StateKeeper | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
@@ -158,10 +161,15 @@ class Shard {
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     this.#plan = plan;
     setNumThreads(plan.numThreads);
-    const store = new ShardStore(this.#rank, plan.dtype, plan.optimizers.map(updateRuleOf));
+    const store = new ShardStore(this.#rank, plan.dtype);
     this.#store = store;
-    for (const layout of plan.layouts) await this.#place(layout, store);
-    await readInitialState(plan.initial, store);
+    const rules = plan.optimizers.map(updateRuleOf);
+    const states: BlockState[] = [];
+    for (const layout of plan.layouts) {
+      states.push(new BlockState(layout, this.#rank, rules, await this.#place(layout, store)));
+    }
+    this.#keeper = new MemoryKeeper(states, (update, round, value) => this.#share(update, round, value));
+    await this.#keeper.fill(plan.initial);
     await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
     return {
       fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index), { owner: plan.reader })),
@@ -175,6 +183,7 @@ class Shard {
       numReduced: 0,
       gradientNorm: Number.NaN,
       reducing: new BusyTime(),
+      updates: [],
       updateMs: 0,
     });
   }
@@ -198,9 +207,8 @@ class Shard {
     progress.reducing.add(beginMs, systemClock.now());
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
-    const whole = plan.clipNorm === Number.POSITIVE_INFINITY ? this.#update(step, block, 1) : undefined;
+    if (plan.clipNorm === Number.POSITIVE_INFINITY) this.#order(step, block, 1);
     if (progress.numReduced === store.numBlocks) await this.#endStep(step, progress);
-    await whole;
   }
 
   async finish(step: number): Promise<StepUpdated> {
@@ -211,34 +219,34 @@ class Shard {
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
-    const { plan } = this.#prepared();
+    const { plan, keeper } = this.#prepared();
     const blocks = plan.layouts
       .filter((layout) => layout.zero > 0 || this.#rank === 0)
       .map(({ index }) => index);
-    this.#snapshot = new Snapshot(step, plan.life, checkpointer, blocks);
-    if (this.#updated.has(ALL_BLOCKS, step + 1)) await this.#copyRest(step);
+    keeper.snapshot({ step, life: plan.life, checkpointer, blocks });
+    if (this.#updated.has(ALL_BLOCKS, step + 1)) await keeper.settle(step);
   }
 
   stop(): void {
+    this.#keeper?.stop();
     this.#store?.dispose();
   }
 
   /** Gradient whole on every rank: the norm, the clipped updates in forward order, and what waits for the step's end. */
   async #endStep(step: number, progress: StepProgress): Promise<void> {
-    const { plan, store } = this.#prepared();
+    const { plan, store, keeper } = this.#prepared();
     progress.gradientNorm = await this.#globalNorm(step, progress);
     if (plan.clipNorm !== Number.POSITIVE_INFINITY) {
       const factor = clipFactor(progress.gradientNorm, plan.clipNorm);
-      const announced: Promise<void>[] = [];
       for (let block = 0; block < store.numBlocks; block++) {
-        announced.push(this.#update(step, block, factor));
+        this.#order(step, block, factor);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
-      await Promise.all(announced);
     }
+    await Promise.all(progress.updates);
     this.#updated.reach(ALL_BLOCKS, step + 1);
-    await this.#copyRest(step);
+    await keeper.settle(step);
   }
 
   async #globalNorm(step: number, progress: StepProgress): Promise<number> {
@@ -257,38 +265,35 @@ class Shard {
     );
   }
 
+  #order(step: number, block: number, factor: number): void {
+    const whole = this.#update(step, block, factor);
+    // Whatever goes wrong is thrown where the step's end waits for all of them.
+    whole.catch(() => {});
+    this.#progressOf(step).updates.push(whole);
+  }
+
   /** @returns settled once every rank has updated the block */
   async #update(step: number, block: number, factor: number): Promise<void> {
-    const { plan, store } = this.#prepared();
+    const { plan, store, keeper } = this.#prepared();
     const progress = this.#progressOf(step);
-    if (this.#snapshot !== undefined && this.#snapshot.step < step) this.#snapshot.copy(store, block);
-    const update = store.update(block, {
+    const update = {
+      step,
+      block,
       updateIndex: step + 1,
       learningRates: progress.learningRates,
       gradientScale: factor / plan.numMicroBatches,
-    });
-    await this.#exchange(update, step, block);
+    };
+    const updateMs = await keeper.update(update, store.takeGradient(block));
+    progress.updateMs += updateMs;
     await this.#announceWhole(block, step + 1);
   }
 
-  /** Runs an update to its end, in this turn unless it asks for what the other ranks know. */
-  async #exchange(update: ReturnType<ShardStore["update"]>, step: number, block: number): Promise<void> {
-    const progress = this.#progressOf(step);
+  /** What an update wants of all ranks; at level 0 each has everything itself. */
+  async #share({ step, block }: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
     const isSplit = this.#prepared().plan.layouts[block]?.zero !== 0;
-    let answer: readonly Tensor[] = [];
-    try {
-      for (let exchange = 0; ; exchange++) {
-        const beginMs = systemClock.now();
-        const turn = update.next(answer);
-        progress.updateMs += systemClock.now() - beginMs;
-        for (const tensor of answer) tensor.dispose();
-        if (turn.done) return;
-        const key = `update/${step}/${block}/${exchange}`;
-        answer = isSplit ? ((await this.group.all(key, turn.value)) as Tensor[]) : [turn.value];
-      }
-    } finally {
-      update.return();
-    }
+    return isSplit
+      ? ((await this.group.all(`update/${step}/${block}/${round}`, value)) as Tensor[])
+      : [value];
   }
 
   async #announceWhole(block: number, step: number): Promise<void> {
@@ -296,15 +301,6 @@ class Shard {
     if (this.#prepared().plan.layouts[block]?.zero !== 0)
       await this.group.all(`whole/${step}/${block}`, null);
     this.#whole.reach(block, step);
-  }
-
-  async #copyRest(step: number): Promise<void> {
-    const snapshot = this.#snapshot;
-    if (snapshot?.step !== step) return;
-    for (const block of snapshot.pending) {
-      snapshot.copy(this.#prepared().store, block);
-      await nextTurn();
-    }
   }
 
   /** Whoever waits for a member that has ended is told so. */
@@ -317,17 +313,19 @@ class Shard {
   /**
    * A block's buffer for whole parameters. Where the block is split, rank 0 makes one for all and gives each rank its
    * slice to write; all read the whole. At level 0 each rank makes its own.
+   * @returns the owned range of it, writable; the caller's
    */
-  async #place(layout: FlatBlock, store: ShardStore): Promise<void> {
+  async #place(layout: FlatBlock, store: ShardStore): Promise<Tensor> {
     if (layout.zero > 0 && this.#rank > 0) {
       const { full, slice } = await this.group.given(layout.index);
-      store.add(layout, full, slice);
-      return;
+      store.add(layout, full);
+      return slice;
     }
     const full = store.allocateFull(layout);
     const slice = sliceFor(layout, full, this.#rank);
     if (layout.zero > 0) this.group.give(layout, full);
-    store.add(layout, full, slice);
+    store.add(layout, full);
+    return slice;
   }
 
   #progressOf(step: number): StepProgress {
@@ -336,9 +334,11 @@ class Shard {
     return progress;
   }
 
-  #prepared(): { store: ShardStore; plan: ShardPlan } {
-    if (this.#store === undefined || this.#plan === undefined) throw new Error("[shard] not prepared");
-    return { store: this.#store, plan: this.#plan };
+  #prepared(): { store: ShardStore; plan: ShardPlan; keeper: StateKeeper } {
+    const [store, plan, keeper] = [this.#store, this.#plan, this.#keeper];
+    if (store === undefined || plan === undefined || keeper === undefined)
+      throw new Error("[shard] not prepared");
+    return { store, plan, keeper };
   }
 }
 

@@ -1,47 +1,50 @@
-import type { ShardStore } from "../parallel/index.ts";
+import type { BlockState } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import { hold, moveRef, type Tensor, type TensorRef, tagMemory } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { sentTo } from "./recipient.ts";
 
-/**
- * A shard's state after one step, on its way to the checkpointer: each block is copied when there is time, and at the
- * latest just before it is updated again, so that saving does not stop training.
- */
-export class Snapshot {
+/** Who wants the state that follows a step, and of which blocks. Plain data. */
+export interface SnapshotOrder {
   /** The step whose updates the state has seen. */
   readonly step: number;
-  readonly #life: number;
-  readonly #checkpointer: ActorRef<CheckpointerProtocol>;
+  /** Life of the rank group. */
+  readonly life: number;
+  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  readonly blocks: readonly number[];
+}
+
+/**
+ * The state after one step, on its way to the checkpointer: each block is copied when there is time, and at the latest
+ * just before it is updated again, so that saving does not stop training.
+ */
+export class Snapshot {
+  readonly #order: SnapshotOrder;
   readonly #blocks: Set<number>;
 
-  /** @param blocks - those that this shard is to send */
-  constructor(
-    step: number,
-    life: number,
-    checkpointer: ActorRef<CheckpointerProtocol>,
-    blocks: Iterable<number>,
-  ) {
-    this.step = step;
-    this.#life = life;
-    this.#checkpointer = checkpointer;
-    this.#blocks = new Set(blocks);
+  constructor(order: SnapshotOrder) {
+    this.#order = order;
+    this.#blocks = new Set(order.blocks);
   }
 
-  /** Blocks not copied yet. */
-  get pending(): Iterable<number> {
-    return this.#blocks;
+  /** The step whose updates the state has seen. */
+  get step(): number {
+    return this.#order.step;
   }
 
-  /** Copies a block and sends it, unless that has been done. */
-  copy(store: ShardStore, block: number): void {
-    if (!this.#blocks.delete(block)) return;
-    this.#checkpointer.tell("part", {
-      life: this.#life,
-      step: this.step + 1,
-      state: store
-        .state(block)
-        .map(({ kind, tensor, pieces }) => ({ kind, pieces, ref: this.#copyOf(tensor) })),
+  /** Whether a block is to be copied and has not been. */
+  lacks(block: number): boolean {
+    return this.#blocks.has(block);
+  }
+
+  /** Copies a block's state, which is bound, and sends it, unless that has been done. */
+  copy(state: BlockState): void {
+    if (!this.#blocks.delete(state.block)) return;
+    const { life, step, checkpointer } = this.#order;
+    checkpointer.tell("part", {
+      life,
+      step: step + 1,
+      state: state.tensors.map(({ kind, tensor, pieces }) => ({ kind, pieces, ref: this.#copyOf(tensor) })),
     });
   }
 
@@ -49,7 +52,7 @@ export class Snapshot {
     return tagMemory("snapshot", () =>
       moveRef(
         hold(() => tensor.clone()),
-        sentTo(this.#checkpointer),
+        sentTo(this.#order.checkpointer),
       ),
     );
   }

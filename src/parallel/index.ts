@@ -1,4 +1,5 @@
 export { BlockEngine, type EngineOptions, type ShardPort } from "./block-engine.ts";
+export { BlockState, MASTER, ownedRange, type StateTensor } from "./block-state.ts";
 export { type BlockHooks, BlockTape, mapTensors } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
@@ -35,11 +36,6 @@ export {
 } from "./pipeline-schedule.ts";
 export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
-export {
-  MASTER,
-  ownedRange,
-  ShardStore,
-  type StateTensor,
-} from "./shard-store.ts";
+export { ShardStore } from "./shard-store.ts";
 export { stageOfBlocks } from "./stages.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel } from "./zero.ts";

@@ -37,7 +37,8 @@ describe("ScratchFile", () => {
     await Promise.all(written.map((tensor, index) => file.write(tensor, index * numel * 4)));
     const read = written.map(() => pageAligned(numel, "float32"));
     await Promise.all(read.map((tensor, index) => file.read(tensor, index * numel * 4)));
-    for (const [index, tensor] of read.entries()) expect(tensor.equal(written[index] as typeof tensor)).toBe(true);
+    for (const [index, tensor] of read.entries())
+      expect(tensor.equal(written[index] as typeof tensor)).toBe(true);
   });
 
   it("reads a part, at a page, in any dtype", async () => {

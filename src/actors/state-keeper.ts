@@ -1,0 +1,133 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { UpdateStep } from "../optim/index.ts";
+import { type BlockState, MASTER } from "../parallel/index.ts";
+import { systemClock } from "../runtime/index.ts";
+import { hold, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
+import { type InitialState, InitialValues } from "./initial-state.ts";
+import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
+
+/** One block's update, as a shard orders it. */
+export interface BlockUpdate extends UpdateStep {
+  readonly step: number;
+  readonly block: number;
+}
+
+/** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
+export interface StateKeeper {
+  /** Fills state and parameters with where the run begins. */
+  fill(initial: InitialState): Promise<void>;
+  /**
+   * One optimizer step on a block.
+   * @param gradient - of the owned range, float32, summed; ownership passes
+   * @returns the time of its arithmetic in milliseconds, once the new parameters are where the ranks read them
+   */
+  update(update: BlockUpdate, gradient: Tensor): Promise<number>;
+  /** Has the state that follows a step copied to the checkpointer, each block before its next update. */
+  snapshot(order: SnapshotOrder): void;
+  /** All updates of `step` are made: what a snapshot of it still lacks is copied when there is time. */
+  settle(step: number): Promise<void>;
+  stop(): void;
+}
+
+/**
+ * A rank's share of a collective that an update asks for.
+ * @returns the shares of all ranks, in rank order; the caller's
+ */
+export type ShareWithRanks = (
+  update: BlockUpdate,
+  round: number,
+  value: Tensor,
+) => Promise<readonly Tensor[]>;
+
+/** Keeps the state in memory, in the thread that it is made in, and updates it there. */
+export class MemoryKeeper implements StateKeeper {
+  readonly #states: ReadonlyMap<number, BlockState>;
+  readonly #share: ShareWithRanks;
+  #snapshot: Snapshot | undefined;
+
+  /**
+   * @param states - whose memory is made here, as zeros; ownership passes
+   * @param kindOf - what the ledger calls memory of a kind of state
+   */
+  constructor(states: readonly BlockState[], share: ShareWithRanks, kindOf = ledgerKindOf) {
+    this.#states = new Map(states.map((state) => [state.block, state]));
+    this.#share = share;
+    for (const state of states) {
+      state.bind(
+        state.layouts.map(({ kind, numel }) =>
+          tagMemory(kindOf(kind), () => hold(() => zeros([numel], { dtype: "float32" }))),
+        ),
+      );
+    }
+  }
+
+  async fill(initial: InitialState): Promise<void> {
+    await using values = await InitialValues.open(initial);
+    for (const state of this.#states.values()) await values.fill(state);
+  }
+
+  async update(update: BlockUpdate, gradient: Tensor): Promise<number> {
+    const state = this.#at(update.block);
+    if (this.#snapshot !== undefined && this.#snapshot.step < update.step) this.#snapshot.copy(state);
+    try {
+      return await runUpdate(state, update, gradient, this.#share);
+    } finally {
+      gradient.dispose();
+    }
+  }
+
+  snapshot(order: SnapshotOrder): void {
+    this.#snapshot = new Snapshot(order);
+  }
+
+  async settle(step: number): Promise<void> {
+    const snapshot = this.#snapshot;
+    if (snapshot?.step !== step) return;
+    for (const state of this.#states.values()) {
+      if (!snapshot.lacks(state.block)) continue;
+      snapshot.copy(state);
+      await nextTurn();
+    }
+  }
+
+  stop(): void {
+    for (const state of this.#states.values()) state.dispose();
+  }
+
+  #at(block: number): BlockState {
+    const state = this.#states.get(block);
+    if (state === undefined) throw new RangeError(`[shard] the state of block ${block} is kept elsewhere`);
+    return state;
+  }
+}
+
+/**
+ * Runs an update to its end, in this turn unless it asks for what the other ranks know.
+ * @returns the time of its arithmetic, in milliseconds
+ */
+export async function runUpdate(
+  state: BlockState,
+  update: BlockUpdate,
+  gradient: Tensor,
+  share: ShareWithRanks,
+): Promise<number> {
+  const rounds = state.update(gradient, update);
+  let answer: readonly Tensor[] = [];
+  let totalMs = 0;
+  try {
+    for (let round = 0; ; round++) {
+      const beginMs = systemClock.now();
+      const turn = rounds.next(answer);
+      totalMs += systemClock.now() - beginMs;
+      for (const tensor of answer) tensor.dispose();
+      if (turn.done) return totalMs;
+      answer = await share(update, round, turn.value);
+    }
+  } finally {
+    rounds.return();
+  }
+}
+
+function ledgerKindOf(kind: string): string {
+  return kind === MASTER ? "master" : "optimizer";
+}

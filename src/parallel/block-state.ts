@@ -1,0 +1,214 @@
+import { initializeSlice } from "../nn/index.ts";
+import type { OwnedStretch, StateLayout, Stretch, UpdateRule, UpdateStep } from "../optim/index.ts";
+import { hold, scope, type Tensor } from "../tensor/index.ts";
+import { type FlatBlock, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
+import { splittingOf } from "./zero.ts";
+
+/** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
+export interface StateTensor extends StateLayout<Piece> {
+  /** {@link MASTER} for the parameters themselves, else what the optimizer calls it. */
+  readonly kind: string;
+  readonly tensor: Tensor;
+}
+
+/** The kind of the parameters' own values. */
+export const MASTER = "master";
+
+/** The stretches of one block that one optimizer updates. */
+interface RuleShare {
+  readonly rule: UpdateRule;
+  /** Where the rule's groups begin among those of all rules. */
+  readonly firstGroup: number;
+  readonly stretches: readonly OwnedPart[];
+}
+
+interface OwnedPart extends Stretch<Piece> {
+  readonly pieceGroups: readonly number[];
+  readonly state: readonly StateLayout<Piece>[];
+}
+
+/**
+ * What one rank's optimizers keep of one block's owned range, and their arithmetic on it. It knows what memory that
+ * takes ({@link BlockState.layouts}) but not whose it is: whoever keeps the state binds tensors to it, for good or for
+ * one update.
+ */
+export class BlockState {
+  readonly layout: FlatBlock;
+  /** What has to be kept, in the order in which {@link bind} takes it: the master where it is not the parameters, then the rest. */
+  readonly layouts: readonly StateLayout<Piece>[];
+  readonly #range: Range;
+  readonly #shares: readonly RuleShare[];
+  /** The owned range of the parameters that the ranks read. */
+  readonly #owned: Tensor;
+  readonly #isNarrow: boolean;
+  #bound: readonly Tensor[] | undefined;
+
+  /**
+   * @param rules - at least one; the first takes what none of them names
+   * @param owned - the owned range of the block's parameters, writable, in what the ranks compute in; ownership passes
+   */
+  constructor(layout: FlatBlock, rank: number, rules: readonly UpdateRule[], owned: Tensor) {
+    this.layout = layout;
+    this.#range = ownedRange(layout, rank);
+    this.#shares = dealRange(layout, this.#range, rules);
+    this.#owned = owned;
+    this.#isNarrow = owned.dtype !== "float32";
+    const master = { kind: MASTER, numel: owned.numel, pieces: this.pieces };
+    this.layouts = [...(this.#isNarrow ? [master] : []), ...this.#parts.flatMap(({ state }) => state)];
+  }
+
+  get block(): number {
+    return this.layout.index;
+  }
+
+  /** The pieces of parameters in the owned range. */
+  get pieces(): Piece[] {
+    return piecesIn(this.layout, this.#range);
+  }
+
+  /**
+   * Gives the state its memory: float32, flat, one tensor for each of {@link layouts}; ownership passes.
+   */
+  bind(tensors: readonly Tensor[]): void {
+    this.#bound = tensors;
+  }
+
+  /** Takes the memory away: tensors are disposed, what they are views of stays. */
+  unbind(): void {
+    for (const tensor of this.#bound ?? []) tensor.dispose();
+    this.#bound = undefined;
+  }
+
+  /** The state as a checkpoint keeps it, the master first; still this object's. To be bound. */
+  get tensors(): StateTensor[] {
+    const kept = this.layouts.map((layout, index) => ({ ...layout, tensor: this.#memory(index) }));
+    if (this.#isNarrow) return kept;
+    return [{ kind: MASTER, numel: this.#owned.numel, pieces: this.pieces, tensor: this.#owned }, ...kept];
+  }
+
+  /** Draws the parameters' initial values: a function of (seed, parameter name, element), not of who owns what. */
+  initialize(seed: number): void {
+    scope(() => {
+      for (const piece of this.pieces) {
+        const slice = this.#master.narrow(0, piece.rangeBegin, piece.numel);
+        initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
+      }
+    });
+    this.publish();
+  }
+
+  /** Copies the master's values to where the ranks read them. */
+  publish(): void {
+    if (this.#isNarrow) scope(() => this.#owned.copy_(this.#master));
+  }
+
+  /**
+   * One optimizer step. Yields what an optimizer wants of all ranks, see {@link UpdateRule}.
+   * @param gradient - of the owned range, float32, summed; still the caller's
+   * @param step - with a learning rate for each group of every rule
+   */
+  *update(gradient: Tensor, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
+    let kept = this.#isNarrow ? 1 : 0;
+    for (const { rule, firstGroup, stretches } of this.#shares) {
+      const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
+      const views = stretches.map((stretch) => {
+        const first = kept;
+        kept += stretch.state.length;
+        return this.#viewsOf(stretch, gradient, first);
+      });
+      try {
+        yield* rule.update(views, { ...step, learningRates });
+      } finally {
+        for (const { master, gradient: part, lowPrecision } of views)
+          for (const view of [master, part, lowPrecision]) view?.dispose();
+      }
+    }
+  }
+
+  /** Releases every tensor. */
+  dispose(): void {
+    this.unbind();
+    this.#owned.dispose();
+  }
+
+  get #parts(): OwnedPart[] {
+    return this.#shares.flatMap(({ stretches }) => stretches);
+  }
+
+  get #master(): Tensor {
+    return this.#isNarrow ? this.#memory(0) : this.#owned;
+  }
+
+  #memory(index: number): Tensor {
+    const tensor = this.#bound?.[index];
+    if (tensor === undefined)
+      throw new Error(`[shard] the state of block ${this.layout.name} is not at hand`);
+    return tensor;
+  }
+
+  /** A stretch's memory, as views that are the caller's to dispose; the state, from number `first` on, is bound. */
+  #viewsOf(stretch: OwnedPart, gradient: Tensor, first: number): OwnedStretch {
+    const { begin, numel, pieces, pieceGroups, state } = stretch;
+    const view = (tensor: Tensor) => hold(() => tensor.narrow(0, begin - this.#range.begin, numel));
+    return {
+      begin,
+      numel,
+      pieces,
+      pieceGroups,
+      master: view(this.#master),
+      gradient: view(gradient),
+      lowPrecision: this.#isNarrow ? view(this.#owned) : undefined,
+      state: Object.fromEntries(state.map(({ kind }, index) => [kind, this.#memory(first + index)])),
+    };
+  }
+}
+
+/** The elements of a block whose optimizer state `rank` keeps: its slice, or at level 0 all. */
+export function ownedRange(layout: FlatBlock, rank: number): Range {
+  return splittingOf(layout.zero).optimizer ? sliceOf(layout, rank) : { begin: 0, end: layout.numel };
+}
+
+/** Deals the parameters in a range to the rules that name them, stretch by stretch. */
+function dealRange(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
+  const places = new Map<string, { readonly rule: number; readonly group: number }>();
+  rules.forEach(({ groups }, rule) => {
+    groups.forEach(({ names }, group) => {
+      for (const name of names) places.set(name, { rule, group });
+    });
+  });
+  const runs: { rule: number; begin: number; end: number; pieces: Piece[]; groups: number[] }[] = [];
+  for (const piece of piecesIn(layout, range)) {
+    const { rule, group } = places.get(piece.parameter.name) ?? { rule: 0, group: 0 };
+    const last = runs.at(-1);
+    const run = last?.rule === rule ? last : { rule, begin: 0, end: 0, pieces: [], groups: [] };
+    if (run !== last) {
+      // Padding goes with the parameters before it: zeros stay zeros under every rule.
+      run.begin = last === undefined ? 0 : piece.rangeBegin;
+      if (last !== undefined) last.end = run.begin;
+      runs.push(run);
+    }
+    run.end = range.end - range.begin;
+    run.pieces.push(piece);
+    run.groups.push(group);
+  }
+  let firstGroup = 0;
+  return rules.map((rule, index) => {
+    const share = {
+      rule,
+      firstGroup,
+      stretches: runs.filter((run) => run.rule === index).map((run) => stretchOf(range, run, rule)),
+    };
+    firstGroup += rule.groups.length;
+    return share;
+  });
+}
+
+function stretchOf(
+  range: Range,
+  run: { begin: number; end: number; pieces: Piece[]; groups: number[] },
+  rule: UpdateRule,
+): OwnedPart {
+  const pieces = run.pieces.map((piece) => ({ ...piece, rangeBegin: piece.rangeBegin - run.begin }));
+  const stretch = { begin: range.begin + run.begin, numel: run.end - run.begin, pieces };
+  return { ...stretch, pieceGroups: run.groups, state: rule.stateOf(stretch) };
+}
