@@ -1,12 +1,14 @@
 import { mkdir } from "node:fs/promises";
 import {
   type JsonObject,
+  type JsonValue,
   sweepLeftovers,
   type TensorSource,
   type TrainerState,
   writeCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import type { OptimizerProgress } from "../optim/index.ts";
 import { type FlatBlock, MASTER, type Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { attach, hold, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
@@ -21,7 +23,7 @@ export interface SaveOrder {
   readonly numRanks: number;
   /** config.json of the model; empty where it has none. */
   readonly modelConfig: JsonObject;
-  /** What a run needs to go on, beside tensors. */
+  /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
   readonly state: TrainerState;
 }
 
@@ -54,6 +56,8 @@ export type CheckpointerProtocol = {
   begin: { in: { life: number } };
   save: { in: SaveOrder; out: Saved };
   part: { in: SavePart };
+  /** How far the optimizer has come after `step` steps: a save is not whole without it. */
+  progress: { in: { life: number; step: number; progress: OptimizerProgress } };
 };
 
 /** What a checkpointer is born with. */
@@ -63,7 +67,7 @@ export interface CheckpointerInit {
 }
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
-  lanes: { part: "control" },
+  lanes: { part: "control", progress: "control" },
   concurrent: ["save"],
   async start(_context, { directory }) {
     await openDirectory(directory);
@@ -94,6 +98,9 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         part(part) {
           if (part.life < parts.life) for (const { ref } of part.state) releaseRef(ref);
           else partsOf(part.life, part.step).add(part);
+        },
+        progress({ life, step, progress }) {
+          if (life >= parts.life) partsOf(life, step).setProgress(progress);
         },
       },
     };
@@ -126,6 +133,7 @@ class PartCollection {
   /** By kind, then by parameter. */
   readonly #stretches = new Map<string, Map<string, Stretch[]>>();
   readonly #tensors: Tensor[] = [];
+  #progress: OptimizerProgress | undefined;
   #numParts = 0;
   #abandoned = false;
   #wake: (() => void) | undefined;
@@ -150,9 +158,9 @@ class PartCollection {
     this.#wake?.();
   }
 
-  /** Resolves when `numParts` have come. @throws {TroupeError} `CHECKPOINT_ABANDONED` when they never will */
+  /** Resolves when `numParts` have come, and how far the optimizer is. @throws {TroupeError} `CHECKPOINT_ABANDONED` when they never will */
   async whole(numParts: number): Promise<void> {
-    while (this.#numParts < numParts) {
+    while (this.#numParts < numParts || this.#progress === undefined) {
       if (this.#abandoned) throw abandoned(this.step);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -165,6 +173,16 @@ class PartCollection {
     this.#abandoned = true;
     this.dispose();
     this.#wake?.();
+  }
+
+  setProgress(progress: OptimizerProgress): void {
+    this.#progress = progress;
+    this.#wake?.();
+  }
+
+  /** How far the optimizer has come; known once the save is whole. */
+  get progress(): OptimizerProgress | undefined {
+    return this.#progress;
   }
 
   /** What the optimizer keeps, in the order of names. */
@@ -214,7 +232,7 @@ function contentOf(order: SaveOrder, collection: PartCollection) {
       return shape === undefined ? [] : { name: entryName(kind, name), dtype: "F32", shape, read };
     });
   return {
-    state: order.state,
+    state: { ...order.state, optimizer: (collection.progress ?? null) as JsonValue },
     config: order.modelConfig,
     weights: sources(MASTER),
     optimizer: collection.kinds.flatMap(sources),

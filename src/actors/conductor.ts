@@ -233,6 +233,8 @@ function measure(ranks: readonly RankStepped[], shards: readonly StepUpdated[], 
   return {
     learningRate: ranks[0]?.learningRate ?? 0,
     gradientNorm: shards[0]?.gradientNorm ?? Number.NaN,
+    skipped: shards[0]?.skipped ?? false,
+    ...(shards[0]?.lossScale === undefined ? {} : { lossScale: shards[0].lossScale }),
     numTokens,
     tokensPerSecond: (numTokens * 1000) / durationMs,
     durationMs,

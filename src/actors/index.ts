@@ -9,7 +9,9 @@ export {
   type JobConfig,
   type JobDefinition,
   loadJob,
+  optimizersOf,
   type SampleContext,
+  schedulesOf,
   type TrainingPlan,
 } from "./job.ts";
 export type { PreparedModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";

@@ -1,5 +1,6 @@
 import { HuggingFaceFolder, type SafetensorsDType, SafetensorsFile } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import type { OptimizerProgress } from "../optim/index.ts";
 import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
 import { type DType, scope, type Tensor, tensor } from "../tensor/index.ts";
 
@@ -21,6 +22,7 @@ export type InitialState =
       readonly step: number;
       readonly modelPath: string;
       readonly optimizerPath: string;
+      readonly progress: OptimizerProgress;
     };
 
 /** @returns the name of one parameter's state in a checkpoint: its own in the model, `<kind>.<parameter>` in the optimizer */

@@ -1,7 +1,14 @@
 import type { Batch, Dataset, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Module } from "../nn/index.ts";
-import type { NamedShapes, OptimizerSpec, Schedule } from "../optim/index.ts";
+import {
+  type ClipRule,
+  Constant,
+  checkOptimizers,
+  type NamedShapes,
+  type OptimizerSpec,
+  type Schedule,
+} from "../optim/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 
 /** A value that `--set KEY=VALUE` can write. */
@@ -18,8 +25,8 @@ export interface TrainingPlan {
   readonly batchSize: number;
   /** Micro-batches of one rank in one step; 1 unless told otherwise. */
   readonly accumulation?: number;
-  /** Max L2 norm of the gradient; no clipping unless told otherwise. */
-  readonly clipNorm?: number;
+  /** Max L2 norm of the gradient, or another rule; no clipping unless told otherwise. */
+  readonly clipNorm?: number | ClipRule;
   /** Steps between evaluations on held-out data, the last of them after the last step; never unless told otherwise. */
   readonly evaluateEverySteps?: number;
   /** Held-out samples one evaluation reads at most; all unless told otherwise. */
@@ -49,8 +56,9 @@ export interface Job<Config extends JobConfig = JobConfig> {
   model(config: Config, facts: DatasetFacts): Module;
   /** float32 scalar, mean nats over the batch. */
   loss(model: Module, batch: Batch): Tensor;
-  optimizer(parameters: NamedShapes, config: Config): OptimizerSpec;
-  /** The optimizer's own rate, constant, unless told otherwise. */
+  /** One optimizer, or several that share the parameters out among them. */
+  optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
+  /** Asked once for each optimizer; its own rate, constant, unless told otherwise. */
   schedule?(optimizer: OptimizerSpec, config: Config): Schedule;
   /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
@@ -70,6 +78,21 @@ export function defineJob<Config extends JobConfig, B extends Batch, M extends M
   definition: JobDefinition<Config, B, M>,
 ): Job<Config> {
   return definition as unknown as Job<Config>;
+}
+
+/**
+ * @returns a job's optimizers for a model
+ * @throws {TroupeError} `OPTIMIZER_OPTION` where two of them name one parameter, or none names it
+ */
+export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly OptimizerSpec[] {
+  const parameters = model.namedParameters();
+  const given = job.optimizer(parameters, config);
+  return checkOptimizers("kind" in given ? [given] : given, parameters.keys());
+}
+
+/** @returns the schedule of each optimizer */
+export function schedulesOf(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig): Schedule[] {
+  return optimizers.map((optimizer) => job.schedule?.(optimizer, config) ?? new Constant(optimizer));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
-import { Constant, type OptimizerSpec, type Schedule } from "../optim/index.ts";
+import type { ClipRule, LossScaleRule, OptimizerProgress, OptimizerSpec, Schedule } from "../optim/index.ts";
 import {
   BlockEngine,
   type BlockPlan,
@@ -22,7 +22,7 @@ import { attach, type DType, moveRef, scope, setNumThreads } from "../tensor/ind
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { InitialState } from "./initial-state.ts";
-import { type Job, type JobConfig, loadJob } from "./job.ts";
+import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
 import { recipientName, sentTo } from "./recipient.ts";
 import type { Gathered, ShardProtocol } from "./shard.ts";
 
@@ -39,8 +39,8 @@ export interface RankPlan {
   readonly accumulation: number;
   /** Samples in one micro-batch of one rank. */
   readonly microBatchSize: number;
-  /** Infinity: no clipping. */
-  readonly clipNorm: number;
+  readonly clip: ClipRule | undefined;
+  readonly lossScale: LossScaleRule | undefined;
   /** How far gathers run ahead of the computation, in bytes. */
   readonly prefetchBytes: number;
   /** Threads of one rank's arithmetic. */
@@ -149,14 +149,17 @@ class Rank {
   readonly #plan: RankPlan;
   readonly #job: Job;
   readonly #model: Module;
-  readonly #optimizer: OptimizerSpec;
-  readonly #schedule: Schedule;
+  readonly #optimizers: readonly OptimizerSpec[];
+  /** One an optimizer. */
+  readonly #schedules: readonly Schedule[];
   readonly #randomness: Randomness;
   readonly #blocks: BlockPlan;
   readonly #engine: BlockEngine<Gather>;
   /** Batches asked for ahead, oldest first. */
   readonly #ahead: { readonly index: number; readonly batch: Pending<BatchRefs> }[] = [];
   #step = 0;
+  /** How far the optimizer has come before this step; each answer to a gather tells. */
+  #progress: OptimizerProgress = { numUpdates: 0 };
   #gathering = new BusyTime();
   #exposedMs = 0;
   #dataMs = 0;
@@ -167,8 +170,8 @@ class Rank {
     this.#plan = plan;
     this.#job = job;
     this.#model = job.model(plan.config, plan.facts);
-    this.#optimizer = job.optimizer(this.#model.namedParameters(), plan.config);
-    this.#schedule = job.schedule?.(this.#optimizer, plan.config) ?? new Constant(this.#optimizer);
+    this.#optimizers = optimizersOf(job, this.#model, plan.config);
+    this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
     this.#randomness = new Randomness(plan.seed);
     bindRandomness(this.#model, this.#randomness);
     this.#blocks = planBlocks(this.#model, plan.zero, init.numRanks);
@@ -185,13 +188,14 @@ class Rank {
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<PreparedModel> {
     const { layouts } = this.#blocks;
-    const { dtype, clipNorm, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
+    const { dtype, clip, lossScale, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
     const numMicroBatches = accumulation * this.#init.numRanks;
     const shardPlan = {
       layouts,
       dtype,
-      optimizers: [this.#optimizer],
-      clipNorm,
+      optimizers: this.#optimizers,
+      clip,
+      lossScale,
       numMicroBatches,
       initial,
       life,
@@ -207,9 +211,6 @@ class Rank {
   step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): RankStepped {
     const begin = performance.now();
     this.#begin(step, "step");
-    const rate = this.#schedule.lrAt(step + 1);
-    const learningRates = this.#optimizer.groups.map((group) => rate * group.lrFactor);
-    this.#init.shard.tell("begin", { step, learningRates });
     const lossesNats: number[] = [];
     let numTokens = 0;
     for (let micro = 0; micro < this.#plan.accumulation; micro++) {
@@ -219,14 +220,31 @@ class Rank {
         this.#randomness.microBatch = this.#init.rank * this.#plan.accumulation + micro;
         const last = micro === this.#plan.accumulation - 1;
         const forward = () => this.#job.loss(this.#model, batch);
-        lossesNats.push(
-          this.#engine.forwardBackward(forward, last, (loss) => checkLoss(loss, step, this.#init.rank)),
-        );
+        const weigh = (lossNats: number) => {
+          checkLoss(lossNats, step, this.#init.rank);
+          if (micro === 0) this.#init.shard.tell("begin", { step, learningRates: this.#learningRates() });
+          return this.#progress.lossScale?.scale ?? 1;
+        };
+        lossesNats.push(this.#engine.forwardBackward(forward, last, weigh));
       });
     }
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
     const waits = { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs, dataMs: this.#dataMs };
-    return { lossesNats, learningRate: rate, numTokens, durationMs: performance.now() - begin, waits };
+    const learningRate = this.#rates()[0] ?? 0;
+    return { lossesNats, learningRate, numTokens, durationMs: performance.now() - begin, waits };
+  }
+
+  /** Each optimizer's rate for this step. */
+  #rates(): number[] {
+    return this.#schedules.map((schedule) => schedule.lrAt(this.#progress.numUpdates + 1));
+  }
+
+  /** Rates of every group of every optimizer. */
+  #learningRates(): number[] {
+    const rates = this.#rates();
+    return this.#optimizers.flatMap(({ groups }, index) =>
+      groups.map((group) => (rates[index] ?? 0) * group.lrFactor),
+    );
   }
 
   /** Held-out loss of this rank's share of the batches: every `numRanks`-th. */
@@ -323,7 +341,8 @@ class Rank {
       }),
       wait: ({ startedAtMs, answer }) => {
         const beginMs = systemClock.now();
-        const { wholeAtMs } = this.#context.wait(answer);
+        const { wholeAtMs, progress } = this.#context.wait(answer);
+        this.#progress = progress;
         const endMs = systemClock.now();
         this.#exposedMs += endMs - beginMs;
         this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);

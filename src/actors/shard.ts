@@ -1,10 +1,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
-import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
+import {
+  advanceProgress,
+  beginProgress,
+  type ClipRule,
+  clipFactor,
+  type LossScaleRule,
+  type OptimizerProgress,
+  type OptimizerSpec,
+  updateRuleOf,
+} from "../optim/index.ts";
 import {
   BlockState,
   BusyTime,
-  clipFactor,
   type FlatBlock,
   globalNorm,
   Milestones,
@@ -27,6 +35,7 @@ import {
   shareRef,
   type Tensor,
   type TensorRef,
+  tensor,
 } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
@@ -39,8 +48,10 @@ export interface ShardPlan {
   readonly dtype: DType;
   /** Over disjoint parameters; the first takes what none of them names. */
   readonly optimizers: readonly OptimizerSpec[];
-  /** Max L2 norm of the averaged gradient; Infinity: no clipping, each block is updated as soon as it is reduced. */
-  readonly clipNorm: number;
+  /** Without clipping and loss scale each block is updated as soon as it is reduced. */
+  readonly clip: ClipRule | undefined;
+  /** With one, a step whose gradient is not finite is skipped on all ranks; without one it is an error. */
+  readonly lossScale: LossScaleRule | undefined;
   /** Gradients are sums over this many micro-batches of all ranks. */
   readonly numMicroBatches: number;
   readonly initial: InitialState;
@@ -56,6 +67,10 @@ export interface ShardPlan {
 export interface StepUpdated {
   /** L2 norm of the averaged gradient before clipping. */
   readonly gradientNorm: number;
+  /** Whether the gradient was not finite, and nothing was updated. */
+  readonly skipped: boolean;
+  /** What the loss of this step was multiplied by; none where it is not scaled. */
+  readonly lossScale: number | undefined;
   /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
   readonly reduceMs: number;
   /** Time this shard spent on optimizer steps, in milliseconds. */
@@ -66,6 +81,8 @@ export interface StepUpdated {
 export interface Gathered {
   /** When the parameters were whole, in milliseconds of the process's clock. */
   readonly wholeAtMs: number;
+  /** How far the optimizer has come before this step. */
+  readonly progress: OptimizerProgress;
 }
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
@@ -124,6 +141,7 @@ interface StepProgress {
   readonly sums: Tensor[];
   numReduced: number;
   gradientNorm: number;
+  skipped: boolean;
   readonly reducing: BusyTime;
   /** Of the blocks whose updates have been ordered: settled once they are whole. */
   readonly updates: Promise<void>[];
@@ -141,9 +159,13 @@ class Shard {
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
   readonly #updated = new Milestones();
   readonly #steps = new Map<number, StepProgress>();
+  /** By step, how far the optimizer has come before it. */
+  readonly #optimizer = new Map<number, OptimizerProgress>();
   #store: ShardStore | undefined;
   #plan: ShardPlan | undefined;
   #keeper: StateKeeper | undefined;
+  /** A checkpoint that does not know yet how far the optimizer has come. */
+  #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
@@ -170,7 +192,9 @@ class Shard {
     }
     this.#keeper = new MemoryKeeper(states, (update, round, value) => this.#share(update, round, value));
     await this.#keeper.fill(plan.initial);
-    await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
+    const { step } = plan.initial;
+    this.#optimizer.set(step, beginProgress(progressOf(plan.initial), plan.lossScale));
+    await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, step)));
     return {
       fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index), { owner: plan.reader })),
     };
@@ -182,6 +206,7 @@ class Shard {
       sums: [],
       numReduced: 0,
       gradientNorm: Number.NaN,
+      skipped: false,
       reducing: new BusyTime(),
       updates: [],
       updateMs: 0,
@@ -190,7 +215,7 @@ class Shard {
 
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#whole.until(block, step);
-    return { wholeAtMs: systemClock.now() };
+    return { wholeAtMs: systemClock.now(), progress: this.#progressBefore(step) };
   }
 
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
@@ -207,15 +232,17 @@ class Shard {
     progress.reducing.add(beginMs, systemClock.now());
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
-    if (plan.clipNorm === Number.POSITIVE_INFINITY) this.#order(step, block, 1);
+    if (this.#updatesAtOnce) this.#order(step, block, 1);
     if (progress.numReduced === store.numBlocks) await this.#endStep(step, progress);
   }
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { gradientNorm, reducing, updateMs } = this.#progressOf(step);
+    const { gradientNorm, skipped, reducing, updateMs } = this.#progressOf(step);
+    const lossScale = this.#progressBefore(step).lossScale?.scale;
     this.#steps.delete(step);
-    return { gradientNorm, reduceMs: reducing.totalMs, updateMs };
+    this.#optimizer.delete(step);
+    return { gradientNorm, skipped, lossScale, reduceMs: reducing.totalMs, updateMs };
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
@@ -224,6 +251,8 @@ class Shard {
       .filter((layout) => layout.zero > 0 || this.#rank === 0)
       .map(({ index }) => index);
     keeper.snapshot({ step, life: plan.life, checkpointer, blocks });
+    this.#saving = { step, checkpointer };
+    this.#tellProgress(step);
     if (this.#updated.has(ALL_BLOCKS, step + 1)) await keeper.settle(step);
   }
 
@@ -232,12 +261,15 @@ class Shard {
     this.#store?.dispose();
   }
 
-  /** Gradient whole on every rank: the norm, the clipped updates in forward order, and what waits for the step's end. */
+  /** Gradient whole on every rank: the norm, the updates that waited for it, in forward order, and what waits for the step's end. */
   async #endStep(step: number, progress: StepProgress): Promise<void> {
     const { plan, store, keeper } = this.#prepared();
-    progress.gradientNorm = await this.#globalNorm(step, progress);
-    if (plan.clipNorm !== Number.POSITIVE_INFINITY) {
-      const factor = clipFactor(progress.gradientNorm, plan.clipNorm);
+    const factor = await this.#agree(step, progress);
+    const before = this.#progressBefore(step);
+    this.#optimizer.set(step + 1, advanceProgress(before, plan.lossScale, progress.skipped));
+    this.#tellProgress(step);
+    if (progress.skipped) store.dropGradients();
+    if (!this.#updatesAtOnce) {
       for (let block = 0; block < store.numBlocks; block++) {
         this.#order(step, block, factor);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
@@ -249,20 +281,52 @@ class Shard {
     await keeper.settle(step);
   }
 
-  async #globalNorm(step: number, progress: StepProgress): Promise<number> {
-    const { plan } = this.#prepared();
-    const sums = hold(() => ops.cat(progress.sums));
-    for (const tensor of progress.sums) tensor.dispose();
-    const bySlice = (await this.group.all(`norm/${step}`, sums)) as Tensor[];
-    const values = bySlice.map((tensor) => tensor.toTypedArray() as Float64Array);
-    for (const tensor of bySlice) tensor.dispose();
-    const norm = globalNorm(plan.layouts, values) / plan.numMicroBatches;
-    if (Number.isFinite(norm)) return norm;
-    throw new TroupeError(
-      "GRADIENT_NOT_FINITE",
-      `[step ${step}] expected a finite gradient norm: got ${norm} (lower the learning rate, or look at the batch)`,
-      { fields: { step, norm: String(norm) } },
-    );
+  /**
+   * Exchanges what all ranks must know of the gradient: its norm, and with it whether it is finite. All see the same
+   * numbers, so all skip or none.
+   * @returns the factor that clips it
+   */
+  async #agree(step: number, progress: StepProgress): Promise<number> {
+    const { plan, store } = this.#prepared();
+    const byMax = plan.clip?.by === "inf";
+    const blocks = Array.from({ length: store.numBlocks }, (_, block) => block);
+    const shares = hold(() => {
+      const largest = byMax ? Math.max(...blocks.map((block) => store.largestGradient(block))) : 0;
+      return ops.cat([...progress.sums, tensor([largest], { dtype: "float64" })]);
+    });
+    for (const sums of progress.sums) sums.dispose();
+    const bySlice = (await this.group.all(`norm/${step}`, shares)) as Tensor[];
+    const values = bySlice.map((share) => share.toTypedArray() as Float64Array);
+    for (const share of bySlice) share.dispose();
+    const divisor = this.#gradientDivisor(step);
+    progress.gradientNorm = globalNorm(plan.layouts, values) / divisor;
+    progress.skipped = !Number.isFinite(progress.gradientNorm);
+    if (progress.skipped && plan.lossScale === undefined) throw notFinite(step, progress.gradientNorm);
+    if (plan.clip === undefined || plan.clip.by === "value") return 1;
+    const largest = Math.max(...values.map((share) => share.at(-1) ?? 0)) / divisor;
+    return clipFactor(byMax ? largest : progress.gradientNorm, plan.clip.max);
+  }
+
+  /** What the gradients' sum is divided by to be the gradient of the mean loss. */
+  #gradientDivisor(step: number): number {
+    const lossScale = this.#progressBefore(step).lossScale?.scale ?? 1;
+    return this.#prepared().plan.numMicroBatches * lossScale;
+  }
+
+  /** Nothing that an update does depends on other blocks' gradients. */
+  get #updatesAtOnce(): boolean {
+    const { clip, lossScale } = this.#prepared().plan;
+    return lossScale === undefined && (clip === undefined || clip.by === "value");
+  }
+
+  /** Known once the step before it has ended; without loss scale nothing is ever skipped, and it is known always. */
+  #progressBefore(step: number): OptimizerProgress {
+    const { initial, lossScale } = this.#prepared().plan;
+    const known = this.#optimizer.get(step);
+    if (known !== undefined) return known;
+    if (lossScale !== undefined) throw new Error(`[shard ${this.#rank}] step ${step} has no loss scale yet`);
+    const before = beginProgress(progressOf(initial), undefined);
+    return { numUpdates: before.numUpdates + step - initial.step };
   }
 
   #order(step: number, block: number, factor: number): void {
@@ -276,12 +340,15 @@ class Shard {
   async #update(step: number, block: number, factor: number): Promise<void> {
     const { plan, store, keeper } = this.#prepared();
     const progress = this.#progressOf(step);
+    if (progress.skipped) return this.#announceWhole(block, step + 1);
+    const divisor = this.#gradientDivisor(step);
+    if (plan.clip?.by === "value") store.clampGradient(block, plan.clip.max * divisor);
     const update = {
       step,
       block,
-      updateIndex: step + 1,
+      updateIndex: this.#progressBefore(step).numUpdates + 1,
       learningRates: progress.learningRates,
-      gradientScale: factor / plan.numMicroBatches,
+      gradientScale: factor / divisor,
     };
     const updateMs = await keeper.update(update, store.takeGradient(block));
     progress.updateMs += updateMs;
@@ -301,6 +368,16 @@ class Shard {
     if (this.#prepared().plan.layouts[block]?.zero !== 0)
       await this.group.all(`whole/${step}/${block}`, null);
     this.#whole.reach(block, step);
+  }
+
+  /** A checkpoint of a step keeps how far the optimizer has come: told as soon as that is known, by rank 0 for all. */
+  #tellProgress(step: number): void {
+    const { plan } = this.#prepared();
+    if (this.#rank > 0 || this.#saving?.step !== step) return;
+    if (plan.lossScale !== undefined && !this.#optimizer.has(step + 1)) return;
+    const progress = this.#progressBefore(step + 1);
+    this.#saving.checkpointer.tell("progress", { life: plan.life, step: step + 1, progress });
+    this.#saving = undefined;
   }
 
   /** Whoever waits for a member that has ended is told so. */
@@ -340,6 +417,18 @@ class Shard {
       throw new Error("[shard] not prepared");
     return { store, plan, keeper };
   }
+}
+
+function progressOf(initial: InitialState): OptimizerProgress | undefined {
+  return initial.kind === "checkpoint" ? initial.progress : undefined;
+}
+
+function notFinite(step: number, norm: number): TroupeError {
+  return new TroupeError(
+    "GRADIENT_NOT_FINITE",
+    `[step ${step}] expected a finite gradient norm: got ${norm} (lower the learning rate, or look at the batch)`,
+    { fields: { step, norm: String(norm) } },
+  );
 }
 
 /** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */

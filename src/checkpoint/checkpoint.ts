@@ -149,8 +149,9 @@ async function candidatesIn(path: string): Promise<string[]> {
   return ordered.map(({ entry }) => join(path, entry));
 }
 
-function stateOf({ step, seed, samplesConsumed, job, tokenizer }: TrainerRecord): TrainerState {
-  return { step, seed, samplesConsumed, job, tokenizer };
+function stateOf(record: TrainerRecord): TrainerState {
+  const { step, seed, samplesConsumed, optimizer, job, tokenizer } = record;
+  return { step, seed, samplesConsumed, ...(optimizer === undefined ? {} : { optimizer }), job, tokenizer };
 }
 
 function writeConfig(path: string, config: JsonObject): Promise<FileFacts> {

@@ -12,6 +12,8 @@ export interface TrainerState {
   readonly seed: number;
   /** Samples trained on, over all ranks: the position of the sampler. */
   readonly samplesConsumed: number;
+  /** How far the optimizer has come, where it is behind the steps or scales the loss; null or left out where it is not. */
+  readonly optimizer?: JsonValue;
   /** The job's own configuration. */
   readonly job: JsonValue;
   /** The tokenizer as plain data; null where the job has none. */
@@ -36,8 +38,17 @@ export async function writeRecord(
   state: TrainerState,
   files: Readonly<Record<string, FileFacts>>,
 ): Promise<FileFacts> {
-  const { step, seed, samplesConsumed, job, tokenizer } = state;
-  const record: TrainerRecord = { formatVersion: 1, step, seed, samplesConsumed, files, job, tokenizer };
+  const { step, seed, samplesConsumed, optimizer = null, job, tokenizer } = state;
+  const record: TrainerRecord = {
+    formatVersion: 1,
+    step,
+    seed,
+    samplesConsumed,
+    ...(optimizer === null ? {} : { optimizer }),
+    files,
+    job,
+    tokenizer,
+  };
   const text = `${JSON.stringify({ crc32: unsealed, ...record }, null, 2)}\n`;
   return writeDurably(join(directory, recordName), (file) => file.append(Buffer.from(seal(text) as string)));
 }

@@ -37,6 +37,10 @@ export interface StepFinished {
   readonly learningRate: number;
   /** L2 norm over all parameters, before clipping; NaN where it was not measured. */
   readonly gradientNorm: number;
+  /** Whether the gradient was not finite, and every rank left its parameters and the schedule as they were. */
+  readonly skipped: boolean;
+  /** What the loss was multiplied by before backward; left out where it is not scaled. */
+  readonly lossScale?: number | undefined;
   /** Tokens of the step, over all ranks. */
   readonly numTokens: number;
   readonly tokensPerSecond: number;

@@ -89,19 +89,20 @@ export class BlockEngine<Ticket> {
    * Forward and backward of one micro-batch.
    * @param body - computes the loss, a scalar
    * @param last - whether this is the step's last micro-batch: only then are gradients handed on
+   * @param weigh - looks at the loss before backward; what it returns multiplies the gradient
    * @returns the loss, in nats
-   * @throws whatever `body` or `check` throws; nothing has been handed on then
+   * @throws whatever `body` or `weigh` throws; nothing has been handed on then
    */
-  forwardBackward(body: () => Tensor, last: boolean, check: (lossNats: number) => void): number {
+  forwardBackward(body: () => Tensor, last: boolean, weigh: (lossNats: number) => number): number {
     this.#lastMicroBatch = last;
     try {
       return scope(() => {
         this.#prefetcher.need(ROOT_BLOCK);
         const loss = body();
         const lossNats = loss.item();
-        check(lossNats);
+        const weight = weigh(lossNats);
         this.#pending = new Set(this.#plan.layouts.map((layout) => layout.index));
-        this.#tape.backward(loss, (block) => this.#leavesOf(block));
+        this.#tape.backward(weight === 1 ? loss : loss.mul(weight), (block) => this.#leavesOf(block));
         for (const block of this.#pending) this.#unused(block);
         return lossNats;
       });

@@ -17,13 +17,3 @@ export function globalNorm(layouts: readonly FlatBlock[], bySlice: readonly Floa
   }
   return Math.sqrt(sum);
 }
-
-/**
- * @param normBefore - L2 norm of the averaged gradient
- * @param maxNorm - Infinity turns clipping off
- * @returns the factor PyTorch's `clip_grad_norm_` multiplies by
- * @see Pascanu et al. 2013, https://arxiv.org/abs/1211.5063
- */
-export function clipFactor(normBefore: number, maxNorm: number): number {
-  return Math.min(1, maxNorm / (normBefore + 1e-6));
-}

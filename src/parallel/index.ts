@@ -15,7 +15,7 @@ export {
   sliceOf,
 } from "./flat-block.ts";
 export { GradientBuckets } from "./gradient-buckets.ts";
-export { clipFactor, globalNorm } from "./gradient-norm.ts";
+export { globalNorm } from "./gradient-norm.ts";
 export {
   checkLayout,
   type Layout,

@@ -68,11 +68,25 @@ export class ShardStore {
 
   /** @returns the sums of squares of the reduced gradient over this rank's slice, float64, one a chunk of 1,024 */
   squareSums(block: number): Tensor {
+    return scope(() => ops.troupe.chunkSquareSums(this.#gradientOfSlice(block)));
+  }
+
+  /** @returns the largest magnitude of the reduced gradient over this rank's slice; padding is zero */
+  largestGradient(block: number): number {
+    return scope(() => this.#gradientOfSlice(block).abs().max().item());
+  }
+
+  /** Brings every element of the reduced gradient between -limit and limit. */
+  clampGradient(block: number, limit: number): void {
+    scope(() => reducedGradient(this.#at(block)).clamp_(-limit, limit));
+  }
+
+  /** A view; the caller's scope releases it. */
+  #gradientOfSlice(block: number): Tensor {
     const held = this.#at(block);
+    const { begin, end } = sliceOf(held.layout, this.#rank);
     const gradient = reducedGradient(held);
-    if (splittingOf(held.layout.zero).gradients) return ops.troupe.chunkSquareSums(gradient);
-    const slice = sliceOf(held.layout, this.#rank);
-    return scope(() => ops.troupe.chunkSquareSums(gradient.narrow(0, slice.begin, slice.end - slice.begin)));
+    return gradient.narrow(0, splittingOf(held.layout.zero).gradients ? 0 : begin, end - begin);
   }
 
   /** Gives the reduced gradient up. @returns that of the owned range, float32; the caller's */

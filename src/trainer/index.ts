@@ -1,3 +1,4 @@
 export { configure } from "./configure.ts";
-export type { Precision, RuntimeOptions } from "./options.ts";
+export type { RuntimeOptions } from "./options.ts";
+export type { Precision } from "./precision.ts";
 export { Runtime } from "./runtime.ts";

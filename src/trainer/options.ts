@@ -1,9 +1,6 @@
 import { cpus } from "node:os";
-import { TroupeError } from "../errors.ts";
+import type { LossScaleRule } from "../optim/index.ts";
 import { parseZeroLevel, type ZeroLevel } from "../parallel/index.ts";
-
-/** What a rank computes in; parameters and optimizer state are always kept in float32. */
-export type Precision = "fp32" | "bf16";
 
 /** How a run is spread and kept; the job itself says what is trained. */
 export interface RuntimeOptions {
@@ -13,6 +10,8 @@ export interface RuntimeOptions {
   readonly zero?: number;
   /** "fp32" */
   readonly precision?: Precision;
+  /** What the loss is multiplied by, or by whose rules that changes; torch's for float16, else none. */
+  readonly lossScale?: number | LossScaleRule;
   /** Every random number of the run follows from it. 1337 */
   readonly seed?: number;
   /** Optimizer steps in all; the job's own number. */
@@ -35,7 +34,8 @@ export interface RuntimeOptions {
 export interface RuntimeSettings {
   readonly numRanks: number;
   readonly zero: ZeroLevel;
-  readonly precision: Precision;
+  readonly precision: PrecisionPlan;
+  readonly lossScale: LossScaleRule | undefined;
   readonly seed: number;
   readonly steps: number | undefined;
   readonly prefetchBytes: number;
@@ -45,6 +45,9 @@ export interface RuntimeSettings {
   readonly deadlineMs: number;
   readonly maxRestarts: number;
 }
+
+import { optionError } from "./option-error.ts";
+import { lossScaleOf, type Precision, type PrecisionPlan, precisionPlan, precisions } from "./precision.ts";
 
 const MAX_RANKS = 256;
 
@@ -58,7 +61,8 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
   return {
     numRanks: ranks,
     zero: parseZeroLevel(options.zero ?? 3),
-    precision: oneOf("precision", options.precision ?? "fp32", ["fp32", "bf16"]),
+    precision: precisionPlan(oneOf("precision", options.precision ?? "fp32", precisions)),
+    lossScale: lossScaleOf(options),
     seed: whole("seed", options.seed ?? 1337, 0),
     steps: options.steps === undefined ? undefined : whole("steps", options.steps, 0),
     prefetchBytes: atLeastZero("prefetchBytes", options.prefetchBytes ?? 2 ** 28),
@@ -87,14 +91,6 @@ export function whole(
   if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
   const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
   throw optionError(option, `a whole number ${range}`, value);
-}
-
-/** The error for an option that is out of range. */
-export function optionError(option: string, expected: string, got: unknown, hint = ""): TroupeError {
-  const advice = hint === "" ? "" : ` (${hint})`;
-  return new TroupeError("OPTION", `[options] expected ${option} to be ${expected}: got ${got}${advice}`, {
-    fields: { option, got },
-  });
 }
 
 function oneOf<T extends string>(option: string, value: T, choices: readonly T[]): T {

@@ -1,7 +1,18 @@
-import type { BatchRequest, Job, JobConfig, OpenedData, RankPlan, Score } from "../actors/index.ts";
+import {
+  type BatchRequest,
+  type Job,
+  type JobConfig,
+  type OpenedData,
+  optimizersOf,
+  type RankPlan,
+  type Score,
+  schedulesOf,
+} from "../actors/index.ts";
 import { checkVocabulary } from "../data/index.ts";
 import type { Module } from "../nn/index.ts";
-import { optionError, type RuntimeSettings, whole } from "./options.ts";
+import { clipRuleOf } from "../optim/index.ts";
+import { optionError } from "./option-error.ts";
+import { type RuntimeSettings, whole } from "./options.ts";
 import { checkResumed, type Start } from "./start.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
@@ -51,8 +62,7 @@ export function rehearse(job: Job, config: JobConfig, data: OpenedData): Module 
   const model = job.model(config, data.facts);
   const { vocabSize } = model as { readonly vocabSize?: number };
   if (vocabSize !== undefined && data.facts.vocabSize > 0) checkVocabulary(data.facts, vocabSize);
-  const optimizer = job.optimizer(model.namedParameters(), config);
-  job.schedule?.(optimizer, config);
+  schedulesOf(job, optimizersOf(job, model, config), config);
   return model;
 }
 
@@ -87,11 +97,12 @@ export function planRun(
       config,
       facts: data.facts,
       zero: settings.zero,
-      dtype: settings.precision === "bf16" ? "bfloat16" : "float32",
+      dtype: settings.precision.weights,
+      lossScale: settings.lossScale,
       seed: start.seed,
       accumulation: batch.accumulation,
       microBatchSize: batch.microBatchSize,
-      clipNorm: training.clipNorm ?? Number.POSITIVE_INFINITY,
+      clip: clipRuleOf(training.clipNorm),
       prefetchBytes: settings.prefetchBytes,
       numThreads: settings.threadsPerRank,
       deadlineMs: settings.deadlineMs,

@@ -137,7 +137,7 @@ export class Runtime implements AsyncDisposable {
       firstStep: start.initial.step,
       numRanks: settings.numRanks,
       zero: settings.zero,
-      precision: settings.precision,
+      precision: settings.precision.name,
       seed: start.seed,
       numParameters: model.numParameters,
     });

@@ -9,7 +9,8 @@ import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { matchWeights, type NamedState } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
-import { optionError } from "./options.ts";
+import type { OptimizerProgress } from "../optim/index.ts";
+import { optionError } from "./option-error.ts";
 
 /** Where a run begins. */
 export interface Start {
@@ -88,5 +89,8 @@ export async function startFromWeights(folder: string, model: Module, seed: numb
 }
 
 function stateOf({ state, weights, optimizer }: Checkpoint): InitialState {
-  return { kind: "checkpoint", step: state.step, modelPath: weights.path, optimizerPath: optimizer.path };
+  const { step } = state;
+  // Without a word on it every step was an update.
+  const progress = (state.optimizer ?? { numUpdates: step }) as unknown as OptimizerProgress;
+  return { kind: "checkpoint", step, modelPath: weights.path, optimizerPath: optimizer.path, progress };
 }

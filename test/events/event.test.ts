@@ -8,7 +8,7 @@ import { samples, stamped } from "./samples.ts";
 const kinds = Object.keys(samples) as EventKind[];
 /** What a number may be called that is neither a measure with its unit nor a count. */
 const bareNumbers =
-  /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|count|learningRate|gradientNorm|overlap)$/;
+  /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|count|learningRate|gradientNorm|lossScale|overlap)$/;
 const withUnit = /(Ms|Nats|Bytes|PerSecond)$|^num[A-Z]/;
 
 test("every kind of the union has a sample, and every sample is its own kind", () => {

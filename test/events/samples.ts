@@ -54,6 +54,8 @@ export const samples: Bodies = {
     lossNats: 0.1 + 1.7123,
     learningRate: 1e-3,
     gradientNorm: 0.7,
+    skipped: false,
+    lossScale: 65_536,
     numTokens: 768,
     tokensPerSecond: 23_456.7,
     durationMs: 32.7,

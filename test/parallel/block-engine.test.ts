@@ -80,7 +80,7 @@ function byEngine(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): ByEn
   engine.forwardBackward(
     () => lossOf(x),
     true,
-    () => {},
+    () => 1,
   );
   engine.dispose();
   return { gradients, whole };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ones } from "../../src/nn/index.ts";
-import { clipFactor, globalNorm, layoutBlock, SLICE_ALIGNMENT } from "../../src/parallel/index.ts";
+import { globalNorm, layoutBlock, SLICE_ALIGNMENT } from "../../src/parallel/index.ts";
 
 /** Sums of 1,024 elements each, in the order of the parameters, dealt out as `numRanks` shards would have them. */
 function dealt(numRanks: number, chunksOf: readonly (readonly number[])[]) {
@@ -37,13 +37,5 @@ describe("globalNorm", () => {
 
   it("is the root of the sum of squares", () => {
     expect(dealt(2, [[9, 16]])).toBe(5);
-  });
-});
-
-describe("clipFactor", () => {
-  it("is torch's: max norm over norm + 1e-6, at most 1", () => {
-    expect(clipFactor(4, 1)).toBe(1 / (4 + 1e-6));
-    expect(clipFactor(0.5, 1)).toBe(1);
-    expect(clipFactor(1e30, Number.POSITIVE_INFINITY)).toBe(1);
   });
 });
