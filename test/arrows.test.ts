@@ -7,9 +7,10 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
 
 /** Left may import right, and what right may import. Every room may also import `events` and `errors`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  cli: ["trainer"],
-  trainer: ["actors"],
+  cli: ["trainer", "planner"],
+  trainer: ["actors", "planner"],
   actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models"],
+  planner: ["parallel", "models"],
   parallel: ["nn", "optim"],
   models: ["nn"],
   nn: ["tensor"],

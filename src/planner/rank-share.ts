@@ -1,0 +1,74 @@
+import {
+  type FlatBlock,
+  type Layout,
+  layoutBlock,
+  parseZeroLevel,
+  stageOfBlocks,
+} from "../parallel/index.ts";
+import type { DeclaredParameter, ModelFacts, RootUse } from "./model-facts.ts";
+
+/** What the ranks of one pipeline stage hold; all of them alike. */
+export interface StageShare {
+  readonly stage: number;
+  /** Positions of its blocks along the model. */
+  readonly blocks: readonly number[];
+  /** The flat blocks of one of its ranks, the root first. */
+  readonly layouts: readonly FlatBlock[];
+  /** Whether it has the embedding, and whether it has the loss. */
+  readonly ends: readonly RootUse[];
+}
+
+/** Cuts a model into what one rank of each stage holds: by stage, by tensor-parallel part, by flat block. */
+export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
+  const { pp, tp, ranks, numChunks } = layout;
+  const zero = parseZeroLevel(layout.zero);
+  const replicas = ranks / (pp * tp);
+  const costs = facts.blocks.map(({ parameters }) => sum(parameters.map(numelOf)));
+  const virtualStages = stageOfBlocks(costs, pp * numChunks);
+  return Array.from({ length: pp }, (_, stage) => {
+    const blocks = facts.blocks.flatMap((_, index) =>
+      (virtualStages[index] as number) % pp === stage ? [index] : [],
+    );
+    const ends: RootUse[] = [
+      ...(stage === 0 ? ["first" as const] : []),
+      ...(stage === pp - 1 ? ["last" as const] : []),
+    ];
+    const root = facts.root
+      .filter(({ uses }) => uses.some((use) => ends.includes(use)))
+      .map(({ parameter }) => parameter);
+    const units = [
+      { name: "root", parameters: root },
+      ...blocks.map((index) => facts.blocks[index] as ModelFacts["blocks"][number]),
+    ];
+    const layouts = units.map(({ name, parameters }, index) =>
+      layoutBlock(
+        index,
+        name,
+        zero,
+        parameters.map((parameter) => cut(parameter, tp)),
+        replicas,
+      ),
+    );
+    return { stage, blocks, layouts, ends };
+  });
+}
+
+/** @returns parameters on one rank of a stage, without padding */
+export function numParametersOf(share: StageShare): number {
+  return sum(share.layouts.flatMap(({ parameters }) => parameters.map(({ numel }) => numel)));
+}
+
+/** The part of a parameter that one of `tp` ranks holds; a vocabulary that does not divide is padded. */
+function cut(parameter: DeclaredParameter, tp: number): DeclaredParameter {
+  const { shape, tpDim } = parameter;
+  if (tpDim === undefined) return parameter;
+  return { ...parameter, shape: shape.map((size, dim) => (dim === tpDim ? Math.ceil(size / tp) : size)) };
+}
+
+function numelOf({ shape }: DeclaredParameter): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,51 @@
+import { type FlatBlock, ownedRange, piecesIn, splittingOf } from "../parallel/index.ts";
+import type { ByteScheme } from "./byte-scheme.ts";
+
+/** Bytes of a model's state on one rank, by the tags of the memory ledger. */
+export interface StateBytes {
+  readonly parameters: number;
+  readonly master: number;
+  readonly optimizer: number;
+  /** Reduced gradients of every block at once, as they are when the update begins. */
+  readonly gradients: number;
+}
+
+/**
+ * Whose memory whole parameters are. "process": from level 1 on, the ranks of a process read one copy, which is charged
+ * to the first of them. "device": every rank has a copy of its own, or at level 3 its slice.
+ */
+export type Residence = "process" | "device";
+
+/**
+ * The closed formulas: what a rank holds of its flat blocks between the last gradient and the first update of a step.
+ * Equal to what the allocator counts, to the byte.
+ * @param layouts - the rank's flat blocks, padded as they are
+ * @param position - the rank's place among the ranks that share them
+ */
+export function stateBytes(
+  layouts: readonly FlatBlock[],
+  scheme: ByteScheme,
+  residence: Residence,
+  position = 0,
+): StateBytes {
+  let [parameters, master, optimizer, gradients] = [0, 0, 0, 0];
+  for (const layout of layouts) {
+    const range = ownedRange(layout, position);
+    const owned = range.end - range.begin;
+    parameters += scheme.compute * heldElements(residence, position, layout);
+    master += scheme.master * owned;
+    // A range of nothing but padding is not optimized.
+    optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
+    gradients += scheme.reducedGradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
+  }
+  return { parameters, master, optimizer, gradients };
+}
+
+function heldElements(
+  residence: Residence,
+  position: number,
+  { zero, numel, sliceNumel }: FlatBlock,
+): number {
+  if (residence === "device") return splittingOf(zero).parameters ? sliceNumel : numel;
+  return zero === 0 || position === 0 ? numel : 0;
+}

@@ -1,0 +1,155 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { GPT2LMHeadModel } from "../../src/models/index.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import {
+  byteScheme,
+  factsOf,
+  type PlannedPrecision,
+  planMemory,
+  type StateBytes,
+  shareOfStages,
+  stateBytes,
+} from "../../src/planner/index.ts";
+import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
+import { tinyJob, Workspace } from "../fixtures/run-tiny.ts";
+
+const size = { vocab: 256, layers: 4, heads: 2, width: 64, context: 16, batch: 8 };
+
+const facts = factsOf(
+  new GPT2LMHeadModel({
+    vocab_size: size.vocab,
+    n_layer: size.layers,
+    n_head: size.heads,
+    n_embd: size.width,
+    n_positions: size.context,
+  }),
+);
+
+/** Trains a few steps and reads the ledger after the last of them; its peak is that of the later steps. */
+async function measure(
+  workspace: Workspace,
+  options: RuntimeOptions,
+  config: Readonly<Record<string, unknown>> = {},
+): Promise<MemoryUse> {
+  const runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+  let use = memory();
+  runtime.events$.subscribe((event) => {
+    if (event.kind !== "step.finished") return;
+    if (event.step === 3) resetPeakMemory();
+    use = memory();
+  });
+  const data = { data: workspace.text, cache: workspace.path("cache") };
+  await runtime.run(tinyJob, { ...data, ...size, steps: 8, ...config });
+  await runtime.stop();
+  return use;
+}
+
+const layoutOf = (ranks: number, zero: number, accumulation = 1): Layout => ({
+  ...PLAIN_LAYOUT,
+  ranks,
+  zero,
+  batchSize: size.batch,
+  accumulation,
+});
+
+/** The closed formulas, summed over the ranks of this process. */
+function plannedState(layout: Layout, precision: PlannedPrecision): StateBytes {
+  const share = shareOfStages(facts, layout)[0];
+  const ranks = Array.from({ length: layout.ranks }, (_, position) =>
+    stateBytes(share?.layouts ?? [], byteScheme(precision), "process", position),
+  );
+  const total = (kind: keyof StateBytes) => ranks.reduce((sum, bytes) => sum + bytes[kind], 0);
+  return {
+    parameters: total("parameters"),
+    master: total("master"),
+    optimizer: total("optimizer"),
+    gradients: total("gradients"),
+  };
+}
+
+describe("planMemory", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each<[number, number, "fp32" | "bf16"]>([
+    [2, 0, "fp32"],
+    [2, 1, "fp32"],
+    [2, 2, "fp32"],
+    [2, 3, "fp32"],
+    [2, 0, "bf16"],
+    [4, 3, "bf16"],
+  ])("knows the state of %i ranks at ZeRO %i in %s to the byte", async (ranks, zero, precision) => {
+    const { byTag } = await measure(workspace, { ranks, zero, precision });
+    const planned = plannedState(layoutOf(ranks, zero), precision);
+    expect({
+      parameters: byTag.parameters,
+      master: byTag.master ?? 0,
+      optimizer: byTag.optimizer,
+    }).toEqual({ parameters: planned.parameters, master: planned.master, optimizer: planned.optimizer });
+  });
+
+  // One rank: with several, how far one is ahead of another is a matter of scheduling.
+  it.each<["fp32" | "bf16", number]>([
+    ["fp32", 1],
+    ["bf16", 1],
+    ["fp32", 2],
+  ])(
+    "knows the peak of a rank in %s with %i micro-batches within 5 in 100",
+    async (precision, accumulation) => {
+      const measured = await measure(workspace, { ranks: 1, zero: 0, precision }, { accumulation });
+      const layout = layoutOf(1, 0, accumulation);
+      const [planned] = planMemory(facts, layout, { precision, residence: "process" });
+      expect(Math.abs((planned?.peakBytes ?? 0) / measured.peakBytes - 1)).toBeLessThan(0.05);
+    },
+  );
+
+  it("bounds the peak of ranks that run apart by the flat gradient that waits for the others", async () => {
+    const measured = await measure(workspace, { ranks: 2, zero: 2 });
+    const layout = layoutOf(2, 2);
+    const { parameters, master, optimizer } = plannedState(layout, "fp32");
+    const state = parameters + master + optimizer;
+    const [rank] = planMemory(facts, layout, { precision: "fp32", residence: "process" });
+    if (rank === undefined) throw new Error("no rank");
+    const ofStep = rank.peakBytes - rank.parameters - rank.master - rank.optimizer;
+    expect(measured.peakBytes).toBeGreaterThan((state + ofStep) * 0.95);
+    expect(measured.peakBytes).toBeLessThan((state + 2 * ofStep + parameters) * 1.05);
+  });
+
+  it("splits on devices what it charges to the first rank of a process", () => {
+    const shareOf = (zero: number) => shareOfStages(facts, layoutOf(4, zero))[0]?.layouts ?? [];
+    const device = (zero: number) => stateBytes(shareOf(zero), byteScheme("bf16"), "device");
+    const whole = device(0);
+    expect(device(1)).toMatchObject({ parameters: whole.parameters, gradients: whole.gradients });
+    expect(device(1).optimizer).toBe(whole.optimizer / 4);
+    expect(device(1).master).toBe(whole.master / 4);
+    expect(device(2).gradients).toBe(whole.gradients / 4);
+    expect(device(2).parameters).toBe(whole.parameters);
+    expect(device(3).parameters).toBe(whole.parameters / 4);
+  });
+
+  it("keeps of recomputed layers their input alone, and offloads what it is told", () => {
+    const layout = layoutOf(1, 0);
+    const [kept] = planMemory(facts, layout, { precision: "fp32" });
+    const [again] = planMemory(facts, layout, { precision: "fp32", recompute: true });
+    const tokens = size.batch * size.context;
+    // Sixteen widths of float32 and the statistics of two norms and two heads go, one width stays.
+    const perLayer = tokens * (15 * size.width * 4 + 16 + 4 * size.heads);
+    expect((kept?.activations ?? 0) - (again?.activations ?? 0)).toBe(size.layers * perLayer);
+    const [offloaded] = planMemory(facts, layout, { precision: "fp32", offloadRatio: 0.5 });
+    expect(offloaded?.host).toBe((kept?.optimizer ?? 0) / 2);
+    expect(offloaded?.peakBytes).toBe((kept?.peakBytes ?? 0) - (kept?.optimizer ?? 0) / 2);
+  });
+
+  it("counts as many micro-batches in flight as the schedule holds", () => {
+    const pipeline = { ranks: 4, pp: 4, batchSize: 8, accumulation: 8 };
+    const activations = (layout: Partial<Layout>) =>
+      planMemory(facts, { ...PLAIN_LAYOUT, ...pipeline, ...layout }, { precision: "bf16" }).map(
+        (memory) => memory.activations,
+      );
+    const [all] = activations({ schedule: "gpipe" });
+    const oneForward = activations({ schedule: "1f1b" });
+    expect(oneForward[0]).toBe((all ?? 0) / 2);
+    expect(oneForward[1]).toBeCloseTo((3 * (oneForward[2] ?? 0)) / 2, 6);
+  });
+});

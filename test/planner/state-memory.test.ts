@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { MemoryKeeper } from "../../src/actors/state-keeper.ts";
+import { GPT2LMHeadModel } from "../../src/models/index.ts";
+import { AdamW, updateRuleOf } from "../../src/optim/index.ts";
+import {
+  BlockState,
+  type FlatBlock,
+  ownedRange,
+  PLAIN_LAYOUT,
+  ShardStore,
+} from "../../src/parallel/index.ts";
+import { byteScheme, factsOf, shareOfStages, stateBytes } from "../../src/planner/index.ts";
+import { type DType, memory, scope, zeros } from "../../src/tensor/index.ts";
+
+const numRanks = 4;
+const model = new GPT2LMHeadModel({ vocab_size: 100, n_layer: 3, n_head: 2, n_embd: 32, n_positions: 8 });
+const kinds = ["parameters", "master", "optimizer", "gradients"] as const;
+
+function layoutsAt(zero: number): readonly FlatBlock[] {
+  const layout = { ...PLAIN_LAYOUT, ranks: numRanks, zero, batchSize: numRanks };
+  return shareOfStages(factsOf(model), layout)[0]?.layouts ?? [];
+}
+
+/** Bytes by kind that a rank holds once every block is reduced, as the allocator counts them. */
+function measure(layouts: readonly FlatBlock[], rank: number, dtype: DType): Record<string, number> {
+  const before = memory().byTag;
+  const store = new ShardStore(rank, dtype);
+  const rules = [updateRuleOf(new AdamW(model.namedParameters(), { lr: 1e-3 }))];
+  const states = layouts.map((layout) => {
+    const full = store.allocateFull(layout);
+    store.add(layout, full);
+    const { begin, end } = ownedRange(layout, rank);
+    return new BlockState(layout, rank, rules, full.narrow(0, begin, end - begin));
+  });
+  const keeper = new MemoryKeeper(states, async () => []);
+  scope(() => {
+    for (const { index, numel } of layouts) {
+      const contributions = Array.from({ length: numRanks }, () => zeros([numel], { dtype }));
+      store.reduce(index, contributions);
+    }
+  });
+  const after = memory().byTag;
+  keeper.stop();
+  store.dispose();
+  return Object.fromEntries(kinds.map((kind) => [kind, (after[kind] ?? 0) - (before[kind] ?? 0)]));
+}
+
+describe("stateBytes", () => {
+  it.each([0, 1, 2, 3])(
+    "is what the store of every rank holds at ZeRO %i, to the byte and by kind",
+    (zero) => {
+      const layouts = layoutsAt(zero);
+      for (const [dtype, precision] of [
+        ["float32", "fp32"],
+        ["bfloat16", "bf16"],
+      ] as const) {
+        for (let rank = 0; rank < numRanks; rank++) {
+          const planned = stateBytes(layouts, byteScheme(precision), "process", rank);
+          const measured = measure(layouts, rank, dtype);
+          // Each store of this test makes a buffer of its own; in a run the first rank's serves all.
+          const parameters = stateBytes(layouts, byteScheme(precision), "process", 0).parameters;
+          expect(measured).toEqual({ ...planned, parameters });
+        }
+      }
+    },
+  );
+});
