@@ -15,6 +15,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitTensor(env, exports);
   troupe::InitAutograd(env, exports);
   troupe::InitRefs(env, exports);
+  troupe::InitCollectives(env, exports);
   troupe::InitMemory(env, exports);
   troupe::InitScratch(env, exports);
   troupe::InitSystem(env, exports);

@@ -16,8 +16,12 @@ export const errorTable = {
   CHECKPOINT_SHAPE: "a stored tensor is not of the shape or kind that the model's parameter has",
   // cli
   USAGE: "the command line cannot be understood",
-  // comm
+  // collectives
+  COLLECTIVE_ARGUMENT: "an argument of a collective or the description of a group is out of its range",
+  COLLECTIVE_MISMATCH: "the ranks of a group issued different operations at one place of the program",
+  COLLECTIVE_TIMEOUT: "a rank did not come to a collective within the deadline",
   GLOO_UNAVAILABLE: "Gloo is not built into the addon, or does not work on this machine",
+  NCCL_UNAVAILABLE: "NCCL is not built into the addon, or there is no GPU for it",
   // data
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
   DATA_CHANGED: "a text changed while it was being read",

@@ -56,6 +56,8 @@ template <typename Run>
 auto with_operands(const char* op, const Operands& operands, Run run) {
   try {
     return run();
+  } catch (const CodedError&) {
+    throw;
   } catch (const std::exception& error) {
     const std::string got = describe_argument("outputs", operands.outputs);
     throw CodedError("TENSOR_OP_FAILED", std::string("[") + op + "] " + plain_message(error) + ": got " + got,

@@ -1,6 +1,17 @@
 #include "binding/environment.h"
 
+#include <algorithm>
+
 namespace troupe {
+
+Environment::~Environment() {
+  for (const int64_t number : communicators) comm::close_communicator(number);
+}
+
+void Environment::close_communicator(int64_t number) {
+  comm::close_communicator(number);
+  communicators.erase(std::remove(communicators.begin(), communicators.end(), number), communicators.end());
+}
 
 const at::Tensor& Environment::tensor(const Napi::CallbackInfo& info, size_t index, const char* op) {
   return of(info.Env()).handles.get(handle(info, index), op);

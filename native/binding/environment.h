@@ -5,7 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
+#include "comm/communicator.h"
 #include "core/dispatch.h"
 #include "core/handles.h"
 
@@ -15,6 +18,9 @@ class ScratchFiles;
 
 class Environment {
  public:
+  Environment() = default;
+  // The thread leaves every group it is in: nobody waits for it any longer.
+  ~Environment();
   // The one of this thread; exists from the addon's load to the end of the environment.
   static Environment& of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
 
@@ -29,6 +35,11 @@ class Environment {
   static const at::Tensor& writable_tensor(const Napi::CallbackInfo& info, size_t index, const char* op);
   // Gives a tensor to JavaScript.
   static Napi::Value give(const Napi::CallbackInfo& info, at::Tensor tensor, Guard guard = {});
+
+  std::vector<int64_t> communicators;                    // open ones
+  std::unordered_map<double, comm::WorkPointer> works;   // not waited for yet, by number
+  double next_work = 1;
+  void close_communicator(int64_t number);
 
   Napi::ObjectReference frame_owner;     // the Float64Array behind `frame`
   Napi::FunctionReference make_error;    // (code, message, fields) => TroupeError

@@ -17,7 +17,8 @@ export {
 export { type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export { mapFile } from "./map-file.ts";
 export { type MemoryUse, memory, releaseCachedMemory, resetPeakMemory, tagMemory } from "./memory.ts";
-export { loadNative, type NativeInfo } from "./native.ts";
+// `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
+export { loadNative, type NativeInfo, native } from "./native.ts";
 export * as ops from "./ops.ts";
 export {
   attach,
@@ -35,4 +36,4 @@ export {
 export { hold, keep, liveTensors, scope } from "./scope.ts";
 export { PAGE_BYTES, pageAligned, ScratchFile } from "./scratch-file.ts";
 export { nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
-export { Tensor } from "./tensor.ts";
+export { adoptList, liveHandle, Tensor } from "./tensor.ts";

@@ -56,6 +56,34 @@ export interface Native {
   releaseRefsOf(owner: string): number;
   liveRefs(): number;
 
+  /** A number that names the membership in this process. */
+  openCommunicator(
+    backend: string,
+    name: string,
+    rank: number,
+    size: number,
+    rendezvous: string,
+    deadlineMs: number,
+  ): number;
+  closeCommunicator(communicator: number): void;
+  abortCommunicator(communicator: number, reason: string): void;
+  abortGroup(name: string, reason: string): number;
+  /** A number that names the work in this thread until it was waited for; 0 when it is complete. */
+  issueCollective(
+    communicator: number,
+    kind: number,
+    output: number,
+    input: number,
+    reduction: number,
+    peer: number,
+    outputSplits: readonly number[],
+    inputSplits: readonly number[],
+  ): number;
+  waitWork(work: number): void;
+  workDone(work: number): boolean;
+  /** How many tensors; the frame then holds their handles, from place 1 on. */
+  gatherRagged(communicator: number, input: number): number;
+
   memory(): NativeUse & {
     readonly residentBytes: number;
     readonly tags: Readonly<Record<string, NativeUse>>;

@@ -257,3 +257,122 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   call(352);
   return [adoptAt(0), adoptAt(1)];
 }
+
+/**
+ * Identity; backward: all-reduce (see src/collectives).
+ *
+ * `troupe::copy_to_group(Tensor(a) x, int communicator) -> Tensor(a)`
+ */
+export function copyToGroup(x: Tensor, communicator: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  return adopt(call(353));
+}
+
+/**
+ * All-reduce; backward: identity.
+ *
+ * `troupe::reduce_from_group(Tensor x, int communicator) -> Tensor`
+ */
+export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  return adopt(call(354));
+}
+
+/**
+ * All ranks' x joined along dim; backward: own slice.
+ *
+ * `troupe::gather_from_group(Tensor x, int communicator, int dim) -> Tensor`
+ */
+export function gatherFromGroup(x: Tensor, communicator: number, dim: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = dim;
+  return adopt(call(355));
+}
+
+/**
+ * Own slice of dim; backward: all ranks' gradients joined.
+ *
+ * `troupe::scatter_to_group(Tensor x, int communicator, int dim) -> Tensor`
+ */
+export function scatterToGroup(x: Tensor, communicator: number, dim: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = dim;
+  return adopt(call(356));
+}
+
+/**
+ * All ranks' x joined along dim; backward: reduce-scatter.
+ *
+ * `troupe::gather_sequence(Tensor x, int communicator, int dim) -> Tensor`
+ */
+export function gatherSequence(x: Tensor, communicator: number, dim: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = dim;
+  return adopt(call(357));
+}
+
+/**
+ * Own slice of dim of the sum of all ranks' x; backward: all-gather.
+ *
+ * `troupe::reduce_scatter_sequence(Tensor x, int communicator, int dim) -> Tensor`
+ */
+export function reduceScatterSequence(x: Tensor, communicator: number, dim: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = dim;
+  return adopt(call(358));
+}
+
+/**
+ * Reduction of all ranks' x; backward: its adjoint.
+ *
+ * `troupe::group_all_reduce(Tensor x, int communicator, int reduction) -> Tensor`
+ */
+export function groupAllReduce(x: Tensor, communicator: number, reduction: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = reduction;
+  return adopt(call(359));
+}
+
+/**
+ * Own share of dim 0 of the reduction of all ranks' x; backward: its adjoint.
+ *
+ * `troupe::group_reduce_scatter(Tensor x, int communicator, int reduction) -> Tensor`
+ */
+export function groupReduceScatter(x: Tensor, communicator: number, reduction: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = reduction;
+  return adopt(call(360));
+}
+
+/**
+ * x of root; backward: sum of all gradients at root, zero elsewhere.
+ *
+ * `troupe::group_broadcast(Tensor x, int communicator, int root) -> Tensor`
+ */
+export function groupBroadcast(x: Tensor, communicator: number, root: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  frame[2] = root;
+  return adopt(call(361));
+}
+
+/**
+ * Rows of dim 0 to and from each rank; backward: the same, splits exchanged.
+ *
+ * `troupe::group_all_to_all(Tensor x, int communicator, int[] output_splits, int[] input_splits) -> Tensor`
+ */
+export function groupAllToAll(x: Tensor, communicator: number, outputSplits: readonly number[], inputSplits: readonly number[]): Tensor {
+  frame[0] = x.handle;
+  frame[1] = communicator;
+  const next = putNumbers(2, outputSplits);
+  putNumbers(next, inputSplits);
+  return adopt(call(362));
+}

@@ -1,0 +1,106 @@
+// Collectives: memberships and works by number. What is differentiable goes through the dispatcher instead.
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/init.h"
+#include "comm/communicator.h"
+
+namespace troupe {
+namespace {
+
+using comm::Communicator;
+
+int64_t number(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int64Value(); }
+
+std::vector<int64_t> numbers(const Napi::Value& value) {
+  const auto array = value.As<Napi::Array>();
+  std::vector<int64_t> result(array.Length());
+  for (uint32_t i = 0; i < array.Length(); ++i) result[i] = array.Get(i).As<Napi::Number>().Int64Value();
+  return result;
+}
+
+// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs): its number.
+Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
+  Communicator::Identity identity{info[0].As<Napi::String>(),       info[1].As<Napi::String>(), static_cast<int>(number(info, 2)),
+                                  static_cast<int>(number(info, 3)), info[4].As<Napi::String>(), number(info, 5)};
+  const int64_t opened = comm::open_communicator(std::move(identity));
+  Environment::of(info.Env()).communicators.push_back(opened);
+  return Napi::Number::New(info.Env(), static_cast<double>(opened));
+}
+
+Napi::Value CloseCommunicator(const Napi::CallbackInfo& info) {
+  Environment::of(info.Env()).close_communicator(number(info, 0));
+  return info.Env().Undefined();
+}
+
+// abortCommunicator(communicator, reason)
+Napi::Value AbortCommunicator(const Napi::CallbackInfo& info) {
+  comm::communicator(number(info, 0))->abort(info[1].As<Napi::String>());
+  return info.Env().Undefined();
+}
+
+// abortGroup(name, reason): how many memberships.
+Napi::Value AbortGroup(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(comm::abort_group(info[0].As<Napi::String>(), info[1].As<Napi::String>())));
+}
+
+// What an operation does with the two tensors it is given.
+void take_tensors(const Napi::CallbackInfo& info, comm::Operation& operation) {
+  const char* const name = comm::kind_name(operation.kind);
+  if (operation.kind == comm::Kind::barrier) return;
+  if (operation.kind != comm::Kind::send) operation.output = Environment::writable_tensor(info, 2, name);
+  if (operation.kind != comm::Kind::recv) operation.input = Environment::tensor(info, 3, name);
+}
+
+// issueCollective(communicator, kind, output, input, reduction, peer, outputSplits, inputSplits): the work's number, 0 when
+// it is complete.
+Napi::Value IssueCollective(const Napi::CallbackInfo& info) {
+  comm::Operation operation;
+  operation.kind = static_cast<comm::Kind>(number(info, 1));
+  take_tensors(info, operation);
+  operation.reduction = static_cast<comm::Reduction>(number(info, 4));
+  operation.peer = static_cast<int>(number(info, 5));
+  operation.output_splits = numbers(info[6]);
+  operation.input_splits = numbers(info[7]);
+  const comm::WorkPointer work = comm::communicator(number(info, 0))->issue(std::move(operation));
+  if (!work) return Napi::Number::New(info.Env(), 0);
+  Environment& environment = Environment::of(info.Env());
+  environment.works.emplace(environment.next_work, work);
+  return Napi::Number::New(info.Env(), environment.next_work++);
+}
+
+// waitWork(work): forgets it, whatever comes of it.
+Napi::Value WaitWork(const Napi::CallbackInfo& info) {
+  auto& works = Environment::of(info.Env()).works;
+  const auto node = works.extract(info[0].As<Napi::Number>().DoubleValue());
+  if (!node.empty()) node.mapped()->wait();
+  return info.Env().Undefined();
+}
+
+Napi::Value WorkDone(const Napi::CallbackInfo& info) {
+  const auto& works = Environment::of(info.Env()).works;
+  const auto found = works.find(info[0].As<Napi::Number>().DoubleValue());
+  return Napi::Boolean::New(info.Env(), found == works.end() || found->second->done());
+}
+
+// gatherRagged(communicator, input): how many tensors; their handles are in the frame behind that count.
+Napi::Value GatherRagged(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::of(info.Env());
+  const auto parts = comm::communicator(number(info, 0))->gather_ragged(Environment::tensor(info, 1, "gatherRagged"));
+  for (size_t i = 0; i < parts.size(); ++i) environment.frame.data[i + 1] = environment.handles.put(parts[i]);
+  return Napi::Number::New(info.Env(), static_cast<double>(parts.size()));
+}
+
+}  // namespace
+
+void InitCollectives(Napi::Env env, Napi::Object exports) {
+  define<OpenCommunicator>(env, exports, "openCommunicator");
+  define<CloseCommunicator>(env, exports, "closeCommunicator");
+  define<AbortCommunicator>(env, exports, "abortCommunicator");
+  define<AbortGroup>(env, exports, "abortGroup");
+  define<IssueCollective>(env, exports, "issueCollective");
+  define<WaitWork>(env, exports, "waitWork");
+  define<WorkDone>(env, exports, "workDone");
+  define<GatherRagged>(env, exports, "gatherRagged");
+}
+
+}  // namespace troupe

@@ -1,0 +1,171 @@
+#include "comm/communicator.h"
+
+#include <ATen/ops/empty.h>
+
+#include <numeric>
+#include <unordered_map>
+
+#include "comm/backends.h"
+#include "core/differentiable.h"
+#include "core/error.h"
+
+namespace troupe::comm {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<int64_t, std::shared_ptr<Communicator>> members;
+  int64_t next = 1;
+};
+
+// Never freed: threads may end after the library's own statics.
+Table& table() {
+  static Table* const instance = new Table;
+  return *instance;
+}
+
+void check_identity(const Communicator::Identity& identity) {
+  if (identity.size >= 1 && identity.rank >= 0 && identity.rank < identity.size && identity.deadline_ms > 0 &&
+      !identity.name.empty()) {
+    return;
+  }
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] a name, 0 <= rank < size and a positive deadline were expected: got \"" +
+                                              identity.name + "\", rank " + std::to_string(identity.rank) + " of " +
+                                              std::to_string(identity.size) + ", " +
+                                              std::to_string(identity.deadline_ms) + " ms");
+}
+
+std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity) {
+  const std::string backend = identity.backend;
+  if (backend == "local") return make_local(std::move(identity));
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] one of the backends local, gloo and nccl was expected: got " + backend);
+}
+
+// The memory a rank's part of the whole occupies, where both may be one.
+const char* slot(const at::Tensor& whole, const at::Tensor& part, int rank) {
+  return static_cast<const char*>(whole.data_ptr()) + rank * static_cast<int64_t>(part.nbytes());
+}
+
+// Whether writing `output` while others still read `input` would spoil it.
+bool must_copy_input(const Operation& operation, int rank) {
+  const at::Tensor &input = operation.input, &output = operation.output;
+  if (!input.defined() || !output.defined() || !input.is_alias_of(output)) return false;
+  switch (operation.kind) {
+    case Kind::all_gather: return !operation.output_splits.empty() || input.data_ptr() != slot(output, input, rank);
+    case Kind::reduce_scatter: return output.data_ptr() != slot(input, output, rank);
+    default: return input.data_ptr() != output.data_ptr();
+  }
+}
+
+}  // namespace
+
+void Work::wait() {
+  block();
+  if (!strided_.defined()) return;
+  without_recording([&] { strided_.copy_(contiguous_); });
+  strided_ = contiguous_ = at::Tensor();
+}
+
+WorkPointer Communicator::issue(Operation operation) {
+  check_operation(operation, rank(), size());
+  if (operation.is_meta()) return nullptr;
+  return without_recording([&] {
+    const at::Tensor output = operation.output;
+    const bool in_place = output.defined() && operation.input.is_same(output);
+    if (output.defined()) {
+      output.unsafeGetTensorImpl()->bump_version();
+      if (!output.is_contiguous()) {
+        operation.output = in_place ? output.contiguous() : at::empty(output.sizes(), output.options());
+      }
+    }
+    if (in_place) {
+      operation.input = operation.output;
+    } else if (operation.input.defined()) {
+      operation.input = operation.input.contiguous();
+      if (must_copy_input(operation, rank())) operation.input = operation.input.clone();
+    }
+    const at::Tensor contiguous = operation.output;
+    WorkPointer work = start(std::move(operation));
+    if (contiguous.defined() && !contiguous.is_same(output)) {
+      work->strided_ = output;
+      work->contiguous_ = contiguous;
+    }
+    return work;
+  });
+}
+
+void Communicator::run(Operation operation) {
+  if (const WorkPointer work = issue(std::move(operation))) work->wait();
+}
+
+std::vector<at::Tensor> Communicator::gather_ragged(const at::Tensor& input) {
+  if (input.dim() == 0) {
+    throw CodedError("COLLECTIVE_ARGUMENT", "[gatherRagged] a tensor with a dim 0 was expected: got one of no dims");
+  }
+  at::Tensor rows = at::empty({size()}, at::kLong);
+  at::Tensor own = rows.narrow(0, rank(), 1);
+  *own.data_ptr<int64_t>() = input.size(0);
+  Operation exchange;
+  exchange.kind = Kind::all_gather;
+  exchange.output = rows;
+  exchange.input = own;
+  run(std::move(exchange));
+  Operation gather;
+  gather.kind = Kind::all_gather;
+  gather.output_splits.assign(rows.data_ptr<int64_t>(), rows.data_ptr<int64_t>() + size());
+  std::vector<int64_t> shape = input.sizes().vec();
+  shape[0] = std::accumulate(gather.output_splits.begin(), gather.output_splits.end(), int64_t{0});
+  const at::Tensor whole = at::empty(shape, input.options());
+  const std::vector<int64_t> splits = gather.output_splits;
+  gather.output = whole;
+  gather.input = input.detach();
+  run(std::move(gather));
+  return without_recording([&] { return whole.split_with_sizes(splits); });
+}
+
+int64_t open_communicator(Communicator::Identity identity) {
+  check_identity(identity);
+  std::shared_ptr<Communicator> member = make_communicator(std::move(identity));
+  Table& members = table();
+  const std::lock_guard<std::mutex> lock(members.mutex);
+  members.members.emplace(members.next, std::move(member));
+  return members.next++;
+}
+
+std::shared_ptr<Communicator> communicator(int64_t number) {
+  Table& members = table();
+  const std::lock_guard<std::mutex> lock(members.mutex);
+  const auto found = members.members.find(number);
+  if (found != members.members.end()) return found->second;
+  throw CodedError("COLLECTIVE_ARGUMENT", "[communicator] an open communicator was expected: number " + std::to_string(number) +
+                                              " is closed (a group that is built anew is opened anew)");
+}
+
+bool close_communicator(int64_t number) {
+  std::shared_ptr<Communicator> leaving;
+  Table& members = table();
+  {
+    const std::lock_guard<std::mutex> lock(members.mutex);
+    const auto found = members.members.find(number);
+    if (found == members.members.end()) return false;
+    leaving = std::move(found->second);
+    members.members.erase(found);
+  }
+  leaving->leave();
+  return true;
+}
+
+int64_t abort_group(const std::string& name, const std::string& reason) {
+  std::vector<std::shared_ptr<Communicator>> ended;
+  {
+    Table& members = table();
+    const std::lock_guard<std::mutex> lock(members.mutex);
+    for (const auto& [number, member] : members.members) {
+      if (member->identity().name == name) ended.push_back(member);
+    }
+  }
+  for (const auto& member : ended) member->abort(reason);
+  return static_cast<int64_t>(ended.size());
+}
+
+}  // namespace troupe::comm

@@ -1,0 +1,96 @@
+// Collectives behind one interface, whatever carries the bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/operation.h"
+
+namespace troupe::comm {
+
+// How a group ended. Every wait of it, now or later, throws this.
+struct Failure {
+  const char* code;
+  std::string message;
+};
+
+// One operation under way. It owns what it needs: its communicator and its tensors' handles may go before it.
+class Work {
+ public:
+  virtual ~Work() = default;
+
+  // Blocks until this rank's part is complete, at most the communicator's deadline, and puts the result where it belongs.
+  // Throws CodedError COLLECTIVE_MISMATCH, COLLECTIVE_TIMEOUT or COLLECTIVE_ABORTED.
+  void wait();
+  // Whether wait() would not block.
+  virtual bool done() = 0;
+
+ protected:
+  virtual void block() = 0;
+
+ private:
+  friend class Communicator;
+  // Where a result that was computed in contiguous memory belongs.
+  at::Tensor strided_;
+  at::Tensor contiguous_;
+};
+
+using WorkPointer = std::shared_ptr<Work>;  // null: there is nothing to wait for
+
+// One rank's membership in a group. Used by one thread at a time, except for abort, which any thread may call.
+class Communicator {
+ public:
+  struct Identity {
+    std::string backend;
+    std::string name;
+    int rank;
+    int size;
+    std::string rendezvous;
+    int64_t deadline_ms;
+  };
+
+  explicit Communicator(Identity identity) : identity_(std::move(identity)) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  const Identity& identity() const { return identity_; }
+  int rank() const { return identity_.rank; }
+  int size() const { return identity_.size; }
+
+  // Checks an operation and starts it. Operations run in the order of issue; tensors must be left alone until wait().
+  // Meta tensors communicate nothing. Throws COLLECTIVE_ARGUMENT, and what the group has failed with.
+  WorkPointer issue(Operation operation);
+  // The same, and waits: no detour through another thread.
+  void run(Operation operation);
+
+  // Every rank's input, in rank order: first dims may differ. Views of one new tensor. Waits.
+  std::vector<at::Tensor> gather_ragged(const at::Tensor& input);
+
+  // Ends the group for all its ranks.
+  virtual void abort(const std::string& reason) = 0;
+  // Leaves. Ranks that still need this one learn that it is gone. Idempotent.
+  virtual void leave() = 0;
+
+ protected:
+  // Carries out a checked operation on contiguous tensors.
+  virtual WorkPointer start(Operation operation) = 0;
+
+ private:
+  const Identity identity_;
+};
+
+// Joins a group; the number names the membership in this process until it is closed. Throws COLLECTIVE_ARGUMENT,
+// GLOO_UNAVAILABLE, NCCL_UNAVAILABLE, COLLECTIVE_TIMEOUT.
+int64_t open_communicator(Communicator::Identity identity);
+// Throws COLLECTIVE_ARGUMENT on a number that names none. Safe from every thread.
+std::shared_ptr<Communicator> communicator(int64_t number);
+// Leaves and forgets; false when it was closed before.
+bool close_communicator(int64_t number);
+// Aborts all memberships in groups of this name; returns how many.
+int64_t abort_group(const std::string& name, const std::string& reason);
+
+}  // namespace troupe::comm

@@ -1,0 +1,212 @@
+#include "comm/local_group.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace troupe::comm {
+namespace {
+
+size_t place_in(const Lane& lane, int rank) {
+  return static_cast<size_t>(std::find(lane.ranks.begin(), lane.ranks.end(), rank) - lane.ranks.begin());
+}
+
+// Everybody's signature as it was posted, if they do not mean the same.
+bool is_mismatch(const Meeting& meeting, size_t place) {
+  for (size_t other = 0; other < meeting.ranks.size(); other++) {
+    if (other == place || meeting.signatures[other].kind == Signature::kAbsent) continue;
+    const Signature mine = signature_of(meeting.parts[place], meeting.sequence, meeting.ranks[place], meeting.ranks[other]);
+    const Signature theirs = signature_of(meeting.parts[other], meeting.sequence, meeting.ranks[other], meeting.ranks[place]);
+    if (!agree(mine, theirs)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+LocalGroup::LocalGroup(std::string name, int size)
+    : name_(std::move(name)), size_(size), members_(static_cast<size_t>(size), Member::absent), failure_{nullptr, ""} {
+  collectives_.ranks.resize(static_cast<size_t>(size));
+  std::iota(collectives_.ranks.begin(), collectives_.ranks.end(), 0);
+  collectives_.issued.assign(static_cast<size_t>(size), 0);
+}
+
+LocalGroup::~LocalGroup() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    helper_wanted_.notify_all();
+  }
+  if (helper_.joinable()) helper_.join();
+}
+
+void LocalGroup::join(int rank) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Member& member = members_[static_cast<size_t>(rank)];
+  if (member != Member::absent) {
+    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] one member for rank " + std::to_string(rank) + " of " + name_ +
+                                                " was expected: got another (a group that is built anew takes a new name)");
+  }
+  member = Member::present;
+}
+
+bool LocalGroup::leave(int rank) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  members_[static_cast<size_t>(rank)] = Member::left;
+  const auto check = [&](const Lane& lane) {
+    for (const auto& meeting : lane.meetings) fail_for_the_left(lane, *meeting);
+  };
+  check(collectives_);
+  for (const auto& [pair, lane] : pairs_) check(lane);
+  if (std::find(members_.begin(), members_.end(), Member::present) != members_.end()) return false;
+  stopping_ = true;
+  helper_wanted_.notify_all();
+  lock.unlock();
+  if (helper_.joinable()) helper_.join();
+  return true;
+}
+
+void LocalGroup::fail_for_the_left(const Lane& lane, const Meeting& meeting) {
+  for (size_t i = 0; i < lane.ranks.size(); i++) {
+    const int rank = lane.ranks[i];
+    if (meeting.signatures[i].kind != Signature::kAbsent || members_[static_cast<size_t>(rank)] != Member::left) continue;
+    fail_locked("COLLECTIVE_ABORTED", "[collective " + name_ + "] every rank to live was expected: rank " + std::to_string(rank) +
+                                          " has left after #" + std::to_string(lane.issued[i]) + ", #" +
+                                          std::to_string(meeting.sequence) + " needs it (see its own failure)");
+  }
+}
+
+void LocalGroup::fail(const char* code, const std::string& message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  fail_locked(code, message);
+}
+
+void LocalGroup::fail_locked(const char* code, const std::string& message) {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  failure_ = {code, message};
+  failed_.store(true, std::memory_order_release);
+  changed_.notify_all();
+}
+
+void LocalGroup::throw_failure() {
+  // Written once, before failed_.
+  throw CodedError(failure_.code, failure_.message, {{"group", name_}});
+}
+
+Lane& LocalGroup::lane_of(const Operation& operation, int rank) {
+  if (operation.kind != Kind::send && operation.kind != Kind::recv) return collectives_;
+  const std::pair<int, int> ends = operation.kind == Kind::send ? std::make_pair(rank, operation.peer)
+                                                                : std::make_pair(operation.peer, rank);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Lane& lane = pairs_[ends];
+  if (lane.ranks.empty()) {
+    lane.ranks = {ends.first, ends.second};
+    lane.issued = {0, 0};
+  }
+  return lane;
+}
+
+std::shared_ptr<Meeting> LocalGroup::post(Lane& lane, int rank, Operation operation) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (has_failed()) throw_failure();
+  const size_t place = place_in(lane, rank);
+  const int64_t sequence = ++lane.issued[place];
+  const auto index = static_cast<size_t>(sequence - lane.num_finished - 1);
+  if (index == lane.meetings.size()) lane.meetings.push_back(std::make_shared<Meeting>(sequence, lane.ranks));
+  const std::shared_ptr<Meeting> meeting = lane.meetings[index];
+  meeting->signatures[place] = signature_of(operation, sequence, rank, rank);
+  meeting->parts[place] = std::move(operation);
+  if (is_mismatch(*meeting, place)) {
+    fail_locked("COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, meeting->signatures));
+  }
+  fail_for_the_left(lane, *meeting);
+  if (has_failed()) throw_failure();
+  if (++meeting->num_arrived < lane.ranks.size()) return meeting;
+  meeting->plan();
+  start_if_ready(lane, lock);
+  return meeting;
+}
+
+void LocalGroup::start_if_ready(Lane& lane, std::unique_lock<std::mutex>& lock) {
+  while (!has_failed() && !lane.meetings.empty()) {
+    Meeting& first = *lane.meetings.front();
+    if (!first.complete() || first.runnable.load(std::memory_order_relaxed)) return;
+    first.runnable.store(true, std::memory_order_release);
+    if (!first.is_small()) return hand_over(lane);
+    if (!help_first(lane, lock)) return;  // a waiting thread was quicker, and goes on from here
+  }
+}
+
+void LocalGroup::hand_over(Lane& lane) {
+  if (lane.num_waiting > 0) return changed_.notify_all();
+  if (!helper_.joinable() && !stopping_) helper_ = std::thread([this] { help_until_stopped(); });
+  helper_wanted_.notify_one();
+}
+
+bool LocalGroup::help_first(Lane& lane, std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<Meeting> meeting = lane.meetings.front();
+  lock.unlock();
+  const bool was_last = meeting->help();
+  lock.lock();
+  if (!was_last) return false;
+  lane.meetings.pop_front();
+  lane.num_finished++;
+  meeting->release();
+  meeting->finished.store(true, std::memory_order_release);
+  if (lane.num_waiting > 0) changed_.notify_all();
+  return true;
+}
+
+void LocalGroup::await(Lane& lane, const Meeting& meeting, Clock::time_point deadline, int64_t deadline_ms) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  lane.num_waiting++;
+  while (!meeting.finished.load(std::memory_order_acquire) && !has_failed()) {
+    if (lane.has_work()) {
+      if (help_first(lane, lock)) start_if_ready(lane, lock);
+    } else if (Clock::now() < deadline) {
+      changed_.wait_until(lock, deadline);
+    } else if (!lane.meetings.front()->complete()) {
+      fail_for_the_late(lane, *lane.meetings.front(), deadline_ms);
+    } else {
+      changed_.wait(lock);  // others are at work on it, and working ends
+    }
+  }
+  lane.num_waiting--;
+  if (lane.num_waiting == 0 && lane.has_work() && !has_failed()) hand_over(lane);
+}
+
+void LocalGroup::fail_for_the_late(const Lane& lane, const Meeting& meeting, int64_t deadline_ms) {
+  const std::vector<int> missing = meeting.missing();
+  std::string text = "[collective " + name_ + "] ";
+  for (size_t i = 0; i < meeting.ranks.size(); i++) {
+    if (meeting.signatures[i].kind == Signature::kAbsent) continue;
+    text += describe(meeting.signatures[i]) + " of rank " + std::to_string(meeting.ranks[i]);
+    break;
+  }
+  text += " on every rank within " + std::to_string(deadline_ms) + " ms was expected: rank " + comm::join(missing) + " did not come, after #";
+  text += std::to_string(lane.issued[place_in(lane, missing.front())]) + " (see what it does, or allow more time)";
+  fail_locked("COLLECTIVE_TIMEOUT", text);
+}
+
+void LocalGroup::help_until_stopped() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    Lane* const lane = has_failed() ? nullptr : lane_with_work();
+    if (lane == nullptr) {
+      helper_wanted_.wait(lock);
+    } else if (help_first(*lane, lock)) {
+      start_if_ready(*lane, lock);
+    }
+  }
+}
+
+Lane* LocalGroup::lane_with_work() {
+  if (collectives_.has_work()) return &collectives_;
+  for (auto& [ends, lane] : pairs_) {
+    if (lane.has_work()) return &lane;
+  }
+  return nullptr;
+}
+
+}  // namespace troupe::comm

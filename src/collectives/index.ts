@@ -1,0 +1,23 @@
+/** Collectives: what the ranks of a group compute together, over memory, Gloo or NCCL. The only door of this room. */
+export {
+  abortGroup,
+  type Backend,
+  Communicator,
+  type CommunicatorOptions,
+  openCommunicator,
+} from "./communicator.ts";
+export {
+  allGather,
+  allReduce,
+  allToAll,
+  broadcast,
+  copyToGroup,
+  gatherFromGroup,
+  gatherSequence,
+  reduceFromGroup,
+  reduceScatter,
+  reduceScatterSequence,
+  scatterToGroup,
+} from "./differentiable.ts";
+export type { ReduceOp } from "./reduce-op.ts";
+export type { Work } from "./work.ts";

@@ -1,0 +1,3 @@
+import { describeCollectives } from "./contract.ts";
+
+describeCollectives({ backend: "local", placement: "thread" });
