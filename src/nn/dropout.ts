@@ -1,7 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
-import { Module } from "./module.ts";
-import type { Randomness } from "./randomness.ts";
+import { Drawing } from "./drawing.ts";
 
 const product = (sizes: readonly number[]) => sizes.reduce((total, size) => total * size, 1);
 
@@ -18,11 +17,10 @@ export interface MaskSplit {
  * module called twice in one forward draws the same mask twice: give each place its own. Where {@link split} says that
  * a rank masks a piece of a tensor, it draws that piece of the whole tensor's mask.
  */
-export class Dropout extends Module {
+export class Dropout extends Drawing {
   readonly p: number;
   /** Set from outside, by whoever splits what is masked over ranks. */
   split: MaskSplit | undefined = undefined;
-  #draw: { randomness: Randomness; name: string } | undefined;
 
   /** @throws `MODULE_ARGUMENT` unless 0 ≤ p < 1 */
   constructor(p: number) {
@@ -40,24 +38,12 @@ export class Dropout extends Module {
     return this.training && this.p > 0;
   }
 
-  /** Draws from `randomness` under `name` from now on. */
-  bind(randomness: Randomness, name: string): void {
-    this.#draw = { randomness, name };
-  }
-
   /** @throws `RANDOMNESS_UNBOUND` while training with p > 0 where nothing is bound */
   override forward(x: Tensor): Tensor {
     if (!this.active) return x;
-    if (this.#draw === undefined) {
-      throw new TroupeError(
-        "RANDOMNESS_UNBOUND",
-        `[Dropout] training with p = ${this.p} must have a source of randomness: none is bound (call bindRandomness on the model, or eval())`,
-        { fields: { p: this.p } },
-      );
-    }
-    const { randomness, name } = this.#draw;
+    const { seed, stream } = this.draw();
     const { offset, run, stride } = placesOf(x.shape, this.split);
-    return ops.troupe.dropout(x, this.p, randomness.seed, randomness.stream(name), offset, run, stride);
+    return ops.troupe.dropout(x, this.p, seed, stream, offset, run, stride);
   }
 }
 
@@ -67,11 +53,4 @@ function placesOf(shape: readonly number[], split: MaskSplit | undefined) {
   const run = Math.max(1, product(shape.slice(dim)));
   if (split === undefined) return { offset: 0, run, stride: run };
   return { offset: split.index * run, run, stride: split.count * run };
-}
-
-/** Lets every dropout below `root` draw from `randomness` under its full name. */
-export function bindRandomness(root: Module, randomness: Randomness): void {
-  for (const [name, module] of root.namedModules()) {
-    if (module instanceof Dropout) module.bind(randomness, name);
-  }
 }

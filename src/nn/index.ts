@@ -1,7 +1,8 @@
 export { type ActivationName, activations } from "./activation.ts";
 export { type AttentionOptions, causalAttention } from "./attention.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
-export { bindRandomness, Dropout, type MaskSplit } from "./dropout.ts";
+export { bindRandomness, type Draw, Drawing } from "./drawing.ts";
+export { Dropout, type MaskSplit } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";
 export { evaluating } from "./evaluating.ts";
 export {
@@ -20,6 +21,9 @@ export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./l
 export { dematerialize, materialize, parameterSpecs, specOf } from "./materialize.ts";
 export { Module, wrapForward } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
+export { ExpertMLP, Experts } from "./moe/experts.ts";
+export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
+export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
 export { Parameter } from "./parameter.ts";
 export {
   cutShape,
@@ -29,5 +33,22 @@ export {
   type SplitOptions,
 } from "./parameter-split.ts";
 export { Randomness, streamOf } from "./randomness.ts";
-export { type HeadRequest, VocabularyHead } from "./vocabulary-head.ts";
+export {
+  below,
+  type ColumnRule,
+  column,
+  type Held,
+  type MaskRule,
+  mask,
+  type RowRule,
+  row,
+  type SequenceRule,
+  type SplitRule,
+  sequence,
+  type TensorPlan,
+  type TensorSplittable,
+  type VocabularyRule,
+  vocabulary,
+} from "./tensor-plan.ts";
+export { type HeadRequest, lastPositions, VocabularyHead } from "./vocabulary-head.ts";
 export type { ClassShare, LossOptions } from "./weighed-rows.ts";

@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import type { DType, Tensor } from "../tensor/index.ts";
+import { type DType, gradEnabled, type Tensor } from "../tensor/index.ts";
 import type { Initializer } from "./initializer.ts";
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
 
@@ -14,6 +14,7 @@ export class Parameter {
   readonly dtype: DType;
   readonly init: Initializer;
   #tensor: Tensor | undefined;
+  #through: ((memory: Tensor) => Tensor) | undefined;
 
   /** @throws `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds */
   constructor(shape: readonly number[], init: Initializer, dtype: DType = "float32") {
@@ -74,8 +75,22 @@ export class Parameter {
     return this.#tensor !== undefined;
   }
 
-  /** The bound tensor. @throws `PARAMETER_UNBOUND` where there is none */
+  /** What a computation reads: the bound tensor, unless {@link readThrough} put something before it. @throws `PARAMETER_UNBOUND` */
   get tensor(): Tensor {
+    const through = this.#through;
+    return through !== undefined && gradEnabled() ? through(this.memory) : this.memory;
+  }
+
+  /**
+   * Lets computations whose gradients are recorded read `through(memory)`, of the same shape, in place of the memory: how
+   * gradients are changed from outside on their way to the parameter.
+   */
+  readThrough(through: (memory: Tensor) => Tensor): void {
+    this.#through = through;
+  }
+
+  /** The bound tensor itself, where gradients arrive. @throws `PARAMETER_UNBOUND` where there is none */
+  get memory(): Tensor {
     if (this.#tensor !== undefined) return this.#tensor;
     throw new TroupeError(
       "PARAMETER_UNBOUND",

@@ -1,0 +1,43 @@
+import { TroupeError } from "../errors.ts";
+import { Module } from "./module.ts";
+import type { Randomness } from "./randomness.ts";
+
+/** Where a draw lies: `seed` and `stream` as Philox takes them. */
+export interface Draw {
+  readonly seed: number;
+  readonly stream: number;
+}
+
+/** A module that draws at random, as a pure function of the bound {@link Randomness} and its own name. */
+export abstract class Drawing extends Module {
+  #source: { randomness: Randomness; name: string } | undefined;
+
+  /** Draws from `randomness` under `name` from now on. */
+  bind(randomness: Randomness, name: string): void {
+    this.#source = { randomness, name };
+  }
+
+  /**
+   * The stream of one of the module's draws at the present step and micro-batch.
+   * @param purpose - tells several draws of one module apart
+   * @throws `RANDOMNESS_UNBOUND` where nothing is bound
+   */
+  protected draw(purpose = ""): Draw {
+    if (this.#source === undefined) {
+      const kind = this.constructor.name;
+      throw new TroupeError(
+        "RANDOMNESS_UNBOUND",
+        `[${kind}] drawing at random must have a source: none is bound (call bindRandomness on the model, or eval())`,
+        { fields: { kind } },
+      );
+    }
+    const { randomness, name } = this.#source;
+    return { seed: randomness.seed, stream: randomness.stream(purpose === "" ? name : `${name}/${purpose}`) };
+  }
+}
+
+/** Lets every module below `root` that draws do so from `randomness` under its full name. */
+export function bindRandomness(root: Module, randomness: Randomness): void {
+  for (const [name, module] of root.namedModules())
+    if (module instanceof Drawing) module.bind(randomness, name);
+}

@@ -1,0 +1,151 @@
+import { TroupeError } from "../../errors.ts";
+import { empty, ops, type Tensor } from "../../tensor/index.ts";
+import { Drawing } from "../drawing.ts";
+import { type Initializer, normal } from "../initializer.ts";
+import { Linear } from "../linear.ts";
+import type { Module } from "../module.ts";
+import type { Experts } from "./experts.ts";
+import { combine, dispatch, type GateOptions, route } from "./routing.ts";
+
+/** How a mixture deals its tokens; the defaults are DeepSpeed's. */
+export interface MixtureOptions {
+  /** Experts that see each token; 1 unless told otherwise. */
+  readonly k?: 1 | 2;
+  /** While training; 1 unless told otherwise. */
+  readonly capacityFactor?: number;
+  /** In evaluation; 1 unless told otherwise. */
+  readonly evalCapacityFactor?: number;
+  /** 4 unless told otherwise. */
+  readonly minCapacity?: number;
+  /** Whether what is beyond an expert's capacity is dropped; true unless told otherwise. */
+  readonly dropTokens?: boolean;
+  /** Whether a full expert keeps a random sample of its tokens (k = 1, while training); true unless told otherwise. */
+  readonly randomTokenSelection?: boolean;
+  /** While training: "jitter" scales the gate's input by 1 ± 0.01, "rsample" adds Gumbel noise to the first choice (k = 1). */
+  readonly noise?: "none" | "jitter" | "rsample";
+  /** Answers beside the experts', weighted by a second gate: residual MoE. [..., D] → [..., D]. */
+  readonly residual?: Module & { forward(x: Tensor): Tensor };
+  /** Starts the gates. */
+  readonly init?: Initializer;
+}
+
+const JITTER = 1e-2;
+
+/** What {@link MixtureOfExperts} gives. */
+export interface MixtureOutput {
+  /** [..., D]. */
+  readonly output: Tensor;
+  /** float32 scalar: how unevenly tokens were spread; 1 at best. To be added to the loss, times a coefficient. */
+  readonly auxiliaryLoss: Tensor;
+  /** int64 [E]: tokens whose first choice each expert was. */
+  readonly counts: Tensor;
+}
+
+/**
+ * A layer in which a gate sends each token to one or two of many experts. The gate computes in float32. All its draws are
+ * pure functions of seed, step, micro-batch and the module's name.
+ * @see Rajbhandari et al. 2022, "DeepSpeed-MoE", https://arxiv.org/abs/2201.05596
+ */
+export class MixtureOfExperts extends Drawing {
+  readonly gate: Linear;
+  readonly experts: Experts;
+  readonly residual: (Module & { forward(x: Tensor): Tensor }) | null;
+  readonly coefficient: Linear | null;
+  readonly options: Required<Omit<MixtureOptions, "residual" | "init">>;
+  /** Set from outside where experts are dealt to ranks that must agree on one capacity. */
+  agreeOnCapacity: ((capacity: number) => number) | undefined = undefined;
+
+  /** @throws `MODULE_ARGUMENT` for options out of range */
+  constructor(width: number, experts: Experts, options: MixtureOptions = {}) {
+    super();
+    const { residual = null, init = normal(0, 0.02), ...gate } = options;
+    this.options = {
+      k: 1,
+      capacityFactor: 1,
+      evalCapacityFactor: 1,
+      minCapacity: 4,
+      dropTokens: true,
+      randomTokenSelection: true,
+      noise: "none",
+      ...gate,
+    };
+    check(this.options, experts.numExperts);
+    this.gate = new Linear(width, experts.numExperts, { bias: false, init });
+    this.experts = experts;
+    this.residual = residual;
+    this.coefficient = residual === null ? null : new Linear(width, 2, { init });
+  }
+
+  /** @param x - [..., D] */
+  override forward(x: Tensor): MixtureOutput {
+    const rows = x.reshape([-1, x.shape.at(-1) ?? 0]); // [S, D]
+    const logits = ops.linear(this.#jittered(rows.to("float32")), this.gate.weight.tensor.to("float32")); // [S, E]
+    const routing = route(logits, this.#gateOptions(), this.#noise(logits), this.agreeOnCapacity);
+    const answers = this.experts.forward(dispatch(rows, routing)); // [E, C, D]
+    const output = combine(answers, routing).view(x.shape);
+    return {
+      output: this.#withResidual(x, output),
+      auxiliaryLoss: routing.auxiliaryLoss,
+      counts: routing.counts,
+    };
+  }
+
+  #gateOptions(): GateOptions {
+    const { k, capacityFactor, evalCapacityFactor, minCapacity, dropTokens } = this.options;
+    return {
+      k,
+      minCapacity,
+      dropTokens,
+      capacityFactor: this.training ? capacityFactor : evalCapacityFactor,
+    };
+  }
+
+  #jittered(rows: Tensor): Tensor {
+    if (!this.training || this.options.noise !== "jitter") return rows;
+    return rows.mul(this.#uniform(rows.shape, 1 - JITTER, 1 + JITTER, "jitter"));
+  }
+
+  #noise(logits: Tensor) {
+    const { k, noise, randomTokenSelection, dropTokens } = this.options;
+    const gumbel = this.training && (k === 2 || noise === "rsample");
+    const keys = this.training && k === 1 && randomTokenSelection && dropTokens;
+    return {
+      gumbel: gumbel
+        ? this.#uniform(logits.shape, 0, 1, "gumbel")
+            .clamp(2 ** -32)
+            .log()
+            .neg()
+            .log()
+            .neg()
+        : undefined,
+      keys: keys ? this.#uniform(logits.shape, 0, 1, "keys") : undefined,
+    };
+  }
+
+  #uniform(shape: readonly number[], low: number, high: number, purpose: string): Tensor {
+    const { seed, stream } = this.draw(purpose);
+    return ops.troupe.philoxUniform_(empty(shape), low, high, seed, stream, 0);
+  }
+
+  #withResidual(x: Tensor, output: Tensor): Tensor {
+    if (this.residual === null || this.coefficient === null) return output;
+    const [ofExperts, ofResidual] = this.coefficient.forward(x).softmax(-1).chunk(2, -1) as [Tensor, Tensor]; // [..., 1]
+    return output.mul(ofExperts).add(this.residual.forward(x).mul(ofResidual));
+  }
+}
+
+function check(options: MixtureOfExperts["options"], numExperts: number): void {
+  const refuse = (message: string, got: unknown): never => {
+    throw new TroupeError("MODULE_ARGUMENT", `[MixtureOfExperts] ${message}: ${got}`, { fields: { got } });
+  };
+  const { k, capacityFactor, evalCapacityFactor, minCapacity, noise } = options;
+  if (k !== 1 && k !== 2) refuse("experts a token must be 1 or 2", k);
+  if (numExperts < k) refuse(`experts must be ${k} or more`, numExperts);
+  for (const factor of [capacityFactor, evalCapacityFactor]) {
+    if (!(factor > 0)) refuse("capacity factors must be positive", factor);
+  }
+  if (!Number.isSafeInteger(minCapacity) || minCapacity < 1)
+    refuse("minCapacity must be whole and ≥ 1", minCapacity);
+  if (noise === "rsample" && k === 2)
+    refuse('noise "rsample" is for k = 1; the second choice is always drawn', noise);
+}

@@ -1,0 +1,159 @@
+import { TroupeError } from "../../errors.ts";
+import { ops, type Tensor, zeros } from "../../tensor/index.ts";
+
+// S tokens, E experts, C capacity: how many tokens an expert takes, D width.
+
+/** How tokens are dealt to experts. */
+export interface GateOptions {
+  /** Experts that see each token: 1 or 2. */
+  readonly k: 1 | 2;
+  /** Factor on the even share of tokens, S / E, that an expert takes at most; times k. */
+  readonly capacityFactor: number;
+  /** An expert takes at least this many. */
+  readonly minCapacity: number;
+  /** Whether tokens beyond an expert's capacity are dropped; else the capacity is that of the busiest expert. */
+  readonly dropTokens: boolean;
+}
+
+/** What randomness a gate is given; undefined draws are not made. */
+export interface GateNoise {
+  /** [S, E] of Gumbel noise: added to the logits before the first choice (k = 1) or before the second one (k = 2). */
+  readonly gumbel: Tensor | undefined;
+  /** [S, E] of keys in [0, 1): an expert keeps the tokens with the largest ones (k = 1), else those that came first. */
+  readonly keys: Tensor | undefined;
+}
+
+/** One choice of every token. */
+export interface Choice {
+  /** int64 [S]: where the token stands in the E · C places of all experts; any place where it is not kept. */
+  readonly places: Tensor;
+  /** bool [S]: whether the expert has taken it. */
+  readonly kept: Tensor;
+  /** float32 [S]: the weight of the expert's answer; 0 where not kept. */
+  readonly weights: Tensor;
+}
+
+/** Who sees which token. */
+export interface Routing {
+  /** First choices, then second ones. */
+  readonly choices: readonly Choice[];
+  readonly capacity: number;
+  /** float32 scalar: 1 where tokens are spread evenly, E where all go to one expert. */
+  readonly auxiliaryLoss: Tensor;
+  /** int64 [E]: tokens whose first choice each expert was, before any was dropped. */
+  readonly counts: Tensor;
+}
+
+/**
+ * Deals tokens to experts, as DeepSpeed's top-1 and top-2 gates do.
+ * @param logits - float32 [S, E]
+ * @param agree - makes one capacity of those of all ranks among which experts are dealt; asked where nothing is dropped
+ * @throws `MODULE_ARGUMENT` for k experts of fewer
+ * @see Shazeer et al. 2017, https://arxiv.org/abs/1701.06538; Lepikhin et al. 2020; Fedus et al. 2021
+ */
+export function route(
+  logits: Tensor,
+  options: GateOptions,
+  noise: GateNoise = { gumbel: undefined, keys: undefined },
+  agree: (capacity: number) => number = (capacity) => capacity,
+): Routing {
+  const [numTokens = 0, numExperts = 0] = logits.shape;
+  const { k, capacityFactor, minCapacity, dropTokens } = options;
+  if (numExperts < k) {
+    throw new TroupeError("MODULE_ARGUMENT", `[route] expected ${k} experts or more: got ${numExperts}`);
+  }
+  const gates = logits.softmax(1); // [S, E]
+  const masks = k === 1 ? [firstOf(gates, logits, noise)] : firstTwoOf(gates, logits, noise);
+  const [first = masks[0] as Tensor] = masks;
+  const capacity = dropTokens
+    ? Math.max(minCapacity, Math.ceil((numTokens / numExperts) * capacityFactor * k))
+    : agree(busiest(masks));
+  const kept = k === 1 && noise.keys ? [keepLargest(first, noise.keys, capacity)] : masks;
+  const choices = placesOf(kept, capacity).map(({ mask, positions }) =>
+    choiceOf(mask, positions, gates, capacity),
+  );
+  return {
+    choices: k === 1 ? choices : normalised(choices),
+    capacity,
+    auxiliaryLoss: gates.mean(0).mul(first.to("float32").mean(0)).sum().mul(numExperts),
+    counts: first.sum(0),
+  };
+}
+
+/** The tokens in their experts' places, [E, C, D] of x [S, D]; zeros where none stands. */
+export function dispatch(x: Tensor, { choices, capacity, counts }: Routing): Tensor {
+  const [, width = 0] = x.shape;
+  const numPlaces = (counts.shape[0] ?? 0) * capacity;
+  let places = zeros([numPlaces + 1, width], { dtype: x.dtype }); // the last one takes what nobody kept
+  for (const { places: to, kept } of choices) {
+    places = ops.indexAdd(places, 0, to.maskedFill(kept.logicalNot(), numPlaces), x);
+  }
+  return places.narrow(0, 0, numPlaces).view([-1, capacity, width]);
+}
+
+/** Each token's answers, weighted and summed: [S, D] of the experts' answers [E, C, D]. */
+export function combine(answers: Tensor, { choices }: Routing): Tensor {
+  const rows = answers.reshape([-1, answers.shape[2] ?? 0]); // [E · C, D]
+  const parts = choices.map(({ places, weights }) =>
+    rows.indexSelect(0, places).mul(weights.to(rows.dtype).unsqueeze(1)),
+  );
+  return parts.reduce((sum, part) => sum.add(part)); // [S, D]
+}
+
+/** int64 [S, E] with 1 at each token's expert. */
+function firstOf(gates: Tensor, logits: Tensor, { gumbel }: GateNoise): Tensor {
+  return oneHot((gumbel === undefined ? gates : logits.add(gumbel)).argmax(1), gates);
+}
+
+function firstTwoOf(gates: Tensor, logits: Tensor, { gumbel }: GateNoise): Tensor[] {
+  const first = oneHot(gates.argmax(1), gates);
+  const noisy = gumbel === undefined ? logits : logits.add(gumbel);
+  const second = oneHot(noisy.maskedFill(first.to("bool"), Number.NEGATIVE_INFINITY).argmax(1), gates);
+  return [first, second];
+}
+
+function oneHot(index: Tensor, gates: Tensor): Tensor {
+  return ops.oneHot(index, gates.shape[1] ?? 0);
+}
+
+/** Tokens of the expert that most tokens chose, counting every choice. */
+function busiest(masks: readonly Tensor[]): number {
+  const counts = masks.map((mask) => mask.sum(0)).reduce((sum, count) => sum.add(count));
+  return counts.max().item();
+}
+
+/** Random token selection: a full expert keeps a uniform sample instead of the first in the batch. */
+function keepLargest(mask: Tensor, keys: Tensor, capacity: number): Tensor {
+  const [numTokens = 0] = mask.shape;
+  const [, largest] = ops.topk(mask.to("float32").mul(keys.add(1)), Math.min(capacity, numTokens), 0); // [≤ C, E]
+  return mask.mul(ops.scatter(ops.zerosLike(mask), 0, largest, 1)); // + 1: a key of 0 still stands before the others
+}
+
+/** Where each choice stands in its expert's queue; second choices queue behind all first ones. */
+function placesOf(masks: readonly Tensor[], capacity: number): { mask: Tensor; positions: Tensor }[] {
+  let before: Tensor | undefined; // [E]
+  return masks.map((mask) => {
+    const queued = mask.cumsum(0).sub(1); // [S, E]
+    const positions = before === undefined ? queued : queued.add(before);
+    before = before === undefined ? mask.sum(0) : before.add(mask.sum(0));
+    return { mask: mask.mul(positions.lt(capacity)), positions };
+  });
+}
+
+function choiceOf(mask: Tensor, positions: Tensor, gates: Tensor, capacity: number): Choice {
+  const [, numExperts = 0] = mask.shape;
+  const experts = ops.arange(0, numExperts, 1, "int64").mul(capacity); // first place of each
+  return {
+    places: positions.add(experts).mul(mask).sum(1), // [S]
+    kept: mask.sum(1).to("bool"),
+    weights: gates.mul(mask.to("float32")).sum(1),
+  };
+}
+
+/** The two gates of each token divided by their sum; a dropped choice leaves its share to the other. */
+function normalised(choices: readonly Choice[]): Choice[] {
+  const EPSILON = 2 ** -23; // of float32, as DeepSpeed has it
+  const sum = choices.map(({ weights }) => weights).reduce((total, weights) => total.add(weights));
+  const divisor = sum.clamp(EPSILON);
+  return choices.map((choice) => ({ ...choice, weights: choice.weights.div(divisor) }));
+}

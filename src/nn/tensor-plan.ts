@@ -1,0 +1,94 @@
+/** What a tensor-parallel rank has of an activation: all of it, its share of the positions, or its share of the features. */
+export type Held = "whole" | "sequence" | "split";
+
+/** An affine map split by outputs: every rank makes some of the features. */
+export interface ColumnRule {
+  readonly kind: "column";
+  /** Equal blocks that the outputs consist of, each split by itself: 3 for a fused query-key-value map. */
+  readonly parts: number;
+  /** Outputs that stay together, such as the width of a head. */
+  readonly unit: number;
+  /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
+  readonly input: "whole" | "sequence" | undefined;
+  readonly output: "split" | "whole";
+}
+
+/** An affine map split by inputs: every rank sums over some of the features, then the sums are added over the ranks. */
+export interface RowRule {
+  readonly kind: "row";
+  /** Inputs that stay together. */
+  readonly unit: number;
+  readonly input: Held;
+  /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
+  readonly output: "whole" | "sequence" | undefined;
+}
+
+/** A token embedding or a vocabulary head split by words. The last ranks may hold padding; it is never stored. */
+export interface VocabularyRule {
+  readonly kind: "vocabulary";
+  /** Of a head. Undefined: "sequence" where the sequence is split between the layers, else "whole". */
+  readonly input: "whole" | "sequence" | undefined;
+}
+
+/**
+ * A module between the split layers. Where the sequence is split there it computes on the rank's share of the positions,
+ * so the gradients of its parameters are summed over the ranks and its dropouts mask that share; elsewhere the rule does
+ * nothing.
+ */
+export interface SequenceRule {
+  readonly kind: "sequence";
+  /** "whole": the first such module, which takes its share of what every rank has. */
+  readonly input: "whole" | "sequence";
+  /** "whole": the last such module, whose output every rank gets whole. */
+  readonly output: "whole" | "sequence";
+}
+
+/** A dropout whose input is split over the ranks along `dim`, such as attention weights by heads. */
+export interface MaskRule {
+  readonly kind: "mask";
+  readonly dim: number;
+}
+
+/** How one module is split. Plain data. */
+export type SplitRule = ColumnRule | RowRule | VocabularyRule | SequenceRule | MaskRule;
+
+/**
+ * How a model is split over tensor-parallel ranks: rules by module names, in which `*` stands for one part of a name, as
+ * in `h.*.mlp.c_fc`. What no rule names is whole on every rank. Plain data.
+ */
+export type TensorPlan = Readonly<Record<string, SplitRule>>;
+
+/** A model that knows how it is split best. */
+export interface TensorSplittable {
+  readonly tensorPlan: TensorPlan;
+}
+
+/** @returns a {@link ColumnRule} */
+export function column(options: Partial<Omit<ColumnRule, "kind">> = {}): ColumnRule {
+  return { kind: "column", parts: 1, unit: 1, input: undefined, output: "split", ...options };
+}
+
+/** @returns a {@link RowRule} */
+export function row(options: Partial<Omit<RowRule, "kind">> = {}): RowRule {
+  return { kind: "row", unit: 1, input: "split", output: undefined, ...options };
+}
+
+/** @returns a {@link VocabularyRule} */
+export function vocabulary(options: Partial<Omit<VocabularyRule, "kind">> = {}): VocabularyRule {
+  return { kind: "vocabulary", input: undefined, ...options };
+}
+
+/** @returns a {@link SequenceRule} */
+export function sequence(options: Partial<Omit<SequenceRule, "kind">> = {}): SequenceRule {
+  return { kind: "sequence", input: "sequence", output: "sequence", ...options };
+}
+
+/** @returns a {@link MaskRule} */
+export function mask(dim: number): MaskRule {
+  return { kind: "mask", dim };
+}
+
+/** The same plan for a model that stands below `name` in another. */
+export function below(name: string, plan: TensorPlan): TensorPlan {
+  return Object.fromEntries(Object.entries(plan).map(([pattern, rule]) => [`${name}.${pattern}`, rule]));
+}
