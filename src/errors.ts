@@ -56,6 +56,8 @@ export const errorTable = {
   MESH_SHAPE: "the numbers of ranks along the axes of parallelism do not fit each other",
   PIPELINE_SCHEDULE: "a pipeline schedule does not exist for that many stages, micro-batches and chunks",
   PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",
+  SEQUENCE_LENGTH: "tensor-parallel ranks cannot share the positions of a text evenly",
+  TENSOR_PLAN: "a plan of tensor parallelism does not fit the model",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
   // runtime
   ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",

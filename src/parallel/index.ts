@@ -38,4 +38,6 @@ export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
 export { ShardStore } from "./shard-store.ts";
 export { stageOfBlocks } from "./stages.ts";
+export { cutParameters, type TensorPlace, tensorDivisors } from "./tensor-parallel/cut-parameters.ts";
+export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel } from "./zero.ts";

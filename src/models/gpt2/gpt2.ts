@@ -1,4 +1,5 @@
 import {
+  below,
   Conv1D,
   causalAttention,
   Dropout,
@@ -7,14 +8,19 @@ import {
   Module,
   ModuleList,
   normal,
+  sequence,
   shiftLabels,
+  type TensorPlan,
+  type TensorSplittable,
   VocabularyHead,
+  vocabulary,
 } from "../../nn/index.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
 import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
 import { checkSameShape, checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
+import { gpt2StackPlan } from "./tensor-plan.ts";
 
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width, V vocabulary. H, I and, within a layer's
 // halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
@@ -97,7 +103,7 @@ export class GPT2Block extends Module {
 }
 
 /** The stack without an output layer. */
-export class GPT2Model extends Module implements NamedState {
+export class GPT2Model extends Module implements NamedState, TensorSplittable {
   readonly config: GPT2Config;
   readonly wte: Embedding;
   readonly wpe: Embedding;
@@ -129,6 +135,10 @@ export class GPT2Model extends Module implements NamedState {
     return gpt2ConfigJson(this.config, "GPT2Model");
   }
 
+  get tensorPlan(): TensorPlan {
+    return { ...gpt2StackPlan(this.config), ln_f: sequence({ output: "whole" }) };
+  }
+
   /**
    * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
    * @returns [B, T, D], the normed residual stream
@@ -145,7 +155,7 @@ export class GPT2Model extends Module implements NamedState {
 }
 
 /** GPT-2 that predicts the next token. */
-export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState {
+export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState, TensorSplittable {
   readonly config: GPT2Config;
   readonly transformer: GPT2Model;
   readonly lm_head: VocabularyHead;
@@ -167,6 +177,10 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
 
   get configJson(): NamedState["configJson"] {
     return gpt2ConfigJson(this.config, "GPT2LMHeadModel");
+  }
+
+  get tensorPlan(): TensorPlan {
+    return { ...below("transformer", gpt2StackPlan(this.config)), lm_head: vocabulary() };
   }
 
   /** Tokens it knows: ids lie below it. */

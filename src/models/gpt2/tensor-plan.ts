@@ -1,0 +1,25 @@
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import type { GPT2Config } from "./config.ts";
+
+/**
+ * How tensor parallelism splits GPT-2's stack: attention by heads, the feed-forward layer by inner features, the embedding
+ * by words; two reductions a layer in each direction.
+ * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
+ */
+export function gpt2StackPlan({ n_embd, n_head }: GPT2Config): TensorPlan {
+  const headWidth = n_embd / n_head;
+  return {
+    wte: vocabulary(),
+    drop: sequence({ input: "whole" }),
+    "h.*.ln_1": sequence(),
+    "h.*.attn.c_attn": column({ parts: 3, unit: headWidth }),
+    "h.*.attn.attn_dropout": mask(1), // [B, H, T, T]
+    "h.*.attn.c_proj": row({ unit: headWidth }),
+    "h.*.attn.resid_dropout": sequence(),
+    "h.*.ln_2": sequence(),
+    "h.*.mlp.c_fc": column(),
+    "h.*.mlp.c_proj": row(),
+    "h.*.mlp.dropout": sequence(),
+    ln_f: sequence(),
+  };
+}

@@ -1,0 +1,80 @@
+import { TroupeError } from "../../errors.ts";
+import type { Module, Parameter, TensorPlan } from "../../nn/index.ts";
+import { matchPlan } from "./match-plan.ts";
+
+/** Which of how many tensor-parallel ranks. */
+export interface TensorPlace {
+  readonly index: number;
+  readonly count: number;
+}
+
+/** How one parameter is cut, and how many neighbours stay together. */
+interface Cut {
+  /** The plan's name for its module. */
+  readonly pattern: string;
+  readonly dim: number;
+  readonly parts: number;
+  readonly unit: number;
+  /** Whether the last ranks may hold less. */
+  readonly pad: boolean;
+}
+
+/**
+ * Leaves of a model's parameters what the rank at `place` holds; a tied one is cut once. Names, initial values and entries
+ * of a checkpoint stay those of the whole.
+ * @throws {TroupeError} `TENSOR_PLAN`, `PARAMETER_SPLIT`
+ */
+export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlace): void {
+  if (place.count === 1) return;
+  for (const [parameter, { pattern, dim, parts, unit, pad }] of cutsOf(model, plan)) {
+    const numUnits = (parameter.shape[dim] ?? 0) / parts / unit;
+    if (!pad && numUnits % place.count !== 0) {
+      throw new TroupeError(
+        "PARAMETER_SPLIT",
+        `[tensorParallel] expected ${place.count} tensor-parallel ranks to share ${pattern} evenly: got ${numUnits} groups of ${unit} (choose another number of ranks)`,
+        { fields: { pattern, shape: parameter.shape, unit, count: place.count } },
+      );
+    }
+    parameter.cut({ dim, parts, pad, ...place });
+  }
+}
+
+/**
+ * What the number of tensor-parallel ranks must divide, by a name for people: `{ "groups of 64 in h.*.attn.c_attn": 12 }`.
+ * The same number under another name is left out.
+ * @throws {TroupeError} `TENSOR_PLAN`
+ */
+export function tensorDivisors(model: Module, plan: TensorPlan): Record<string, number> {
+  const divisors = new Map<string, number>();
+  const known = new Set<string>();
+  for (const [{ shape, split }, { pattern, dim, parts, unit, pad }] of cutsOf(model, plan)) {
+    const numUnits = ((split?.logicalShape ?? shape)[dim] ?? 0) / parts / unit;
+    const key = `${numUnits} × ${unit}`;
+    if (pad || known.has(key)) continue;
+    known.add(key);
+    divisors.set(`${unit === 1 ? "features" : `groups of ${unit}`} in ${pattern}`, numUnits);
+  }
+  return Object.fromEntries(divisors);
+}
+
+function cutsOf(model: Module, plan: TensorPlan): Map<Parameter, Cut> {
+  const cuts = new Map<Parameter, Cut>();
+  const add = (parameter: Parameter | null, cut: Cut) => {
+    if (parameter !== null && !cuts.has(parameter)) cuts.set(parameter, cut);
+  };
+  for (const match of matchPlan(model, plan)) {
+    const { pattern } = match;
+    if (match.kind === "column") {
+      const { parts, unit } = match.rule;
+      const { weight, bias, outputDim } = match.module;
+      add(weight, { pattern, dim: outputDim, parts, unit, pad: false });
+      add(bias, { pattern, dim: 0, parts, unit, pad: false });
+    } else if (match.kind === "row") {
+      const { weight, outputDim } = match.module;
+      add(weight, { pattern, dim: 1 - outputDim, parts: 1, unit: match.rule.unit, pad: false });
+    } else if (match.kind === "vocabulary") {
+      add(match.module.weight, { pattern, dim: 0, parts: 1, unit: 1, pad: true });
+    }
+  }
+  return cuts;
+}

@@ -1,0 +1,91 @@
+import { TroupeError } from "../../errors.ts";
+import {
+  Affine,
+  type ColumnRule,
+  Dropout,
+  Embedding,
+  type MaskRule,
+  type Module,
+  type RowRule,
+  type SequenceRule,
+  type SplitRule,
+  type TensorPlan,
+  VocabularyHead,
+  type VocabularyRule,
+} from "../../nn/index.ts";
+
+/** A module and the rule that splits it, of a kind that the rule can split. */
+export type Match = {
+  readonly name: string;
+  /** The rule's name in the plan. */
+  readonly pattern: string;
+} & (
+  | { readonly kind: "column"; readonly rule: ColumnRule; readonly module: Affine }
+  | { readonly kind: "row"; readonly rule: RowRule; readonly module: Affine }
+  | {
+      readonly kind: "vocabulary";
+      readonly rule: VocabularyRule;
+      readonly module: Embedding | VocabularyHead;
+    }
+  | { readonly kind: "sequence"; readonly rule: SequenceRule; readonly module: Module }
+  | { readonly kind: "mask"; readonly rule: MaskRule; readonly module: Dropout }
+);
+
+const splittable = {
+  column: [Affine],
+  row: [Affine],
+  vocabulary: [Embedding, VocabularyHead],
+  sequence: undefined,
+  mask: [Dropout],
+} as const;
+
+/**
+ * Finds the modules that a plan's rules name.
+ * @returns in the order of the model's modules
+ * @throws {TroupeError} `TENSOR_PLAN` for a rule that names no module, a module that two rules name, or one that its rule
+ *   cannot split
+ */
+export function matchPlan(model: Module, plan: TensorPlan): Match[] {
+  const rules = Object.entries(plan).map(([pattern, rule]) => ({ pattern, rule, names: nameTest(pattern) }));
+  const used = new Set<string>();
+  const matches: Match[] = [];
+  for (const [name, module] of model.namedModules()) {
+    const found = rules.filter(({ names }) => names(name));
+    const [first, second] = found;
+    if (first === undefined) continue;
+    if (second !== undefined) {
+      throw planError(
+        `one rule for each module: "${first.pattern}" and "${second.pattern}" both name ${name}`,
+      );
+    }
+    used.add(first.pattern);
+    checkKind(name, module, first.rule);
+    const { pattern, rule } = first;
+    matches.push({ name, pattern, kind: rule.kind, rule, module } as Match);
+  }
+  for (const { pattern } of rules) {
+    if (!used.has(pattern)) throw planError(`a module for each rule: none is named "${pattern}"`);
+  }
+  return matches;
+}
+
+function nameTest(pattern: string): (name: string) => boolean {
+  const parts = pattern.split(".");
+  return (name) => {
+    const given = name.split(".");
+    return (
+      given.length === parts.length && parts.every((part, place) => part === "*" || part === given[place])
+    );
+  };
+}
+
+function checkKind(name: string, module: Module, rule: SplitRule): void {
+  const kinds = splittable[rule.kind];
+  if (kinds === undefined || kinds.some((kind) => module instanceof kind)) return;
+  const wanted = kinds.map(({ name: kind }) => kind).join(" or ");
+  throw planError(`${wanted} for a "${rule.kind}" rule: ${name} is a ${module.constructor.name}`);
+}
+
+function planError(message: string): TroupeError {
+  return new TroupeError("TENSOR_PLAN", `[tensorParallel] expected ${message} (correct the plan)`);
+}

@@ -1,0 +1,57 @@
+import {
+  type Communicator,
+  copyToGroup,
+  gatherFromGroup,
+  reduceFromGroup,
+  scatterToGroup,
+} from "../../collectives/index.ts";
+import { type Affine, type ColumnRule, type RowRule, wrapForward } from "../../nn/index.ts";
+import { scope, type Tensor } from "../../tensor/index.ts";
+import type { SequenceRegion } from "./sequence-region.ts";
+
+/** Wraps an affine map whose outputs are split: whole or gathered input, local product, some of the features. */
+export function wrapColumn(
+  module: Affine,
+  rule: ColumnRule,
+  input: "whole" | "sequence",
+  region: SequenceRegion,
+): void {
+  const { group } = region;
+  wrapForward(module, (forward, [x]) =>
+    scope(() => {
+      const whole = input === "sequence" ? region.gather(x) : copyToGroup(x, group);
+      const features = forward(whole);
+      return rule.output === "whole" ? joinFeatures(features, rule.parts, group) : features;
+    }),
+  );
+}
+
+/** Wraps an affine map whose inputs are split: local product, sum over the ranks, and then, once, bias and activation. */
+export function wrapRow(
+  module: Affine,
+  rule: RowRule,
+  output: "whole" | "sequence",
+  region: SequenceRegion,
+): void {
+  wrapForward(module, (_, [x]) =>
+    scope(() => {
+      const product = module.product(ownFeatures(x, rule, region));
+      return module.finish(
+        output === "sequence" ? region.reduceScatter(product) : reduceFromGroup(product, region.group),
+      );
+    }),
+  );
+}
+
+function ownFeatures(x: Tensor, { input }: RowRule, region: SequenceRegion): Tensor {
+  if (input === "split") return x;
+  const whole = input === "sequence" ? region.leave(x) : x;
+  return scatterToGroup(whole, region.group, whole.ndim - 1);
+}
+
+/** Every rank holds a piece of each of `parts` blocks: [..., parts · n / count] → [..., parts · n]. */
+function joinFeatures(features: Tensor, parts: number, group: Communicator): Tensor {
+  const lead = features.shape.slice(0, -1);
+  const blocks = features.view([...lead, parts, -1]);
+  return gatherFromGroup(blocks, group, blocks.ndim - 1).reshape([...lead, -1]);
+}

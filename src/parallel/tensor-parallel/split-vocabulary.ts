@@ -1,0 +1,53 @@
+import { type Communicator, copyToGroup, gatherFromGroup, reduceFromGroup } from "../../collectives/index.ts";
+import {
+  type ClassShare,
+  type Embedding,
+  lastPositions,
+  linearCrossEntropy,
+  type Parameter,
+  type VocabularyHead,
+  wrapForward,
+} from "../../nn/index.ts";
+import { ops, scope } from "../../tensor/index.ts";
+import type { SequenceRegion } from "./sequence-region.ts";
+
+/** Wraps a token embedding split by words: each rank looks up the words it holds, zeros stand for the rest, sums join them. */
+export function wrapEmbedding(module: Embedding, group: Communicator): void {
+  wrapForward(module, (forward, [ids]) =>
+    scope(() => {
+      const [numHeld = 0] = module.weight.shape;
+      const local = ids.sub(group.rank * numHeld);
+      const elsewhere = local.lt(0).logicalOr(local.ge(numHeld));
+      const found = forward(local.maskedFill(elsewhere, 0)).maskedFill(elsewhere.unsqueeze(-1), 0);
+      return reduceFromGroup(found, group);
+    }),
+  );
+}
+
+/**
+ * Wraps a vocabulary head split by words. The loss is made of each rank's own logits, of which a chunk exists at a time,
+ * and reductions of a few numbers a row; only logits that are asked for are gathered.
+ */
+export function wrapHead(module: VocabularyHead, input: "whole" | "sequence", region: SequenceRegion): void {
+  const { group } = region;
+  wrapForward(module, (_, [hidden, request = {}]) =>
+    scope(() => {
+      const { targets, loss, numPositions } = request;
+      const whole = input === "sequence" ? region.gather(hidden) : copyToGroup(hidden, group); // [B, T, D]
+      const share = shareOf(module.weight, group);
+      if (targets !== undefined) return linearCrossEntropy(whole, module.weight.tensor, targets, loss, share);
+      const logits = ops.linear(lastPositions(whole, numPositions), module.weight.tensor); // [B, kept, V / count]
+      return gatherFromGroup(logits, group, 2).narrow(2, 0, share.numClasses); // [B, kept, V]
+    }),
+  );
+}
+
+function shareOf({ shape, split }: Parameter, group: Communicator): ClassShare {
+  const [numHeld = 0] = shape;
+  return {
+    first: group.rank * numHeld,
+    numClasses: split?.logicalShape[0] ?? numHeld,
+    max: (values) => group.allReduce(values, "max").wait(),
+    sum: (values) => group.allReduce(values, "sum").wait(),
+  };
+}

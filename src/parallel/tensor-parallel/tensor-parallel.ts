@@ -1,0 +1,96 @@
+import { type Communicator, copyToGroup } from "../../collectives/index.ts";
+import {
+  Dropout,
+  type Module,
+  type Parameter,
+  type SequenceRule,
+  type TensorPlan,
+  VocabularyHead,
+  wrapForward,
+} from "../../nn/index.ts";
+import { scope, type Tensor } from "../../tensor/index.ts";
+import { cutParameters } from "./cut-parameters.ts";
+import { type Match, matchPlan } from "./match-plan.ts";
+import { SequenceRegion } from "./sequence-region.ts";
+import { wrapColumn, wrapRow } from "./split-affine.ts";
+import { wrapEmbedding, wrapHead } from "./split-vocabulary.ts";
+
+/** How a plan is carried out. */
+export interface TensorParallelOptions {
+  /** Whether positions are shared by the ranks between the split layers. False unless told otherwise. */
+  readonly sequence?: boolean;
+  /** The dim of positions in activations; 1, as in [B, T, D], unless told otherwise. */
+  readonly sequenceDim?: number;
+}
+
+/**
+ * Splits a model that is written for one device over the ranks of `group`, from outside: cuts its parameters and wraps the
+ * modules that the plan names. Every rank calls it on its own copy of the model, feeds all copies the same, and gets the
+ * one-device model's results, up to the order of sums. Gradients are right as they stand: those of whole parameters are
+ * whole, and equal, on every rank.
+ * @param model - without memory
+ * @throws {TroupeError} `TENSOR_PLAN` where the plan does not fit the model, `PARAMETER_SPLIT` where it does not divide
+ */
+export function tensorParallel(
+  model: Module,
+  plan: TensorPlan,
+  group: Communicator,
+  options: TensorParallelOptions = {},
+): void {
+  cutParameters(model, plan, { index: group.rank, count: group.size });
+  if (group.size === 1) return;
+  const region = new SequenceRegion(group, options.sequenceDim ?? 1);
+  for (const match of matchPlan(model, plan)) wrap(match, region, options.sequence === true);
+}
+
+function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
+  const between = sequence ? "sequence" : "whole";
+  const { group } = region;
+  switch (match.kind) {
+    case "column":
+      wrapColumn(match.module, match.rule, match.rule.input ?? between, region);
+      break;
+    case "row": {
+      const output = match.rule.output ?? between;
+      if (output === "sequence") sumGradient(match.module.bias, group);
+      wrapRow(match.module, match.rule, output, region);
+      break;
+    }
+    case "vocabulary":
+      if (match.module instanceof VocabularyHead) {
+        wrapHead(match.module, match.rule.input ?? between, region);
+      } else wrapEmbedding(match.module, group);
+      break;
+    case "sequence":
+      if (sequence) splitPositions(match.module, match.rule, region);
+      break;
+    case "mask":
+      match.module.split = { dim: match.rule.dim, index: group.rank, count: group.size };
+      break;
+    default:
+      match satisfies never;
+  }
+}
+
+/** Lets a module compute on the rank's share of the positions. */
+function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegion): void {
+  const { group, dim } = region;
+  for (const parameter of module.parameters()) sumGradient(parameter, group);
+  for (const inner of module.namedModules().values()) {
+    if (inner instanceof Dropout) inner.split = { dim, index: group.rank, count: group.size };
+  }
+  if (rule.input === "sequence" && rule.output === "sequence") return;
+  wrapForward(module, (forward, inputs) =>
+    scope(() => {
+      const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
+      const share = rule.input === "whole" ? region.enter(x) : x;
+      const out = (forward as (...args: unknown[]) => Tensor)(share, ...rest);
+      return (rule.output === "whole" ? region.leave(out) : out) as never;
+    }),
+  );
+}
+
+/** Each rank sees the gradient of its own positions only; autograd itself adds them up over the ranks. */
+function sumGradient(parameter: Parameter | null, group: Communicator): void {
+  parameter?.readThrough((memory) => copyToGroup(memory, group));
+}

@@ -1,0 +1,45 @@
+import { afterAll, describe, expect, test } from "vitest";
+import type { Training } from "../../fixtures/tensor-parallel/gpt2.ts";
+import { wholeOf } from "../../fixtures/tensor-parallel/whole.ts";
+import { expectNear, Ranks, relativeError } from "./ranks.ts";
+
+const ranks = new Ranks<typeof import("../../fixtures/tensor-parallel/gpt2.ts")>(
+  new URL("../../fixtures/tensor-parallel/gpt2.ts", import.meta.url),
+);
+afterAll(() => ranks.stop());
+
+const noDropout = { resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0 };
+const dropout = { resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0.1 };
+const config = { vocab_size: 61, n_positions: 16, n_embd: 32, n_layer: 2, n_head: 4, ...noDropout };
+const training: Training = { config, sequence: false, steps: 5, batch: 3, length: 8 };
+
+// float32: sums over ranks are made in another order, and matrix products of other widths are blocked otherwise.
+const TOLERANCE = 1e-5;
+
+describe("GPT-2 over tensor-parallel ranks is GPT-2 on one device", () => {
+  const cases = [2, 4].flatMap((size) =>
+    [false, true].flatMap((sequence) => {
+      const title = `${size} ranks${sequence ? ", sequence parallel" : ""}`;
+      return [
+        { title, size, sequence, given: {} },
+        { title: `${title}, with dropout`, size, sequence, given: dropout },
+        { title: `${title}, output layer untied`, size, sequence, given: { tie_word_embeddings: false } },
+      ];
+    }),
+  );
+
+  test.each(cases)("$title", async ({ size, sequence, given }) => {
+    const wanted = { ...training, config: { ...config, ...given }, sequence };
+    const [one] = await ranks.run("train", 1, wanted);
+    const all = await ranks.run("train", size, wanted);
+    if (one === undefined) throw new Error("no answer");
+    for (const { losses, logits } of all) {
+      losses.forEach(
+        (loss, step) => void expect(Math.abs(loss / (one.losses[step] ?? 0) - 1)).toBeLessThan(TOLERANCE),
+      );
+      expect(relativeError(logits, one.logits)).toBeLessThan(2 * TOLERANCE);
+    }
+    expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), TOLERANCE);
+    expectNear(wholeOf(all.map((rank) => rank.parameters)), wholeOf([one.parameters]), TOLERANCE);
+  });
+});
