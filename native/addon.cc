@@ -16,6 +16,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitAutograd(env, exports);
   troupe::InitRefs(env, exports);
   troupe::InitCollectives(env, exports);
+  troupe::InitSharing(env, exports);
   troupe::InitMemory(env, exports);
   troupe::InitScratch(env, exports);
   troupe::InitSystem(env, exports);

@@ -2,6 +2,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "core/crossing.h"
 #include "core/error.h"
 #include "core/refs.h"
 
@@ -41,11 +42,13 @@ Napi::Value ReturnLent(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value ReleaseRef(const Napi::CallbackInfo& info) {
-  return Napi::Boolean::New(info.Env(), release_ref(ref_argument(info)));
+  const RefId ref = ref_argument(info);
+  return Napi::Boolean::New(info.Env(), release_ref(ref) || release_exported(ref));
 }
 
 Napi::Value ReleaseRefsOf(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), static_cast<double>(release_refs_of(info[0].As<Napi::String>())));
+  const std::string owner = info[0].As<Napi::String>();
+  return Napi::Number::New(info.Env(), static_cast<double>(release_refs_of(owner) + release_exported_to(owner)));
 }
 
 Napi::Value LiveRefs(const Napi::CallbackInfo& info) {

@@ -118,6 +118,19 @@ int32_t set_allocation_tag(int32_t tag) {
   return before;
 }
 
+void* charge_memory(int64_t bytes) {
+  Heap& heap = Heap::get();
+  LedgerEntry* entry = thread_entry ? thread_entry : &heap.ledger.entry(0);
+  entry->charge(bytes);
+  heap.ledger.total().charge(bytes);
+  return entry;
+}
+
+void credit_memory(void* charge, int64_t bytes) {
+  static_cast<LedgerEntry*>(charge)->credit(bytes);
+  Heap::get().ledger.total().credit(bytes);
+}
+
 void release_cached_memory() {
   Heap& heap = Heap::get();
   flush_small(heap.small);

@@ -40,6 +40,11 @@ int32_t allocation_tag(const std::string& name);
 // credited to the tag it was charged to, whichever thread frees it. Throws c10::Error on a number never given out.
 int32_t set_allocation_tag(int32_t tag);
 
+// Enters memory that is not the allocator's own into the ledger, to the calling thread's tag; returns what `credit_memory` is
+// given when it goes.
+void* charge_memory(int64_t bytes);
+void credit_memory(void* charge, int64_t bytes);
+
 // Gives all cached free memory back to the system, save a few hundred KiB of small blocks in the caches of other threads.
 void release_cached_memory();
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/crossing.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -9,6 +10,16 @@ namespace {
 
 [[noreturn]] void refuse(const char* code, const char* op, const char* argument, const char* reason) {
   throw CodedError(code, std::string("[") + op + "] " + argument + ": " + reason, {{"op", op}, {"argument", argument}});
+}
+
+// Whether others still use the tensor: those of other processes say so where nobody looks, unless they are in the way.
+bool is_lent(const Guard& guard, bool exclusively) {
+  for (bool settled = false;; settled = true) {
+    const auto loan = guard.lent.lock();
+    if (!loan || (exclusively && !loan->exclusive)) return false;
+    if (settled) return true;
+    settle_crossings();
+  }
 }
 
 }  // namespace
@@ -51,7 +62,7 @@ const HandleTable::Slot& HandleTable::expect(Handle handle, const char* op, cons
 
 const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* argument) const {
   const Slot& slot = expect(handle, op, argument);
-  if (const auto loan = slot.guard.lent.lock(); loan && loan->exclusive) {
+  if (is_lent(slot.guard, true)) {
     refuse("TENSOR_LENT", op, argument, "the tensor is lent to another thread (wait until it is returned)");
   }
   return slot.tensor;
@@ -59,7 +70,7 @@ const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* ar
 
 const at::Tensor& HandleTable::get_exclusive(Handle handle, const char* op, const char* argument) const {
   const at::Tensor& tensor = get(handle, op, argument);
-  if (!guard(handle).lent.expired()) {
+  if (is_lent(guard(handle), false)) {
     refuse("TENSOR_SHARED", op, argument, "another thread still reads this tensor (wait until it has released its ref)");
   }
   return tensor;

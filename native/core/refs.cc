@@ -9,11 +9,8 @@ namespace troupe {
 namespace {
 
 struct Entry {
-  at::Tensor tensor;
-  Guard guard;  // what the receiver's handle will have
-  RefKind kind;
+  PendingRef pending;
   uint32_t generation;
-  std::string owner;
 };
 
 struct Table {
@@ -49,14 +46,10 @@ Guard receiver_guard(Guard& origin, RefKind kind) {
   return Guard{origin.read_only || kind == RefKind::share, lend_out(origin, kind == RefKind::lend), {}};
 }
 
-RefId insert(Entry entry) {
-  Table& refs = table();
-  const std::lock_guard<std::mutex> lock(refs.mutex);
-  while (refs.next_id == 0 || refs.entries.count(refs.next_id) != 0) ++refs.next_id;
-  const RefId ref{refs.next_id++, refs.next_generation++};
-  entry.generation = ref.generation;
-  refs.entries.emplace(ref.id, std::move(entry));
-  return ref;
+std::unordered_map<uint32_t, Entry>::iterator find(Table& refs, RefId ref) {
+  const auto found = refs.entries.find(ref.id);
+  if (found == refs.entries.end() || found->second.generation != ref.generation) gone(ref);
+  return found;
 }
 
 }  // namespace
@@ -65,17 +58,34 @@ RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::str
   const char* const op = kind == RefKind::move ? "moveRef" : kind == RefKind::share ? "shareRef" : "lendRef";
   const at::Tensor& tensor = kind == RefKind::share ? handles.get(handle, op) : handles.get_exclusive(handle, op);
   // Detached: the receiver gets a tensor object of its own over the same memory, without this thread's graph and flags.
-  Entry entry{tensor.detach(), receiver_guard(handles.guard(handle), kind), kind, 0, owner};
+  PendingRef pending{tensor.detach(), receiver_guard(handles.guard(handle), kind), kind, owner};
   if (kind == RefKind::move) handles.release(handle);
-  return insert(std::move(entry));
+  return put_ref(std::move(pending));
+}
+
+PendingRef take_ref(RefId ref) {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  const auto found = find(refs, ref);
+  PendingRef pending = std::move(found->second.pending);
+  refs.entries.erase(found);
+  return pending;
+}
+
+RefId put_ref(PendingRef pending) {
+  Table& refs = table();
+  const std::lock_guard<std::mutex> lock(refs.mutex);
+  while (refs.next_id == 0 || refs.entries.count(refs.next_id) != 0) ++refs.next_id;
+  const RefId ref{refs.next_id++, refs.next_generation++};
+  refs.entries.emplace(ref.id, Entry{std::move(pending), ref.generation});
+  return ref;
 }
 
 Handle attach_ref(HandleTable& handles, RefId ref, bool lent) {
   Table& refs = table();
   const std::lock_guard<std::mutex> lock(refs.mutex);
-  const auto found = refs.entries.find(ref.id);
-  if (found == refs.entries.end() || found->second.generation != ref.generation) gone(ref);
-  Entry& entry = found->second;
+  const auto found = find(refs, ref);
+  PendingRef& entry = found->second.pending;
   if ((entry.kind == RefKind::lend) != lent) {
     throw CodedError("TENSOR_REF_KIND", lent ? "[attachLent] a ref made by lendRef was expected (use attach)"
                                              : "[attach] a moved or shared ref was expected: it is lent (use attachLent)");
@@ -99,7 +109,7 @@ int64_t release_refs_of(const std::string& owner) {
   const std::lock_guard<std::mutex> lock(refs.mutex);
   int64_t released = 0;
   for (auto it = refs.entries.begin(); it != refs.entries.end();) {
-    const bool owned = it->second.owner == owner;
+    const bool owned = it->second.pending.owner == owner;
     it = owned ? refs.entries.erase(it) : std::next(it);
     released += owned ? 1 : 0;
   }

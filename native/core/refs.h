@@ -30,6 +30,18 @@ RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::str
 // TENSOR_REF_KIND when `lent` is not what the ref was made as.
 Handle attach_ref(HandleTable& handles, RefId ref, bool lent);
 
+// A tensor in the table: what its receiver's handle will have, and who is answered for it.
+struct PendingRef {
+  at::Tensor tensor;
+  Guard guard;
+  RefKind kind;
+  std::string owner;
+};
+
+// Takes a tensor out of the table, and puts one in, without any handle. The first throws TENSOR_REF_GONE.
+PendingRef take_ref(RefId ref);
+RefId put_ref(PendingRef pending);
+
 // Drops a ref that nobody will attach; false when it is gone already.
 bool release_ref(RefId ref);
 

@@ -1,4 +1,16 @@
-import { loadNative, releaseRef, type TensorRef } from "../tensor/index.ts";
+import type { ProcessSupport } from "../runtime/index.ts";
+import {
+  enterSharedFolder,
+  exportRef,
+  importRef,
+  loadNative,
+  mapShared,
+  type RefAbroad,
+  releaseRef,
+  releaseRefsOf,
+  type TensorRef,
+} from "../tensor/index.ts";
+import { recipientName } from "./recipient.ts";
 
 // Imported first on the main thread, which never lets go of it, and then in every actor's thread: were only workers to
 // load the addon, Node would unload it with the last of them while native threads still run.
@@ -10,6 +22,18 @@ export function onUndelivered(message: unknown): void {
   if (isTensorRef(message)) releaseRef(message);
   else for (const part of Object.values(message)) onUndelivered(part);
 }
+
+/** What actors need to live in processes of their own: memory that these share, and tensors that cross between them. */
+export const processes: ProcessSupport = {
+  mapFile: mapShared,
+  enter: enterSharedFolder,
+  border: {
+    accepts: isTensorRef,
+    leave: (record) => exportRef(record as unknown as TensorRef),
+    enter: (data) => importRef(data as RefAbroad),
+  },
+  onActorEnded: (name, incarnation) => void releaseRefsOf(recipientName(name, incarnation)),
+};
 
 function isTensorRef(value: object): value is TensorRef {
   return (value as Partial<TensorRef>).kind === "tensor-ref";

@@ -6,14 +6,15 @@ import { type Clock, systemClock } from "./clock.ts";
 import { type Codec, CodecSet } from "./codec.ts";
 import { toFailure } from "./failure.ts";
 import type { LinkEnd } from "./link.ts";
+import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
 import { blankRecord, singlePacket } from "./packet.ts";
-import { openLink } from "./port-link.ts";
 import type { ActorDefinition } from "./protocol.ts";
 import { RecordType } from "./record.ts";
 import { refCodec } from "./ref-codec.ts";
 import type { MessagingSettings } from "./settings.ts";
+import type { MemoryPlace } from "./shared-memory.ts";
 import { Signal } from "./signal.ts";
-import { StatusBoard } from "./status-board.ts";
+import { boardSizeBytes, StatusBoard } from "./status-board.ts";
 import { makeTracer, type Span } from "./tracer.ts";
 
 /** What a thread needs to become an actor: plain data and shared memory. */
@@ -26,10 +27,12 @@ export interface Boot {
   readonly preloadUrl: string | undefined;
   /** Encoded by the system's codecs. */
   readonly init: unknown;
+  /** Whether `init` has crossed the border between processes. */
+  readonly isFromAfar?: boolean;
   readonly settings: MessagingSettings;
   readonly systemLink: LinkEnd;
   readonly signal: SharedArrayBuffer;
-  readonly board: SharedArrayBuffer;
+  readonly board: SharedArrayBuffer | MemoryPlace;
 }
 
 /** What the module named by `preload` may export. */
@@ -38,6 +41,8 @@ export interface Preload {
   readonly codecs?: readonly Codec[];
   /** Called, in the thread that finds it out, with each message that will not be handled. */
   onUndelivered?(message: unknown): void;
+  /** What placement "process" needs. */
+  readonly processes?: ProcessSupport;
 }
 
 /** How an actor is hosted. */
@@ -51,21 +56,23 @@ export interface HostOptions {
 
 /** Loads the actor's module into this thread and starts the actor; its failure to load is its failure. */
 export async function hostActor(boot: Boot, options: HostOptions): Promise<void> {
+  let support: ProcessSupport | undefined;
+  const opener = new LinkOpener(() => support);
   try {
     const preload = await loadPreload(boot.preloadUrl);
+    support = preload.processes;
     const definition = await loadDefinition(boot.moduleUrl);
     const codecs = new CodecSet([refCodec(() => cell.endpoint), ...(preload.codecs ?? [])]);
-    const cell: Cell = makeCell(boot, preload, definition, codecs, options);
+    const cell: Cell = makeCell(boot, preload, definition, codecs, opener, options);
     options.onCell?.(cell);
     const context = createContext<unknown>(cell);
-    await cell.start(() => definition.start(context, codecs.decode(boot.init)));
+    const init = boot.isFromAfar === true ? opener.border.enter(boot.init) : boot.init;
+    await cell.start(() => definition.start(context, codecs.decode(init)));
   } catch (error) {
     const failure = toFailure(error, `${boot.address.name}#${boot.address.incarnation}`);
-    openLink(boot.systemLink).post(
-      singlePacket({ ...blankRecord, type: RecordType.failed, body: failure }),
-      [],
-      true,
-    );
+    opener
+      .open(boot.systemLink)
+      .post(singlePacket({ ...blankRecord, type: RecordType.failed, body: failure }), [], true);
     options.onEnd({ kind: "failed", failure });
   }
 }
@@ -101,6 +108,7 @@ function makeCell(
   preload: Preload,
   definition: ActorDefinition<unknown, unknown>,
   codecs: CodecSet,
+  opener: LinkOpener,
   { onEnd, clock = systemClock }: HostOptions,
 ): Cell {
   const report = (span: Span): void => cell.endpoint.emit(cell.system, RecordType.span, span);
@@ -108,8 +116,9 @@ function makeCell(
     address: { ...boot.address, lanes: definition.lanes ?? {} },
     clock,
     signal: new Signal(boot.signal),
-    board: new StatusBoard(clock.now, boot.board),
+    board: new StatusBoard(clock.now, boardMemory(boot.board, opener)),
     codecs,
+    opener,
     settings: boot.settings,
     systemLink: boot.systemLink,
     concurrent: definition.concurrent ?? [],
@@ -119,4 +128,8 @@ function makeCell(
     onUndelivered: undeliveredHook(preload),
   });
   return cell;
+}
+
+function boardMemory(board: Boot["board"], opener: LinkOpener): Uint8Array {
+  return board instanceof SharedArrayBuffer ? new Uint8Array(board) : opener.map(board, boardSizeBytes);
 }

@@ -20,8 +20,8 @@ export interface ActorRecord {
   hasStarted: boolean;
   /** Actors that watch it. */
   readonly watchers: Set<number>;
-  /** Actors with a link of their own to it. */
-  readonly linked: Set<number>;
+  /** Actors with a link of their own to it, and the route that it takes between processes; 0 within one. */
+  readonly linked: Map<number, number>;
   readonly started: PromiseWithResolvers<void>;
   readonly ended: PromiseWithResolvers<Down>;
   down: Down | undefined;

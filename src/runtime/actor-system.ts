@@ -140,6 +140,7 @@ export class ActorSystem {
     for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
     for (const record of registry.running.toReversed()) await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
+    await this.#launcher.close();
     if (errors.length > 0) throw errors[0];
   }
 

@@ -16,7 +16,7 @@ const deepestNesting = 64;
 const tagField = "$codec";
 
 /** What becomes of the objects in a message; each function returns its argument where nothing is to change. */
-interface Replacer {
+export interface Replacer {
   plain(record: Record<string, unknown>): unknown;
   foreign(object: object): unknown;
 }
@@ -76,7 +76,8 @@ export function deepFreeze(value: unknown): void {
   for (const part of Object.values(value)) deepFreeze(part);
 }
 
-function replaceParts(value: unknown, replacer: Replacer, depth: number): unknown {
+/** Returns `value` itself unless a part of it was replaced; then a copy of the path to that part. */
+export function replaceParts(value: unknown, replacer: Replacer, depth: number): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth > deepestNesting) throw nestedTooDeep();
   if (Array.isArray(value)) return replaceInArray(value, replacer, depth);
@@ -111,7 +112,8 @@ function replaceInRecord(record: Record<string, unknown>, replacer: Replacer, de
   return copy ?? record;
 }
 
-function isPlain(value: object): value is Record<string, unknown> {
+/** Whether an object is a record: data without behaviour. */
+export function isPlain(value: object): value is Record<string, unknown> {
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

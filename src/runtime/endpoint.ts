@@ -12,9 +12,9 @@ import { Incoming } from "./incoming.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import { laneIndex, laneOf } from "./ledger.ts";
 import type { Link, LinkEnd } from "./link.ts";
+import type { LinkOpener } from "./link-opener.ts";
 import type { Delivery } from "./mailbox.ts";
 import { blankRecord, type Packet } from "./packet.ts";
-import { openLink } from "./port-link.ts";
 import { RecordType } from "./record.ts";
 import type { Resident } from "./resident.ts";
 import { connectionLimits, type MessagingSettings } from "./settings.ts";
@@ -34,6 +34,7 @@ export interface EndpointOptions {
   /** Undefined where tracing is off. */
   readonly tracer: Tracer | undefined;
   readonly resident: Resident;
+  readonly opener: LinkOpener;
 }
 
 // Enough to spare most events of a burst; few enough that the first message does not wait for long.
@@ -49,6 +50,7 @@ export class Endpoint implements Sender {
   readonly asks: Asks;
   readonly streams: Streams;
   readonly #tracer: Tracer | undefined;
+  readonly #opener: LinkOpener;
   readonly #resident: Resident;
   readonly #undelivered: Undelivered;
   readonly #incoming: Incoming;
@@ -64,6 +66,7 @@ export class Endpoint implements Sender {
     this.asks = new Asks(options.clock);
     this.streams = new Streams(this);
     this.#tracer = options.tracer;
+    this.#opener = options.opener;
     this.#resident = options.resident;
     this.#undelivered = new Undelivered({
       address: options.address,
@@ -132,7 +135,7 @@ export class Endpoint implements Sender {
   /** Opens this actor's end of a link to `peer`. */
   attach(peer: Address, end: LinkEnd): Connection {
     const connection = this.#connections.get(peer.uid) ?? this.#connections.create(peer);
-    const link = openLink(end);
+    const link = this.#opener.open(end);
     connection.open(link);
     link.listen(
       (packet) => this.#onPacket(connection, link, packet),

@@ -2,6 +2,7 @@ export type { ActorContext, Received } from "./actor-context.ts";
 export { ActorRef, type AskOptions, type StreamOptions, type TellOptions } from "./actor-ref.ts";
 export { ActorSystem, type SpawnOptions, type SystemOptions } from "./actor-system.ts";
 export type { Address, Addressed } from "./address.ts";
+export type { Border } from "./border.ts";
 export { type Clock, FakeClock, systemClock, type Timer } from "./clock.ts";
 export type { Codec } from "./codec.ts";
 export { type DeadLetter, type DeadLetterReason, DeadLetters, deadLetterReasons } from "./dead-letters.ts";
@@ -17,6 +18,7 @@ export {
 } from "./failure.ts";
 export type { ActorInspection } from "./inspection.ts";
 export type { SpawnPlace, StopOptions } from "./launcher.ts";
+export type { ProcessSupport } from "./link-opener.ts";
 export type { Pending } from "./pending.ts";
 export type { Placement } from "./placement.ts";
 export {

@@ -1,12 +1,23 @@
 import { TroupeError } from "../errors.ts";
-import { type Boot, loadPreload, undeliveredHook } from "./actor-host.ts";
+import { loadPreload, undeliveredHook } from "./actor-host.ts";
 import type { ActorRecord } from "./actor-record.ts";
 import { ActorRef } from "./actor-ref.ts";
 import { type Address, describe } from "./address.ts";
 import type { Clock } from "./clock.ts";
 import { CodecSet } from "./codec.ts";
 import { type Down, type Failure, firstCause, fromFailure } from "./failure.ts";
-import { linkBetween, type Placement, startVessel, type ThreadOptions } from "./placement.ts";
+import type { HostProcess } from "./host-process.ts";
+import type { LinkEnd } from "./link.ts";
+import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
+import {
+  type LinkPlace,
+  linkBetween,
+  type Placement,
+  startVessel,
+  type ThreadOptions,
+  type Vessel,
+} from "./placement.ts";
+import { ProcessPool } from "./process-pool.ts";
 import { RecordType } from "./record.ts";
 import { refCodec } from "./ref-codec.ts";
 import { Registry } from "./registry.ts";
@@ -18,7 +29,7 @@ import {
   terminateGraceMs,
 } from "./settings.ts";
 import { Signal } from "./signal.ts";
-import { StatusBoard } from "./status-board.ts";
+import { boardSizeBytes, StatusBoard } from "./status-board.ts";
 
 /** What to start, but for the value given to `start`. */
 export interface SpawnPlace extends ThreadOptions {
@@ -26,8 +37,10 @@ export interface SpawnPlace extends ThreadOptions {
   readonly name: string;
   /** The module whose default export is the actor. */
   readonly module: URL;
-  /** A thread of its own, or the main thread for actors that only coordinate. */
+  /** A thread of its own, here or in another process, or the main thread for actors that only coordinate. */
   readonly placement?: Placement;
+  /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
+  readonly process?: string;
   /** How long loading and `start` may take. */
   readonly startDeadlineMs?: number;
 }
@@ -50,14 +63,25 @@ export interface LauncherOptions {
   readonly onUnhandled: ((error: Error) => void) | undefined;
 }
 
+/** An incarnation that has been started, as its system holds it. */
+interface Launched {
+  readonly vessel: Vessel;
+  readonly board: StatusBoard;
+  /** The system's end of its link to it. */
+  readonly systemEnd: LinkEnd;
+}
+
 /** Starts and ends incarnations, and says what became of them; what a supervisor works with. */
 export class Launcher {
   readonly clock: Clock;
   readonly registry: Registry;
   readonly #options: LauncherOptions;
   readonly #codecs: CodecSet;
+  readonly #opener = new LinkOpener(() => this.#support);
+  readonly #processes: ProcessPool;
   readonly #incarnations = new Map<string, number>();
   #preloaded: Promise<void> | undefined;
+  #support: ProcessSupport | undefined;
   #onUndelivered: (message: unknown) => void = () => {};
   #lastUid = 0;
 
@@ -65,8 +89,15 @@ export class Launcher {
     this.clock = options.clock;
     this.#options = options;
     this.#codecs = new CodecSet([refCodec(() => this.registry.endpoint)]);
+    this.#processes = new ProcessPool({
+      preloadUrl: options.preload?.href,
+      maxFrameBytes: options.settings.maxFrameBytes,
+      support: () => this.#support,
+    });
     this.registry = new Registry({
       clock: options.clock,
+      opener: this.#opener,
+      processes: this.#processes,
       codecs: this.#codecs,
       settings: options.settings,
       report: (event) => this.report(event),
@@ -95,9 +126,15 @@ export class Launcher {
   ): Promise<ActorRecord> {
     this.#preloaded ??= this.#preload();
     await this.#preloaded;
-    this.#refuseTakenName(place.name);
-    const record = this.#launch(place, init, answerable);
-    await this.#untilStarted(record, place.startDeadlineMs ?? defaultStartDeadlineMs);
+    const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
+    this.#refuseTakenName(name);
+    const host =
+      placement === "process"
+        ? await this.#processes.host(place.process ?? name, startDeadlineMs)
+        : undefined;
+    this.#refuseTakenName(name); // another may have taken it meanwhile
+    const record = this.#launch(place, init, { placement, signal: new Signal(), host }, answerable);
+    await this.#untilStarted(record, startDeadlineMs);
     return record;
   }
 
@@ -121,6 +158,11 @@ export class Launcher {
       force.cancel();
       giveUp.cancel();
     }
+  }
+
+  /** Ends the processes, in none of which an actor lives any more. */
+  async close(): Promise<void> {
+    await this.#processes.close();
   }
 
   /** Passes an event on; what the listener throws becomes a process warning. */
@@ -151,6 +193,7 @@ export class Launcher {
     const preload = await loadPreload(this.#options.preload?.href);
     this.#codecs.teach(preload.codecs ?? []);
     this.#onUndelivered = undeliveredHook(preload);
+    this.#support = preload.processes;
   }
 
   #refuseTakenName(name: string): void {
@@ -166,48 +209,78 @@ export class Launcher {
   #launch(
     place: SpawnPlace,
     init: unknown,
+    linkPlace: LinkPlace,
     answerable: { readonly supervised?: boolean; readonly ownerUid?: number },
   ): ActorRecord {
-    const { name, placement = "thread" } = place;
+    const { name } = place;
     const incarnation = this.nextIncarnation(name);
     this.#incarnations.set(name, incarnation);
     this.#lastUid += 1;
     const address: Address = { uid: this.#lastUid, name, incarnation, lanes: {} };
-    const linkPlace = { placement, signal: new Signal() };
-    const board = new StatusBoard(this.clock.now);
-    const [systemEnd, actorEnd] = linkBetween(
-      { placement: "main", signal: this.registry.signal },
-      linkPlace,
-      this.#options.settings.freezeMessages,
-    );
-    const boot: Boot = {
+    const launched = (linkPlace.host === undefined ? this.#launchHere : this.#launchThere).call(
+      this,
+      place,
       address,
-      hasThread: placement === "thread",
-      moduleUrl: place.module.href,
-      preloadUrl: this.#options.preload?.href,
-      init: this.#codecs.encode(init),
-      settings: this.#options.settings,
-      systemLink: actorEnd,
-      signal: linkPlace.signal.buffer,
-      board: board.buffer,
-    };
+      this.#codecs.encode(init),
+      linkPlace,
+    );
     const record: ActorRecord = {
       address,
       place: linkPlace,
-      board,
-      vessel: startVessel(placement, boot, this.clock, place),
+      board: launched.board,
+      vessel: launched.vessel,
       supervised: answerable.supervised ?? false,
       ownerUid: answerable.ownerUid,
       kinds: [],
       hasStarted: false,
       watchers: new Set(),
-      linked: new Set(),
+      linked: new Map(),
       started: Promise.withResolvers<void>(),
       ended: Promise.withResolvers<Down>(),
       down: undefined,
     };
-    this.registry.enter(record, systemEnd);
+    this.registry.enter(record, launched.systemEnd);
     return record;
+  }
+
+  #launchHere(place: SpawnPlace, address: Address, init: unknown, linkPlace: LinkPlace): Launched {
+    const { settings, preload } = this.#options;
+    const { placement, signal } = linkPlace;
+    const board = new SharedArrayBuffer(boardSizeBytes);
+    const [systemEnd, systemLink] = linkBetween(this.registry.place, linkPlace, settings.freezeMessages);
+    const boot = {
+      address,
+      hasThread: placement === "thread",
+      moduleUrl: place.module.href,
+      preloadUrl: preload?.href,
+      init,
+      settings,
+      systemLink,
+      signal: signal.buffer,
+      board,
+    };
+    return {
+      vessel: startVessel(placement, boot, this.clock, place),
+      board: new StatusBoard(this.clock.now, new Uint8Array(board)),
+      systemEnd,
+    };
+  }
+
+  #launchThere(place: SpawnPlace, address: Address, init: unknown, linkPlace: LinkPlace): Launched {
+    const { settings } = this.#options;
+    const board = this.#processes.allocate(boardSizeBytes);
+    const [systemRoute, actorRoute] = this.#processes.route(this.registry.place, linkPlace);
+    const systemEnd = this.#processes.open(systemRoute, this.registry.place);
+    const vessel = (linkPlace.host as HostProcess).start({
+      address,
+      moduleUrl: place.module.href,
+      init: this.#opener.border.leave(init).value,
+      settings,
+      systemRoute: actorRoute,
+      board: board.place,
+      resourceLimits: place.resourceLimits,
+    });
+    return { vessel, board: new StatusBoard(this.clock.now, board.bytes), systemEnd };
   }
 
   async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {

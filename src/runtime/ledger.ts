@@ -32,8 +32,8 @@ export class Ledger {
   readonly #inBase: number;
 
   /** @param side - 0 for one end, 1 for the other */
-  constructor(buffer: ArrayBufferLike, side: 0 | 1) {
-    this.#words = new Int32Array(buffer);
+  constructor(buffer: ArrayBufferLike, side: 0 | 1, byteOffset = 0) {
+    this.#words = new Int32Array(buffer, byteOffset, 2 * wordsPerDirection);
     this.#outBase = side * wordsPerDirection;
     this.#inBase = (1 - side) * wordsPerDirection;
   }

@@ -1,10 +1,12 @@
 import type { MessagePort, Transferable } from "node:worker_threads";
 import type { Ledger } from "./ledger.ts";
+import type { Pipe } from "./packed-link.ts";
 import type { Packet } from "./packet.ts";
+import type { MemoryPlace } from "./shared-memory.ts";
 
 /**
  * One end of a lossless, ordered, two-way channel between two actors: the seam between the kernel and
- * whatever carries bytes. `MemoryLink` joins actors of one thread, `PortLink` those of two.
+ * whatever carries bytes. `MemoryLink` joins actors of one thread, `PortLink` those of two, `PackedLink` those of two processes.
  */
 export interface Link {
   /** The books of this channel. */
@@ -31,4 +33,12 @@ export type LinkEnd =
       readonly ledger: SharedArrayBuffer;
       readonly side: 0 | 1;
       readonly peerSignal: SharedArrayBuffer;
+    }
+  | {
+      readonly kind: "packed";
+      readonly side: 0 | 1;
+      readonly ledger: MemoryPlace;
+      /** To the hub of the actor's process: a port, or the hub itself where it shares the actor's thread. */
+      readonly pipe: MessagePort | Pipe;
+      readonly maxFrameBytes: number;
     };

@@ -50,8 +50,3 @@ export function portLinkEnds(leftSignal: Signal, rightSignal: Signal): [LinkEnd,
     { kind: "port", port: port2, ledger, side: 1, peerSignal: leftSignal.buffer },
   ];
 }
-
-/** Opens this actor's end. */
-export function openLink(end: LinkEnd): Link {
-  return end.kind === "memory" ? end.link : new PortLink(end);
-}

@@ -7,11 +7,15 @@ import { type DeadLetter, DeadLetters } from "./dead-letters.ts";
 import { Endpoint } from "./endpoint.ts";
 import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
 import { refuseKind } from "./handling.ts";
+import { inspectActor } from "./inspection.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import type { SpawnPlace, StopOptions } from "./launcher.ts";
 import type { LinkEnd } from "./link.ts";
+import type { LinkOpener } from "./link-opener.ts";
 import type { Delivery } from "./mailbox.ts";
-import { linkBetween } from "./placement.ts";
+import { blankRecord, singlePacket } from "./packet.ts";
+import { type LinkPlace, linkBetween, portsOf } from "./placement.ts";
+import type { ProcessPool } from "./process-pool.ts";
 import { type Envelope, RecordType } from "./record.ts";
 import type { Resident } from "./resident.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
@@ -26,6 +30,8 @@ export interface RegistryOptions {
   readonly clock: Clock;
   readonly codecs: CodecSet;
   readonly settings: MessagingSettings;
+  readonly opener: LinkOpener;
+  readonly processes: ProcessPool;
   report(event: RuntimeEvent): void;
   onUndelivered(message: unknown): void;
   /** A failure that nobody watched, asked for or supervised. */
@@ -43,6 +49,8 @@ export class Registry implements Resident {
   readonly endpoint: Endpoint;
   readonly deadLetters = new DeadLetters();
   readonly signal = new Signal();
+  /** Where the system itself lives. */
+  readonly place: LinkPlace = { placement: "main", signal: this.signal };
   readonly #options: RegistryOptions;
   readonly #records = new Map<number, ActorRecord>();
   /** How those ended of which nothing runs any more. */
@@ -50,12 +58,13 @@ export class Registry implements Resident {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { clock, codecs, settings } = options;
+    const { clock, codecs, settings, opener } = options;
     this.endpoint = new Endpoint({
       address: systemAddress,
       clock,
       codecs,
       settings,
+      opener,
       signal: this.signal,
       tracer: makeTracer(systemAddress.uid, settings.traceEvery, clock.now, () => {}),
       resident: this,
@@ -169,9 +178,22 @@ export class Registry implements Resident {
   #exited(record: ActorRecord, error: Error | undefined): void {
     this.endpoint.drain();
     const cause = error ?? new Error("its thread left without being asked to stop");
-    this.end(record, downOf(record, toFailure(cause, describe(record.address))));
+    const failure = toFailure(cause, describe(record.address));
+    this.end(
+      record,
+      downOf(record, { ...failure, fields: { ...failure.fields, ...this.#lastDoing(record) } }),
+    );
     this.#ends.set(record.address.uid, record.down as Down);
     this.#records.delete(record.address.uid);
+    this.#options.processes.release(record);
+  }
+
+  /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
+  #lastDoing(record: ActorRecord): Record<string, unknown> {
+    const { state, handling, op } = inspectActor(record, this.#options.clock.now(), (uid) =>
+      this.nameOf(uid),
+    );
+    return state === "stopped" || state === "failed" ? {} : { state, handling, op };
   }
 
   #join(left: ActorRecord, to: Address): void {
@@ -181,13 +203,41 @@ export class Registry implements Resident {
       return;
     }
     if (left.linked.has(to.uid)) return;
-    left.linked.add(to.uid);
-    right.linked.add(left.address.uid);
-    const [leftEnd, rightEnd] = linkBetween(left.place, right.place, this.#options.settings.freezeMessages);
     // An actor that writes to itself holds both ends: the receiving one goes by a uid nobody has.
     const sender = left === right ? { ...left.address, uid: -left.address.uid } : left.address;
+    const host = left.place.host;
+    const route = host === right.place.host ? 0 : this.#joinByRoute(left, right);
+    left.linked.set(to.uid, route);
+    right.linked.set(left.address.uid, route);
+    if (route !== 0) return;
+    if (host !== undefined) {
+      const [leftUid, rightUid] = [left.address.uid, right.address.uid];
+      host.order({
+        kind: "join",
+        left: { uid: leftUid, peer: right.address },
+        right: { uid: rightUid, peer: sender },
+      });
+      return;
+    }
+    const [leftEnd, rightEnd] = linkBetween(left.place, right.place, this.#options.settings.freezeMessages);
     this.#sendLink(right, sender, rightEnd);
     this.#sendLink(left, right.address, leftEnd);
+  }
+
+  /** Joins actors of two processes; returns the route between them. */
+  #joinByRoute(left: ActorRecord, right: ActorRecord): number {
+    const { processes } = this.#options;
+    const [leftEnd, rightEnd] = processes.route(left.place, right.place);
+    for (const [record, peer, end] of [
+      [right, left, rightEnd],
+      [left, right, leftEnd],
+    ] as const) {
+      const { place, address } = record;
+      const joined = { uid: address.uid, peer: peer.address };
+      if (place.host !== undefined) place.host.order({ kind: "route", joined, end });
+      else this.#sendLink(record, peer.address, processes.open(end, place));
+    }
+    return leftEnd.id;
   }
 
   #livingRecord(uid: number): ActorRecord | undefined {
@@ -201,8 +251,7 @@ export class Registry implements Resident {
   }
 
   #sendLink(to: ActorRecord, peer: Address, end: LinkEnd): void {
-    const transfer = end.kind === "port" ? [end.port] : undefined;
-    this.sendTo(to, { type: RecordType.link, body: { peer, end }, transfer });
+    this.sendTo(to, { type: RecordType.link, body: { peer, end }, transfer: portsOf(end) });
   }
 
   #sendDown(to: ActorRecord, uid: number, down: Down): void {
@@ -216,10 +265,24 @@ export class Registry implements Resident {
   }
 
   #tellOthers(record: ActorRecord, down: Down): void {
-    for (const uid of new Set([...record.watchers, ...record.linked])) {
+    for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
       const listener = this.#livingRecord(uid);
-      if (listener !== undefined) this.#sendDown(listener, record.address.uid, down);
+      if (listener === undefined) continue;
+      const route = record.linked.get(uid) ?? 0;
+      if (route === 0) this.#sendDown(listener, record.address.uid, down);
+      else this.#sendDownAfter(route, listener, record.address.uid, down);
     }
+  }
+
+  /** What the dead still sent over a route of its own comes by another way than this news, and is to come first. */
+  #sendDownAfter(route: number, to: ActorRecord, uid: number, down: Down): void {
+    const { host } = to.place;
+    if (host === undefined) {
+      this.#options.processes.afterRoute(route, () => this.#sendDown(to, uid, down));
+      return;
+    }
+    const packet = singlePacket({ ...blankRecord, type: RecordType.down, body: { uid, down } });
+    host.order({ kind: "tellAfter", uid: to.address.uid, route, packet });
   }
 
   #emitted({ from, body }: Delivery): void {

@@ -12,6 +12,8 @@ export interface MessagingSettings {
   readonly sendDeadlineMs: number;
   /** Freezes each message when it is sent, so that changing it afterwards throws. */
   readonly freezeMessages: boolean;
+  /** The most that one packet between processes may take, in bytes. */
+  readonly maxFrameBytes: number;
   /** Of the messages sent outside any trace, each so-many-th begins one; 1 traces all, 0 none. */
   readonly traceEvery: number;
 }
@@ -23,6 +25,7 @@ export const defaultMessagingSettings: MessagingSettings = {
   telemetryCapacity: 1024,
   sendDeadlineMs: 60_000,
   freezeMessages: false,
+  maxFrameBytes: 1 << 26,
   traceEvery: 0,
 };
 

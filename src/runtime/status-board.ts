@@ -13,7 +13,8 @@ const numReals = 4;
 const textLength = 40;
 const realsOffset = numWords * 4;
 const textsOffset = realsOffset + numReals * 8;
-const boardSizeBytes = textsOffset + 2 * textLength * 2;
+/** Bytes one actor's board takes. */
+export const boardSizeBytes = textsOffset + 2 * textLength * 2;
 
 /** What an actor does, as the runtime sees it. */
 export const actorStates = [
@@ -57,7 +58,6 @@ export interface Status {
  * shared memory, so that a thread stuck in native code can still be asked what it is stuck in.
  */
 export class StatusBoard {
-  readonly buffer: SharedArrayBuffer;
   readonly #words: Int32Array;
   readonly #reals: Float64Array;
   readonly #op: Uint16Array;
@@ -66,13 +66,14 @@ export class StatusBoard {
   #lastOp = "";
   #lastBlock = "";
 
-  constructor(now: () => number, buffer: SharedArrayBuffer = new SharedArrayBuffer(boardSizeBytes)) {
-    this.buffer = buffer;
+  /** @param memory - {@link boardSizeBytes} of them, zeroed; shared with whoever reads this board */
+  constructor(now: () => number, memory: Uint8Array) {
+    const { buffer, byteOffset } = memory;
     this.#now = now;
-    this.#words = new Int32Array(buffer, 0, numWords);
-    this.#reals = new Float64Array(buffer, realsOffset, numReals);
-    this.#op = new Uint16Array(buffer, textsOffset, textLength);
-    this.#block = new Uint16Array(buffer, textsOffset + 2 * textLength, textLength);
+    this.#words = new Int32Array(buffer, byteOffset, numWords);
+    this.#reals = new Float64Array(buffer, byteOffset + realsOffset, numReals);
+    this.#op = new Uint16Array(buffer, byteOffset + textsOffset, textLength);
+    this.#block = new Uint16Array(buffer, byteOffset + textsOffset + 2 * textLength, textLength);
   }
 
   /**

@@ -45,6 +45,18 @@ export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
   return ops.zeros(sizes(shape), options.dtype ?? "float32");
 }
 
+/**
+ * All 0, in memory that crosses to other processes of this host without a copy, both ways; ordinary memory where this
+ * process has no others beside it. Counted in the ledger once a host: where it was made, or whither it moved.
+ * @throws {TroupeError} `SHARED_MEMORY_FULL`
+ */
+export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
+  if (!native().inSharedFolder()) return zeros(shape, options);
+  const dims = sizes(shape);
+  frame.set(dims);
+  return adopt(native().emptyShared(dtypeCode(options.dtype ?? "float32"), dims.length));
+}
+
 /** All 1. */
 export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
   return ops.ones(sizes(shape), options.dtype ?? "float32");

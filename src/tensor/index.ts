@@ -7,6 +7,7 @@ export {
   arange,
   type CreateOptions,
   empty,
+  emptyShared,
   full,
   type NestedNumbers,
   ones,
@@ -23,9 +24,12 @@ export * as ops from "./ops.ts";
 export {
   attach,
   attachLent,
+  exportRef,
+  importRef,
   lendRef,
   liveRefs,
   moveRef,
+  type RefAbroad,
   type RefOptions,
   releaseRef,
   releaseRefsOf,
@@ -35,5 +39,5 @@ export {
 } from "./ref.ts";
 export { hold, keep, liveTensors, scope } from "./scope.ts";
 export { PAGE_BYTES, pageAligned, ScratchFile } from "./scratch-file.ts";
-export { nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
+export { enterSharedFolder, mapShared, nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
 export { adoptList, liveHandle, Tensor } from "./tensor.ts";

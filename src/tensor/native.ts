@@ -83,6 +83,15 @@ export interface Native {
   workDone(work: number): boolean;
   /** How many tensors; the frame then holds their handles, from place 1 on. */
   gatherRagged(communicator: number, input: number): number;
+  /** The whole file, which this process and others read and write. */
+  mapShared(path: string): ArrayBuffer;
+  enterSharedFolder(folder: string, processIndex: number): void;
+  inSharedFolder(): boolean;
+  /** A new tensor of zeros with the `ndim` sizes in the frame. */
+  emptyShared(dtype: number, ndim: number): number;
+  exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;
+  /** The ref's id; the frame then holds its generation. */
+  importRef(crossing: Readonly<Record<string, unknown>>): number;
 
   memory(): NativeUse & {
     readonly residentBytes: number;

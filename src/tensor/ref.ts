@@ -65,9 +65,30 @@ export function releaseRef(ref: TensorRef): boolean {
   return native().releaseRef(ref.id, ref.generation);
 }
 
-/** Drops every ref of an owner that died, in the whole process. @returns how many */
+/** Drops every ref of an owner that died, in the whole process, and between processes. @returns how many */
 export function releaseRefsOf(owner: string): number {
   return native().releaseRefsOf(owner);
+}
+
+/** A ref as it travels to another process: plain data. */
+export interface RefAbroad extends Omit<TensorRef, "id" | "generation"> {
+  readonly crossing: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Makes a ref fit to leave its process, and consumes it: a tensor of {@link emptyShared} is not copied, any other is, once.
+ * Loans reach over the border: who has shared or lent a tensor has its rights back when the receiver has disposed it, or its
+ * process has ended. Until it is taken in, {@link releaseRef} with the ref as it was gives it up.
+ * @throws {TroupeError} `TENSOR_REF_GONE`, `SHARED_MEMORY_FULL`
+ */
+export function exportRef({ kind, id, generation, dtype, shape }: TensorRef): RefAbroad {
+  return { kind, dtype, shape, crossing: native().exportRef(id, generation) };
+}
+
+/** Takes a ref from another process in, once. @throws {TroupeError} `TENSOR_REF_GONE` the second time */
+export function importRef({ kind, dtype, shape, crossing }: RefAbroad): TensorRef {
+  const id = native().importRef(crossing);
+  return { kind, id, generation: frame[0] ?? 0, dtype, shape };
 }
 
 /** Refs under way in the whole process: made, not yet attached or released. */

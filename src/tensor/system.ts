@@ -19,6 +19,19 @@ export function numThreads(): number {
   return native().numThreads();
 }
 
+/**
+ * Names the folder in which the processes of this host share tensors, and this one's number in it: called once, before any
+ * tensor is to cross.
+ */
+export function enterSharedFolder(folder: string, processIndex: number): void {
+  native().enterSharedFolder(folder, processIndex);
+}
+
+/** The bytes of a whole file, for this process and others to read and write; unmapped when it is collected. */
+export function mapShared(path: string): ArrayBuffer {
+  return native().mapShared(path);
+}
+
 /** What the addon was built with and runs on. */
 export function nativeInfo(): NativeInfo {
   return native().nativeInfo();

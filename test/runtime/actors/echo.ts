@@ -21,6 +21,7 @@ export type EchoProtocol = {
   askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: Int32Array } };
   noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
   threadName: { in: null; out: string };
+  environmentNames: { in: null; out: readonly string[] };
   /** Waits in native code for a program to end. */
   runProgram: { in: string };
   /** Fills its heap. */
@@ -70,6 +71,7 @@ export default defineActor<EchoProtocol>({
           self.tell("note", value);
           return null;
         },
+        environmentNames: () => Object.keys(process.env),
         threadName: () => String(threadName),
         runProgram(commandLine) {
           const [command = "", ...args] = commandLine.split(" ");

@@ -1,4 +1,5 @@
-import type { Codec } from "../../../src/runtime/index.ts";
+import type { Codec, ProcessSupport } from "../../../src/runtime/index.ts";
+import { mapShared } from "../../../src/tensor/index.ts";
 
 /** A value that cannot be cloned as it is: it lives in one thread and is known elsewhere by its number. */
 export class Handle {
@@ -24,6 +25,9 @@ export const codecs: readonly Codec[] = [
     decode: (data) => new Handle(data as number),
   },
 ];
+
+/** These actors send no tensors: all that their processes share is books and boards. */
+export const processes: ProcessSupport = { mapFile: mapShared };
 
 export function onUndelivered(message: unknown): void {
   released.push(message);

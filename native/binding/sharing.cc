@@ -1,0 +1,115 @@
+// Memory and tensors between processes.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/init.h"
+#include "core/crossing.h"
+#include "core/error.h"
+#include "core/shared_segment.h"
+
+namespace troupe {
+namespace {
+
+// mapShared(path): an ArrayBuffer over the whole file, which this process and others read and write.
+Napi::Value MapShared(const Napi::CallbackInfo& info) {
+  const std::string path = info[0].As<Napi::String>();
+  const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status {};
+  void* base = MAP_FAILED;
+  if (descriptor >= 0 && fstat(descriptor, &status) == 0) {
+    base = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  }
+  if (descriptor >= 0) close(descriptor);
+  if (base == MAP_FAILED) {
+    throw CodedError("FILE_UNREADABLE", "[mapShared] a file to be read and written was expected: " + path, {{"path", path}});
+  }
+  const auto length = static_cast<size_t>(status.st_size);
+  return Napi::ArrayBuffer::New(info.Env(), base, length, [length](Napi::Env, void* data) { munmap(data, length); });
+}
+
+// enterSharedFolder(folder, processIndex)
+Napi::Value EnterSharedFolder(const Napi::CallbackInfo& info) {
+  enter_shared_folder(info[0].As<Napi::String>(), info[1].As<Napi::Number>().Int32Value());
+  return info.Env().Undefined();
+}
+
+Napi::Value InSharedFolder(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), in_shared_folder()); }
+
+// emptyShared(dtype, ndim): a tensor of zeros with the sizes in the frame.
+Napi::Value EmptyShared(const Napi::CallbackInfo& info) {
+  const auto dtype = static_cast<at::ScalarType>(info[0].As<Napi::Number>().Int32Value());
+  const uint32_t ndim = info[1].As<Napi::Number>().Uint32Value();
+  const double* frame = Environment::of(info.Env()).frame.data;
+  std::vector<int64_t> sizes(frame, frame + ndim);
+  std::vector<int64_t> strides(ndim, 1);
+  int64_t numel = 1;
+  for (size_t dim = ndim; dim-- > 0;) {
+    strides[dim] = numel;
+    numel *= sizes[dim];
+  }
+  const auto segment = Segment::create(numel * static_cast<int64_t>(c10::elementSize(dtype)), true);
+  return Environment::give(info, segment->tensor(dtype, sizes, strides, 0));
+}
+
+Napi::Array numbers(Napi::Env env, const std::vector<int64_t>& values) {
+  auto array = Napi::Array::New(env, values.size());
+  for (uint32_t i = 0; i < values.size(); ++i) array.Set(i, static_cast<double>(values[i]));
+  return array;
+}
+
+std::vector<int64_t> numbers(const Napi::Value& value) {
+  const auto array = value.As<Napi::Array>();
+  std::vector<int64_t> values;
+  for (uint32_t i = 0; i < array.Length(); ++i) values.push_back(array.Get(i).As<Napi::Number>().Int64Value());
+  return values;
+}
+
+RefId ref_argument(const Napi::CallbackInfo& info) {
+  return {info[0].As<Napi::Number>().Uint32Value(), info[1].As<Napi::Number>().Uint32Value()};
+}
+
+// exportRef(id, generation): what travels, plain data.
+Napi::Value ExportRef(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Crossing crossing = export_ref(ref_argument(info));
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("name", crossing.name);
+  result.Set("owner", crossing.owner);
+  result.Set("dtype", crossing.dtype);
+  result.Set("sizes", numbers(env, crossing.sizes));
+  result.Set("strides", numbers(env, crossing.strides));
+  result.Set("offset", static_cast<double>(crossing.offset));
+  result.Set("lent", crossing.lent);
+  result.Set("readOnly", crossing.read_only);
+  result.Set("slot", crossing.slot);
+  return result;
+}
+
+// importRef(crossing): the ref's id; the frame then holds its generation.
+Napi::Value ImportRef(const Napi::CallbackInfo& info) {
+  const auto data = info[0].As<Napi::Object>();
+  const RefId ref = import_ref({data.Get("name").As<Napi::String>(), data.Get("owner").As<Napi::String>(),
+                                data.Get("dtype").As<Napi::Number>().Int32Value(), numbers(data.Get("sizes")),
+                                numbers(data.Get("strides")), data.Get("offset").As<Napi::Number>().Int64Value(),
+                                data.Get("lent").ToBoolean(), data.Get("readOnly").ToBoolean(),
+                                data.Get("slot").As<Napi::Number>().Int32Value()});
+  Environment::of(info.Env()).frame.data[0] = ref.generation;
+  return Napi::Number::New(info.Env(), ref.id);
+}
+
+}  // namespace
+
+void InitSharing(Napi::Env env, Napi::Object exports) {
+  define<MapShared>(env, exports, "mapShared");
+  define<EnterSharedFolder>(env, exports, "enterSharedFolder");
+  define<InSharedFolder>(env, exports, "inSharedFolder");
+  define<EmptyShared>(env, exports, "emptyShared");
+  define<ExportRef>(env, exports, "exportRef");
+  define<ImportRef>(env, exports, "importRef");
+}
+
+}  // namespace troupe

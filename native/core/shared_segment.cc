@@ -1,0 +1,179 @@
+#include "core/shared_segment.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/Storage.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/allocator.h"
+#include "core/error.h"
+
+namespace troupe {
+
+// The first page of the file. Zero is how the system hands it out.
+struct Segment::Header {
+  int64_t bytes;
+  // The process whose ledger counts this memory; 0: none.
+  std::atomic<uint32_t> counted_by;
+  std::atomic<uint32_t> slots[kNumSlots];
+};
+
+namespace {
+
+constexpr size_t kHeaderBytes = 4096;
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "words are shared by processes");
+
+struct Place {
+  std::string folder;
+  int32_t process_index = 0;
+  std::atomic<uint32_t> next_name{0};
+};
+
+// Written once, before any actor of this process exists.
+Place& place() {
+  static Place* const instance = new Place;
+  return *instance;
+}
+
+[[noreturn]] void no_memory(int64_t bytes, int error) {
+  throw CodedError("SHARED_MEMORY_FULL",
+                   "[shared memory] " + std::to_string(bytes) + " bytes in " + place().folder + ": " + std::strerror(error) +
+                       " (give the place more room, as docker run --shm-size does, or use placement \"thread\")",
+                   {{"bytes", std::to_string(bytes)}, {"folder", place().folder}});
+}
+
+[[noreturn]] void gone(const std::string& name) {
+  throw CodedError("TENSOR_REF_GONE",
+                   "[attach] a tensor under way from another process was expected: " + name +
+                       " was taken or released before, or its sender has ended (a ref can be attached once)",
+                   {{"name", name}});
+}
+
+std::string next_name() {
+  return "p" + std::to_string(place().process_index) + "-" + std::to_string(place().next_name.fetch_add(1));
+}
+
+// What a storage of ours holds. Its function is how it is known again.
+void release_context(void* context) { delete static_cast<std::shared_ptr<Segment>*>(context); }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number(number) {}
+  ~Descriptor() {
+    if (number >= 0) close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int number;
+};
+
+}  // namespace
+
+void enter_shared_folder(const std::string& folder, int32_t process_index) {
+  place().folder = folder;
+  place().process_index = process_index;
+}
+
+bool in_shared_folder() { return !place().folder.empty(); }
+int32_t shared_process_index() { return place().process_index; }
+std::string shared_path(const std::string& name) { return place().folder + "/" + name; }
+
+std::shared_ptr<Segment> Segment::create(int64_t bytes, bool charged) {
+  static_assert(sizeof(Header) <= kHeaderBytes, "the header has a page");
+  std::string name = next_name();
+  const Descriptor file(open(shared_path(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.number < 0) no_memory(bytes, errno);
+  const int error = posix_fallocate(file.number, 0, static_cast<off_t>(kHeaderBytes) + bytes);
+  if (error != 0) {
+    unlink(shared_path(name).c_str());
+    no_memory(bytes, error);
+  }
+  auto segment = map(file.number, std::move(name));
+  segment->header().bytes = bytes;
+  if (charged) segment->charge_if_nobody_does();
+  return segment;
+}
+
+std::shared_ptr<Segment> Segment::take_over(const std::string& name, int32_t slot) {
+  const Descriptor file(open(shared_path(name).c_str(), O_RDWR | O_CLOEXEC));
+  if (file.number < 0) gone(name);
+  const std::string own_name = next_name();
+  auto segment = map(file.number, own_name);
+  if (slot != kNoSlot) {
+    // Before the name is gone: without either, the sender would take the tensor for released.
+    uint32_t under_way = kUnderWay;
+    if (!segment->slot(slot).compare_exchange_strong(under_way, static_cast<uint32_t>(getpid()))) gone(name);
+  }
+  // Of two that open the file, one renames it; the other finds no such name.
+  if (rename(shared_path(name).c_str(), shared_path(own_name).c_str()) != 0) {
+    if (slot != kNoSlot) segment->slot(slot).store(kReturned);
+    gone(name);
+  }
+  segment->charge_if_nobody_does();
+  return segment;
+}
+
+std::shared_ptr<Segment> Segment::of(const at::Tensor& tensor) {
+  const c10::DataPtr& data = tensor.storage().data_ptr();
+  if (data.get_deleter() != &release_context) return nullptr;
+  return *static_cast<std::shared_ptr<Segment>*>(data.get_context());
+}
+
+std::shared_ptr<Segment> Segment::map(int descriptor, std::string name) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || status.st_size < static_cast<off_t>(kHeaderBytes)) gone(name);
+  const auto length = static_cast<size_t>(status.st_size);
+  void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (base == MAP_FAILED) no_memory(status.st_size, errno);
+  madvise(base, length, MADV_HUGEPAGE);  // where the system gives them for shared memory at all
+  return std::shared_ptr<Segment>(new Segment(std::move(name), base, length));
+}
+
+Segment::~Segment() {
+  if (charge_ != nullptr) {
+    credit_memory(charge_, header().bytes);
+    header().counted_by.store(0);
+  }
+  munmap(base_, length_);
+  unlink(shared_path(name_).c_str());
+}
+
+Segment::Header& Segment::header() const { return *static_cast<Header*>(base_); }
+
+void Segment::charge_if_nobody_does() {
+  uint32_t nobody = 0;
+  if (header().counted_by.compare_exchange_strong(nobody, static_cast<uint32_t>(getpid()))) {
+    charge_ = charge_memory(header().bytes);
+  }
+}
+
+at::Tensor Segment::tensor(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  // A tensor keeps its mapping; the mapping keeps no tensor.
+  auto* context = new std::shared_ptr<Segment>(shared_from_this());
+  c10::DataPtr data(static_cast<char*>(base_) + kHeaderBytes, context, &release_context, c10::Device(c10::DeviceType::CPU));
+  c10::Storage storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(header().bytes), std::move(data), nullptr, false);
+  at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(dtype));
+  tensor.set_(storage, offset, sizes, strides);
+  return tensor;
+}
+
+void Segment::add_name(const std::string& name) const {
+  if (link(shared_path(name_).c_str(), shared_path(name).c_str()) != 0) no_memory(header().bytes, errno);
+}
+
+int32_t Segment::claim_slot() {
+  for (int32_t index = 0; index < kNumSlots; ++index) {
+    uint32_t expected = kFree;
+    if (slot(index).compare_exchange_strong(expected, kUnderWay)) return index;
+  }
+  return kNoSlot;
+}
+
+std::atomic<uint32_t>& Segment::slot(int32_t index) const { return header().slots[index]; }
+
+}  // namespace troupe

@@ -1,0 +1,72 @@
+// Memory that processes of one host share: a file in the folder where they meet, mapped by each of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+// One mapping of one segment. Holds a name of the file that is this process's own, `p<index>-<n>`, and removes it at its end:
+// the memory goes with the last process that has a name or a mapping.
+class Segment : public std::enable_shared_from_this<Segment> {
+ public:
+  // Loans of one segment at a time.
+  static constexpr int32_t kNumSlots = 1000;
+  static constexpr int32_t kNoSlot = -1;
+
+  // New memory, zeroed. Throws CodedError SHARED_MEMORY_FULL where the system has none left: reserved now, so that no later
+  // write fails. `charged`: whether the ledger counts it here from now on.
+  static std::shared_ptr<Segment> create(int64_t bytes, bool charged);
+
+  // Takes the file `name` of the folder over under a name of this process's own. Where a loan goes with it, `slot` is claimed
+  // first. Throws CodedError TENSOR_REF_GONE when somebody has done so before, or it was released.
+  static std::shared_ptr<Segment> take_over(const std::string& name, int32_t slot);
+
+  // The segment that a tensor's memory lies in; null for other memory.
+  static std::shared_ptr<Segment> of(const at::Tensor& tensor);
+
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // A tensor over this memory, which it keeps.
+  at::Tensor tensor(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
+
+  // Gives the file one name more, for a receiver to take over.
+  void add_name(const std::string& name) const;
+
+  // A word of the segment that says who reads it: the number of a process, or one of the states below.
+  int32_t claim_slot();  // kNoSlot when all are in use
+  std::atomic<uint32_t>& slot(int32_t index) const;
+
+  static constexpr uint32_t kFree = 0;
+  static constexpr uint32_t kReturned = 0xfffffffe;
+  static constexpr uint32_t kUnderWay = 0xffffffff;
+
+ private:
+  struct Header;
+  Segment(std::string name, void* base, size_t length) : name_(std::move(name)), base_(base), length_(length) {}
+  static std::shared_ptr<Segment> map(int descriptor, std::string name);
+  Header& header() const;
+  void charge_if_nobody_does();
+
+  const std::string name_;
+  void* const base_;
+  const size_t length_;
+  void* charge_ = nullptr;
+};
+
+// Names the folder, and this process's number in it. Before it, this process shares memory with no other.
+void enter_shared_folder(const std::string& folder, int32_t process_index);
+// Whether it has.
+bool in_shared_folder();
+// This process's number.
+int32_t shared_process_index();
+// A file of the folder.
+std::string shared_path(const std::string& name);
+
+}  // namespace troupe

@@ -1,0 +1,163 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { MessageChannel } from "node:worker_threads";
+import { TroupeError } from "../errors.ts";
+import type { ActorRecord } from "./actor-record.ts";
+import { makeHostFolder, removeHostFolder, sweepHostFolder } from "./host-folder.ts";
+import { HostProcess } from "./host-process.ts";
+import { Hub } from "./hub.ts";
+import { ledgerSizeBytes } from "./ledger.ts";
+import type { LinkEnd } from "./link.ts";
+import { type ProcessSupport, processSupport } from "./link-opener.ts";
+import type { LinkPlace } from "./placement.ts";
+import { type News, unpackControl } from "./process-orders.ts";
+import { HubPipe, PortRoute, type RouteEnd } from "./routes.ts";
+import { type MappedMemory, SharedMemory } from "./shared-memory.ts";
+
+const own = 0;
+
+/** What the first process has once there are others. */
+interface Opened {
+  readonly folder: string;
+  readonly hub: Hub;
+  readonly memory: SharedMemory;
+}
+
+/** How a pool is made. */
+export interface ProcessPoolOptions {
+  readonly preloadUrl: string | undefined;
+  readonly maxFrameBytes: number;
+  readonly support: () => ProcessSupport | undefined;
+}
+
+/** The processes of one system: started when an actor is to live in them, ended when none does any more. */
+export class ProcessPool {
+  readonly #options: ProcessPoolOptions;
+  readonly #token = randomBytes(16).toString("hex");
+  readonly #byName = new Map<string, HostProcess>();
+  readonly #running = new Map<number, HostProcess>();
+  #opening: Promise<Opened> | undefined;
+  #opened: Opened | undefined;
+  #lastIndex = own;
+  #lastRoute = 0;
+
+  constructor(options: ProcessPoolOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The living process of this name, started if need be.
+   * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`
+   */
+  async host(name: string, deadlineMs: number): Promise<HostProcess> {
+    this.#opening ??= this.#open();
+    const opened = await this.#opening;
+    const host = this.#byName.get(name) ?? this.#start(name, opened);
+    await this.#untilReady(host, deadlineMs);
+    return host;
+  }
+
+  /** Memory for an actor's board, shared with its process. */
+  allocate(sizeBytes: number): MappedMemory {
+    return this.#use().memory.allocate(sizeBytes);
+  }
+
+  /** Both ends of a new route between two processes. */
+  route(left: LinkPlace, right: LinkPlace): [RouteEnd, RouteEnd] {
+    this.#lastRoute += 1;
+    const id = this.#lastRoute;
+    const ledger = this.allocate(ledgerSizeBytes).place;
+    return [
+      { id, peer: right.host?.index ?? own, side: 0, ledger },
+      { id, peer: left.host?.index ?? own, side: 1, ledger },
+    ];
+  }
+
+  /** Opens an end of a route in this process, for an actor at `place`. */
+  open(end: RouteEnd, place: LinkPlace): LinkEnd & { readonly kind: "packed" } {
+    const { side, ledger } = end;
+    const { maxFrameBytes } = this.#options;
+    const { hub } = this.#use();
+    if (place.placement === "main") {
+      return { kind: "packed", side, ledger, maxFrameBytes, pipe: new HubPipe(hub, end, place.signal) };
+    }
+    const { port1, port2 } = new MessageChannel();
+    new PortRoute(hub, end, port2, place.signal);
+    return { kind: "packed", side, ledger, maxFrameBytes, pipe: port1 };
+  }
+
+  /** Calls `run` once nothing more can come over a route that ends in this process. */
+  afterRoute(id: number, run: () => void): void {
+    this.#use().hub.afterRoute(id, run);
+  }
+
+  /** An actor that lived in `host` is gone; with the last of them the process goes. */
+  release({ place }: ActorRecord): void {
+    const { host } = place;
+    if (host === undefined || !host.isEmpty || this.#byName.get(host.name) !== host) return;
+    this.#byName.delete(host.name);
+    void host.leave();
+  }
+
+  /** Resolves when no process runs any more, and removes what they shared. */
+  async close(): Promise<void> {
+    if (this.#opening === undefined) return;
+    await this.#opening.catch(() => {});
+    for (const host of this.#byName.values()) void host.leave();
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    this.#opened?.hub.close();
+    if (this.#opened !== undefined) removeHostFolder(this.#opened.folder);
+  }
+
+  async #open(): Promise<Opened> {
+    const support = processSupport(this.#options.support());
+    const folder = makeHostFolder();
+    support.enter?.(folder, own);
+    const memory = new SharedMemory(join(folder, "books"), support.mapFile);
+    const hub = await Hub.open({
+      index: own,
+      folder,
+      token: this.#token,
+      maxFrameBytes: this.#options.maxFrameBytes,
+      onControl: (from, bytes) => this.#running.get(from)?.hear(unpackControl<News>(bytes)),
+      onLost: (index, error) => this.#running.get(index)?.unheard(error),
+    });
+    this.#opened = { folder, hub, memory };
+    return this.#opened;
+  }
+
+  #start(name: string, { folder, hub }: Opened): HostProcess {
+    this.#lastIndex += 1;
+    const { preloadUrl, maxFrameBytes } = this.#options;
+    const birth = { index: this.#lastIndex, folder, token: this.#token, preloadUrl, maxFrameBytes };
+    const host = new HostProcess(name, birth, hub);
+    this.#byName.set(name, host);
+    this.#running.set(host.index, host);
+    void host.ended.then(() => this.#ended(host, folder));
+    return host;
+  }
+
+  #ended(host: HostProcess, folder: string): void {
+    this.#running.delete(host.index);
+    if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
+    this.#opened?.hub.lose(host.index);
+    for (const other of this.#running.values()) {
+      if (other.isReady) other.order({ kind: "lost", index: host.index });
+    }
+    sweepHostFolder(folder, host.index);
+  }
+
+  async #untilReady(host: HostProcess, deadlineMs: number): Promise<void> {
+    const timer = setTimeout(() => host.kill(), deadlineMs);
+    try {
+      await host.ready;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #use(): Opened {
+    if (this.#opened !== undefined) return this.#opened;
+    throw new TroupeError("SYSTEM_STOPPED", "[processes] an open pool: no process has been started yet");
+  }
+}

@@ -1,0 +1,202 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import { frameHeader } from "../../src/runtime/frame.ts";
+import { socketPath } from "../../src/runtime/hub.ts";
+import type { ActorRef } from "../../src/runtime/index.ts";
+import type { BlockerProtocol } from "./actors/blocker.ts";
+import type { EchoProtocol } from "./actors/echo.ts";
+import type { MortalProtocol } from "./actors/mortal.ts";
+import { actorModule, startSystem } from "./start-system.ts";
+
+const deadlineMs = 20_000;
+const preload = new URL("./actors/preload.ts", import.meta.url);
+const module = actorModule("mortal");
+
+/** The folders of systems whose first process has this number. */
+function foldersOf(pid: number): string[] {
+  return ["/dev/shm", "/tmp"].flatMap((root) =>
+    readdirSync(root)
+      .filter((name) => name.startsWith("troupe-") && name.split("-")[2] === String(pid))
+      .map((name) => join(root, name)),
+  );
+}
+
+function isAlive(pid: number): boolean {
+  return existsSync(`/proc/${pid}/stat`);
+}
+
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await new Promise(setImmediate);
+}
+
+test.each(["SIGKILL", "SIGSEGV", "SIGABRT"] as const)(
+  "a process that ends by %s fails its actors with the signal, its last words and what each was at; others live on",
+  async (signal) => {
+    const { system, log } = startSystem({ preload });
+    const place = { placement: "process", process: "doomed" } as const;
+    const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, ...place });
+    const beside = await system.spawn<EchoProtocol>({
+      name: "beside",
+      module: actorModule("echo"),
+      ...place,
+    });
+    const other = await system.spawn<EchoProtocol>({
+      name: "other",
+      module: actorModule("echo"),
+      placement: "process",
+    });
+    const held = beside.ask("hold", null, { deadlineMs });
+    const relayed = other.ask("relayHold", { to: beside }, { deadlineMs });
+    mortal.tell("die", { signal, words: "about to break" });
+    await expect(held).rejects.toMatchObject({
+      code: "ACTOR_DOWN",
+      cause: { message: expect.stringContaining(signal) },
+    });
+    await expect(relayed).rejects.toMatchObject({ code: "ACTOR_DOWN" });
+    const failures = log.ofKind("actor.failed");
+    expect(failures.map(({ actor }) => actor).toSorted()).toEqual(["beside", "mortal"]);
+    for (const { cause } of failures) {
+      expect(cause.code).toBe(signal);
+      expect(cause.message).toContain("about to break");
+    }
+    expect(failures.find(({ actor }) => actor === "mortal")?.cause.fields).toMatchObject({
+      op: { name: "all_reduce", block: "layers.3", sequence: 1841 },
+    });
+    expect(await other.ask("echo", 5, { deadlineMs })).toBe(5);
+  },
+);
+
+test("actors that name one process share it, others do not, and it ends with the last of them", async () => {
+  const { system } = startSystem({ preload });
+  const places: [string, string][] = [
+    ["a", "one"],
+    ["b", "one"],
+    ["c", "two"],
+  ];
+  const actors: ActorRef<MortalProtocol>[] = [];
+  for (const [name, shared] of places) {
+    actors.push(await system.spawn<MortalProtocol>({ name, module, placement: "process", process: shared }));
+  }
+  const [a = 0, b = 0, c = 0] = await Promise.all(
+    actors.map((actor) => actor.ask("pid", null, { deadlineMs })),
+  );
+  expect(a).toBe(b);
+  expect(new Set([a, c, process.pid]).size).toBe(3);
+  await system.stopActor(actors[0] as ActorRef<MortalProtocol>);
+  expect(await actors[1]?.ask("pid", null, { deadlineMs })).toBe(b);
+  await system.stopActor(actors[1] as ActorRef<MortalProtocol>);
+  await until(() => !isAlive(a));
+  expect(isAlive(c)).toBe(true);
+});
+
+test("a group of processes is restarted as a group of threads is, and a thread that blocks for the dead goes on at once", async () => {
+  const { system, log } = startSystem({ preload });
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [
+      { name: "mortal", module, placement: "process" },
+      { name: "blocker", module: actorModule("blocker"), placement: "process" },
+    ],
+  });
+  const mortal = supervisor.ref<MortalProtocol & EchoProtocol>("mortal");
+  const firstPid = await mortal.ask("pid", null, { deadlineMs });
+  supervisor.ref<BlockerProtocol>("blocker").tell("hang", { on: mortal, forAnswer: true });
+  await log.untilEmitted("hangs");
+  process.kill(firstPid, "SIGKILL");
+  await log.until((event) => event.kind === "actor.restarted" && event.actor === "blocker");
+  const secondPid = await mortal.ask("pid", null, { deadlineMs });
+  expect(secondPid).not.toBe(firstPid);
+  expect(log.ofKind("actor.failed")[0]).toMatchObject({ actor: "mortal", cause: { code: "SIGKILL" } });
+});
+
+test("nothing is left of processes that are started and killed again and again", async () => {
+  const { system, log } = startSystem({ preload });
+  const pids: number[] = [];
+  let numDescriptors = 0;
+  for (let cycle = 0; cycle < 8; cycle++) {
+    const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, placement: "process" });
+    const pid = await mortal.ask("pid", null, { deadlineMs });
+    pids.push(pid);
+    const failed = log.until((event) => event.kind === "actor.failed" && event.incarnation === cycle + 1);
+    system.watch(mortal, () => {});
+    process.kill(pid, "SIGKILL");
+    await failed;
+    await until(() => !isAlive(pid));
+    // The first cycle opens what lasts: the door, the books.
+    if (cycle === 1) numDescriptors = readdirSync("/proc/self/fd").length;
+  }
+  expect(readdirSync("/proc/self/fd").length).toBeLessThanOrEqual(numDescriptors);
+  const [folder = ""] = foldersOf(process.pid);
+  expect(readdirSync(folder).toSorted()).toEqual(["books", "p0.sock"]);
+  await system.stop();
+  expect(foldersOf(process.pid)).toEqual([]);
+  expect(pids.filter(isAlive)).toEqual([]);
+});
+
+test("when the first process is killed its processes end, and what they shared is removed; until then their words bear their names", async () => {
+  const program = spawn(process.execPath, [new URL("./programs/of-processes.ts", import.meta.url).pathname], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const pid = program.pid as number;
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: program.stdout })) {
+    lines.push(line);
+    if (line.startsWith("pids")) break;
+  }
+  const pids = lines.at(-1)?.split(" ").slice(1).map(Number) ?? [];
+  expect(lines.slice(0, -1).toSorted()).toEqual(["[first] hello from first", "[second] hello from second"]);
+  expect(foldersOf(pid)).toHaveLength(1);
+  expect(pids.filter(isAlive)).toHaveLength(2);
+  program.kill("SIGKILL");
+  await until(() => !pids.some(isAlive) && foldersOf(pid).length === 0);
+});
+
+test("the door opens for processes of the system only, and a frame that cannot be ends the call before memory is taken", async () => {
+  const { system } = startSystem({ preload });
+  const echo = await system.spawn<EchoProtocol>({
+    name: "echo",
+    module: actorModule("echo"),
+    placement: "process",
+  });
+  const [folder = ""] = foldersOf(process.pid);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  const hugeFrame = frameHeader(0xffff_ffff, 0, 0);
+  const strange = new TextEncoder().encode(JSON.stringify([7, "guessed"]));
+  for (const said of [hugeFrame, Buffer.concat([frameHeader(strange.length, 0, 0), strange])]) {
+    const call = connect(socketPath(folder, 0));
+    call.write(said);
+    call.resume();
+    await once(call, "close");
+  }
+  expect(await echo.ask("echo", "still served", { deadlineMs })).toBe("still served");
+});
+
+test("what starts a process is not known to what the process starts", async () => {
+  const { system } = startSystem({ preload });
+  const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, placement: "process" });
+  expect(await mortal.ask("pid", null, { deadlineMs })).not.toBe(process.pid);
+  const echo = await system.spawn<EchoProtocol>({
+    name: "echo",
+    module: actorModule("echo"),
+    placement: "process",
+    process: "mortal",
+  });
+  expect(await echo.ask("environmentNames", null, { deadlineMs })).not.toContain("TROUPE_PROCESS");
+});
+
+test("a process that cannot start, and a system without the support for processes, are refused", async () => {
+  const { system } = startSystem();
+  await expect(system.spawn({ name: "x", module, placement: "process" })).rejects.toMatchObject({
+    code: "PROCESS_UNSUPPORTED",
+  });
+  const { system: other } = startSystem({ preload });
+  await expect(
+    other.spawn({ name: "x", module: new URL("file:///nowhere.ts"), placement: "process" }),
+  ).rejects.toMatchObject({ code: "ACTOR_THREW" });
+});
