@@ -41,7 +41,9 @@ export function linearCrossEntropy(
 ): Tensor {
   const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
   const ids = targets.reshape([-1]); // [N]
-  if (share !== undefined || !isPlain(options)) return sharedCrossEntropy(rows, weight, ids, options, share);
+  const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
+  if (hasValues && (share !== undefined || !isPlain(options)))
+    return sharedCrossEntropy(rows, weight, ids, options, share);
   return ops.troupe.linearCrossEntropy(rows, weight, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
 

@@ -13,6 +13,8 @@ export class Parameter {
   /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
   readonly dtype: DType;
   readonly init: Initializer;
+  /** Whether it belongs to an expert: held only by the ranks that have this expert, and reduced among them. */
+  expert = false;
   #tensor: Tensor | undefined;
   #through: ((memory: Tensor) => Tensor) | undefined;
 

@@ -3,6 +3,7 @@ export { BlockState, MASTER, ownedRange, type StateTensor } from "./block-state.
 export { type BlockHooks, BlockTape, mapTensors } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
+export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";
 export {
   type FlatBlock,
   type FlatParameter,
