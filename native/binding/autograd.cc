@@ -5,6 +5,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/describe.h"
 #include "core/error.h"
@@ -94,6 +95,14 @@ Napi::Value SetGradEnabled(const Napi::CallbackInfo& info) {
 
 Napi::Value GradEnabled(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), at::GradMode::is_enabled()); }
 
+// setAutocast(dtype): the dtype's number, negative for none; what it was before, in this thread.
+Napi::Value SetAutocast(const Napi::CallbackInfo& info) {
+  const int32_t code = info[0].As<Napi::Number>().Int32Value();
+  const auto wanted = code < 0 ? c10::nullopt : c10::optional<at::ScalarType>(static_cast<at::ScalarType>(code));
+  const auto before = set_autocast(wanted);
+  return Napi::Number::New(info.Env(), before ? static_cast<double>(*before) : -1);
+}
+
 Napi::Value RequiresGrad(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), Environment::tensor(info, 0, "requiresGrad").requires_grad());
 }
@@ -125,6 +134,7 @@ void InitAutograd(Napi::Env env, Napi::Object exports) {
   define<Grad>(env, exports, "grad");
   define<SetGradEnabled>(env, exports, "setGradEnabled");
   define<GradEnabled>(env, exports, "gradEnabled");
+  define<SetAutocast>(env, exports, "setAutocast");
   define<RequiresGrad>(env, exports, "requiresGrad");
   define<SetRequiresGrad>(env, exports, "requiresGrad_");
   define<GradOf>(env, exports, "gradOf");

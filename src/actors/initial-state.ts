@@ -76,7 +76,7 @@ export class InitialValues implements AsyncDisposable {
         await readPiece(stored, entry, piece, into);
       }
     }
-    state.publish();
+    state.publish(initial.kind === "checkpoint" ? initial.progress.numUpdates : 0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,14 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
-import type { ClipRule, LossScaleRule, OptimizerProgress, OptimizerSpec, Schedule } from "../optim/index.ts";
+import type {
+  ClipRule,
+  LossScaleRule,
+  OptimizerProgress,
+  OptimizerSpec,
+  Schedule,
+  StochasticRounding,
+} from "../optim/index.ts";
 import {
   BlockEngine,
   type BlockPlan,
@@ -18,7 +25,7 @@ import {
   type Pending,
   systemClock,
 } from "../runtime/index.ts";
-import { attach, type DType, moveRef, scope, setNumThreads } from "../tensor/index.ts";
+import { type AutocastDType, attach, type DType, moveRef, scope, setNumThreads } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { InitialState } from "./initial-state.ts";
@@ -32,8 +39,10 @@ export interface RankPlan {
   readonly config: JobConfig;
   readonly facts: DatasetFacts;
   readonly zero: ZeroLevel;
-  /** What the model computes in. */
+  /** Of the parameters that the model computes with. */
   readonly dtype: DType;
+  /** What operators cast to; none where they compute in what they are given. */
+  readonly autocast: AutocastDType | undefined;
   readonly seed: number;
   /** Micro-batches of one rank in one step. */
   readonly accumulation: number;
@@ -41,6 +50,8 @@ export interface RankPlan {
   readonly microBatchSize: number;
   readonly clip: ClipRule | undefined;
   readonly lossScale: LossScaleRule | undefined;
+  /** Of narrow parameters. */
+  readonly rounding: StochasticRounding | undefined;
   /** How far gathers run ahead of the computation, in bytes. */
   readonly prefetchBytes: number;
   /** Threads of one rank's arithmetic. */
@@ -177,6 +188,7 @@ class Rank {
     this.#blocks = planBlocks(this.#model, plan.zero, init.numRanks);
     this.#engine = new BlockEngine(this.#blocks, this.#port(), {
       dtype: plan.dtype,
+      autocast: plan.autocast,
       prefetchBytes: plan.prefetchBytes,
     });
   }
@@ -193,7 +205,7 @@ class Rank {
     const shardPlan = {
       layouts,
       dtype,
-      optimizers: this.#optimizers,
+      optimizers: this.#optimizers.map((optimizer) => ({ ...optimizer, rounding: this.#plan.rounding })),
       clip,
       lossScale,
       numMicroBatches,

@@ -29,6 +29,7 @@ export type {
   OwnedStretch,
   Segments,
   StateLayout,
+  StochasticRounding,
   Stretch,
   UpdateRule,
   UpdateStep,

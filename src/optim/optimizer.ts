@@ -1,10 +1,13 @@
 import type { AdamWSpec } from "./adamw.ts";
 import { adamwRule } from "./adamw-rule.ts";
 import { optionError } from "./option-error.ts";
-import type { UpdateRule } from "./update-rule.ts";
+import type { StochasticRounding, UpdateRule } from "./update-rule.ts";
 
 /** An optimizer as plain data: what a job names, what messages carry, what a shard makes an {@link UpdateRule} of. */
-export type OptimizerSpec = AdamWSpec;
+export type OptimizerSpec = AdamWSpec & {
+  /** How the ranks' narrow parameters are rounded; to nearest where left out. Set by the run, not by the job. */
+  readonly rounding?: StochasticRounding | undefined;
+};
 
 /**
  * Makes sure that every parameter has one optimizer.
@@ -29,6 +32,10 @@ export function checkOptimizers(
 
 /** @returns what a shard does for an optimizer */
 export function updateRuleOf(spec: OptimizerSpec): UpdateRule {
+  return { ...ruleOf(spec), rounding: spec.rounding };
+}
+
+function ruleOf(spec: OptimizerSpec): UpdateRule {
   switch (spec.kind) {
     case "adamw":
       return adamwRule(spec);

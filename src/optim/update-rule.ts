@@ -41,6 +41,16 @@ export interface OwnedStretch extends Stretch {
   readonly pieceGroups: readonly number[];
 }
 
+/**
+ * Rounding of the narrow parameters by chance, up or down so that the mean is the master's value: what is too small to
+ * move a narrow number to its neighbour moves it sometimes. A draw is a function of (seed, update, parameter, element).
+ * Plain data.
+ * @see Gupta et al. 2015, https://arxiv.org/abs/1502.02551
+ */
+export interface StochasticRounding {
+  readonly seed: number;
+}
+
 /** What an update of one step needs to know. Plain data. */
 export interface UpdateStep {
   /** Counts updates from 1: the exponent of Adam's bias corrections. Skipped steps do not count. */
@@ -58,6 +68,8 @@ export interface UpdateStep {
  */
 export interface UpdateRule {
   readonly groups: readonly ParameterGroup[];
+  /** How the narrow copy is made; by nearest where left out. Whoever holds the copy rounds by chance, after the update. */
+  readonly rounding?: StochasticRounding | undefined;
   /** What is kept of a stretch beside the parameters. */
   stateOf<Piece extends FlatPiece>(stretch: Stretch<Piece>): readonly StateLayout<Piece>[];
   /** Updates the stretches of one block, in place. */

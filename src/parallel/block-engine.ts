@@ -1,5 +1,14 @@
 import { type Module, type Parameter, wrapForward } from "../nn/index.ts";
-import { type DType, gradEnabled, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
+import {
+  type AutocastDType,
+  autocast,
+  type DType,
+  gradEnabled,
+  hold,
+  noGrad,
+  scope,
+  type Tensor,
+} from "../tensor/index.ts";
 import { BlockTape } from "./block-tape.ts";
 import type { FlatBlock } from "./flat-block.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
@@ -20,6 +29,8 @@ export interface EngineOptions {
   readonly dtype: DType;
   /** How far gathers run ahead, in bytes. */
   readonly prefetchBytes: number;
+  /** What operators cast to while the model computes forward; none where they compute in what they are given. */
+  readonly autocast?: AutocastDType | undefined;
 }
 
 const BYTES_PER_ELEMENT: Partial<Record<DType, number>> = { float32: 4, float64: 8, bfloat16: 2, float16: 2 };
@@ -36,6 +47,7 @@ export class BlockEngine<Ticket> {
   readonly #tape: BlockTape;
   readonly #buckets: GradientBuckets;
   readonly #leaves: Tensor[][] = [];
+  readonly #autocast: AutocastDType | undefined;
   readonly #unwrap: (() => void)[] = [];
   /** Whether gradients that become whole are the step's, or only this micro-batch's. */
   #lastMicroBatch = true;
@@ -45,6 +57,7 @@ export class BlockEngine<Ticket> {
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
     this.#port = port;
+    this.#autocast = options.autocast;
     const bytesPerElement = BYTES_PER_ELEMENT[options.dtype] ?? 4;
     this.#prefetcher = new Prefetcher(port, {
       sizeBytes: plan.layouts.map((layout) => layout.numel * bytesPerElement),
@@ -98,7 +111,7 @@ export class BlockEngine<Ticket> {
     try {
       return scope(() => {
         this.#prefetcher.need(ROOT_BLOCK);
-        const loss = body();
+        const loss = autocast(this.#autocast, body);
         const lossNats = loss.item();
         const weight = weigh(lossNats);
         this.#pending = new Set(this.#plan.layouts.map((layout) => layout.index));
@@ -117,7 +130,7 @@ export class BlockEngine<Ticket> {
   evaluate<R>(body: () => R): R {
     return noGrad(() => {
       this.#prefetcher.need(ROOT_BLOCK);
-      return body();
+      return autocast(this.#autocast, body);
     });
   }
 
@@ -129,7 +142,9 @@ export class BlockEngine<Ticket> {
 
   #wrap(module: Module, block: number): () => void {
     return wrapForward(module, (forward, inputs) => {
-      const run = forward as (...args: unknown[]) => unknown;
+      // Running a block again in backward casts as forward did.
+      const run = (...args: unknown[]) =>
+        autocast(this.#autocast, () => (forward as (...args: unknown[]) => unknown)(...args));
       if (gradEnabled()) return this.#tape.call(block, run, inputs) as never;
       this.#prefetcher.need(block);
       const result = run(...inputs);

@@ -1,6 +1,6 @@
-import { initializeSlice } from "../nn/index.ts";
+import { initializeSlice, logicalRuns, streamOf } from "../nn/index.ts";
 import type { OwnedStretch, StateLayout, Stretch, UpdateRule, UpdateStep } from "../optim/index.ts";
-import { hold, scope, type Tensor } from "../tensor/index.ts";
+import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
@@ -94,12 +94,41 @@ export class BlockState {
         initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
       }
     });
-    this.publish();
+    this.publish(0);
   }
 
-  /** Copies the master's values to where the ranks read them. */
-  publish(): void {
-    if (this.#isNarrow) scope(() => this.#owned.copy_(this.#master));
+  /**
+   * Copies the master's values to where the ranks read them.
+   * @param numUpdates - that the master has seen: where rounding is by chance, it is drawn as after the last of them
+   */
+  publish(numUpdates: number): void {
+    if (!this.#isNarrow) return;
+    scope(() => this.#owned.copy_(this.#master));
+    if (numUpdates > 0) for (const share of this.#shares) this.#roundByChance(share, numUpdates);
+  }
+
+  #roundByChance({ rule, stretches }: RuleShare, updateIndex: number): void {
+    const { rounding } = rule;
+    if (rounding === undefined || !this.#isNarrow) return;
+    scope(() => {
+      for (const { begin, pieces } of stretches) {
+        for (const { parameter, parameterBegin, rangeBegin, numel } of pieces) {
+          const stream = streamOf(`${parameter.name}@${updateIndex} rounded`);
+          const first = begin - this.#range.begin + rangeBegin - parameterBegin;
+          for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
+            const view = (tensor: Tensor) => tensor.narrow(0, first + run.begin, run.numel);
+            const { seed } = rounding;
+            ops.troupe.roundStochastic_(
+              view(this.#owned),
+              view(this.#master),
+              seed,
+              stream,
+              run.logicalBegin,
+            );
+          }
+        }
+      }
+    });
   }
 
   /**
@@ -109,15 +138,17 @@ export class BlockState {
    */
   *update(gradient: Tensor, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
     let kept = this.#isNarrow ? 1 : 0;
-    for (const { rule, firstGroup, stretches } of this.#shares) {
+    for (const share of this.#shares) {
+      const { rule, firstGroup, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
       const views = stretches.map((stretch) => {
         const first = kept;
         kept += stretch.state.length;
-        return this.#viewsOf(stretch, gradient, first);
+        return this.#viewsOf(stretch, gradient, first, rule.rounding === undefined);
       });
       try {
         yield* rule.update(views, { ...step, learningRates });
+        this.#roundByChance(share, step.updateIndex);
       } finally {
         for (const { master, gradient: part, lowPrecision } of views)
           for (const view of [master, part, lowPrecision]) view?.dispose();
@@ -147,7 +178,7 @@ export class BlockState {
   }
 
   /** A stretch's memory, as views that are the caller's to dispose; the state, from number `first` on, is bound. */
-  #viewsOf(stretch: OwnedPart, gradient: Tensor, first: number): OwnedStretch {
+  #viewsOf(stretch: OwnedPart, gradient: Tensor, first: number, narrows: boolean): OwnedStretch {
     const { begin, numel, pieces, pieceGroups, state } = stretch;
     const view = (tensor: Tensor) => hold(() => tensor.narrow(0, begin - this.#range.begin, numel));
     return {
@@ -157,7 +188,7 @@ export class BlockState {
       pieceGroups,
       master: view(this.#master),
       gradient: view(gradient),
-      lowPrecision: this.#isNarrow ? view(this.#owned) : undefined,
+      lowPrecision: this.#isNarrow && narrows ? view(this.#owned) : undefined,
       state: Object.fromEntries(state.map(({ kind }, index) => [kind, this.#memory(first + index)])),
     };
   }

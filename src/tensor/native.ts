@@ -43,6 +43,8 @@ export interface Native {
   grad(retainGraph: boolean, allowUnused: boolean): void;
   setGradEnabled(enabled: boolean): boolean;
   gradEnabled(): boolean;
+  /** The dtype's number, negative for none; @returns what it was before, in this thread */
+  setAutocast(dtype: number): number;
   requiresGrad(handle: number): boolean;
   requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;

@@ -353,6 +353,7 @@ export const schemas: readonly string[] = [
   "troupe::vocabulary_statistics(Tensor logits, Tensor targets, int first_class, int num_classes, int ignore_index, Tensor? weights) -> Tensor",
   "troupe::vocabulary_gradient_(Tensor(a!) logits, Tensor logsumexp, Tensor targets, int first_class, Tensor coefficients, Tensor? weights) -> ()",
   "troupe::attach_gradients(Tensor value, Tensor[] inputs, Tensor[] gradients, float factor) -> Tensor",
+  "troupe::round_stochastic_(Tensor(a!) out, Tensor values, int seed, int stream, int offset) -> ()",
   "troupe::all_finite(Tensor[] tensors) -> bool",
   "troupe::token_windows(Tensor tokens, int[] starts, int length) -> (Tensor inputs, Tensor targets)",
   "troupe::copy_to_group(Tensor(a) x, int communicator) -> Tensor(a)",

@@ -236,13 +236,27 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
 }
 
 /**
+ * Rounds float32 to bfloat16 or float16 up or down by chance, right in the mean; element i depends on (seed, stream, offset + i) alone.
+ *
+ * `troupe::round_stochastic_(Tensor(a!) out, Tensor values, int seed, int stream, int offset) -> ()`
+ */
+export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stream: number, offset: number): void {
+  frame[0] = out.handle;
+  frame[1] = values.handle;
+  frame[2] = seed;
+  frame[3] = stream;
+  frame[4] = offset;
+  call(351);
+}
+
+/**
  * Whether no element of any tensor is NaN or infinite.
  *
  * `troupe::all_finite(Tensor[] tensors) -> bool`
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(351) !== 0;
+  return call(352) !== 0;
 }
 
 /**
@@ -254,7 +268,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(352);
+  call(353);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -266,7 +280,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(353));
+  return adopt(call(354));
 }
 
 /**
@@ -277,7 +291,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(354));
+  return adopt(call(355));
 }
 
 /**
@@ -289,7 +303,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(355));
+  return adopt(call(356));
 }
 
 /**
@@ -301,7 +315,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(356));
+  return adopt(call(357));
 }
 
 /**
@@ -313,7 +327,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(357));
+  return adopt(call(358));
 }
 
 /**
@@ -325,7 +339,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(358));
+  return adopt(call(359));
 }
 
 /**
@@ -337,7 +351,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(359));
+  return adopt(call(360));
 }
 
 /**
@@ -349,7 +363,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(360));
+  return adopt(call(361));
 }
 
 /**
@@ -361,7 +375,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(361));
+  return adopt(call(362));
 }
 
 /**
@@ -374,5 +388,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(362));
+  return adopt(call(363));
 }

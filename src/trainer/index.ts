@@ -1,4 +1,4 @@
 export { configure } from "./configure.ts";
 export type { RuntimeOptions } from "./options.ts";
-export type { Precision } from "./precision.ts";
+export type { Precision, Rounding } from "./precision.ts";
 export { Runtime } from "./runtime.ts";

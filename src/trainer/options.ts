@@ -12,6 +12,8 @@ export interface RuntimeOptions {
   readonly precision?: Precision;
   /** What the loss is multiplied by, or by whose rules that changes; torch's for float16, else none. */
   readonly lossScale?: number | LossScaleRule;
+  /** How narrow weights are made of their masters: to nearest, or up or down by chance, right in the mean. "nearest" */
+  readonly rounding?: Rounding;
   /** Every random number of the run follows from it. 1337 */
   readonly seed?: number;
   /** Optimizer steps in all; the job's own number. */
@@ -36,6 +38,7 @@ export interface RuntimeSettings {
   readonly zero: ZeroLevel;
   readonly precision: PrecisionPlan;
   readonly lossScale: LossScaleRule | undefined;
+  readonly rounding: Rounding;
   readonly seed: number;
   readonly steps: number | undefined;
   readonly prefetchBytes: number;
@@ -47,7 +50,15 @@ export interface RuntimeSettings {
 }
 
 import { optionError } from "./option-error.ts";
-import { lossScaleOf, type Precision, type PrecisionPlan, precisionPlan, precisions } from "./precision.ts";
+import {
+  lossScaleOf,
+  type Precision,
+  type PrecisionPlan,
+  precisionPlan,
+  precisions,
+  type Rounding,
+  roundingOf,
+} from "./precision.ts";
 
 const MAX_RANKS = 256;
 
@@ -63,6 +74,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     zero: parseZeroLevel(options.zero ?? 3),
     precision: precisionPlan(oneOf("precision", options.precision ?? "fp32", precisions)),
     lossScale: lossScaleOf(options),
+    rounding: roundingOf(options),
     seed: whole("seed", options.seed ?? 1337, 0),
     steps: options.steps === undefined ? undefined : whole("steps", options.steps, 0),
     prefetchBytes: atLeastZero("prefetchBytes", options.prefetchBytes ?? 2 ** 28),

@@ -1,5 +1,5 @@
 import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
-import type { DType } from "../tensor/index.ts";
+import type { AutocastDType, DType } from "../tensor/index.ts";
 import { optionError } from "./option-error.ts";
 
 /**
@@ -19,7 +19,7 @@ export interface PrecisionPlan {
   /** Of the parameters that the ranks compute with. */
   readonly weights: DType;
   /** What autocast casts to; undefined: there is none. */
-  readonly autocast: "bfloat16" | "float16" | undefined;
+  readonly autocast: AutocastDType | undefined;
 }
 
 /** @returns what a precision means for the ranks */
@@ -47,4 +47,19 @@ export function lossScaleOf(options: {
     typeof lossScale === "number" ? { kind: "static", scale: lossScale } : lossScale;
   initialLossScale(rule);
   return rule;
+}
+
+/** How narrow weights are made of their float32 masters. */
+export type Rounding = "nearest" | "stochastic";
+
+/** @throws {TroupeError} `OPTION` for a rounding of nobody, or by chance where there is nothing narrow to round to */
+export function roundingOf(options: {
+  readonly precision?: Precision;
+  readonly rounding?: Rounding;
+}): Rounding {
+  const { precision = "fp32", rounding = "nearest" } = options;
+  if (rounding === "nearest") return rounding;
+  if (rounding !== "stochastic") throw optionError("rounding", "nearest or stochastic", rounding);
+  if (precisionPlan(precision).weights !== "float32") return rounding;
+  throw optionError("rounding", `nearest with ${precision}, whose weights are their masters`, rounding);
 }

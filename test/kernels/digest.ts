@@ -44,6 +44,11 @@ for (const dtype of floatTypes) {
     ops.troupe.reduceRanks_(out, [given, given, normal([numel], 3)], 0, false);
     ops.troupe.collectGradients_(out, [given], [0], true);
     digest(`reduce_ranks, collect_gradients ${dtype} ${numel}`, [out]);
+    if (dtype !== "float32") {
+      const rounded = empty([numel], { dtype });
+      ops.troupe.roundStochastic_(rounded, normal([numel], 5, { std: 1e-3 }), 1, 2, 3);
+      digest(`round_stochastic ${dtype} ${numel}`, [rounded]);
+    }
     digest(`dropout ${dtype} ${numel}`, [ops.troupe.dropout(given, 0.3, 1, 2, 3, Math.max(1, numel), 0)]);
     digest(`philox ${dtype} ${numel}`, [
       ops.troupe.philoxNormal_(empty([numel], { dtype }), 0.5, 2, 1, 2, 3),

@@ -1,0 +1,57 @@
+// What autocast does to Troupe's own operators. Those that multiply matrices compute in the narrow type, as libtorch's do;
+// those that add or normalise rows take all of theirs in the widest that comes. An operator that is not named here computes
+// in what it is given.
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "core/autocast.h"
+
+namespace troupe {
+namespace {
+
+// float64 is left alone, as by libtorch.
+bool is_castable(const c10::IValue& value) {
+  if (!value.isTensor()) return false;
+  const at::Tensor& tensor = value.toTensor();
+  return tensor.defined() && tensor.device().is_cpu() && tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
+}
+
+template <class Choose>
+void call_with(const c10::OperatorHandle& op, c10::Stack* stack, const Choose& choose) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  const at::ScalarType dtype = choose(arguments);
+  const c10::impl::ExcludeDispatchKeyGuard no_more_casts(c10::DispatchKey::AutocastCPU);
+  for (size_t i = stack->size() - arguments.size(); i < stack->size(); i++) {
+    c10::IValue& value = (*stack)[i];
+    if (is_castable(value)) value = value.toTensor().to(dtype);
+  }
+  op.callBoxed(stack);
+}
+
+void in_narrow(const c10::OperatorHandle& op, c10::Stack* stack) {
+  call_with(op, stack, [](c10::ArrayRef<c10::IValue>) { return *autocast_dtype(); });
+}
+
+void in_widest(const c10::OperatorHandle& op, c10::Stack* stack) {
+  call_with(op, stack, [](c10::ArrayRef<c10::IValue> arguments) {
+    for (const c10::IValue& value : arguments) {
+      if (is_castable(value) && value.toTensor().scalar_type() == at::kFloat) return at::kFloat;
+    }
+    return *autocast_dtype();
+  });
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(troupe, AutocastCPU, m) {
+  for (const char* op : {"attention", "linear_cross_entropy", "bias_gelu"}) {
+    m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_narrow>());
+  }
+  for (const char* op : {"layer_norm", "add_layer_norm"}) {
+    m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_widest>());
+  }
+}
+
+}  // namespace troupe

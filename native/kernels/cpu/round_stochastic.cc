@@ -1,0 +1,87 @@
+// Rounds float32 to bfloat16 or float16, up or down by chance, so that the mean over many roundings is the value: what is
+// less than half a unit in the last place is not lost for ever, as it is by rounding to nearest. The chance of element i is
+// word `offset` + i of the Philox stream (seed, stream): the same for every split, thread count and instruction set.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include <type_traits>
+
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/philox.h"
+
+namespace troupe {
+namespace {
+
+// The upper 16 bits, after a number below one unit in the last place has been added to the rest. What is finite stays so.
+TROUPE_INLINE void store_by_chance(c10::BFloat16* to, int64_t index, float value, uint32_t word) {
+  const uint32_t bits = bits_of(value);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t moved = (magnitude + (word & 0xFFFFu)) >> 16;
+  uint32_t rounded = moved > 0x7F7Fu ? 0x7F7Fu : moved;
+  rounded = magnitude >= 0x7F800000u ? 0x7F80u : rounded;
+  rounded = magnitude > 0x7F800000u ? 0x7FC0u : rounded;
+  to[index].x = static_cast<uint16_t>(rounded | (bits >> 16 & 0x8000u));
+}
+
+TROUPE_INLINE void store_by_chance(c10::Half* to, int64_t index, float value, uint32_t word) {
+  constexpr uint32_t kRebias = (127u - 15u) << 23;
+  const uint32_t bits = bits_of(value);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t moved = (magnitude - kRebias + (word & 0x1FFFu)) >> 13;
+  const uint32_t normal = moved > 0x7BFFu ? 0x7BFFu : moved;
+  // Below 2^-14 the halves are multiples of 2^-24: 20 more bits of the value decide by chance.
+  const float small = magnitude < (113u << 23) ? float_of(magnitude) : 0.0f;
+  const uint32_t fixed = static_cast<uint32_t>(static_cast<int32_t>(small * 0x1p44f));
+  const uint32_t subnormal = (fixed + (word & 0xFFFFFu)) >> 20;
+  uint32_t rounded = magnitude < (113u << 23) ? subnormal : normal;
+  rounded = magnitude >= (143u << 23) ? 0x7C00u : rounded;  // 2^16 and above
+  rounded = magnitude > 0x7F800000u ? 0x7E00u : rounded;    // NaN
+  to[index].x = static_cast<uint16_t>(rounded | (bits >> 16 & 0x8000u));
+}
+
+template <class To>
+struct RoundByChance {
+  static TROUPE_INLINE void run(To* __restrict to, const float* __restrict from, PhiloxRow row, uint64_t offset,
+                                int64_t begin, int64_t end) {
+    philox_each(row, offset, begin, end, [&](const uint32_t* words, int64_t skip, int64_t index,
+                                             int64_t count) TROUPE_INLINE_LAMBDA {
+      for (int64_t j = 0; j < count; j++) store_by_chance(to, index + j, from[index + j], words[skip + j]);
+    });
+  }
+};
+
+template <class To>
+void launch(const at::Tensor& out, const at::Tensor& values, PhiloxRow row, int64_t offset) {
+  To* to = out.data_ptr<To>();
+  const float* from = values.data_ptr<float>();
+  at::parallel_for(0, out.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
+    run_best<RoundByChance<To>>(to, from, row, static_cast<uint64_t>(offset), begin, end);
+  });
+}
+
+void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, int64_t stream, int64_t offset) {
+  TORCH_CHECK(values.scalar_type() == at::kFloat && values.is_contiguous() && out.is_contiguous() &&
+                  values.numel() == out.numel(),
+              "[round_stochastic_] values must be contiguous float32, of as many elements as out: got ",
+              values.scalar_type(), " ", values.sizes(), " for ", out.sizes());
+  TORCH_CHECK(offset >= 0, "[round_stochastic_] offset must not be negative: got ", offset);
+  const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
+  switch (out.scalar_type()) {
+    case at::kBFloat16: return launch<at::BFloat16>(out, values, row, offset);
+    case at::kHalf: return launch<at::Half>(out, values, row, offset);
+    default:
+      TORCH_CHECK(false, "[round_stochastic_] out must be bfloat16 or float16: got ", out.scalar_type());
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("round_stochastic_(Tensor(a!) out, Tensor values, int seed, int stream, int offset) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("round_stochastic_", round_stochastic_); }
+
+}  // namespace troupe
