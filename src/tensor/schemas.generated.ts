@@ -340,6 +340,7 @@ export const schemas: readonly string[] = [
   "troupe::adamw_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()",
   "troupe::chunk_square_sums(Tensor flat) -> Tensor",
   "troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()",
+  "troupe::placeholder(int[] size, ScalarType dtype) -> Tensor",
   "troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()",
   "troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)",
   "troupe::philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)",
