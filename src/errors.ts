@@ -58,6 +58,9 @@ export const errorTable = {
   PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",
   SEQUENCE_LENGTH: "tensor-parallel ranks cannot share the positions of a text evenly",
   TENSOR_PLAN: "a plan of tensor parallelism does not fit the model",
+  PIPELINE_BOUNDARY: "what passes from one pipeline stage to the next is not what the next one needs",
+  PIPELINE_MODEL: "a model cannot be cut into pipeline stages",
+  RANKS_DIFFER: "ranks that should train the same model have declared different ones",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
   // runtime
   ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",

@@ -10,6 +10,7 @@
 #include "core/describe.h"
 #include "core/error.h"
 #include "core/operators.h"
+#include "core/placeholders.h"
 
 namespace troupe {
 namespace {
@@ -240,6 +241,7 @@ double call_operator(uint32_t index, Frame frame, HandleTable& handles, const St
   torch::jit::Stack& stack = thread_stack();
   try {
     push_arguments(call, stack);
+    if (!plan.writes) agree_on_placeholders(stack);
     plan.op.callBoxed(stack);
   } catch (const CodedError&) {
     stack.clear();

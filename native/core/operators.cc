@@ -149,6 +149,7 @@ std::unique_ptr<OperatorPlan> compile(const std::string& text) {
   const c10::FunctionSchema& actual = op->schema();
   auto plan = std::make_unique<OperatorPlan>(OperatorPlan{*op, name, merge(name, ours, actual), {}});
   if (ours.returns().size() != actual.returns().size()) changed(name, "another number of results was expected", actual);
+  for (const ArgumentStep& step : plan->steps) plan->writes = plan->writes || step.writes;
   for (const auto& output : actual.returns()) plan->keeps_output.push_back(!writes(output));
   plan->returns_views = returns_views(plan->steps, actual);
   return plan;

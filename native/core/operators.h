@@ -42,6 +42,7 @@ struct OperatorPlan {
   std::vector<ArgumentStep> steps;
   std::vector<bool> keeps_output;  // false: the output is an argument changed in place, which JavaScript already holds
   bool returns_views = false;      // of the first argument
+  bool writes = false;             // changes an argument in place
 };
 
 // Tells the process which operators JavaScript will call: their schemas, in the order of their indices. The first call

@@ -8,8 +8,9 @@ import {
   writeCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import { type FlatBlock, MASTER, type Piece } from "../parallel/index.ts";
+import { MASTER, type Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { attach, hold, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
 import { entryName } from "./initial-state.ts";
@@ -18,9 +19,10 @@ import { entryName } from "./initial-state.ts";
 export interface SaveOrder {
   /** Life of the rank group that feeds it. */
   readonly life: number;
-  readonly layouts: readonly FlatBlock[];
-  /** Ranks that each send a part of every block of level ≥ 1; of the others rank 0 sends the whole. */
-  readonly numRanks: number;
+  /** Names of the model's parameters, in order. */
+  readonly parameters: readonly string[];
+  /** Parts that the shards will send. */
+  readonly numParts: number;
   /** config.json of the model; empty where it has none. */
   readonly modelConfig: JsonObject;
   /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
@@ -88,7 +90,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
           const begin = performance.now();
           const mine = partsOf(order.life, order.state.step);
           try {
-            await mine.whole(numParts(order));
+            await mine.whole(order.numParts);
             const written = await writeCheckpoint(directory, contentOf(order, mine));
             return { ...written, durationMs: performance.now() - begin };
           } finally {
@@ -192,23 +194,47 @@ class PartCollection {
 
   /** The shape of one parameter's state; undefined where it has none of that kind. */
   shape(kind: string, parameter: string): readonly number[] | undefined {
-    return this.#stretches.get(kind)?.get(parameter)?.[0]?.piece.parameter.shape;
+    const held = this.#stretches.get(kind)?.get(parameter)?.[0]?.piece.parameter;
+    return held?.split?.logicalShape ?? held?.shape;
   }
 
-  /** The bytes of one parameter's state, stretch by stretch: no whole copy of a tensor exists. */
+  /** The bytes of one parameter's state, stretch by stretch; one that is split among ranks is put together first. */
   *bytes(kind: string, parameter: string): Generator<Uint8Array> {
     const stretches = this.#stretches.get(kind)?.get(parameter) ?? [];
-    for (const { piece, values } of stretches.sort(
-      (a, b) => a.piece.parameterBegin - b.piece.parameterBegin,
-    )) {
-      const floats = scope(() => values.narrow(0, piece.rangeBegin, piece.numel).toTypedArray());
-      yield new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
+    if (stretches[0]?.piece.parameter.split !== undefined) {
+      yield bytesOf(assembled(stretches, this.shape(kind, parameter) ?? []));
+      return;
+    }
+    for (const stretch of stretches.sort((a, b) => a.piece.parameterBegin - b.piece.parameterBegin)) {
+      yield bytesOf(floatsOf(stretch));
     }
   }
 
   dispose(): void {
     for (const tensor of this.#tensors.splice(0)) tensor.dispose();
   }
+}
+
+function floatsOf({ piece, values }: Stretch): Float32Array {
+  return scope(() => values.narrow(0, piece.rangeBegin, piece.numel).toTypedArray() as Float32Array);
+}
+
+/** A whole parameter's values, from pieces that lie anywhere in it. */
+function assembled(stretches: readonly Stretch[], shape: readonly number[]): Float32Array {
+  const whole = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  for (const stretch of stretches) {
+    const { parameter, parameterBegin, numel } = stretch.piece;
+    const floats = floatsOf(stretch);
+    for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
+      const from = run.begin - parameterBegin;
+      whole.set(floats.subarray(from, from + run.numel), run.logicalBegin);
+    }
+  }
+  return whole;
+}
+
+function bytesOf(floats: Float32Array): Uint8Array {
+  return new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
 }
 
 function abandoned(step: number): TroupeError {
@@ -219,14 +245,9 @@ function abandoned(step: number): TroupeError {
   );
 }
 
-function numParts({ layouts, numRanks }: SaveOrder): number {
-  return layouts.reduce((sum, layout) => sum + (layout.zero === 0 ? 1 : numRanks), 0);
-}
-
 function contentOf(order: SaveOrder, collection: PartCollection) {
-  const names = order.layouts.flatMap((layout) => layout.parameters.map(({ name }) => name));
   const sources = (kind: string): TensorSource[] =>
-    names.flatMap((name) => {
+    order.parameters.flatMap((name) => {
       const shape = collection.shape(kind, name);
       const read = () => asyncOf(collection.bytes(kind, name));
       return shape === undefined ? [] : { name: entryName(kind, name), dtype: "F32", shape, read };

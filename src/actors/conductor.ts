@@ -1,18 +1,21 @@
 import type { JsonObject, TrainerState } from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
 import { type ErrorReport, reportError, type TroupeEventBody } from "../events/index.ts";
+import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
 import { Pipeline } from "./pipeline.ts";
 import type {
+  DeclaredModel,
   EvaluatedBatch,
-  PreparedModel,
   RankEvaluated,
   RankPlan,
   RankProtocol,
   RankStepped,
 } from "./rank.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
+import { sendsPart } from "./snapshot.ts";
 
 /** The actors of one life of the rank group, in rank order. */
 export interface RankGroup {
@@ -71,7 +74,8 @@ export class Conductor {
   readonly #group: RankGroup;
   readonly #pipeline = new Pipeline(STEPS_AHEAD);
   readonly #deadline: { readonly deadlineMs: number };
-  #model: PreparedModel | undefined;
+  /** What each rank has declared, in rank order. */
+  #models: readonly DeclaredModel[] = [];
   #saving: Promise<void> = Promise.resolve();
   #over = false;
   #toldAtMs = 0;
@@ -93,7 +97,7 @@ export class Conductor {
    */
   async lead(): Promise<RunResult> {
     try {
-      this.#model = await this.#prepare();
+      this.#models = await this.#prepare();
       await this.#makeSteps();
       const { score } = this.#options;
       const sample = score.sample ? await this.#sample(score.steps) : undefined;
@@ -110,13 +114,17 @@ export class Conductor {
     }
   }
 
-  async #prepare(): Promise<PreparedModel> {
+  async #prepare(): Promise<readonly DeclaredModel[]> {
     const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { life: plan.life });
     await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, this.#deadline)));
-    const models = await Promise.all(ranks.map((rank) => rank.ask("prepare", plan, this.#deadline)));
-    return models[0] as PreparedModel;
+    const models = await Promise.all(
+      ranks.map((rank) => rank.ask("declare", { plan, peers: ranks }, this.#deadline)),
+    );
+    checkAlike(models);
+    await Promise.all(ranks.map((rank) => rank.ask("prepare", {}, this.#deadline)));
+    return models;
   }
 
   async #makeSteps(): Promise<void> {
@@ -180,12 +188,14 @@ export class Conductor {
   /** Runs beside the steps; a save that fails is told and training goes on. */
   async #save(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
     const { emit, plan, stateAt } = this.#options;
-    const { layouts, modelConfig } = this.#model as PreparedModel;
+    const { parameters, modelConfig } = this.#models[0] as DeclaredModel;
     emit({ kind: "checkpoint.started", step });
     const order = {
       life: plan.life,
-      layouts,
-      numRanks: this.#group.ranks.length,
+      parameters,
+      numParts: sum(
+        this.#models.map(({ layouts }, rank) => layouts.filter((layout) => sendsPart(layout, rank)).length),
+      ),
       modelConfig: (modelConfig ?? {}) as JsonObject,
       state: stateAt(step),
     };
@@ -210,6 +220,34 @@ export class Conductor {
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+/**
+ * Ranks that share a block must have laid it out alike, or they would wait for each other for ever.
+ * @throws {TroupeError} `RANKS_DIFFER` naming the block and the ranks
+ */
+function checkAlike(models: readonly DeclaredModel[]): void {
+  for (const [rank, { layouts }] of models.entries()) {
+    for (const layout of layouts) {
+      for (const peer of layout.group) {
+        const theirs = models[peer]?.layouts.find(({ name }) => name === layout.name);
+        if (theirs === undefined || describe(theirs) !== describe(layout))
+          throw ranksDiffer(layout, rank, peer);
+      }
+    }
+  }
+}
+
+function describe({ group, parameters }: FlatBlock): string {
+  return `${group}: ${parameters.map(({ name, shape }) => `${name} [${shape}]`).join(", ")}`;
+}
+
+function ranksDiffer({ name }: FlatBlock, rank: number, peer: number): TroupeError {
+  return new TroupeError(
+    "RANKS_DIFFER",
+    `[conductor] expected every rank to declare the same model: got a block ${name} on rank ${rank} that is not so on rank ${peer} (let the job's model depend on its settings alone)`,
+    { fields: { block: name, rank, peer } },
+  );
+}
 
 /** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
 function meanLoss(ranks: readonly RankStepped[]): number {

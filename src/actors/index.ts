@@ -14,7 +14,7 @@ export {
   schedulesOf,
   type TrainingPlan,
 } from "./job.ts";
-export type { PreparedModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
+export type { DeclaredModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
 export { recipientName } from "./recipient.ts";
 export type { ShardInit, ShardProtocol } from "./shard.ts";
 

@@ -1,5 +1,6 @@
 import { HuggingFaceFolder, type SafetensorsDType, SafetensorsFile } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
 import { type DType, scope, type Tensor, tensor } from "../tensor/index.ts";
@@ -99,19 +100,24 @@ const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }
 async function readPiece(stored: StoredTensors, entry: string, piece: Piece, into: Tensor): Promise<void> {
   const { dtype, shape } = stored.entry(entry);
   const readable = READABLE[dtype];
-  if (readable === undefined || shape.join() !== piece.parameter.shape.join()) {
+  const { split } = piece.parameter;
+  const expected = split?.logicalShape ?? piece.parameter.shape;
+  if (readable === undefined || shape.join() !== expected.join()) {
     throw new TroupeError(
       "CHECKPOINT_SHAPE",
-      `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${piece.parameter.shape}]: got ${dtype} [${shape}] (is it the same model?)`,
+      `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${expected}]: got ${dtype} [${shape}] (is it the same model?)`,
       { fields: { path: stored.path, entry, dtype, shape } },
     );
   }
-  const bytes = new Uint8Array(piece.numel * readable.bytes);
-  await stored.readRange(entry, piece.parameterBegin * readable.bytes, bytes);
-  scope(() => {
-    const values = tensor(elementsOf(bytes.buffer, readable.dtype), { dtype: readable.dtype });
-    into.narrow(0, piece.rangeBegin, piece.numel).copy_(values);
-  });
+  const runs = logicalRuns(piece.parameter.shape, split, piece.parameterBegin, piece.numel);
+  for (const { begin, logicalBegin, numel } of runs) {
+    const bytes = new Uint8Array(numel * readable.bytes);
+    await stored.readRange(entry, logicalBegin * readable.bytes, bytes);
+    scope(() => {
+      const values = tensor(elementsOf(bytes.buffer, readable.dtype), { dtype: readable.dtype });
+      into.narrow(0, piece.rangeBegin + begin - piece.parameterBegin, numel).copy_(values);
+    });
+  }
 }
 
 function elementsOf(buffer: ArrayBuffer, dtype: DType): Float64Array | Float32Array | Uint16Array {

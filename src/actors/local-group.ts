@@ -7,81 +7,87 @@ import { sentTo } from "./recipient.ts";
 /** What the shards of one process tell each other. */
 export type LocalGroupProtocol = {
   /** One rank's value of a collective. */
-  contribute: { in: { key: string; rank: number; value: TensorRef | null } };
-  /** A split block's memory, from rank 0: the whole to read, the receiver's slice to write. */
-  own: { in: { block: number; full: TensorRef; slice: TensorRef } };
+  contribute: { in: { group: string; key: string; member: number; value: TensorRef | null } };
+  /** A split block's memory, from the first member: the whole to read, the receiver's slice to write. */
+  own: { in: { group: string; block: string; full: TensorRef; slice: TensorRef } };
 };
 
 /** A split block's memory as one rank has it. */
 export interface SharedBlock {
-  /** Whole parameters; read-only but for rank 0, who does not write them either. */
+  /** Whole parameters; read-only but for the first member, who does not write them either. */
   readonly full: Tensor;
   /** The rank's own slice of the same memory. */
   readonly slice: Tensor;
 }
 
 /**
- * The collectives of shards in one process: values pass by reference in messages, memory is shared, nothing is copied.
- * Every key names one place in the program, and each rank takes part in it once.
+ * The collectives of shards in one process that share something: values pass by reference in messages, memory is shared,
+ * nothing is copied. Every key names one place in the program, and each member takes part in it once.
  */
 export class LocalGroup {
-  readonly #rank: number;
+  /** Its name in messages: {@link groupName} of its ranks. */
+  readonly name: string;
+  readonly #member: number;
+  readonly #peers: readonly ActorRef<LocalGroupProtocol>[];
   readonly #values: Exchange<Tensor | null>;
-  /** Memory that rank 0 gave, perhaps before this rank asked for it. */
+  /** Memory that the first member gave, perhaps before this one asked for it. */
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
-  #peers: readonly ActorRef<LocalGroupProtocol>[] = [];
 
-  constructor(rank: number, numRanks: number) {
-    this.#rank = rank;
-    this.#values = new Exchange(numRanks);
-  }
-
-  /** @param peers - in rank order, this one included */
-  join(peers: readonly ActorRef<LocalGroupProtocol>[]): void {
+  /**
+   * @param member - this shard's position
+   * @param peers - the members in order, this one included
+   */
+  constructor(name: string, member: number, peers: readonly ActorRef<LocalGroupProtocol>[]) {
+    this.name = name;
+    this.#member = member;
     this.#peers = peers;
+    this.#values = new Exchange(peers.length);
   }
 
   /**
-   * All ranks' values under `key`, in rank order. `value` and what comes back are the caller's to dispose.
-   * @throws {TroupeError} `COLLECTIVE_ABORTED` once a rank has ended
+   * All members' values under `key`, in order. `value` and what comes back are the caller's to dispose.
+   * @throws {TroupeError} `COLLECTIVE_ABORTED` once a member has ended
    */
   all(key: string, value: Tensor | null): Promise<(Tensor | null)[]> {
     for (const { peer } of this.#others()) {
       const sent = value === null ? null : shareRef(value, sentTo(peer));
-      peer.tell("contribute", { key, rank: this.#rank, value: sent });
+      peer.tell("contribute", { group: this.name, key, member: this.#member, value: sent });
     }
-    this.#values.contribute(key, this.#rank, value);
+    this.#values.contribute(key, this.#member, value);
     return this.#values.all(key);
   }
 
-  /** Gives every other rank its slice of `full` to write, and all of it to read. Called by rank 0. */
+  /** Gives every other member its slice of `full` to write, and all of it to read. Called by the first member. */
   give(layout: FlatBlock, full: Tensor): void {
     const others = this.#others();
     // Slices are cut before the whole is shared for reading: they stay writable.
-    const slices = others.map(({ peer, rank }) => moveRef(sliceFor(layout, full, rank), sentTo(peer)));
+    const slices = others.map(({ peer, member }) =>
+      moveRef(sliceFor(layout, full, layout.group[member] as number), sentTo(peer)),
+    );
     others.forEach(({ peer }, index) => {
       peer.tell("own", {
-        block: layout.index,
+        group: this.name,
+        block: layout.name,
         full: shareRef(full, sentTo(peer)),
         slice: slices[index] as TensorRef,
       });
     });
   }
 
-  /** What rank 0 has given for a block; the caller's to dispose. */
-  async given(block: number): Promise<SharedBlock> {
-    const [given] = (await this.#given.all(`block ${block}`)) as [{ full: TensorRef; slice: TensorRef }];
+  /** What the first member has given for a block; the caller's to dispose. */
+  async given(block: string): Promise<SharedBlock> {
+    const [given] = (await this.#given.all(block)) as [{ full: TensorRef; slice: TensorRef }];
     return { full: hold(() => attach(given.full)), slice: hold(() => attach(given.slice)) };
   }
 
   /** Takes in a peer's message. */
-  contributed(key: string, rank: number, value: TensorRef | null): void {
-    this.#values.contribute(key, rank, value === null ? null : hold(() => attach(value)));
+  contributed({ key, member, value }: LocalGroupProtocol["contribute"]["in"]): void {
+    this.#values.contribute(key, member, value === null ? null : hold(() => attach(value)));
   }
 
-  /** Takes in rank 0's message. */
-  owned(block: number, full: TensorRef, slice: TensorRef): void {
-    this.#given.contribute(`block ${block}`, 0, { full, slice });
+  /** Takes in the first member's message. */
+  owned({ block, full, slice }: LocalGroupProtocol["own"]["in"]): void {
+    this.#given.contribute(block, 0, { full, slice });
   }
 
   /**
@@ -91,7 +97,7 @@ export class LocalGroup {
   abort(down: Down): TroupeError {
     const reason = new TroupeError(
       "COLLECTIVE_ABORTED",
-      `[shard ${this.#rank}] expected every rank of the group to live: ${down.actor} has ended (see its own failure)`,
+      `[group ${this.name}] expected every rank of the group to live: ${down.actor} has ended (see its own failure)`,
       { fields: { actor: down.actor, reason: down.reason, waitedFor: this.#values.pending() } },
     );
     this.#values.abort(reason);
@@ -100,8 +106,13 @@ export class LocalGroup {
   }
 
   #others() {
-    return this.#peers.flatMap((peer, rank) => (rank === this.#rank ? [] : { peer, rank }));
+    return this.#peers.flatMap((peer, member) => (member === this.#member ? [] : { peer, member }));
   }
+}
+
+/** @returns the name of the group of these ranks of the world, in order */
+export function groupName(ranks: readonly number[]): string {
+  return ranks.join(" ");
 }
 
 /** @returns the range of a block's whole parameters that `rank` owns, a view */

@@ -1,52 +1,66 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
-import type {
-  ClipRule,
-  LossScaleRule,
-  OptimizerProgress,
-  OptimizerSpec,
-  Schedule,
-  StochasticRounding,
-} from "../optim/index.ts";
+import { bindRandomness, cutBlocks, evaluating, type Module, Randomness } from "../nn/index.ts";
+import type { ClipRule, LossScaleRule, OptimizerSpec, Schedule, StochasticRounding } from "../optim/index.ts";
 import {
   BlockEngine,
   type BlockPlan,
-  BusyTime,
+  cutStages,
   type FlatBlock,
+  Mesh,
+  type MeshPlace,
+  type MeshShape,
+  type PassKey,
+  type PipelineAction,
+  pipelineSchedule,
   planBlocks,
-  type ShardPort,
+  type ScheduleName,
+  type StageCut,
+  traceUse,
   type ZeroLevel,
 } from "../parallel/index.ts";
+import { type ActorContext, type ActorRef, defineActor } from "../runtime/index.ts";
 import {
-  type ActorContext,
-  type ActorRef,
-  defineActor,
-  type Pending,
-  systemClock,
-} from "../runtime/index.ts";
-import { type AutocastDType, attach, type DType, moveRef, scope, setNumThreads } from "../tensor/index.ts";
+  type AutocastDType,
+  attach,
+  type DType,
+  full,
+  hold,
+  scope,
+  setNumThreads,
+  type Tensor,
+} from "../tensor/index.ts";
+import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
-import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
+import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
-import { recipientName, sentTo } from "./recipient.ts";
-import type { Gathered, ShardProtocol } from "./shard.ts";
+import { recipientName } from "./recipient.ts";
+import type { ShardProtocol } from "./shard.ts";
+import { type Gather, ShardLink } from "./shard-link.ts";
+import { StageLink, type StageLinkProtocol } from "./stage-link.ts";
 
 /** Everything a rank must know of the run; the same on every rank. Plain data. */
 export interface RankPlan {
   readonly jobUrl: string;
   readonly config: JobConfig;
   readonly facts: DatasetFacts;
+  readonly mesh: MeshShape;
+  /** In which order pipeline stages run micro-batches. */
+  readonly schedule: ScheduleName;
+  /** Chunks of the model on each pipeline stage. */
+  readonly numChunks: number;
   readonly zero: ZeroLevel;
+  /** Whether blocks that do not say otherwise are computed again in backward. */
+  readonly recompute: boolean;
   /** Of the parameters that the model computes with. */
   readonly dtype: DType;
   /** What operators cast to; none where they compute in what they are given. */
   readonly autocast: AutocastDType | undefined;
   readonly seed: number;
-  /** Micro-batches of one rank in one step. */
+  /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
-  /** Samples in one micro-batch of one rank. */
+  /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
   readonly clip: ClipRule | undefined;
   readonly lossScale: LossScaleRule | undefined;
@@ -64,8 +78,11 @@ export interface RankPlan {
 }
 
 /** What the conductor learns of the model once a rank has built it. Plain data. */
-export interface PreparedModel {
+export interface DeclaredModel {
+  /** What this rank and its shard hold. */
   readonly layouts: readonly FlatBlock[];
+  /** Names of the whole model's parameters, in order. */
+  readonly parameters: readonly string[];
   readonly numParameters: number;
   /** config.json of a folder that `transformers` reads, where the model has one. */
   readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
@@ -73,7 +90,7 @@ export interface PreparedModel {
 
 /** One rank's share of a step. */
 export interface RankStepped {
-  /** Loss of each micro-batch, in order. */
+  /** Loss of each micro-batch, in order; none but where the loss is computed, once for each replica. */
   readonly lossesNats: readonly number[];
   readonly learningRate: number;
   readonly numTokens: number;
@@ -91,15 +108,9 @@ export interface Waits {
   readonly dataMs: number;
 }
 
-/** A gather under way. */
-interface Gather {
-  readonly startedAtMs: number;
-  readonly answer: Pending<Gathered>;
-}
-
 /** One rank's share of an evaluation. */
 export interface RankEvaluated {
-  /** Each batch of this rank, in order. */
+  /** Each batch of this replica, in order; none but where the loss is computed. */
   readonly batches: readonly EvaluatedBatch[];
 }
 
@@ -109,9 +120,11 @@ export interface EvaluatedBatch {
   readonly numTokens: number;
 }
 
-export type RankProtocol = {
-  /** Builds the model and its shard's state. */
-  prepare: { in: RankPlan; out: PreparedModel };
+export type RankProtocol = StageLinkProtocol & {
+  /** Builds the model, without memory. `peers`: every rank of the world, in order. */
+  declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
+  /** Has the shard lay out the state of what was declared, and binds the model to it. */
+  prepare: { in: Record<string, never>; out: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
   step: { in: { step: number; snapshotTo?: ActorRef<CheckpointerProtocol> }; out: RankStepped };
   /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
@@ -123,31 +136,31 @@ export type RankProtocol = {
 /** What a rank is born with. */
 export interface RankInit {
   readonly rank: number;
-  readonly numRanks: number;
   readonly shard: ActorRef<ShardProtocol>;
   readonly feeder: ActorRef<FeederProtocol>;
 }
 
-/** Data asked for ahead of the batch that is computed. */
-const BATCHES_AHEAD = 2;
-
 export default defineActor<RankProtocol, RankInit>({
+  lanes: { activation: "control", gradient: "control" },
   async start(context, init) {
     let rank: Rank | undefined;
-    const prepared = () => {
-      if (rank === undefined) throw new Error("[rank] not prepared");
+    const declared = () => {
+      if (rank === undefined) throw new Error("[rank] not declared");
       return rank;
     };
     return {
       handlers: {
-        async prepare(plan) {
+        async declare({ plan, peers }) {
           setNumThreads(plan.numThreads);
-          rank = new Rank(context, init, plan, await loadJob(plan.jobUrl));
-          return rank.prepare();
+          rank = new Rank(context, init, plan, peers, await loadJob(plan.jobUrl));
+          return rank.declared;
         },
-        step: (message) => prepared().step(message.step, message.snapshotTo),
-        evaluate: (message) => prepared().evaluate(message.step, message.requests),
-        sample: (message) => prepared().sample(message.step),
+        prepare: () => declared().prepare(),
+        step: (message) => declared().step(message.step, message.snapshotTo),
+        evaluate: (message) => declared().evaluate(message.step, message.requests),
+        sample: (message) => declared().sample(message.step),
+        activation: (message) => declared().stages.arrived(message),
+        gradient: (message) => declared().stages.arrived(message),
       },
     };
   },
@@ -155,60 +168,91 @@ export default defineActor<RankProtocol, RankInit>({
 
 /** Runs a job's model step by step; computes synchronously and waits by blocking, so nothing else runs in its thread. */
 class Rank {
+  readonly stages: StageLink;
   readonly #context: ActorContext<RankProtocol>;
   readonly #init: RankInit;
   readonly #plan: RankPlan;
   readonly #job: Job;
+  readonly #place: MeshPlace;
   readonly #model: Module;
   readonly #optimizers: readonly OptimizerSpec[];
   /** One an optimizer. */
   readonly #schedules: readonly Schedule[];
   readonly #randomness: Randomness;
   readonly #blocks: BlockPlan;
+  readonly #actions: readonly PipelineAction[];
+  readonly #shard: ShardLink;
   readonly #engine: BlockEngine<Gather>;
-  /** Batches asked for ahead, oldest first. */
-  readonly #ahead: { readonly index: number; readonly batch: Pending<BatchRefs> }[] = [];
-  #step = 0;
-  /** How far the optimizer has come before this step; each answer to a gather tells. */
-  #progress: OptimizerProgress = { numUpdates: 0 };
-  #gathering = new BusyTime();
-  #exposedMs = 0;
-  #dataMs = 0;
+  readonly #batches: BatchSource;
+  /** Batches of micro-batches that are under way. */
+  readonly #inUse = new Map<number, Batch>();
 
-  constructor(context: ActorContext<RankProtocol>, init: RankInit, plan: RankPlan, job: Job) {
+  constructor(
+    context: ActorContext<RankProtocol>,
+    init: RankInit,
+    plan: RankPlan,
+    peers: readonly ActorRef<RankProtocol>[],
+    job: Job,
+  ) {
+    const { rank } = init;
+    const { deadlineMs, accumulation, microBatchSize, numChunks } = plan;
+    const mesh = new Mesh(plan.mesh);
     this.#context = context;
     this.#init = init;
     this.#plan = plan;
     this.#job = job;
+    this.#place = mesh.placeOf(rank);
+    this.#batches = new BatchSource(
+      context,
+      init.feeder,
+      { accumulation, microBatchSize, numReplicas: mesh.shape.dp, replica: this.#place.dp },
+      { reader: this.#name, deadlineMs },
+    );
     this.#model = job.model(plan.config, plan.facts);
-    this.#optimizers = optimizersOf(job, this.#model, plan.config);
-    this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
     this.#randomness = new Randomness(plan.seed);
     bindRandomness(this.#model, this.#randomness);
-    this.#blocks = planBlocks(this.#model, plan.zero, init.numRanks);
-    this.#engine = new BlockEngine(this.#blocks, this.#port(), {
-      dtype: plan.dtype,
-      autocast: plan.autocast,
-      prefetchBytes: plan.prefetchBytes,
+    this.#optimizers = optimizersOf(job, this.#model, plan.config);
+    this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
+    const { zero, recompute } = plan;
+    const stages = mesh.shape.pp > 1 ? this.#cutStages() : undefined;
+    this.#blocks = planBlocks(this.#model, { zero, recompute, mesh, rank, ...(stages && { stages }) });
+    this.#actions = pipelineSchedule(plan.schedule, this.#place.pp, {
+      numStages: mesh.shape.pp,
+      numMicroBatches: accumulation,
+      numChunks,
     });
+    this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs);
+    this.#shard = new ShardLink(context, init.shard, deadlineMs);
+    const { dtype, autocast, prefetchBytes } = plan;
+    this.#engine = new BlockEngine(this.#blocks, this.#shard, { dtype, autocast, prefetchBytes });
   }
 
   get #name(): string {
     return recipientName(this.#context.name, this.#context.incarnation);
   }
 
+  get declared(): DeclaredModel {
+    return {
+      layouts: this.#blocks.layouts,
+      parameters: [...this.#model.namedParameters().keys()],
+      numParameters: this.#model.numParameters,
+      modelConfig: modelConfigOf(this.#model),
+    };
+  }
+
   /** Has the shard lay the state out and binds the model to it. */
-  async prepare(): Promise<PreparedModel> {
-    const { layouts } = this.#blocks;
+  async prepare(): Promise<Record<string, never>> {
     const { dtype, clip, lossScale, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
-    const numMicroBatches = accumulation * this.#init.numRanks;
+    const mesh = new Mesh(this.#plan.mesh);
     const shardPlan = {
-      layouts,
+      layouts: this.#blocks.layouts,
+      replicas: mesh.groupOf("dp", this.#init.rank),
+      modelParallel: mesh.groupOf("mp", this.#init.rank),
       dtype,
       optimizers: this.#optimizers.map((optimizer) => ({ ...optimizer, rounding: this.#plan.rounding })),
       clip,
       lossScale,
-      numMicroBatches,
+      numMicroBatches: accumulation * mesh.shape.dp,
       initial,
       life,
       numThreads,
@@ -216,65 +260,48 @@ class Rank {
     };
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
     this.#engine.bind(fulls.map(attach));
-    return { layouts, numParameters: this.#model.numParameters, modelConfig: modelConfigOf(this.#model) };
+    return {};
   }
 
   /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
   step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): RankStepped {
     const begin = performance.now();
     this.#begin(step, "step");
-    const lossesNats: number[] = [];
-    let numTokens = 0;
-    for (let micro = 0; micro < this.#plan.accumulation; micro++) {
-      scope(() => {
-        const batch = this.#nextBatch(step, micro);
-        numTokens += numTokensIn(batch);
-        this.#randomness.microBatch = this.#init.rank * this.#plan.accumulation + micro;
-        const last = micro === this.#plan.accumulation - 1;
-        const forward = () => this.#job.loss(this.#model, batch);
-        const weigh = (lossNats: number) => {
-          checkLoss(lossNats, step, this.#init.rank);
-          if (micro === 0) this.#init.shard.tell("begin", { step, learningRates: this.#learningRates() });
-          return this.#progress.lossScale?.scale ?? 1;
-        };
-        lossesNats.push(this.#engine.forwardBackward(forward, last, weigh));
-      });
-    }
+    const report: Report = { lossesNats: [], numTokens: 0 };
+    this.#actions.forEach((action, index) => {
+      if (action.kind === "forward") this.#forward(step, action, report);
+      else this.#backward(step, action, index === this.#actions.length - 1);
+      // Rates follow from how far the optimizer has come, which the first gathers have told.
+      if (index === 0) this.#init.shard.tell("begin", { step, learningRates: this.#learningRates() });
+    });
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
-    const waits = { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs, dataMs: this.#dataMs };
+    const { exposedMs, gatherMs } = this.#shard.measured;
+    const waits = {
+      exposedMs: exposedMs + this.stages.waitedMs,
+      gatherMs: gatherMs + this.stages.waitedMs,
+      dataMs: this.#batches.waitedMs,
+    };
     const learningRate = this.#rates()[0] ?? 0;
-    return { lossesNats, learningRate, numTokens, durationMs: performance.now() - begin, waits };
+    return { ...report, learningRate, durationMs: performance.now() - begin, waits };
   }
 
-  /** Each optimizer's rate for this step. */
-  #rates(): number[] {
-    return this.#schedules.map((schedule) => schedule.lrAt(this.#progress.numUpdates + 1));
-  }
-
-  /** Rates of every group of every optimizer. */
-  #learningRates(): number[] {
-    const rates = this.#rates();
-    return this.#optimizers.flatMap(({ groups }, index) =>
-      groups.map((group) => (rates[index] ?? 0) * group.lrFactor),
-    );
-  }
-
-  /** Held-out loss of this rank's share of the batches: every `numRanks`-th. */
+  /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
     this.#begin(step, "evaluate");
-    const mine = requests.filter((_, index) => index % this.#init.numRanks === this.#init.rank);
+    const mine = requests.filter((_, index) => index % this.#plan.mesh.dp === this.#place.dp);
     const batches: EvaluatedBatch[] = [];
-    evaluating(this.#model, () =>
-      this.#engine.evaluate(() => {
-        for (const request of mine) {
-          scope(() => {
-            const batch = this.#attach(this.#ask(request));
-            const lossNats = this.#job.loss(this.#model, batch).item();
-            batches.push({ lossNats, numTokens: numTokensIn(batch) });
-          });
-        }
-      }),
-    );
+    evaluating(this.#model, () => {
+      for (const request of mine) {
+        const batch = this.#batches.fetch(request);
+        const pass = `evaluate ${step} ${request.position}`;
+        scope(() => {
+          const loss = this.#throughChunks(pass, () => this.#job.loss(this.#model, batch));
+          if (loss !== undefined && this.#reports)
+            batches.push({ lossNats: loss.item(), numTokens: numTokensIn(batch) });
+        });
+        disposeBatch(batch);
+      }
+    });
     return { batches };
   }
 
@@ -288,83 +315,116 @@ class Rank {
     return { text: text ?? "" };
   }
 
-  #begin(step: number, pass: string): void {
-    this.#context.board.set(pass, "", step);
-    this.#step = step;
-    this.#randomness.step = step;
-    this.#gathering = new BusyTime();
-    this.#exposedMs = 0;
-    this.#dataMs = 0;
-    this.#engine.begin(pass);
+  /** Each optimizer's rate for this step. */
+  #rates(): number[] {
+    return this.#schedules.map((schedule) => schedule.lrAt(this.#shard.progress.numUpdates + 1));
   }
 
-  /** The batch of one micro-batch of a step; those that follow are asked for before it is taken. */
-  #nextBatch(step: number, micro: number): Batch {
-    const { accumulation } = this.#plan;
-    const index = step * accumulation + micro;
-    if (this.#ahead[0]?.index !== index) this.#dropAhead();
-    while (this.#ahead.length <= BATCHES_AHEAD) {
-      const next = index + this.#ahead.length;
-      this.#ahead.push({ index: next, batch: this.#ask(this.#trainRequest(next)) });
-    }
-    const batch = this.#ahead.shift()?.batch as Pending<BatchRefs>;
-    return this.#attach(batch);
-  }
-
-  /** The samples of this rank's micro-batch number `index`, counted over the run. */
-  #trainRequest(index: number): BatchRequest {
-    const { accumulation, microBatchSize } = this.#plan;
-    const step = Math.floor(index / accumulation);
-    const place = (step * this.#init.numRanks + this.#init.rank) * accumulation + (index % accumulation);
-    return { split: "train", position: place * microBatchSize, numSamples: microBatchSize };
-  }
-
-  #ask(request: BatchRequest): Pending<BatchRefs> {
-    return this.#context.request(
-      this.#init.feeder,
-      "next",
-      { ...request, reader: this.#name },
-      { deadlineMs: this.#plan.deadlineMs },
+  /** Rates of every group of every optimizer. */
+  #learningRates(): number[] {
+    const rates = this.#rates();
+    return this.#optimizers.flatMap(({ groups }, index) =>
+      groups.map((group) => (rates[index] ?? 0) * group.lrFactor),
     );
   }
 
-  #attach(pending: Pending<BatchRefs>): Batch {
-    const begin = performance.now();
-    const refs = this.#context.wait(pending);
-    this.#dataMs += performance.now() - begin;
-    return Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, attach(ref)]));
+  #begin(step: number, pass: string): void {
+    this.#context.board.set(pass, "", step);
+    this.#randomness.step = step;
+    this.#shard.begin(step);
+    this.stages.waitedMs = 0;
+    this.#batches.waitedMs = 0;
+    this.#engine.begin(pass);
   }
 
-  /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
-  #dropAhead(): void {
+  #forward(step: number, key: PassKey, report: Report): void {
+    const work = `step ${step}`;
+    const batch = this.#batchOf(step, key.microBatch);
+    const received = this.stages.isFirst(key.chunk) ? [] : this.stages.receiveActivations(work, key);
+    this.#draw(key);
     scope(() => {
-      for (const { batch } of this.#ahead.splice(0)) this.#attach(batch);
+      const { loss, sent } = this.#engine.forward(key, () => this.#job.loss(this.#model, batch), received);
+      if (loss === undefined) {
+        this.stages.sendActivations(work, key, sent);
+        return;
+      }
+      const lossNats = loss.item();
+      checkLoss(lossNats, step, this.#init.rank);
+      if (!this.#reports) return;
+      report.lossesNats.push(lossNats);
+      report.numTokens += numTokensIn(batch);
     });
   }
 
-  /** The engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
-  #port(): ShardPort<Gather> {
-    const { shard } = this.#init;
-    const { deadlineMs } = this.#plan;
-    return {
-      start: (block) => ({
-        startedAtMs: systemClock.now(),
-        answer: this.#context.request(shard, "gather", { step: this.#step, block }, { deadlineMs }),
-      }),
-      wait: ({ startedAtMs, answer }) => {
-        const beginMs = systemClock.now();
-        const { wholeAtMs, progress } = this.#context.wait(answer);
-        this.#progress = progress;
-        const endMs = systemClock.now();
-        this.#exposedMs += endMs - beginMs;
-        this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
-      },
-      // In one process gathered parameters are the shards' own memory, lent: there is nothing to free.
-      release: () => {},
-      reduce: (block, gradient) =>
-        shard.tell("reduce", { step: this.#step, block, gradient: moveRef(gradient, sentTo(shard)) }),
-    };
+  /** @param last - whether the step's gradients are whole after it */
+  #backward(step: number, key: PassKey, last: boolean): void {
+    const work = `step ${step}`;
+    const gradients = this.stages.isLast(key.chunk)
+      ? [hold(() => full([], this.#shard.progress.lossScale?.scale ?? 1))]
+      : this.stages.receiveGradients(work, key);
+    this.#draw(key);
+    const completion = { chunk: key.microBatch === this.#plan.accumulation - 1, step: last };
+    const answers = this.#engine.backward(key, gradients, completion);
+    for (const gradient of gradients) gradient?.dispose();
+    if (!this.stages.isFirst(key.chunk)) this.stages.sendGradients(work, key, answers);
+    if (key.chunk === 0) this.#letGo(key.microBatch);
   }
+
+  /** Forward of one batch without recording; the result on the last stage. */
+  #throughChunks(pass: string, body: () => Tensor): Tensor | undefined {
+    let result: Tensor | undefined;
+    for (let chunk = 0; chunk < this.#plan.numChunks; chunk++) {
+      const key = { microBatch: 0, chunk };
+      const received = this.stages.isFirst(chunk) ? [] : this.stages.receiveActivations(pass, key);
+      const { loss, sent } = this.#engine.evaluateChunk(chunk, body, received);
+      if (loss === undefined) this.stages.sendActivations(pass, key, sent);
+      else result = loss;
+      for (const tensor of [...received, ...sent]) tensor.dispose();
+    }
+    return result;
+  }
+
+  /** Whether this rank tells the loss of its replica: one of those that compute it. */
+  get #reports(): boolean {
+    return this.#place.tp === 0;
+  }
+
+  /** Sets which random numbers forward draws, and backward where it computes again. */
+  #draw({ microBatch }: PassKey): void {
+    this.#randomness.microBatch = this.#place.dp * this.#plan.accumulation + microBatch;
+  }
+
+  #batchOf(step: number, microBatch: number): Batch {
+    const known = this.#inUse.get(microBatch);
+    if (known !== undefined) return known;
+    const batch = this.#batches.next(step, microBatch);
+    this.#inUse.set(microBatch, batch);
+    return batch;
+  }
+
+  #letGo(microBatch: number): void {
+    const batch = this.#inUse.get(microBatch);
+    this.#inUse.delete(microBatch);
+    if (batch !== undefined) disposeBatch(batch);
+  }
+
+  /** Runs the first batch through the model without memory, to see which stage needs what. */
+  #cutStages(): StageCut {
+    const { mesh, numChunks, microBatchSize } = this.#plan;
+    const { blocks, rest } = cutBlocks(this.#model);
+    const modules = blocks.map(({ module }) => module);
+    const batch = this.#batches.fetch({ split: "train", position: 0, numSamples: microBatchSize });
+    const use = traceUse(this.#model, modules, rest.values(), () => this.#job.loss(this.#model, batch));
+    disposeBatch(batch);
+    const parameters = blocks.map((block) => [...block.parameters.values()]);
+    return cutStages(parameters, use, { numStages: mesh.pp, numChunks });
+  }
+}
+
+/** What a step adds up. */
+interface Report {
+  readonly lossesNats: number[];
+  numTokens: number;
 }
 
 function checkLoss(lossNats: number, step: number, rank: number): void {
@@ -376,11 +436,6 @@ function checkLoss(lossNats: number, step: number, rank: number): void {
   );
 }
 
-/** What a batch counts as tokens: the elements of its first tensor. */
-function numTokensIn(batch: Batch): number {
-  return Object.values(batch)[0]?.numel ?? 0;
-}
-
-function modelConfigOf(model: Module): PreparedModel["modelConfig"] {
-  return (model as { readonly configJson?: PreparedModel["modelConfig"] }).configJson;
+function modelConfigOf(model: Module): DeclaredModel["modelConfig"] {
+  return (model as { readonly configJson?: DeclaredModel["modelConfig"] }).configJson;
 }

@@ -14,9 +14,10 @@ import {
   BlockState,
   BusyTime,
   type FlatBlock,
-  globalNorm,
   Milestones,
+  memberOf,
   ShardStore,
+  sumOfSquares,
 } from "../parallel/index.ts";
 import {
   type ActorContext,
@@ -39,12 +40,18 @@ import {
 } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
-import { LocalGroup, type LocalGroupProtocol, sliceFor } from "./local-group.ts";
+import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
+import { LocalGroups } from "./local-groups.ts";
+import { sendsPart } from "./snapshot.ts";
 import { type BlockUpdate, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
 
 /** What a shard owns and whom it works with. */
 export interface ShardPlan {
   readonly layouts: readonly FlatBlock[];
+  /** Ranks that hold the same part of the model, in order, this one included. */
+  readonly replicas: readonly number[];
+  /** Ranks that together hold this replica of the model, in order. */
+  readonly modelParallel: readonly number[];
   readonly dtype: DType;
   /** Over disjoint parameters; the first takes what none of them names. */
   readonly optimizers: readonly OptimizerSpec[];
@@ -87,7 +94,7 @@ export interface Gathered {
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
 export type ShardProtocol = LocalGroupProtocol & {
-  /** Whom the collectives are made with, in rank order, itself included; and whose end aborts them. */
+  /** Every shard of the world, in rank order; and whose end aborts collectives. */
   join: {
     in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
     out: { joined: true };
@@ -109,7 +116,6 @@ export type ShardProtocol = LocalGroupProtocol & {
 /** What a shard is born with. */
 export interface ShardInit {
   readonly rank: number;
-  readonly numRanks: number;
 }
 
 export default defineActor<ShardProtocol, ShardInit>({
@@ -124,8 +130,8 @@ export default defineActor<ShardProtocol, ShardInit>({
         begin: ({ step, learningRates }) => shard.begin(step, learningRates),
         gather: ({ step, block }) => shard.gather(step, block),
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
-        own: ({ block, full, slice }) => shard.group.owned(block, full, slice),
-        contribute: ({ key, rank, value }) => shard.group.contributed(key, rank, value),
+        own: (given) => shard.groups.at(given.group).owned(given),
+        contribute: (value) => shard.groups.at(value.group).contributed(value),
         finish: ({ step }) => shard.finish(step),
         snapshot: ({ step, checkpointer }) => unlessAborted(shard.snapshot(step, checkpointer)),
       },
@@ -137,8 +143,8 @@ export default defineActor<ShardProtocol, ShardInit>({
 /** What is known of one step until all its updates are done. */
 interface StepProgress {
   readonly learningRates: readonly number[];
-  /** Sums of squares of the reduced gradients, by block. */
-  readonly sums: Tensor[];
+  /** Sums of squares of the reduced gradients, by block that counts in the norm. */
+  readonly sums: Map<number, Tensor>;
   numReduced: number;
   gradientNorm: number;
   skipped: boolean;
@@ -151,7 +157,7 @@ interface StepProgress {
 const ALL_BLOCKS = -1;
 
 class Shard {
-  readonly group: LocalGroup;
+  readonly groups: LocalGroups;
   readonly #context: ActorContext<ShardProtocol>;
   readonly #rank: number;
   /** By block, the step whose parameters every rank has written. */
@@ -170,11 +176,11 @@ class Shard {
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
     this.#rank = init.rank;
-    this.group = new LocalGroup(init.rank, init.numRanks);
+    this.groups = new LocalGroups(init.rank);
   }
 
   join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
-    this.group.join(peers);
+    this.groups.join(peers);
     const others = peers.filter((_, rank) => rank !== this.#rank);
     for (const member of [...others, ...ranks]) this.#context.watch(member, (down) => this.#abort(down));
     return { joined: true };
@@ -203,7 +209,7 @@ class Shard {
   begin(step: number, learningRates: readonly number[]): void {
     this.#steps.set(step, {
       learningRates,
-      sums: [],
+      sums: new Map(),
       numReduced: 0,
       gradientNorm: Number.NaN,
       skipped: false,
@@ -221,19 +227,24 @@ class Shard {
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
     const { store, plan } = this.#prepared();
     const progress = this.#progressOf(step);
-    this.#context.board.set("reduce", plan.layouts[block]?.name ?? "", step);
+    const layout = plan.layouts[block] as FlatBlock;
+    this.#context.board.set("reduce", layout.name, step);
     const beginMs = systemClock.now();
-    const flats = await this.group.all(
-      `reduce/${step}/${block}`,
+    const flats = await this.groups.of(layout.group).all(
+      `reduce/${step}/${layout.name}`,
       hold(() => attach(gradient)),
     );
     store.reduce(block, flats as Tensor[]);
-    progress.sums[block] = hold(() => store.squareSums(block));
+    if (layout.counted)
+      progress.sums.set(
+        block,
+        hold(() => store.squareSums(block)),
+      );
     progress.reducing.add(beginMs, systemClock.now());
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
     if (this.#updatesAtOnce) this.#order(step, block, 1);
-    if (progress.numReduced === store.numBlocks) await this.#endStep(step, progress);
+    if (progress.numReduced === this.#trained.length) await this.#endStep(step, progress);
   }
 
   async finish(step: number): Promise<StepUpdated> {
@@ -247,9 +258,7 @@ class Shard {
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
     const { plan, keeper } = this.#prepared();
-    const blocks = plan.layouts
-      .filter((layout) => layout.zero > 0 || this.#rank === 0)
-      .map(({ index }) => index);
+    const blocks = plan.layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
     keeper.snapshot({ step, life: plan.life, checkpointer, blocks });
     this.#saving = { step, checkpointer };
     this.#tellProgress(step);
@@ -270,8 +279,8 @@ class Shard {
     this.#tellProgress(step);
     if (progress.skipped) store.dropGradients();
     if (!this.#updatesAtOnce) {
-      for (let block = 0; block < store.numBlocks; block++) {
-        this.#order(step, block, factor);
+      for (const { index } of this.#trained) {
+        this.#order(step, index, factor);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
@@ -287,24 +296,51 @@ class Shard {
    * @returns the factor that clips it
    */
   async #agree(step: number, progress: StepProgress): Promise<number> {
-    const { plan, store } = this.#prepared();
-    const byMax = plan.clip?.by === "inf";
-    const blocks = Array.from({ length: store.numBlocks }, (_, block) => block);
-    const shares = hold(() => {
-      const largest = byMax ? Math.max(...blocks.map((block) => store.largestGradient(block))) : 0;
-      return ops.cat([...progress.sums, tensor([largest], { dtype: "float64" })]);
-    });
-    for (const sums of progress.sums) sums.dispose();
-    const bySlice = (await this.group.all(`norm/${step}`, shares)) as Tensor[];
-    const values = bySlice.map((share) => share.toTypedArray() as Float64Array);
-    for (const share of bySlice) share.dispose();
+    const { plan } = this.#prepared();
     const divisor = this.#gradientDivisor(step);
-    progress.gradientNorm = globalNorm(plan.layouts, values) / divisor;
+    const { square, largest } = await this.#measure(step, progress);
+    progress.gradientNorm = Math.sqrt(square) / divisor;
     progress.skipped = !Number.isFinite(progress.gradientNorm);
     if (progress.skipped && plan.lossScale === undefined) throw notFinite(step, progress.gradientNorm);
     if (plan.clip === undefined || plan.clip.by === "value") return 1;
-    const largest = Math.max(...values.map((share) => share.at(-1) ?? 0)) / divisor;
-    return clipFactor(byMax ? largest : progress.gradientNorm, plan.clip.max);
+    return clipFactor(plan.clip.by === "inf" ? largest / divisor : progress.gradientNorm, plan.clip.max);
+  }
+
+  /** The summed gradient's square and largest magnitude: over the replicas' slices, then over the parts of the model. */
+  async #measure(
+    step: number,
+    progress: StepProgress,
+  ): Promise<{ readonly square: number; readonly largest: number }> {
+    const { plan, store } = this.#prepared();
+    const counted = this.#trained.filter((layout) => layout.counted);
+    const sums = counted.map(({ index }) => progress.sums.get(index) as Tensor);
+    const shares = hold(() => {
+      const magnitudes =
+        plan.clip?.by === "inf" ? counted.map(({ index }) => store.largestGradient(index)) : [];
+      return ops.cat([...sums, tensor([Math.max(0, ...magnitudes)], { dtype: "float64" })]);
+    });
+    for (const each of sums) each.dispose();
+    const bySlice = await this.#gathered(plan.replicas, `norm/${step}`, shares);
+    const ofPart = [sumOfSquares(counted, bySlice), Math.max(...bySlice.map((share) => share.at(-1) ?? 0))];
+    const part = hold(() => tensor(ofPart, { dtype: "float64" }));
+    const byPart = await this.#gathered(plan.modelParallel, `norm of parts/${step}`, part);
+    return {
+      square: byPart.reduce((sum, [square = 0]) => sum + square, 0),
+      largest: Math.max(...byPart.map(([, largest = 0]) => largest)),
+    };
+  }
+
+  /** The float64 values of all ranks of a group, in order; takes `value`. */
+  async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
+    const all = (await this.groups.of(group).all(key, value)) as Tensor[];
+    const values = all.map((each) => each.toTypedArray() as Float64Array);
+    for (const each of all) each.dispose();
+    return values;
+  }
+
+  /** The flat blocks that are reduced and updated. */
+  get #trained(): FlatBlock[] {
+    return this.#prepared().plan.layouts.filter((layout) => layout.trainable);
   }
 
   /** What the gradients' sum is divided by to be the gradient of the mean loss. */
@@ -357,17 +393,17 @@ class Shard {
 
   /** What an update wants of all ranks; at level 0 each has everything itself. */
   async #share({ step, block }: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
-    const isSplit = this.#prepared().plan.layouts[block]?.zero !== 0;
-    return isSplit
-      ? ((await this.group.all(`update/${step}/${block}/${round}`, value)) as Tensor[])
-      : [value];
+    const { name, zero, group } = this.#prepared().plan.layouts[block] as FlatBlock;
+    if (zero === 0) return [value];
+    return (await this.groups.of(group).all(`update/${step}/${name}/${round}`, value)) as Tensor[];
   }
 
   async #announceWhole(block: number, step: number): Promise<void> {
+    const { name, zero, group, trainable } = this.#prepared().plan.layouts[block] as FlatBlock;
     // At level 0 a rank has its own replica and reads nothing of its peers.
-    if (this.#prepared().plan.layouts[block]?.zero !== 0)
-      await this.group.all(`whole/${step}/${block}`, null);
-    this.#whole.reach(block, step);
+    if (zero !== 0) await this.groups.of(group).all(`whole/${step}/${name}`, null);
+    // What is frozen is whole for good.
+    this.#whole.reach(block, trainable ? step : Number.POSITIVE_INFINITY);
   }
 
   /** A checkpoint of a step keeps how far the optimizer has come: told as soon as that is known, by rank 0 for all. */
@@ -382,25 +418,26 @@ class Shard {
 
   /** Whoever waits for a member that has ended is told so. */
   #abort(down: Down): void {
-    const reason = this.group.abort(down);
+    const reason = this.groups.abort(down);
     this.#whole.abort(reason);
     this.#updated.abort(reason);
   }
 
   /**
-   * A block's buffer for whole parameters. Where the block is split, rank 0 makes one for all and gives each rank its
-   * slice to write; all read the whole. At level 0 each rank makes its own.
+   * A block's buffer for whole parameters. Where the block is split, the first member of its group makes one for all and
+   * gives each its slice to write; all read the whole. At level 0 each rank makes its own.
    * @returns the owned range of it, writable; the caller's
    */
   async #place(layout: FlatBlock, store: ShardStore): Promise<Tensor> {
-    if (layout.zero > 0 && this.#rank > 0) {
-      const { full, slice } = await this.group.given(layout.index);
+    const group = this.groups.of(layout.group);
+    if (layout.zero > 0 && memberOf(layout, this.#rank) > 0) {
+      const { full, slice } = await group.given(layout.name);
       store.add(layout, full);
       return slice;
     }
     const full = store.allocateFull(layout);
     const slice = sliceFor(layout, full, this.#rank);
-    if (layout.zero > 0) this.group.give(layout, full);
+    if (layout.zero > 0) group.give(layout, full);
     store.add(layout, full);
     return slice;
   }

@@ -1,8 +1,16 @@
-import type { BlockState } from "../parallel/index.ts";
+import type { BlockState, FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import { hold, moveRef, type Tensor, type TensorRef, tagMemory } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { sentTo } from "./recipient.ts";
+
+/**
+ * Whether a rank's shard sends its part of a block to the checkpointer: of several equal copies, one is saved.
+ * @param rank - of the world
+ */
+export function sendsPart(layout: FlatBlock, rank: number): boolean {
+  return layout.counted && (layout.zero > 0 || layout.group[0] === rank);
+}
 
 /** Who wants the state that follows a step, and of which blocks. Plain data. */
 export interface SnapshotOrder {

@@ -4,10 +4,15 @@ import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
 import { consoleSink, jsonLinesSink } from "../events/index.ts";
-import { type Precision, Runtime } from "../trainer/index.ts";
+import { type Precision, Runtime, type ScheduleName } from "../trainer/index.ts";
 
 interface RunFlags {
   readonly ranks: number;
+  readonly pp: number;
+  readonly schedule?: ScheduleName;
+  readonly chunks: number;
+  readonly accumulation?: number;
+  readonly recompute: boolean;
   readonly zero: number;
   readonly precision: Precision;
   readonly steps?: number;
@@ -25,6 +30,15 @@ export function addRunCommand(program: Command): void {
     .description("train a job: a module whose default export is defineJob({ … })")
     .argument("<job>", "path of the job's module")
     .option("--ranks <n>", "ranks, a thread each", number, 1)
+    .option("--pp <n>", "pipeline stages, each with a part of the blocks", number, 1)
+    .option("--schedule <name>", "order of micro-batches in the pipeline: gpipe, 1f1b or interleaved")
+    .option("--chunks <n>", "parts of the model on each stage, for an interleaved schedule", number, 1)
+    .option(
+      "--accumulation <n>",
+      "micro-batches of one replica in one step, in place of the job's own",
+      number,
+    )
+    .option("--recompute", "compute blocks again in backward instead of keeping what they computed", false)
     .option(
       "--zero <level>",
       "what is split over the ranks: 0 nothing, 1 optimizer, 2 gradients, 3 parameters",
@@ -48,7 +62,12 @@ async function run(job: string, flags: RunFlags): Promise<void> {
   const directory = flags.checkpoint ?? join("runs", nameOf(path));
   await using runtime = await Runtime.spawn({
     ranks: flags.ranks,
+    pp: flags.pp,
+    chunks: flags.chunks,
+    recompute: flags.recompute,
     zero: flags.zero,
+    ...(flags.schedule === undefined ? {} : { schedule: flags.schedule }),
+    ...(flags.accumulation === undefined ? {} : { accumulation: flags.accumulation }),
     precision: flags.precision,
     checkpoint: { dir: directory },
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),

@@ -13,6 +13,8 @@ export class Parameter {
   /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
   readonly dtype: DType;
   readonly init: Initializer;
+  /** Whether training changes it; a frozen parameter has no gradient and no optimizer state. */
+  trainable = true;
   /** Whether it belongs to an expert: held only by the ranks that have this expert, and reduced among them. */
   expert = false;
   #tensor: Tensor | undefined;

@@ -3,17 +3,21 @@ import {
   type AutocastDType,
   autocast,
   type DType,
+  full,
   gradEnabled,
   hold,
   noGrad,
+  ops,
   scope,
   type Tensor,
 } from "../tensor/index.ts";
 import { BlockTape } from "./block-tape.ts";
 import type { FlatBlock } from "./flat-block.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
-import { type BlockPlan, ROOT_BLOCK } from "./plan-blocks.ts";
+import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
 import { type GatherPort, Prefetcher } from "./prefetch.ts";
+import type { BlockRange } from "./stage-cut.ts";
+import { StageEnd, StagePass } from "./stage-pass.ts";
 
 /** How the engine reaches the shard that holds the parameters; the rank actor gives it one made of messages. */
 export interface ShardPort<Ticket> extends GatherPort<Ticket> {
@@ -33,6 +37,35 @@ export interface EngineOptions {
   readonly autocast?: AutocastDType | undefined;
 }
 
+/** Which micro-batch runs through which chunk of this stage. */
+export interface PassKey {
+  readonly microBatch: number;
+  readonly chunk: number;
+}
+
+/** What a forward pass came to: the loss on the last stage, else what the next stage receives. */
+export interface Forwarded {
+  /** The caller's to dispose. */
+  readonly loss: Tensor | undefined;
+  /** The engine's until the pass has been walked backwards. */
+  readonly sent: readonly Tensor[];
+}
+
+/** Which gradients are the step's and no longer only a micro-batch's once a pass has been walked. */
+export interface Completion {
+  /** Those of the chunk's blocks. */
+  readonly chunk: boolean;
+  /** Those of the root. */
+  readonly step: boolean;
+}
+
+/** A forward pass that waits for its backward. */
+interface OpenPass {
+  readonly tape: BlockTape;
+  readonly roots: readonly Tensor[];
+  readonly received: readonly Tensor[];
+}
+
 const BYTES_PER_ELEMENT: Partial<Record<DType, number>> = { float32: 4, float64: 8, bfloat16: 2, float16: 2 };
 
 /**
@@ -44,49 +77,50 @@ export class BlockEngine<Ticket> {
   readonly #plan: BlockPlan;
   readonly #port: ShardPort<Ticket>;
   readonly #prefetcher: Prefetcher<Ticket>;
-  readonly #tape: BlockTape;
   readonly #buckets: GradientBuckets;
-  readonly #leaves: Tensor[][] = [];
+  /** What is trained of each unit, in the order of its flat blocks. */
+  readonly #trained: Tensor[][] = [];
+  readonly #bound: Tensor[] = [];
   readonly #autocast: AutocastDType | undefined;
   readonly #unwrap: (() => void)[] = [];
-  /** Whether gradients that become whole are the step's, or only this micro-batch's. */
-  #lastMicroBatch = true;
-  /** Blocks whose gradients of this micro-batch are not whole yet. */
+  readonly #open = new Map<string, OpenPass>();
+  /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
+  #pass: StagePass | undefined;
+  #tape: BlockTape | undefined;
+  /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
   #pending = new Set<number>();
+  #completion: Completion = { chunk: true, step: true };
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
     this.#port = port;
     this.#autocast = options.autocast;
     const bytesPerElement = BYTES_PER_ELEMENT[options.dtype] ?? 4;
+    const ofRoot = new Set(this.#unit(ROOT_UNIT).flats);
     this.#prefetcher = new Prefetcher(port, {
       sizeBytes: plan.layouts.map((layout) => layout.numel * bytesPerElement),
-      resident: plan.layouts.map((layout) => layout.index === ROOT_BLOCK || layout.zero < 3),
+      resident: plan.layouts.map((layout) => ofRoot.has(layout.index) || layout.zero < 3),
       windowBytes: options.prefetchBytes,
     });
     this.#buckets = new GradientBuckets(plan.layouts, options.dtype);
-    this.#tape = new BlockTape(
-      {
-        need: (block) => this.#prefetcher.need(block),
-        release: (block) => this.#release(block),
-        contribute: (block, gradients) => this.#buckets.contribute(block, gradients),
-        whole: (block) => this.#whole(block),
-      },
-      ROOT_BLOCK,
-      () => this.#leavesOf(ROOT_BLOCK),
-    );
   }
 
   /**
-   * Binds every parameter to its view of the gathered flat buffers and wraps the blocks.
-   * @param fulls - one flat buffer a block, in the engine's dtype; ownership passes
+   * Binds every parameter to its view of the gathered flat buffers, or to a placeholder where another stage holds it,
+   * and wraps the blocks.
+   * @param fulls - one flat buffer a flat block, in the engine's dtype; ownership passes
    */
   bind(fulls: readonly Tensor[]): void {
-    this.#plan.layouts.forEach((layout, index) => {
-      this.#leaves.push(bindLeaves(layout, this.#plan.parameters[index] ?? [], fulls[index] as Tensor));
-    });
-    this.#plan.modules.forEach((module, index) => {
-      if (module !== undefined) this.#unwrap.push(this.#wrap(module, index));
+    for (const unit of this.#plan.units) this.#bindUnit(unit, fulls);
+    const { dtype } = fulls[0] ?? { dtype: "float32" as const };
+    for (const parameter of this.#plan.absent) {
+      const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, dtype));
+      parameter.bind(placeholder);
+      this.#bound.push(placeholder);
+    }
+    for (const full of fulls) full.dispose();
+    this.#plan.units.forEach(({ module }, unit) => {
+      if (module !== undefined) this.#unwrap.push(this.#wrap(module, unit));
     });
   }
 
@@ -99,98 +133,239 @@ export class BlockEngine<Ticket> {
   }
 
   /**
-   * Forward and backward of one micro-batch.
+   * Forward of one micro-batch through one chunk, recorded for {@link backward}.
    * @param body - computes the loss, a scalar
+   * @param received - leaves that the stage before has sent; none on the first. Ownership passes
+   * @throws whatever `body` throws; nothing is kept of the pass then
+   */
+  forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded {
+    const leaves = received.filter((tensor) => tensor.requiresGrad);
+    const tape = new BlockTape(this.#hooks, ROOT_UNIT, (unit) => this.#trained[unit] ?? [], leaves);
+    try {
+      const forwarded = this.#run(key.chunk, body, received, tape);
+      const { loss, sent } = forwarded;
+      const roots = loss === undefined ? sent : [hold(loss.alias())];
+      this.#open.set(nameOf(key), { tape, roots, received });
+      return forwarded;
+    } catch (error) {
+      tape.clear();
+      throw error;
+    }
+  }
+
+  /**
+   * Backward of a pass, and the end of what was kept for it.
+   * @param gradients - of what was sent and asks for gradients, in order; on the last stage what multiplies the loss's
+   * @returns the gradients of what was received and asks for them, in order; the caller's to dispose
+   */
+  backward(key: PassKey, gradients: readonly (Tensor | null)[], completion: Completion): (Tensor | null)[] {
+    const { tape, roots, received } = this.#open.get(nameOf(key)) as OpenPass;
+    this.#open.delete(nameOf(key));
+    this.#completion = completion;
+    this.#pending = new Set(this.#unitsOf(key.chunk));
+    try {
+      return scope(() => {
+        const asking = roots.filter((root) => root.requiresGrad);
+        const answers = tape.backward(asking, gradients);
+        for (const unit of this.#pending) this.#unused(unit);
+        return answers;
+      });
+    } catch (error) {
+      tape.clear();
+      this.#buckets.clear();
+      throw error;
+    } finally {
+      for (const tensor of [...roots, ...received]) tensor.dispose();
+    }
+  }
+
+  /**
+   * Forward and backward of one micro-batch of a model that is whole on this stage.
    * @param last - whether this is the step's last micro-batch: only then are gradients handed on
    * @param weigh - looks at the loss before backward; what it returns multiplies the gradient
    * @returns the loss, in nats
    * @throws whatever `body` or `weigh` throws; nothing has been handed on then
    */
   forwardBackward(body: () => Tensor, last: boolean, weigh: (lossNats: number) => number): number {
-    this.#lastMicroBatch = last;
-    try {
-      return scope(() => {
-        this.#prefetcher.need(ROOT_BLOCK);
-        const loss = autocast(this.#autocast, body);
-        const lossNats = loss.item();
-        const weight = weigh(lossNats);
-        this.#pending = new Set(this.#plan.layouts.map((layout) => layout.index));
-        this.#tape.backward(weight === 1 ? loss : loss.mul(weight), (block) => this.#leavesOf(block));
-        for (const block of this.#pending) this.#unused(block);
-        return lossNats;
-      });
-    } catch (error) {
-      this.#tape.clear();
-      this.#buckets.clear();
-      throw error;
-    }
+    return scope(() => {
+      const key = { microBatch: 0, chunk: 0 };
+      const { loss } = this.forward(key, body);
+      const lossNats = (loss as Tensor).item();
+      try {
+        const weight = full([], weigh(lossNats), { dtype: (loss as Tensor).dtype });
+        this.backward(key, [weight], { chunk: last, step: last });
+      } catch (error) {
+        this.abandon();
+        throw error;
+      }
+      return lossNats;
+    });
   }
 
-  /** Runs `body` on the present parameters without recording: evaluation and generation. */
+  /** Gives up every pass that waits for its backward, and the gradients collected so far. */
+  abandon(): void {
+    for (const { tape, roots, received } of this.#open.values()) {
+      tape.clear();
+      for (const tensor of [...roots, ...received]) tensor.dispose();
+    }
+    this.#open.clear();
+    this.#buckets.clear();
+  }
+
+  /**
+   * Forward of one chunk without recording.
+   * @param received - what the stage before has sent; stays the caller's
+   */
+  evaluateChunk(chunk: number, body: () => Tensor, received: readonly Tensor[] = []): Forwarded {
+    return noGrad(() => this.#run(chunk, body, received, undefined));
+  }
+
+  /** Runs `body` on the present parameters without recording, of a model that is whole on this stage. */
   evaluate<R>(body: () => R): R {
     return noGrad(() => {
-      this.#prefetcher.need(ROOT_BLOCK);
+      this.#need(ROOT_UNIT);
       return autocast(this.#autocast, body);
     });
   }
 
   /** Puts the model back as it was and releases the parameters' views. */
   dispose(): void {
+    this.abandon();
     for (const unwrap of this.#unwrap.splice(0)) unwrap();
-    for (const leaf of this.#leaves.splice(0).flat()) leaf.dispose();
+    for (const tensor of this.#bound.splice(0)) tensor.dispose();
   }
 
-  #wrap(module: Module, block: number): () => void {
+  #run(
+    chunk: number,
+    body: () => Tensor,
+    received: readonly Tensor[],
+    tape: BlockTape | undefined,
+  ): Forwarded {
+    this.#need(ROOT_UNIT);
+    const { stages } = this.#plan;
+    const pass = new StagePass(this.#rangeOf(chunk), received);
+    this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
+    this.#tape = tape;
+    try {
+      const loss = autocast(this.#autocast, body);
+      this.#pass?.checkLoss(loss);
+      return { loss, sent: [] };
+    } catch (signal) {
+      if (!(signal instanceof StageEnd && signal.pass === pass)) throw signal;
+      return { loss: undefined, sent: pass.sent };
+    } finally {
+      this.#pass = undefined;
+      this.#tape = undefined;
+    }
+  }
+
+  #wrap(module: Module, unit: number): () => void {
     return wrapForward(module, (forward, inputs) => {
       // Running a block again in backward casts as forward did.
       const run = (...args: unknown[]) =>
         autocast(this.#autocast, () => (forward as (...args: unknown[]) => unknown)(...args));
-      if (gradEnabled()) return this.#tape.call(block, run, inputs) as never;
-      this.#prefetcher.need(block);
-      const result = run(...inputs);
-      this.#release(block);
+      const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
+      if (!entered.here) return this.#pass?.shapeOf(noGrad(() => run(...entered.args))) as never;
+      if (this.#tape !== undefined && gradEnabled()) {
+        const { recompute } = this.#unit(unit);
+        return this.#tape.call(unit, run, entered.args, { recompute }) as never;
+      }
+      this.#need(unit);
+      const result = run(...entered.args);
+      this.#release(unit);
       return result as never;
     });
   }
 
-  #release(block: number): void {
-    if (this.#prefetcher.release(block)) this.#port.release(block);
+  readonly #hooks = {
+    need: (unit: number) => this.#need(unit),
+    release: (unit: number) => this.#release(unit),
+    contribute: (unit: number, gradients: readonly (Tensor | null)[]) => this.#contribute(unit, gradients),
+    whole: (unit: number) => this.#whole(unit),
+  };
+
+  #need(unit: number): void {
+    for (const flat of this.#unit(unit).flats) this.#prefetcher.need(flat);
+  }
+
+  #release(unit: number): void {
+    for (const flat of this.#unit(unit).flats) if (this.#prefetcher.release(flat)) this.#port.release(flat);
+  }
+
+  #contribute(unit: number, gradients: readonly (Tensor | null)[]): void {
+    let begin = 0;
+    for (const flat of this.#trainedFlats(unit)) {
+      const end = begin + flat.parameters.length;
+      this.#buckets.contribute(flat.index, gradients.slice(begin, end));
+      begin = end;
+    }
   }
 
   /** Every block is reduced in every step, used or not: what ranks agree on never depends on what a batch touched. */
-  #unused(block: number): void {
-    this.#buckets.contribute(
-      block,
-      this.#leavesOf(block).map(() => null),
+  #unused(unit: number): void {
+    this.#contribute(
+      unit,
+      (this.#trained[unit] ?? []).map(() => null),
     );
-    this.#whole(block);
+    this.#whole(unit);
   }
 
-  #whole(block: number): void {
-    this.#pending.delete(block);
-    this.#buckets.endMicroBatch(block);
-    if (this.#lastMicroBatch) this.#port.reduce(block, this.#buckets.take(block));
+  #whole(unit: number): void {
+    this.#pending.delete(unit);
+    const { chunk, step } = this.#completion;
+    for (const { index } of this.#trainedFlats(unit)) {
+      this.#buckets.endMicroBatch(index);
+      if (unit === ROOT_UNIT ? step : chunk) this.#port.reduce(index, this.#buckets.take(index));
+    }
   }
 
-  #leavesOf(block: number): readonly Tensor[] {
-    return this.#leaves[block] ?? [];
+  #trainedFlats(unit: number): FlatBlock[] {
+    return this.#unit(unit)
+      .flats.map((flat) => this.#plan.layouts[flat] as FlatBlock)
+      .filter((flat) => flat.trainable);
+  }
+
+  #unit(unit: number): BlockUnit {
+    return this.#plan.units[unit] as BlockUnit;
+  }
+
+  /** The root and the blocks of one chunk of this stage. */
+  #unitsOf(chunk: number): number[] {
+    const { begin, end } = this.#rangeOf(chunk);
+    return [ROOT_UNIT, ...Array.from({ length: end - begin }, (_, index) => begin + index + 1)];
+  }
+
+  #rangeOf(chunk: number): BlockRange {
+    return this.#plan.ranges[chunk] as BlockRange;
+  }
+
+  #bindUnit({ flats, parameters }: BlockUnit, fulls: readonly Tensor[]): void {
+    const rest = [...parameters];
+    const trained: Tensor[] = [];
+    for (const index of flats) {
+      const layout = this.#plan.layouts[index] as FlatBlock;
+      const leaves = bindLeaves(layout, rest.splice(0, layout.parameters.length), fulls[index] as Tensor);
+      this.#bound.push(...leaves);
+      if (layout.trainable) trained.push(...leaves);
+    }
+    this.#trained.push(trained);
   }
 }
 
 function bindLeaves(layout: FlatBlock, parameters: readonly Parameter[], full: Tensor): Tensor[] {
-  const leaves = layout.parameters.map((spec, index) => {
-    const leaf = scope(() =>
+  return layout.parameters.map((spec, index) => {
+    const view = scope(() =>
       hold(
         full
           .narrow(0, spec.offset, spec.numel)
           .view([...spec.shape])
-          .detach()
-          .requiresGrad_(),
+          .detach(),
       ),
     );
+    const leaf = layout.trainable ? view.requiresGrad_() : view;
     parameters[index]?.bind(leaf);
     return leaf;
   });
-  full.dispose();
-  return leaves;
 }
+
+const nameOf = ({ microBatch, chunk }: PassKey) => `${microBatch}.${chunk}`;

@@ -1,7 +1,7 @@
 import { initializeSlice, logicalRuns, streamOf } from "../nn/index.ts";
 import type { OwnedStretch, StateLayout, Stretch, UpdateRule, UpdateStep } from "../optim/index.ts";
 import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
-import { type FlatBlock, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
+import { type FlatBlock, memberOf, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
 /** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
@@ -50,7 +50,7 @@ export class BlockState {
   constructor(layout: FlatBlock, rank: number, rules: readonly UpdateRule[], owned: Tensor) {
     this.layout = layout;
     this.#range = ownedRange(layout, rank);
-    this.#shares = dealRange(layout, this.#range, rules);
+    this.#shares = layout.trainable ? dealRange(layout, this.#range, rules) : [];
     this.#owned = owned;
     this.#isNarrow = owned.dtype !== "float32";
     const master = { kind: MASTER, numel: owned.numel, pieces: this.pieces };
@@ -196,7 +196,8 @@ export class BlockState {
 
 /** The elements of a block whose optimizer state `rank` keeps: its slice, or at level 0 all. */
 export function ownedRange(layout: FlatBlock, rank: number): Range {
-  return splittingOf(layout.zero).optimizer ? sliceOf(layout, rank) : { begin: 0, end: layout.numel };
+  if (!splittingOf(layout.zero).optimizer) return { begin: 0, end: layout.numel };
+  return sliceOf(layout, memberOf(layout, rank));
 }
 
 /** Deals the parameters in a range to the rules that name them, stretch by stretch. */

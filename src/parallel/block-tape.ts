@@ -1,4 +1,5 @@
-import { grad, hold, ops, type Tensor, Tensor as TensorClass } from "../tensor/index.ts";
+import { grad, hold, noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
+import { mapTensors } from "./map-tensors.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
@@ -18,9 +19,20 @@ interface Call {
   /** What the caller passed: an output of an earlier block, or a tensor of the outer graph. */
   readonly inputs: readonly Tensor[];
   readonly inputLeaves: readonly Tensor[];
-  readonly outputs: readonly Tensor[];
+  /** Tensors that the block computed; none yet where backward is to compute them again. */
+  readonly outputs: readonly Tensor[] | undefined;
   /** What the caller received: the outputs, detached; leaves of the outer graph. */
   readonly outputLeaves: readonly Tensor[];
+  /** Inputs that ask for no gradient, kept where the outputs are to be computed again. */
+  readonly kept: readonly Tensor[];
+  /** Computes the outputs again, from the cut inputs. */
+  readonly again: () => unknown;
+}
+
+/** How a block is called. */
+export interface CallOptions {
+  /** Whether what forward computes inside is let go and computed again in backward. */
+  readonly recompute: boolean;
 }
 
 /**
@@ -35,19 +47,28 @@ interface Call {
 export class BlockTape {
   readonly #hooks: BlockHooks;
   readonly #root: number;
-  readonly #rootLeaves: () => readonly Tensor[];
+  readonly #leavesOf: (block: number) => readonly Tensor[];
   readonly #calls: Call[] = [];
+  /** Leaves that an earlier stage computed: their gradients are the caller's. */
+  readonly #received: readonly Tensor[];
   /** Gradients of tensors outside the blocks, by identity. */
   readonly #gradients = new Map<Tensor, Tensor>();
 
   /**
    * @param root - index of the block that owns what no block owns
-   * @param rootLeaves - its parameters, bound
+   * @param leavesOf - a block's trainable parameters, bound
+   * @param received - leaves that come from outside the pass; none unless told otherwise
    */
-  constructor(hooks: BlockHooks, root: number, rootLeaves: () => readonly Tensor[]) {
+  constructor(
+    hooks: BlockHooks,
+    root: number,
+    leavesOf: (block: number) => readonly Tensor[],
+    received: readonly Tensor[] = [],
+  ) {
     this.#hooks = hooks;
     this.#root = root;
-    this.#rootLeaves = rootLeaves;
+    this.#leavesOf = leavesOf;
+    this.#received = received;
   }
 
   /**
@@ -55,37 +76,60 @@ export class BlockTape {
    * @param args - what the caller passed; tensors that require gradients are cut, the rest passes through
    * @returns what `forward` returned, its tensors cut
    */
-  call<R>(block: number, forward: (...args: unknown[]) => R, args: readonly unknown[]): R {
+  call<R>(
+    block: number,
+    forward: (...args: unknown[]) => R,
+    args: readonly unknown[],
+    { recompute }: CallOptions,
+  ): R {
     this.#hooks.need(block);
     const inputs: Tensor[] = [];
     const inputLeaves: Tensor[] = [];
+    const kept: Tensor[] = [];
     const cutArgs = mapTensors(args, (tensor) => {
-      if (!tensor.requiresGrad) return tensor;
+      if (!tensor.requiresGrad) {
+        if (!recompute) return tensor;
+        const alias = hold(tensor.detach());
+        kept.push(alias);
+        return alias;
+      }
       const leaf = hold(tensor.detach().requiresGrad_());
       inputs.push(hold(tensor));
       inputLeaves.push(leaf);
       return leaf;
     }) as unknown[];
+    // Where nothing asks for a gradient there is nothing to compute again.
+    const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
     const outputs: Tensor[] = [];
     const outputLeaves: Tensor[] = [];
-    const result = mapTensors(forward(...cutArgs), (tensor) => {
-      if (!tensor.requiresGrad) return tensor;
+    const result = again ? noGrad(() => forward(...cutArgs)) : forward(...cutArgs);
+    const cutResult = mapTensors(result, (tensor) => {
+      if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;
       const leaf = hold(tensor.detach().requiresGrad_());
-      outputs.push(hold(tensor));
+      if (!again) outputs.push(hold(tensor));
       outputLeaves.push(leaf);
       return leaf;
     }) as R;
-    this.#calls.push({ block, inputs, inputLeaves, outputs, outputLeaves });
+    this.#calls.push({
+      block,
+      inputs,
+      inputLeaves,
+      outputs: again ? undefined : outputs,
+      outputLeaves,
+      kept,
+      again: () => forward(...cutArgs),
+    });
     this.#hooks.release(block);
-    return result;
+    return cutResult;
   }
 
   /**
-   * Walks the calls backwards from `loss`; every block is told `whole` exactly once, the root last.
-   * @param loss - scalar, of the outer graph
-   * @param leavesOf - a block's parameters, bound
+   * Walks the calls backwards; every block that was called is told `whole` exactly once, the root last.
+   * @param roots - of the outer graph: the loss, or what the next stage received
+   * @param gradients - of the roots; left out for a scalar loss
+   * @returns the gradients of what was received, in order, the caller's to dispose; null where it was not used
    */
-  backward(loss: Tensor, leavesOf: (block: number) => readonly Tensor[]): void {
+  backward(roots: readonly Tensor[], gradients?: readonly (Tensor | null)[]): (Tensor | null)[] {
     const calls = this.#calls;
     const firstCall = new Map<number, Call>();
     const firstUse = new Map<Tensor, Call>();
@@ -94,16 +138,19 @@ export class BlockTape {
       for (const input of call.inputs) if (!firstUse.has(input)) firstUse.set(input, call);
     }
     this.#hooks.need(this.#root);
-    const made = new Set(calls.flatMap((call) => call.outputLeaves));
-    this.#pullOuter(loss, undefined, made);
+    const open = new Set([...calls.flatMap((call) => call.outputLeaves), ...this.#received]);
+    roots.forEach((root, index) => {
+      const gradient = gradients?.[index];
+      if (gradient !== null) this.#pullOuter(root, gradient, open);
+    });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
-      this.#backwardCall(call, leavesOf(call.block));
+      this.#backwardCall(call, this.#leavesOf(call.block));
       if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
-      for (const leaf of call.outputLeaves) made.delete(leaf);
+      for (const leaf of call.outputLeaves) open.delete(leaf);
       for (const input of new Set(call.inputs)) {
-        if (firstUse.get(input) !== call || made.has(input)) continue;
+        if (firstUse.get(input) !== call || open.has(input)) continue;
         const gradient = this.#take(input);
-        if (gradient !== undefined) this.#pullOuter(input, gradient, made);
+        if (gradient !== undefined) this.#pullOuter(input, gradient, open);
         gradient?.dispose();
         this.#forgetInput(input);
       }
@@ -111,6 +158,7 @@ export class BlockTape {
       calls.pop();
     }
     this.#hooks.whole(this.#root);
+    return this.#received.map((leaf) => this.#take(leaf) ?? null);
   }
 
   /** Gives up a pass that will not be walked. */
@@ -124,15 +172,8 @@ export class BlockTape {
   }
 
   #backwardCall(call: Call, leaves: readonly Tensor[]): void {
-    const roots: Tensor[] = [];
-    const rootGradients: Tensor[] = [];
-    call.outputs.forEach((output, index) => {
-      const gradient = this.#take(call.outputLeaves[index] as Tensor);
-      if (gradient === undefined) return;
-      roots.push(output);
-      rootGradients.push(gradient);
-    });
-    if (roots.length === 0) {
+    const outputGradients = call.outputLeaves.map((leaf) => this.#take(leaf));
+    if (outputGradients.every((gradient) => gradient === undefined)) {
       this.#hooks.contribute(
         call.block,
         leaves.map(() => null),
@@ -140,10 +181,17 @@ export class BlockTape {
       return;
     }
     this.#hooks.need(call.block);
-    const rootLeaves = this.#rootLeaves();
+    const outputs = call.outputs ?? compute(call);
+    const rootLeaves = this.#leavesOf(this.#root);
     const wanted = [...call.inputLeaves, ...leaves, ...rootLeaves];
+    const reached = outputs.map(
+      (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
+    );
+    const roots = outputs.filter((_, index) => reached[index]);
+    const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
     const gradients = grad(roots, wanted, rootGradients, { allowUnused: true });
     this.#hooks.release(call.block);
+    if (call.outputs === undefined) for (const output of outputs) output.dispose();
     const parameterGradients = gradients.slice(
       call.inputLeaves.length,
       call.inputLeaves.length + leaves.length,
@@ -152,23 +200,28 @@ export class BlockTape {
     this.#hooks.contribute(call.block, parameterGradients);
     // A parameter that several blocks share is the root's.
     if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, ofRoot);
-    for (const tensor of [...rootGradients, ...parameterGradients, ...ofRoot]) tensor?.dispose();
+    for (const tensor of [...outputGradients, ...parameterGradients, ...ofRoot]) tensor?.dispose();
     call.inputs.forEach((input, index) => {
       this.#add(input, gradients[index]);
     });
   }
 
-  /** Ordinary autograd between the blocks: from `output` to block outputs and root parameters. */
-  #pullOuter(output: Tensor, gradient: Tensor | undefined, made: ReadonlySet<Tensor>): void {
-    const rootLeaves = this.#rootLeaves();
-    const outer = [...made];
+  /** Ordinary autograd between the blocks: from `output` to block outputs, what was received and root parameters. */
+  #pullOuter(output: Tensor, gradient: Tensor | undefined, open: ReadonlySet<Tensor>): void {
+    if (open.has(output)) {
+      this.#add(output, gradient === undefined ? ops.onesLike(output) : gradient.alias());
+      return;
+    }
+    const rootLeaves = this.#leavesOf(this.#root);
+    const outer = [...open];
+    if (outer.length + rootLeaves.length === 0) return;
     // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
     const gradients = grad([output], [...outer, ...rootLeaves], gradient && [gradient], {
       allowUnused: true,
       retainGraph: true,
     });
     const rootGradients = gradients.slice(outer.length);
-    this.#hooks.contribute(this.#root, rootGradients);
+    if (rootLeaves.length > 0) this.#hooks.contribute(this.#root, rootGradients);
     for (const tensor of rootGradients) tensor?.dispose();
     outer.forEach((leaf, index) => {
       this.#add(leaf, gradients[index]);
@@ -186,9 +239,9 @@ export class BlockTape {
     }
   }
 
-  /** A root parameter may be a block's input too, and outlives the pass. */
+  /** A root parameter or what was received may be a block's input too, and outlives the walk. */
   #forgetInput(input: Tensor): void {
-    if (!this.#rootLeaves().includes(input)) input.dispose();
+    if (!this.#leavesOf(this.#root).includes(input) && !this.#received.includes(input)) input.dispose();
   }
 
   #take(tensor: Tensor): Tensor | undefined {
@@ -198,16 +251,23 @@ export class BlockTape {
   }
 }
 
-function forget(call: Call): void {
-  for (const tensor of [...call.inputLeaves, ...call.outputs, ...call.outputLeaves]) tensor.dispose();
+/** The outputs of a call that kept none, with the graph that forward did not record; the caller's to dispose. */
+function compute(call: Call): Tensor[] {
+  const outputs: Tensor[] = [];
+  scope(() => {
+    mapTensors(call.again(), (tensor) => {
+      if (isFloating(tensor)) outputs.push(hold(tensor));
+      return tensor;
+    });
+  });
+  return outputs;
 }
 
-/** @returns `value` with `change` applied to every tensor in it: a tensor, or arrays and plain objects of them */
-export function mapTensors(value: unknown, change: (tensor: Tensor) => Tensor): unknown {
-  if (value instanceof TensorClass) return change(value);
-  if (Array.isArray(value)) return value.map((item) => mapTensors(item, change));
-  if (value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype) {
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, change)]));
-  }
-  return value;
+function isFloating({ dtype }: Tensor): boolean {
+  return dtype === "float32" || dtype === "bfloat16" || dtype === "float16" || dtype === "float64";
+}
+
+function forget(call: Call): void {
+  const { inputLeaves, kept, outputs = [], outputLeaves } = call;
+  for (const tensor of [...inputLeaves, ...kept, ...outputs, ...outputLeaves]) tensor.dispose();
 }

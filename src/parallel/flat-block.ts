@@ -21,14 +21,25 @@ export interface FlatParameter extends ParameterSpec {
   readonly offset: number;
 }
 
+/** Who holds the parameters of a flat buffer, and what is done with them. Plain data. */
+export interface Sharing {
+  /** Ranks of the world that hold them, in order: each has a slice, gradients are summed over all. */
+  readonly group: readonly number[];
+  /** Whether their gradient counts in the global norm here: of several groups that hold equal copies, one counts. */
+  readonly counted: boolean;
+  /** Whether they are trained; frozen ones are gathered and saved, never reduced or updated. */
+  readonly trainable: boolean;
+}
+
 /** The parameters that are gathered, reduced and updated together: one flat buffer, one slice a rank. Plain data. */
-export interface FlatBlock {
-  /** Position in forward order of first registration; block 0 is the root: what lies outside every block. */
+export interface FlatBlock extends Sharing {
+  /** Position among the rank's flat blocks. */
   readonly index: number;
+  /** The same on every rank of the group, and unique on each. */
   readonly name: string;
   readonly zero: ZeroLevel;
   readonly parameters: readonly FlatParameter[];
-  /** Elements of the padded flat buffer: `sliceNumel` × ranks. */
+  /** Elements of the padded flat buffer: `sliceNumel` × ranks of the group. */
   readonly numel: number;
   readonly sliceNumel: number;
 }
@@ -42,7 +53,7 @@ export interface Range {
 const roundUp = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
 
 /**
- * Lays parameters out one after the other, aligned, and pads the whole to a multiple of `numRanks` slices.
+ * Lays parameters out one after the other, aligned, and pads the whole to one slice for each rank of the group.
  * @param specs - in the order of the module's `namedParameters()`
  * @returns plain data; the same on every rank
  */
@@ -51,7 +62,7 @@ export function layoutBlock(
   name: string,
   zero: ZeroLevel,
   specs: readonly ParameterSpec[],
-  numRanks: number,
+  sharing: Sharing,
 ): FlatBlock {
   let offset = 0;
   const parameters = specs.map((spec): FlatParameter => {
@@ -60,13 +71,31 @@ export function layoutBlock(
     offset = roundUp(offset + numel, PARAMETER_ALIGNMENT);
     return parameter;
   });
+  const numRanks = sharing.group.length;
   const sliceNumel = roundUp(Math.ceil(offset / numRanks), SLICE_ALIGNMENT);
-  return { index, name, zero, parameters, numel: sliceNumel * numRanks, sliceNumel };
+  return { index, name, zero, parameters, numel: sliceNumel * numRanks, sliceNumel, ...sharing };
 }
 
-/** @returns the elements of the flat buffer that `rank` owns when the block is split */
-export function sliceOf(block: FlatBlock, rank: number): Range {
-  return { begin: rank * block.sliceNumel, end: (rank + 1) * block.sliceNumel };
+/** @returns what `numRanks` ranks from 0 on share alike: one group, trained */
+export function replicas(numRanks: number): Sharing {
+  return {
+    group: Array.from({ length: numRanks }, (_, rank) => rank),
+    counted: true,
+    trainable: true,
+  };
+}
+
+/** @returns the position of a rank of the world within the group that holds the block */
+export function memberOf(block: Sharing, rank: number): number {
+  const member = block.group.indexOf(rank);
+  if (member < 0)
+    throw new RangeError(`[parallel] rank ${rank} holds nothing of a block of [${block.group}]`);
+  return member;
+}
+
+/** @returns the elements of the flat buffer that the `member`-th rank of the group owns when the block is split */
+export function sliceOf(block: FlatBlock, member: number): Range {
+  return { begin: member * block.sliceNumel, end: (member + 1) * block.sliceNumel };
 }
 
 /** One parameter's share of a range of the flat buffer. */

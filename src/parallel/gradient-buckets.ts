@@ -1,4 +1,4 @@
-import { type DType, empty, hold, ops, type Tensor, tagMemory } from "../tensor/index.ts";
+import { type DType, empty, hold, ops, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import type { FlatBlock } from "./flat-block.ts";
 
 /**
@@ -49,12 +49,12 @@ export class GradientBuckets {
     this.#sums.set(block, wide);
   }
 
-  /** @returns the block's summed flat gradient, now the caller's */
+  /** @returns the block's summed flat gradient, zeros where nothing was contributed; now the caller's */
   take(block: number): Tensor {
     const sum = this.#sums.get(block);
-    if (sum === undefined) throw new Error(`[gradients] block ${block} has none`);
     this.#sums.delete(block);
-    return sum;
+    const { numel } = this.#layouts[block] as FlatBlock;
+    return sum ?? tagMemory("gradients", () => hold(() => zeros([numel], { dtype: this.#dtype })));
   }
 
   /** Forgets everything of a pass that will not be finished. */

@@ -1,6 +1,13 @@
-export { BlockEngine, type EngineOptions, type ShardPort } from "./block-engine.ts";
+export {
+  BlockEngine,
+  type Completion,
+  type EngineOptions,
+  type Forwarded,
+  type PassKey,
+  type ShardPort,
+} from "./block-engine.ts";
 export { BlockState, MASTER, ownedRange, type StateTensor } from "./block-state.ts";
-export { type BlockHooks, BlockTape, mapTensors } from "./block-tape.ts";
+export { type BlockHooks, BlockTape, type CallOptions } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
 export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";
@@ -8,15 +15,18 @@ export {
   type FlatBlock,
   type FlatParameter,
   layoutBlock,
+  memberOf,
   PARAMETER_ALIGNMENT,
   type Piece,
   piecesIn,
   type Range,
+  replicas,
+  type Sharing,
   SLICE_ALIGNMENT,
   sliceOf,
 } from "./flat-block.ts";
 export { GradientBuckets } from "./gradient-buckets.ts";
-export { globalNorm } from "./gradient-norm.ts";
+export { sumOfSquares } from "./gradient-norm.ts";
 export {
   checkLayout,
   type Layout,
@@ -25,6 +35,7 @@ export {
   nearestLayouts,
   PLAIN_LAYOUT,
 } from "./layout.ts";
+export { mapTensors } from "./map-tensors.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
 export {
@@ -35,9 +46,27 @@ export {
   pipelineSchedule,
   type ScheduleName,
 } from "./pipeline-schedule.ts";
-export { type BlockOptions, type BlockPlan, block, planBlocks, ROOT_BLOCK } from "./plan-blocks.ts";
+export {
+  type BlockOptions,
+  type BlockPlan,
+  type BlockPlanOptions,
+  type BlockUnit,
+  block,
+  planBlocks,
+  ROOT_UNIT,
+} from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
 export { ShardStore } from "./shard-store.ts";
+export {
+  type BlockRange,
+  cutStages,
+  rangesOf,
+  type StageCut,
+  type TracedUse,
+  traceUse,
+  wholeModel,
+} from "./stage-cut.ts";
+export { StageEnd, StagePass } from "./stage-pass.ts";
 export { stageOfBlocks } from "./stages.ts";
 export { cutParameters, type TensorPlace, tensorDivisors } from "./tensor-parallel/cut-parameters.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";

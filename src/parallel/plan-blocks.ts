@@ -1,16 +1,20 @@
-import { cutBlocks, type Module, type Parameter, type ParameterSpec, specOf } from "../nn/index.ts";
-import { type FlatBlock, layoutBlock } from "./flat-block.ts";
+import { cutBlocks, type Module, type Parameter, specOf } from "../nn/index.ts";
+import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
+import type { Mesh } from "./mesh.ts";
+import { type BlockRange, rangesOf, type StageCut, wholeModel } from "./stage-cut.ts";
 import type { ZeroLevel } from "./zero.ts";
 
 /** What one block may do differently from the rest of the run. */
 export interface BlockOptions {
   readonly zero?: ZeroLevel;
+  /** Whether backward computes the block again instead of keeping what forward computed inside it. */
+  readonly recompute?: boolean;
 }
 
 const OPTIONS = Symbol("troupe.block");
 
 /**
- * Sets options of one block, where the model is built: `block(layer, { zero: 2 })`.
+ * Sets options of one block, where the model is built: `block(layer, { zero: 2, recompute: true })`.
  * @param module - an item of one of the model's module lists
  * @returns the same module
  */
@@ -19,41 +23,146 @@ export function block<M extends Module>(module: M, options: BlockOptions): M {
   return module;
 }
 
-/** A model cut for the engine: layouts are plain data, the modules and parameters stay in this thread. */
-export interface BlockPlan {
-  /** Index 0 is the root. */
-  readonly layouts: readonly FlatBlock[];
-  /** The module of each block; none for the root. */
-  readonly modules: readonly (Module | undefined)[];
-  /** Each block's parameters, in the order of its layout. */
-  readonly parameters: readonly (readonly Parameter[])[];
+/** What is computed as a whole: a block of the model, or the root, which is everything outside the blocks. */
+export interface BlockUnit {
+  readonly name: string;
+  /** None for the root. */
+  readonly module: Module | undefined;
+  /** Its flat blocks here, by index; none where another stage holds it. */
+  readonly flats: readonly number[];
+  /** Its parameters here, in the order of its flat blocks and their layouts. */
+  readonly parameters: readonly Parameter[];
+  readonly recompute: boolean;
 }
 
-/** The root's place in {@link BlockPlan.layouts}. */
-export const ROOT_BLOCK = 0;
+/** A model cut for the engine of one rank: layouts are plain data, the modules and parameters stay in this thread. */
+export interface BlockPlan {
+  readonly layouts: readonly FlatBlock[];
+  /** Every unit of the model in order; index 0 is the root. */
+  readonly units: readonly BlockUnit[];
+  readonly stages: StageCut;
+  /** By chunk of this stage, the blocks it computes. */
+  readonly ranges: readonly BlockRange[];
+  /** Parameters that other stages hold and this one computes without. */
+  readonly absent: readonly Parameter[];
+}
+
+/** The root's place in {@link BlockPlan.units}. */
+export const ROOT_UNIT = 0;
+
+/** What decides how a rank's share of a model is laid out. */
+export interface BlockPlanOptions {
+  /** Level of every block that does not say otherwise. */
+  readonly zero: ZeroLevel;
+  readonly mesh: Mesh;
+  readonly rank: number;
+  /** Whether every block that does not say otherwise is recomputed. False unless told otherwise. */
+  readonly recompute?: boolean;
+  /** Which stage holds what; the whole model on one stage unless told otherwise. */
+  readonly stages?: StageCut;
+}
 
 /**
- * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else.
- * @param zero - level of every block that does not say otherwise
- * @param numRanks - ranks that share each block
+ * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one
+ * unit, parameters that different ranks hold lie in different flat blocks: experts, what tensor parallelism has split
+ * and what it has not, what several stages hold, and what is frozen.
  */
-export function planBlocks(model: Module, zero: ZeroLevel, numRanks: number): BlockPlan {
+export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
   const cut = cutBlocks(model);
-  const units = [{ name: "root", module: undefined, parameters: cut.rest }, ...cut.blocks];
+  const planner = new Planner(options, options.stages ?? wholeModel(cut.blocks.length));
+  const root = planner.unit("root", undefined, cut.rest, undefined);
+  const blocks = cut.blocks.map(({ name, module, parameters }, position) =>
+    planner.unit(name, module, parameters, position),
+  );
+  const { layouts, stages, absent } = planner;
+  const ranges = rangesOf(stages, options.mesh.placeOf(options.rank).pp);
+  return { layouts, units: [root, ...blocks], stages, ranges, absent };
+}
+
+/** Parameters of one unit that lie in one flat block. */
+interface Held {
+  readonly sharing: Sharing;
+  readonly parameters: Map<string, Parameter>;
+}
+
+class Planner {
+  readonly layouts: FlatBlock[] = [];
+  readonly absent: Parameter[] = [];
+  readonly stages: StageCut;
+  readonly #options: BlockPlanOptions;
+
+  constructor(options: BlockPlanOptions, stages: StageCut) {
+    this.#options = options;
+    this.stages = stages;
+  }
+
+  /** @param position - of the block in the model; none for the root */
+  unit(
+    name: string,
+    module: Module | undefined,
+    parameters: ReadonlyMap<string, Parameter>,
+    position: number | undefined,
+  ): BlockUnit {
+    const own: BlockOptions = module === undefined ? {} : optionsOf(module);
+    const { zero, recompute = false } = this.#options;
+    const flats: number[] = [];
+    const ordered: Parameter[] = [];
+    for (const [suffix, held] of this.#sorted(parameters, position)) {
+      const specs = [...held.parameters].map(([parameterName, parameter]) =>
+        specOf(parameterName, parameter),
+      );
+      const flatName = suffix === "" ? name : `${name} (${suffix})`;
+      flats.push(this.layouts.length);
+      ordered.push(...held.parameters.values());
+      this.layouts.push(layoutBlock(this.layouts.length, flatName, own.zero ?? zero, specs, held.sharing));
+    }
+    const recomputed = module !== undefined && (own.recompute ?? recompute);
+    return { name, module, flats, parameters: ordered, recompute: recomputed };
+  }
+
+  /** A unit's parameters by what is special about who holds them; those of other stages are put aside. */
+  #sorted(parameters: ReadonlyMap<string, Parameter>, position: number | undefined): Map<string, Held> {
+    const { mesh, rank } = this.#options;
+    const sorted = new Map<string, Held>();
+    for (const [name, parameter] of parameters) {
+      const holders = this.stages.holdersOf(parameter, position);
+      if (!holders.includes(mesh.placeOf(rank).pp)) {
+        this.absent.push(parameter);
+        continue;
+      }
+      const { sharing, suffix } = sharingOf(parameter, holders, mesh, rank);
+      const held = sorted.get(suffix) ?? { sharing, parameters: new Map<string, Parameter>() };
+      held.parameters.set(name, parameter);
+      sorted.set(suffix, held);
+    }
+    return sorted;
+  }
+}
+
+/** Who shares a parameter, and a word for that where it is not the common case. */
+function sharingOf(
+  parameter: Parameter,
+  holders: readonly number[],
+  mesh: Mesh,
+  rank: number,
+): { readonly sharing: Sharing; readonly suffix: string } {
+  const { tp } = mesh.placeOf(rank);
+  const replicas = mesh.groupOf(parameter.expert ? "edp" : "dp", rank).map((peer) => mesh.placeOf(peer).dp);
+  const group = holders.flatMap((pp) => replicas.map((dp) => mesh.rankAt({ pp, dp, tp })));
+  const split = parameter.split !== undefined;
+  const copied = mesh.shape.tp > 1 && !split;
+  const words = [
+    holders.length > 1 ? "tied" : "",
+    parameter.expert ? "experts" : "",
+    copied ? "copied" : "",
+    parameter.trainable ? "" : "frozen",
+  ];
   return {
-    layouts: units.map((unit, index) => {
-      const level = unit.module === undefined ? zero : (optionsOf(unit.module).zero ?? zero);
-      return layoutBlock(index, unit.name, level, specsOf(unit.parameters), numRanks);
-    }),
-    modules: units.map((unit) => unit.module),
-    parameters: units.map((unit) => [...unit.parameters.values()]),
+    sharing: { group, counted: !copied || tp === 0, trainable: parameter.trainable },
+    suffix: words.filter((word) => word !== "").join(", "),
   };
 }
 
 function optionsOf(module: Module): BlockOptions {
   return (module as { [OPTIONS]?: BlockOptions })[OPTIONS] ?? {};
-}
-
-function specsOf(parameters: ReadonlyMap<string, Parameter>): ParameterSpec[] {
-  return [...parameters].map(([name, parameter]) => specOf(name, parameter));
 }

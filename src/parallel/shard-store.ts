@@ -1,6 +1,6 @@
 import { type DType, empty, hold, ops, scope, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import { ownedRange } from "./block-state.ts";
-import { type FlatBlock, sliceOf } from "./flat-block.ts";
+import { type FlatBlock, memberOf, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
 interface HeldBlock {
@@ -84,7 +84,7 @@ export class ShardStore {
   /** A view; the caller's scope releases it. */
   #gradientOfSlice(block: number): Tensor {
     const held = this.#at(block);
-    const { begin, end } = sliceOf(held.layout, this.#rank);
+    const { begin, end } = sliceOf(held.layout, memberOf(held.layout, this.#rank));
     const gradient = reducedGradient(held);
     return gradient.narrow(0, splittingOf(held.layout.zero).gradients ? 0 : begin, end - begin);
   }

@@ -3,6 +3,7 @@ import {
   type Layout,
   layoutBlock,
   parseZeroLevel,
+  replicas,
   stageOfBlocks,
 } from "../parallel/index.ts";
 import type { DeclaredParameter, ModelFacts, RootUse } from "./model-facts.ts";
@@ -22,7 +23,7 @@ export interface StageShare {
 export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
   const { pp, tp, ranks, numChunks } = layout;
   const zero = parseZeroLevel(layout.zero);
-  const replicas = ranks / (pp * tp);
+  const numReplicas = ranks / (pp * tp);
   const costs = facts.blocks.map(({ parameters }) => sum(parameters.map(numelOf)));
   const virtualStages = stageOfBlocks(costs, pp * numChunks);
   return Array.from({ length: pp }, (_, stage) => {
@@ -46,7 +47,7 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
         name,
         zero,
         parameters.map((parameter) => cut(parameter, tp)),
-        replicas,
+        replicas(numReplicas),
       ),
     );
     return { stage, blocks, layouts, ends };

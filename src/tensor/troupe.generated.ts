@@ -1,5 +1,6 @@
 // Written by scripts/generate-ops.ts from scripts/operators/operators.txt and the schemas of libtorch 2.13.0.
 
+import { type DType, dtypeCode } from "./dtype.ts";
 import { call, frame, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
 import { adopt, adoptAt, type Tensor } from "./tensor.ts";
 
@@ -50,6 +51,17 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
 }
 
 /**
+ * A tensor without memory: it has a shape and a dtype, and computing with it gives others like it.
+ *
+ * `troupe::placeholder(int[] size, ScalarType dtype) -> Tensor`
+ */
+export function placeholder(size: readonly number[], dtype: DType): Tensor {
+  const next = putNumbers(0, size);
+  frame[next] = dtypeCode(dtype);
+  return adopt(call(338));
+}
+
+/**
  * Gathers gradients into a flat buffer at offsets; a missing one is zero, or left when accumulating.
  *
  * `troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()`
@@ -59,7 +71,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
   let next = putOptionalTensors(1, gradients);
   next = putNumbers(next, offsets);
   frame[next] = accumulate ? 1 : 0;
-  call(338);
+  call(339);
 }
 
 /**
@@ -74,7 +86,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(339);
+  call(340);
   return self;
 }
 
@@ -90,7 +102,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(340);
+  call(341);
   return self;
 }
 
@@ -107,7 +119,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(341));
+  return adopt(call(342));
 }
 
 /**
@@ -121,7 +133,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : bias.handle;
   frame[4] = eps;
-  return adopt(call(342));
+  return adopt(call(343));
 }
 
 /**
@@ -136,7 +148,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : bias.handle;
   frame[5] = eps;
-  call(343);
+  call(344);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -148,7 +160,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
 export function biasGelu(x: Tensor, bias: Tensor): Tensor {
   frame[0] = x.handle;
   frame[1] = bias.handle;
-  return adopt(call(344));
+  return adopt(call(345));
 }
 
 /**
@@ -162,7 +174,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = v.handle;
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(345));
+  return adopt(call(346));
 }
 
 /**
@@ -174,7 +186,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(346));
+  return adopt(call(347));
 }
 
 /**
@@ -187,7 +199,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(347));
+  return adopt(call(348));
 }
 
 /**
@@ -203,7 +215,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(348));
+  return adopt(call(349));
 }
 
 /**
@@ -219,7 +231,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(349);
+  call(350);
 }
 
 /**
@@ -232,7 +244,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(350));
+  return adopt(call(351));
 }
 
 /**

@@ -52,14 +52,13 @@ export class SupervisedRanks {
         ...places.map((rank) => ({
           name: `shard-${rank}`,
           module: actorModules.shard,
-          init: (): ShardInit => ({ rank, numRanks }),
+          init: (): ShardInit => ({ rank }),
         })),
         ...places.map((rank) => ({
           name: `rank-${rank}`,
           module: actorModules.rank,
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): RankInit => ({
             rank,
-            numRanks,
             shard: refs<ShardProtocol>(`shard-${rank}`),
             feeder: refs<FeederProtocol>("feeder"),
           }),

@@ -1,3 +1,4 @@
+export type { ScheduleName } from "../parallel/index.ts";
 export { configure } from "./configure.ts";
 export type { RuntimeOptions } from "./options.ts";
 export type { Precision, Rounding } from "./precision.ts";

@@ -1,12 +1,30 @@
 import { cpus } from "node:os";
 import type { LossScaleRule } from "../optim/index.ts";
-import { parseZeroLevel, type ZeroLevel } from "../parallel/index.ts";
+import {
+  checkLayout,
+  Mesh,
+  type MeshShape,
+  PLAIN_LAYOUT,
+  parseZeroLevel,
+  type ScheduleName,
+  type ZeroLevel,
+} from "../parallel/index.ts";
 
 /** How a run is spread and kept; the job itself says what is trained. */
 export interface RuntimeOptions {
   /** Ranks, one thread each. 1 */
   readonly ranks?: number;
-  /** What is split over the ranks, of every block that does not say otherwise. 3 */
+  /** Pipeline stages, each with a part of the model's blocks. 1 */
+  readonly pp?: number;
+  /** In which order stages run micro-batches: "gpipe", "1f1b", "interleaved". "1f1b", with several chunks "interleaved" */
+  readonly schedule?: ScheduleName;
+  /** Parts of the model on each stage, for an interleaved schedule. 1 */
+  readonly chunks?: number;
+  /** Micro-batches of one replica in one step; the job's own number. */
+  readonly accumulation?: number;
+  /** Whether backward computes blocks again instead of keeping what forward computed inside them. false */
+  readonly recompute?: boolean;
+  /** What is split over the replicas, of every block that does not say otherwise. 3 */
   readonly zero?: number;
   /** "fp32" */
   readonly precision?: Precision;
@@ -35,6 +53,11 @@ export interface RuntimeOptions {
 /** {@link RuntimeOptions} with every choice made. */
 export interface RuntimeSettings {
   readonly numRanks: number;
+  readonly mesh: MeshShape;
+  readonly schedule: ScheduleName;
+  readonly numChunks: number;
+  readonly accumulation: number | undefined;
+  readonly recompute: boolean;
   readonly zero: ZeroLevel;
   readonly precision: PrecisionPlan;
   readonly lossScale: LossScaleRule | undefined;
@@ -62,6 +85,11 @@ import {
 
 const MAX_RANKS = 256;
 
+const SCHEDULES = ["gpipe", "1f1b", "interleaved"] as const;
+
+/** Asks nothing of a layout. */
+export const ANY_MODEL = { numBlocks: Number.MAX_SAFE_INTEGER, dividedByTp: {}, numExperts: 0 } as const;
+
 /**
  * Checks options and fills in what was left out.
  * @throws {TroupeError} `OPTION` naming the option, what it must be and what it is; `ZERO_LEVEL`
@@ -69,8 +97,20 @@ const MAX_RANKS = 256;
 export function settle(options: RuntimeOptions): RuntimeSettings {
   const ranks = whole("ranks", options.ranks ?? 1, 1, MAX_RANKS);
   const { checkpoint } = options;
+  const pp = whole("pp", options.pp ?? 1, 1);
+  const numChunks = whole("chunks", options.chunks ?? 1, 1);
+  const schedule = oneOf("schedule", options.schedule ?? (numChunks > 1 ? "interleaved" : "1f1b"), SCHEDULES);
+  const layout = { ...PLAIN_LAYOUT, ranks, pp, schedule, numChunks };
+  // What a model, its batch and micro-batches have to say comes later, once the job is known.
+  checkLayout(ANY_MODEL, { ...layout, accumulation: pp, batchSize: ranks });
   return {
     numRanks: ranks,
+    mesh: new Mesh({ pp, dp: ranks / pp }).shape,
+    schedule,
+    numChunks,
+    accumulation:
+      options.accumulation === undefined ? undefined : whole("accumulation", options.accumulation, 1),
+    recompute: options.recompute ?? false,
     zero: parseZeroLevel(options.zero ?? 3),
     precision: precisionPlan(oneOf("precision", options.precision ?? "fp32", precisions)),
     lossScale: lossScaleOf(options),

@@ -9,10 +9,10 @@ import {
   schedulesOf,
 } from "../actors/index.ts";
 import { checkVocabulary } from "../data/index.ts";
-import type { Module } from "../nn/index.ts";
+import { cutBlocks, type Module } from "../nn/index.ts";
 import { clipRuleOf } from "../optim/index.ts";
-import { optionError } from "./option-error.ts";
-import { type RuntimeSettings, whole } from "./options.ts";
+import { checkLayout, type Layout } from "../parallel/index.ts";
+import { ANY_MODEL, type RuntimeSettings, whole } from "./options.ts";
 import { checkResumed, type Start } from "./start.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
@@ -27,42 +27,49 @@ export interface BatchPlan {
   readonly steps: number;
   readonly batchSize: number;
   readonly accumulation: number;
-  /** Samples in one micro-batch of one rank. */
+  /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
 }
 
 /**
  * Divides the batch, before anything is opened or spawned.
- * @throws {TroupeError} `OPTION`
+ * @throws {TroupeError} `OPTION`, `LAYOUT`
  */
 export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings): BatchPlan {
   const training = job.training(config);
-  const accumulation = whole("accumulation", training.accumulation ?? 1, 1);
+  const accumulation = settings.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
-  const parts = settings.numRanks * accumulation;
-  if (batchSize % parts !== 0) {
-    const nearest = Math.max(parts, Math.round(batchSize / parts) * parts);
-    throw optionError(
-      "batchSize",
-      `a multiple of ${parts}, which is ${settings.numRanks} ranks × ${accumulation} micro-batches`,
-      batchSize,
-      `for instance ${nearest}`,
-    );
-  }
+  checkLayout(ANY_MODEL, layoutOf(settings, { batchSize, accumulation }));
   const steps = settings.steps ?? whole("steps", training.steps, 0);
-  return { steps, batchSize, accumulation, microBatchSize: batchSize / parts };
+  return { steps, batchSize, accumulation, microBatchSize: batchSize / (settings.mesh.dp * accumulation) };
+}
+
+function layoutOf(
+  { numRanks, mesh, zero, schedule, numChunks }: RuntimeSettings,
+  batch: Pick<BatchPlan, "batchSize" | "accumulation">,
+): Layout {
+  const { tp, pp, ep } = mesh;
+  const { batchSize, accumulation } = batch;
+  return { ranks: numRanks, tp, pp, ep, zero, schedule, numChunks, batchSize, accumulation };
 }
 
 /**
  * Declares the job's model, without memory, to find what is wrong with it before anything is spawned for it.
  * @throws {TroupeError} what the job's `model`, `optimizer` and `schedule` throw; `DATA_VOCABULARY` where the model
- *   lacks tokens of the data
+ *   lacks tokens of the data; `LAYOUT` where it cannot be spread as asked
  */
-export function rehearse(job: Job, config: JobConfig, data: OpenedData): Module {
+export function rehearse(
+  job: Job,
+  config: JobConfig,
+  data: OpenedData,
+  settings: RuntimeSettings,
+  batch: BatchPlan,
+): Module {
   const model = job.model(config, data.facts);
   const { vocabSize } = model as { readonly vocabSize?: number };
   if (vocabSize !== undefined && data.facts.vocabSize > 0) checkVocabulary(data.facts, vocabSize);
   schedulesOf(job, optimizersOf(job, model, config), config);
+  checkLayout({ ...ANY_MODEL, numBlocks: cutBlocks(model).blocks.length }, layoutOf(settings, batch));
   return model;
 }
 
@@ -96,7 +103,11 @@ export function planRun(
       jobUrl,
       config,
       facts: data.facts,
+      mesh: settings.mesh,
+      schedule: settings.schedule,
+      numChunks: settings.numChunks,
       zero: settings.zero,
+      recompute: settings.recompute,
       dtype: settings.precision.weights,
       autocast: settings.precision.autocast,
       lossScale: settings.lossScale,

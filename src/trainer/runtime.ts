@@ -122,7 +122,7 @@ export class Runtime implements AsyncDisposable {
     const system = this.#startSystem();
     const feeder = { jobUrl, config, seed };
     const data = await openData(system, feeder, settings.deadlineMs);
-    const model = rehearse(job, config, data);
+    const model = rehearse(job, config, data, settings, batch);
     const { pretrained } = job.training(config);
     const fresh =
       pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);

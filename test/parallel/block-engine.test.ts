@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Linear, Module, ModuleList, materialize, normal, Parameter } from "../../src/nn/index.ts";
-import { BlockEngine, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
+import { BlockEngine, Mesh, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
 import { backward, keep, ones, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
 
 const width = 4;
@@ -47,7 +47,7 @@ interface ByEngine {
 
 /** The same through the engine, with a shard that answers at once. */
 function byEngine(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): ByEngine {
-  const plan = planBlocks(model, 3, 1);
+  const plan = planBlocks(model, { zero: 3, mesh: new Mesh({}), rank: 0 });
   const gradients = new Map<string, number[]>();
   const whole: string[] = [];
   const port: ShardPort<number> = {
@@ -263,7 +263,7 @@ describe("BlockEngine", () => {
       }
     }
     const one = new One();
-    const plan = planBlocks(one, 3, 1);
+    const plan = planBlocks(one, { zero: 3, mesh: new Mesh({}), rank: 0 });
     const reduced: number[] = [];
     const port = {
       start: () => 0,

@@ -5,6 +5,7 @@ import {
   layoutBlock,
   PARAMETER_ALIGNMENT,
   piecesIn,
+  replicas,
   SLICE_ALIGNMENT,
   sliceOf,
 } from "../../src/parallel/index.ts";
@@ -23,7 +24,7 @@ describe("layoutBlock", () => {
           "b",
           3,
           shapes.map((shape, index) => spec(`p${index}`, shape)),
-          numRanks,
+          replicas(numRanks),
         );
         let end = 0;
         for (const parameter of block.parameters) {
@@ -46,7 +47,7 @@ describe("layoutBlock", () => {
           "b",
           3,
           shapes.map((shape, index) => spec(`p${index}`, shape)),
-          numRanks,
+          replicas(numRanks),
         );
         const owned = new Map<string, number>();
         for (let rank = 0; rank < numRanks; rank++) {
@@ -66,7 +67,7 @@ describe("layoutBlock", () => {
   it("keeps a parameter's place for every number of ranks: only the padding behind differs", () => {
     const specs = [spec("w", [30, 50]), spec("b", [30])];
     const offsets = (numRanks: number) =>
-      layoutBlock(0, "b", 3, specs, numRanks).parameters.map(({ offset }) => offset);
+      layoutBlock(0, "b", 3, specs, replicas(numRanks)).parameters.map(({ offset }) => offset);
     expect(offsets(7)).toEqual(offsets(1));
   });
 });

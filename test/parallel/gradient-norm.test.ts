@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ones } from "../../src/nn/index.ts";
-import { globalNorm, layoutBlock, SLICE_ALIGNMENT } from "../../src/parallel/index.ts";
+import { layoutBlock, replicas, SLICE_ALIGNMENT, sumOfSquares } from "../../src/parallel/index.ts";
 
 /** Sums of 1,024 elements each, in the order of the parameters, dealt out as `numRanks` shards would have them. */
 function dealt(numRanks: number, chunksOf: readonly (readonly number[])[]) {
@@ -11,7 +11,7 @@ function dealt(numRanks: number, chunksOf: readonly (readonly number[])[]) {
       dtype: "float32",
       init: ones,
     } as const;
-    return layoutBlock(index, `b${index}`, 3, [spec], numRanks);
+    return layoutBlock(index, `b${index}`, 3, [spec], replicas(numRanks));
   });
   const bySlice = Array.from({ length: numRanks }, (_, rank) =>
     Float64Array.from(
@@ -22,10 +22,10 @@ function dealt(numRanks: number, chunksOf: readonly (readonly number[])[]) {
       }),
     ),
   );
-  return globalNorm(layouts, bySlice);
+  return sumOfSquares(layouts, bySlice);
 }
 
-describe("globalNorm", () => {
+describe("sumOfSquares", () => {
   it("has the same bits for every number of ranks", () => {
     const chunks = [
       Array.from({ length: 13 }, (_, index) => Math.sin(index + 1) ** 2 * 1e-3),
@@ -35,7 +35,7 @@ describe("globalNorm", () => {
     for (const numRanks of [2, 3, 4, 7]) expect(dealt(numRanks, chunks)).toBe(whole);
   });
 
-  it("is the root of the sum of squares", () => {
-    expect(dealt(2, [[9, 16]])).toBe(5);
+  it("is the sum over all slices", () => {
+    expect(dealt(2, [[9, 16]])).toBe(25);
   });
 });

@@ -22,7 +22,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor&, const at::Tensor&, 
 
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor&) { return like(x); }
 
-at::Tensor dropout(const at::Tensor& x, double, int64_t, int64_t, int64_t) { return like(x); }
+at::Tensor dropout(const at::Tensor& x, double, int64_t, int64_t, int64_t, int64_t, int64_t) { return like(x); }
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor&, const std::optional<at::Tensor>&, double) { return like(x); }
 

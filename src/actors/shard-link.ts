@@ -1,0 +1,74 @@
+import type { OptimizerProgress } from "../optim/index.ts";
+import { BusyTime, type ShardPort } from "../parallel/index.ts";
+import { type ActorContext, type ActorRef, type Pending, systemClock } from "../runtime/index.ts";
+import { moveRef, type Tensor } from "../tensor/index.ts";
+import { sentTo } from "./recipient.ts";
+import type { Gathered, ShardProtocol } from "./shard.ts";
+
+/** A gather under way. */
+export interface Gather {
+  readonly startedAtMs: number;
+  readonly answer: Pending<Gathered>;
+}
+
+/** An engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
+export class ShardLink implements ShardPort<Gather> {
+  readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
+  readonly #shard: ActorRef<ShardProtocol>;
+  readonly #deadline: { readonly deadlineMs: number };
+  #step = 0;
+  #gathering = new BusyTime();
+  #exposedMs = 0;
+  #progress: OptimizerProgress = { numUpdates: 0 };
+
+  constructor(
+    context: Pick<ActorContext<unknown>, "request" | "wait">,
+    shard: ActorRef<ShardProtocol>,
+    deadlineMs: number,
+  ) {
+    this.#context = context;
+    this.#shard = shard;
+    this.#deadline = { deadlineMs };
+  }
+
+  /** What follows is of `step`, and counted from here. */
+  begin(step: number): void {
+    this.#step = step;
+    this.#gathering = new BusyTime();
+    this.#exposedMs = 0;
+  }
+
+  /** Since {@link begin}, in milliseconds: the computation stood still; gathers were under way, hidden or not. */
+  get measured(): { readonly exposedMs: number; readonly gatherMs: number } {
+    return { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs };
+  }
+
+  /** How far the optimizer has come before this step; each answer to a gather tells. */
+  get progress(): OptimizerProgress {
+    return this.#progress;
+  }
+
+  start(block: number): Gather {
+    return {
+      startedAtMs: systemClock.now(),
+      answer: this.#context.request(this.#shard, "gather", { step: this.#step, block }, this.#deadline),
+    };
+  }
+
+  wait({ startedAtMs, answer }: Gather): void {
+    const beginMs = systemClock.now();
+    const { wholeAtMs, progress } = this.#context.wait(answer);
+    this.#progress = progress;
+    const endMs = systemClock.now();
+    this.#exposedMs += endMs - beginMs;
+    this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
+  }
+
+  /** In one process gathered parameters are the shards' own memory, lent: there is nothing to free. */
+  release(): void {}
+
+  reduce(block: number, gradient: Tensor): void {
+    const ref = moveRef(gradient, sentTo(this.#shard));
+    this.#shard.tell("reduce", { step: this.#step, block, gradient: ref });
+  }
+}

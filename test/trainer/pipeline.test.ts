@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RuntimeOptions } from "../../src/index.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+
+const steps = 10;
+const job = { accumulation: 4, layers: 4 };
+
+describe("pipeline parallelism", () => {
+  const workspace = new Workspace();
+  let oneRank: readonly number[] = [];
+
+  beforeAll(async () => {
+    oneRank = await lossesOf(workspace, { ranks: 1, zero: 0, steps }, job);
+  });
+  afterAll(() => workspace[Symbol.dispose]());
+
+  const train = (options: RuntimeOptions, config: Readonly<Record<string, unknown>> = {}) =>
+    lossesOf(workspace, { zero: 0, steps, ...options }, { ...job, ...config });
+
+  /** The tied embedding's two gradients are added in another order than on one rank: some 1e-7 a step, which grows. */
+  const expectNear = (losses: readonly number[], expected: readonly number[]) => {
+    expect(losses[0]).toBe(expected[0]);
+    for (const [step, loss] of losses.entries()) expect(loss).toBeCloseTo(expected[step] ?? Number.NaN, 5);
+  };
+
+  it.each([
+    { ranks: 2, pp: 2, schedule: "gpipe" },
+    { ranks: 2, pp: 2, schedule: "1f1b" },
+    { ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 },
+    { ranks: 4, pp: 4, schedule: "1f1b" },
+  ] as const)("trains $pp stages under $schedule to the losses of one rank", async (options) => {
+    expectNear(await train(options), oneRank);
+  });
+
+  it("gives every schedule the same bits", async () => {
+    const losses = await train({ ranks: 2, pp: 2, schedule: "gpipe" });
+    expect(await train({ ranks: 2, pp: 2, schedule: "1f1b" })).toEqual(losses);
+    expect(await train({ ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 })).toEqual(losses);
+  });
+
+  it("gives two replicas of two stages the same bits at every ZeRO level", async () => {
+    const halves = { accumulation: 2 };
+    const losses = await train({ ranks: 4, pp: 2, zero: 0 }, halves);
+    for (const zero of [1, 2, 3]) expect(await train({ ranks: 4, pp: 2, zero }, halves)).toEqual(losses);
+    expectNear(losses, oneRank);
+  });
+
+  it("equals one rank to the bit where no parameter is tied between stages", async () => {
+    const untied = { tied: false };
+    expect(await train({ ranks: 2, pp: 2 }, untied)).toEqual(await train({ ranks: 1 }, untied));
+  });
+
+  it("recomputes blocks to the same bits, dropout included", async () => {
+    const dropout = { dropout: 0.2 };
+    const plain = await train({ ranks: 1 }, dropout);
+    expect(await train({ ranks: 1, recompute: true }, dropout)).toEqual(plain);
+    const staged = await train({ ranks: 2, pp: 2 }, dropout);
+    expect(await train({ ranks: 2, pp: 2, recompute: true }, dropout)).toEqual(staged);
+    expectNear(staged, plain);
+  });
+
+  it("evaluates and saves from all stages, and goes on in another layout", async () => {
+    const evaluateEvery = 5;
+    const dir = workspace.path("staged");
+    const config = { ...job, evaluateEvery };
+    const options = { zero: 3, checkpoint: { dir, everySteps: 5 } } as const;
+    const staged = await runTiny(workspace, { ...options, ranks: 2, pp: 2, steps }, config);
+    expect(staged.error).toBeUndefined();
+    const evaluations = staged.events.filter((event) => event.kind === "evaluation.finished");
+    expect(evaluations.map((event) => event.step)).toEqual([5, 10]);
+    for (const layout of [{ ranks: 1 }, { ranks: 2 }, { ranks: 4, pp: 4 }]) {
+      const resumed = await runTiny(
+        workspace,
+        { ...layout, steps, resume: `${dir}/step-000005` },
+        { ...config, accumulation: layout.ranks === 2 ? 2 : 4 },
+      );
+      expect(resumed.error).toBeUndefined();
+      expectNear(resumed.losses.slice(5), staged.losses.slice(5));
+    }
+  });
+
+  it("restarts all stages from the last checkpoint when one is lost", async () => {
+    const dir = workspace.path("restarted");
+    const fault = { fault: "exit", faultAt: 22, faultOnce: workspace.path("struck") };
+    const options = { ranks: 2, pp: 2, zero: 3, steps, checkpoint: { dir, everySteps: 2 } };
+    const disturbed = await runTiny(workspace, options, { ...job, ...fault });
+    expect(disturbed.error).toBeUndefined();
+    expect(disturbed.events.some((event) => event.kind === "actor.restarted")).toBe(true);
+    expect(disturbed.losses).toEqual(await train({ ranks: 2, pp: 2, zero: 3 }));
+  });
+
+  it("refuses more stages than there are layers before anything is spawned", async () => {
+    const { error, events } = await runTiny(workspace, { ranks: 8, pp: 8 }, { ...job, batch: 8 });
+    expect(error?.message).toContain("expected a layer or more for each of pp 8: got 4 layers");
+    expect(error?.message).toContain("nearest that work");
+    expect(events.some((event) => event.kind === "actor.started" && event.actor.startsWith("rank"))).toBe(
+      false,
+    );
+  });
+});
