@@ -12,7 +12,7 @@ export interface PrefetchPlan {
   readonly sizeBytes: readonly number[];
   /** Blocks that, once gathered, stay until the pass ends (ZeRO level below 3, and the root). */
   readonly resident: readonly boolean[];
-  /** How far gathers run ahead of the computation, in bytes; 0: only what is needed now; Infinity: all at once. */
+  /** How far gathers run ahead of the computation, in bytes, but at least by a block; 0: not at all; Infinity: all at once. */
   readonly windowBytes: number;
 }
 
@@ -61,9 +61,10 @@ export class Prefetcher<Ticket> {
     this.#recorded.push(block);
     const ticket = this.#take(block) ?? this.#port.start(block);
     this.#aheadIndex = Math.max(this.#aheadIndex, this.#recorded.length);
+    // As good as whole: were it needed again next, the window must not gather it a second time.
+    this.#whole.add(block);
     this.#topUp();
     this.#port.wait(ticket);
-    this.#whole.add(block);
   }
 
   /**
@@ -92,11 +93,17 @@ export class Prefetcher<Ticket> {
       const block = this.#expected[this.#aheadIndex] as number;
       const sizeBytes = this.#plan.sizeBytes[block] ?? 0;
       if (this.#inFlight.has(block) || this.#whole.has(block)) return;
-      if (this.#aheadBytes + sizeBytes > this.#plan.windowBytes) return;
+      if (!this.#reaches(sizeBytes)) return;
       this.#inFlight.set(block, this.#port.start(block));
       this.#aheadBytes += sizeBytes;
       this.#aheadIndex += 1;
     }
+  }
+
+  /** Any window but 0 reaches the next block, however large: one ahead is what hides a gather at all. */
+  #reaches(sizeBytes: number): boolean {
+    const { windowBytes } = this.#plan;
+    return this.#aheadBytes + sizeBytes <= windowBytes || (windowBytes > 0 && this.#inFlight.size === 0);
   }
 
   /** A gather that was started is waited for, wanted or not: its answer must not be taken for a later one's. */

@@ -74,6 +74,19 @@ describe("Prefetcher", () => {
     expect(indexOf(trace, "release3")).toBeGreaterThan(indexOf(trace, "backward3"));
   });
 
+  it("gathers a block that is kept for backward once, however far the window reaches", () => {
+    for (const windowBytes of [10, 20, Number.POSITIVE_INFINITY]) {
+      const trace = secondStep(windowBytes);
+      expect(trace.filter((entry) => entry === "gather3")).toHaveLength(1);
+    }
+  });
+
+  it("gathers one block ahead where the window is smaller than any", () => {
+    const trace = secondStep(1);
+    expect(indexOf(trace, "gather2")).toBeLessThan(indexOf(trace, "forward1"));
+    expect(indexOf(trace, "gather3")).toBeGreaterThan(indexOf(trace, "forward1"));
+  });
+
   it("waits for every gather it started, also when a step strays from the record", () => {
     const trace: string[] = [];
     const prefetcher = prefetcherWith(Number.POSITIVE_INFINITY, trace);
