@@ -62,6 +62,9 @@ export const errorTable = {
   PIPELINE_MODEL: "a model cannot be cut into pipeline stages",
   RANKS_DIFFER: "ranks that should train the same model have declared different ones",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
+  // planner
+  SIMULATION_DEADLOCK: "simulated ranks wait for what never comes",
+  SIMULATION_ORDER: "in a simulated run something happened before what it depends on",
   // runtime
   ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",
   ACTOR_MODULE_INVALID: "a module to be spawned does not export an actor",

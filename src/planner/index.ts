@@ -1,5 +1,17 @@
 export { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 export {
+  allReduceSeconds,
+  type Cluster,
+  type ClusterName,
+  calibrated,
+  clusters,
+  type Link,
+  linkOf,
+  ringSeconds,
+  sendSeconds,
+} from "./cluster.ts";
+export { HappensBefore } from "./happens-before.ts";
+export {
   type DeclaredParameter,
   factsOf,
   type GptShape,
@@ -10,5 +22,10 @@ export {
   type RootUse,
 } from "./model-facts.ts";
 export { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./plan-memory.ts";
+export { type Operation, type ProgramShape, rankProgram } from "./rank-program.ts";
 export { numParametersOf, type StageShare, shareOfStages } from "./rank-share.ts";
+export { type Simulation, simulate } from "./simulate.ts";
+export type { SimulationOptions, Span } from "./simulated-world.ts";
+export { modelFlopsPerToken } from "./stage-costs.ts";
 export { type Residence, type StateBytes, stateBytes } from "./state-memory.ts";
+export { VirtualTime } from "./virtual-time.ts";

@@ -50,7 +50,8 @@ export interface RankMemory {
   readonly peakBytes: number;
 }
 
-const DEFAULT_PREFETCH_BYTES = 2 ** 28;
+/** How far gathers run ahead unless told otherwise, in bytes: what a run does. */
+export const DEFAULT_PREFETCH_BYTES = 2 ** 28;
 
 /**
  * Memory of each kind of rank: one entry a pipeline stage, since all ranks of a stage hold equal shares.
@@ -126,7 +127,12 @@ function gradientCourse(
   return courses;
 }
 
-function activationOptions(facts: ModelFacts, layout: Layout, options: PlanOptions): ActivationOptions {
+/** @returns what a micro-batch of a rank is under a plan */
+export function activationOptions(
+  facts: ModelFacts,
+  layout: Layout,
+  options: PlanOptions,
+): ActivationOptions {
   const dp = layout.ranks / (layout.tp * layout.pp);
   const microBatchSize = layout.batchSize / (dp * layout.accumulation);
   return {

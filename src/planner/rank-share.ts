@@ -15,6 +15,8 @@ export interface StageShare {
   readonly blocks: readonly number[];
   /** The flat blocks of one of its ranks, the root first. */
   readonly layouts: readonly FlatBlock[];
+  /** Which of the flat blocks are each chunk's, in forward order. */
+  readonly chunks: readonly (readonly number[])[];
   /** Whether it has the embedding, and whether it has the loss. */
   readonly ends: readonly RootUse[];
 }
@@ -50,7 +52,12 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
         replicas(numReplicas),
       ),
     );
-    return { stage, blocks, layouts, ends };
+    const chunks = Array.from({ length: numChunks }, (_, chunk) =>
+      blocks.flatMap((block, index) =>
+        Math.floor((virtualStages[block] as number) / pp) === chunk ? [index + 1] : [],
+      ),
+    );
+    return { stage, blocks, layouts, chunks, ends };
   });
 }
 

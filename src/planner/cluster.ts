@@ -1,0 +1,127 @@
+/** A way for bytes between two ranks. */
+export interface Link {
+  /** Each way, as large collectives reach it. */
+  readonly bytesPerSecond: number;
+  /** Of one hop. */
+  readonly latencyS: number;
+}
+
+/** Machines, as the cost model sees them: one device a rank. */
+export interface Cluster {
+  readonly name: string;
+  readonly ranksPerNode: number;
+  /** Memory of one device. */
+  readonly memoryBytes: number;
+  /** Of large matrix products in the compute dtype, as reached, not as advertised. */
+  readonly flopsPerSecond: number;
+  readonly memoryBytesPerSecond: number;
+  /** Of one rank. */
+  readonly withinNode: Link;
+  /** Of one node, shared by the groups that cross it. */
+  readonly betweenNodes: Link;
+}
+
+const GIGABYTE = 1e9;
+const TERAFLOPS = 1e12;
+const MICROSECOND = 1e-6;
+
+/**
+ * Machines to plan for. Devices are taken at half of the advertised rate of their matrix units, which is what large
+ * products in training reach; links at what large NCCL collectives reach; calibrate for more.
+ */
+export const clusters = {
+  /** One core of a server CPU with AVX-512 BF16 and no AMX a rank; messages between threads. */
+  cpu: {
+    name: "cpu",
+    ranksPerNode: 64,
+    memoryBytes: 16 * GIGABYTE,
+    flopsPerSecond: 0.16 * TERAFLOPS,
+    memoryBytesPerSecond: 12 * GIGABYTE,
+    withinNode: { bytesPerSecond: 6 * GIGABYTE, latencyS: 10 * MICROSECOND },
+    betweenNodes: { bytesPerSecond: 1 * GIGABYTE, latencyS: 50 * MICROSECOND },
+  },
+  /** Eight V100 32 GB with NVLink 2, 100 Gb/s a node. */
+  v100: {
+    name: "v100",
+    ranksPerNode: 8,
+    memoryBytes: 32 * GIGABYTE,
+    flopsPerSecond: 62 * TERAFLOPS,
+    memoryBytesPerSecond: 800 * GIGABYTE,
+    withinNode: { bytesPerSecond: 120 * GIGABYTE, latencyS: 5 * MICROSECOND },
+    betweenNodes: { bytesPerSecond: 11 * GIGABYTE, latencyS: 15 * MICROSECOND },
+  },
+  /** Eight A100 80 GB with NVLink 3, 200 Gb/s a device. */
+  a100: {
+    name: "a100",
+    ranksPerNode: 8,
+    memoryBytes: 80 * GIGABYTE,
+    flopsPerSecond: 156 * TERAFLOPS,
+    memoryBytesPerSecond: 1800 * GIGABYTE,
+    withinNode: { bytesPerSecond: 230 * GIGABYTE, latencyS: 4 * MICROSECOND },
+    betweenNodes: { bytesPerSecond: 180 * GIGABYTE, latencyS: 12 * MICROSECOND },
+  },
+  /** Eight H100 80 GB with NVLink 4, 400 Gb/s a device. */
+  h100: {
+    name: "h100",
+    ranksPerNode: 8,
+    memoryBytes: 80 * GIGABYTE,
+    flopsPerSecond: 495 * TERAFLOPS,
+    memoryBytesPerSecond: 3000 * GIGABYTE,
+    withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
+    betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
+  },
+  /** Eight H200 141 GB: an H100 with more and faster memory. */
+  h200: {
+    name: "h200",
+    ranksPerNode: 8,
+    memoryBytes: 141 * GIGABYTE,
+    flopsPerSecond: 495 * TERAFLOPS,
+    memoryBytesPerSecond: 4300 * GIGABYTE,
+    withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
+    betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
+  },
+} as const satisfies Record<string, Cluster>;
+
+/** A name of {@link clusters}. */
+export type ClusterName = keyof typeof clusters;
+
+/** @returns the cluster with what was measured on it in place of what is assumed */
+export function calibrated(
+  cluster: Cluster,
+  measured: Partial<Omit<Cluster, "name" | "withinNode" | "betweenNodes">>,
+): Cluster {
+  return { ...cluster, ...measured };
+}
+
+/**
+ * The slowest hop of a ring through some ranks. Within a node it is theirs alone; between nodes a group has the share of
+ * its members among the node's ranks, since the other ranks are in groups like it.
+ */
+export function linkOf(cluster: Cluster, ranks: readonly number[]): Link {
+  const nodes = Map.groupBy(ranks, (rank) => Math.floor(rank / cluster.ranksPerNode));
+  if (nodes.size === 1) return cluster.withinNode;
+  const numMembers = Math.max(...[...nodes.values()].map((members) => members.length));
+  const { bytesPerSecond, latencyS } = cluster.betweenNodes;
+  const share = (bytesPerSecond * numMembers) / cluster.ranksPerNode;
+  return { bytesPerSecond: Math.min(share, cluster.withinNode.bytesPerSecond), latencyS };
+}
+
+/**
+ * Time of one ring pass, an all-gather or a reduce-scatter: n − 1 hops of an n-th each.
+ * @param wholeBytes - of the gathered tensor
+ */
+export function ringSeconds(link: Link, numRanks: number, wholeBytes: number): number {
+  if (numRanks === 1) return 0;
+  const hops = numRanks - 1;
+  return hops * link.latencyS + ((hops / numRanks) * wholeBytes) / link.bytesPerSecond;
+}
+
+/** Time of an all-reduce: a reduce-scatter, then an all-gather. */
+export function allReduceSeconds(link: Link, numRanks: number, wholeBytes: number): number {
+  return 2 * ringSeconds(link, numRanks, wholeBytes);
+}
+
+/** Time of a message from one rank to another. */
+export function sendSeconds(link: Link, sizeBytes: number): number {
+  return link.latencyS + sizeBytes / link.bytesPerSecond;
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import { GPT2LMHeadModel } from "../../src/models/index.ts";
+import { wrapForward } from "../../src/nn/index.ts";
+import { BlockEngine, PLAIN_LAYOUT, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
+import {
+  factsOf,
+  type Operation,
+  rankProgram,
+  type StageShare,
+  shareOfStages,
+} from "../../src/planner/index.ts";
+import { scope, type Tensor, zeros } from "../../src/tensor/index.ts";
+
+const numSteps = 3;
+
+function modelOf(): GPT2LMHeadModel {
+  return new GPT2LMHeadModel({
+    vocab_size: 11,
+    n_layer: 5,
+    n_head: 2,
+    n_embd: 8,
+    n_positions: 4,
+    embd_pdrop: 0,
+    attn_pdrop: 0,
+    resid_pdrop: 0,
+  });
+}
+
+/** What the block engine does in a few steps of two micro-batches, told by its port and by the blocks' forwards. */
+function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
+  const told: string[] = [];
+  const model = modelOf();
+  const plan = planBlocks(model, zero, 1);
+  const port: ShardPort<number> = {
+    start: (block) => {
+      told.push(`gather ${block}`);
+      return block;
+    },
+    wait: (block) => void told.push(`await ${block}`),
+    release: (block) => void told.push(`release ${block}`),
+    reduce: (block, gradient) => {
+      told.push(`reduce ${block}`);
+      gradient.dispose();
+    },
+  };
+  plan.modules.forEach((module, block) => {
+    if (module === undefined) return;
+    wrapForward(module, (forward, inputs) => {
+      told.push(`forward ${block}`);
+      return forward(...inputs) as never;
+    });
+  });
+  const engine = new BlockEngine(plan, port, { dtype: "float32", prefetchBytes });
+  engine.bind(plan.layouts.map(({ numel }) => zeros([numel])));
+  const inputIds = zeros([1, 4], { dtype: "int64" });
+  const loss = (): Tensor => model.forward(inputIds, { targets: inputIds }).loss;
+  const steps = Array.from({ length: numSteps }, () => {
+    scope(() => {
+      engine.begin("step");
+      engine.forwardBackward(loss, false, () => 1);
+      engine.forwardBackward(loss, true, () => 1);
+    });
+    return told.splice(0);
+  });
+  engine.dispose();
+  inputIds.dispose();
+  return steps;
+}
+
+/** The simulated program in the same words; a backward is not told by the engine, nor what no block computes. */
+function describeProgram(program: readonly (readonly Operation[])[]): string[][] {
+  return program.map((operations) =>
+    operations.flatMap((operation) => {
+      if (!("block" in operation)) return [];
+      if (operation.kind !== "compute") return [`${operation.kind} ${operation.block}`];
+      return operation.part === "layer" && operation.pass === "forward" ? [`forward ${operation.block}`] : [];
+    }),
+  );
+}
+
+describe("rankProgram", () => {
+  it.each<[2 | 3, number]>([
+    [2, 0],
+    [3, 0],
+    [3, 1],
+    [3, 5000],
+    [3, Number.POSITIVE_INFINITY],
+  ])(
+    "is what the block engine does at ZeRO %i with a window of %d bytes, to the last operation",
+    (zero, prefetchBytes) => {
+      const layout = { ...PLAIN_LAYOUT, zero, batchSize: 2, accumulation: 2 };
+      const share = shareOfStages(factsOf(modelOf()), layout)[0] as StageShare;
+      const gatheredBytes = share.layouts.map(({ numel }) => 4 * numel);
+      const program = rankProgram({ layout, share, gatheredBytes, prefetchBytes, numSteps });
+      expect(describeProgram(program)).toEqual(engineSteps(zero, prefetchBytes));
+    },
+  );
+});
