@@ -363,6 +363,8 @@ export const schemas: readonly string[] = [
   "troupe::scatter_to_group(Tensor x, int communicator, int dim) -> Tensor",
   "troupe::gather_sequence(Tensor x, int communicator, int dim) -> Tensor",
   "troupe::reduce_scatter_sequence(Tensor x, int communicator, int dim) -> Tensor",
+  "troupe::gather_matmul(Tensor x, Tensor weight, bool outputs_first, int communicator, int dim, int chunks) -> Tensor",
+  "troupe::matmul_reduce_scatter(Tensor x, Tensor weight, bool outputs_first, int communicator, int dim, int chunks) -> Tensor",
   "troupe::group_all_reduce(Tensor x, int communicator, int reduction) -> Tensor",
   "troupe::group_reduce_scatter(Tensor x, int communicator, int reduction) -> Tensor",
   "troupe::group_broadcast(Tensor x, int communicator, int root) -> Tensor",

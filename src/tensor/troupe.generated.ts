@@ -355,6 +355,36 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
 }
 
 /**
+ * All ranks' x, joined along dim, times a weight, in chunks that are gathered while others are multiplied.
+ *
+ * `troupe::gather_matmul(Tensor x, Tensor weight, bool outputs_first, int communicator, int dim, int chunks) -> Tensor`
+ */
+export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, communicator: number, dim: number, chunks: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = weight.handle;
+  frame[2] = outputsFirst ? 1 : 0;
+  frame[3] = communicator;
+  frame[4] = dim;
+  frame[5] = chunks;
+  return adopt(call(360));
+}
+
+/**
+ * The own share along dim of all ranks' x times weight, in chunks that are reduced while others are multiplied.
+ *
+ * `troupe::matmul_reduce_scatter(Tensor x, Tensor weight, bool outputs_first, int communicator, int dim, int chunks) -> Tensor`
+ */
+export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boolean, communicator: number, dim: number, chunks: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = weight.handle;
+  frame[2] = outputsFirst ? 1 : 0;
+  frame[3] = communicator;
+  frame[4] = dim;
+  frame[5] = chunks;
+  return adopt(call(361));
+}
+
+/**
  * Reduction of all ranks' x; backward: its adjoint.
  *
  * `troupe::group_all_reduce(Tensor x, int communicator, int reduction) -> Tensor`
@@ -363,7 +393,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(360));
+  return adopt(call(362));
 }
 
 /**
@@ -375,7 +405,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(361));
+  return adopt(call(363));
 }
 
 /**
@@ -387,7 +417,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(362));
+  return adopt(call(364));
 }
 
 /**
@@ -400,5 +430,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(363));
+  return adopt(call(365));
 }

@@ -6,6 +6,7 @@ import {
   scatterToGroup,
 } from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
+import type { Affine } from "../../nn/index.ts";
 import { gradEnabled, ops, type Tensor } from "../../tensor/index.ts";
 
 /**
@@ -18,12 +19,15 @@ export class SequenceRegion {
   readonly group: Communicator;
   /** Of positions, in every activation. */
   readonly dim: number;
+  /** In how many chunks what is gathered and scattered overlaps the matrix product beside it; 1: not at all. */
+  readonly chunks: number;
   /** Positions of the pass that is running that were added to make their number divide; none while gradients are made. */
   #numPadding = 0;
 
-  constructor(group: Communicator, dim: number) {
+  constructor(group: Communicator, dim: number, chunks: number) {
     this.group = group;
     this.dim = dim;
+    this.chunks = chunks;
   }
 
   /**
@@ -55,9 +59,43 @@ export class SequenceRegion {
     return reduceScatterSequence(this.#padded(part), this.group, this.dim);
   }
 
+  /** The product of a layer that is split by outputs with all positions. */
+  gatherProduct(share: Tensor, layer: Affine): Tensor {
+    if (!this.#overlaps(share, 1)) return layer.product(this.gather(share));
+    const outputsFirst = layer.outputDim === 0;
+    return ops.troupe.gatherMatmul(
+      share,
+      layer.weight.tensor,
+      outputsFirst,
+      this.group.number,
+      this.dim,
+      this.chunks,
+    );
+  }
+
+  /** The own share of the product of a layer that is split by inputs. */
+  productScatter(x: Tensor, layer: Affine): Tensor {
+    if (!this.#overlaps(x, this.group.size)) return this.reduceScatter(layer.product(x));
+    const outputsFirst = layer.outputDim === 0;
+    return ops.troupe.matmulReduceScatter(
+      x,
+      layer.weight.tensor,
+      outputsFirst,
+      this.group.number,
+      this.dim,
+      this.chunks,
+    );
+  }
+
   /** All positions, for what every rank computes alike from here on. */
   leave(share: Tensor): Tensor {
     return this.#unpadded(gatherFromGroup(share, this.group, this.dim));
+  }
+
+  /** Whether each of `shares` shares of the positions can be cut into chunks. */
+  #overlaps(x: Tensor, shares: number): boolean {
+    const { chunks, dim } = this;
+    return chunks > 1 && this.#numPadding === 0 && (x.shape[dim] ?? 0) % (chunks * shares) === 0;
   }
 
   #padded(x: Tensor): Tensor {

@@ -17,10 +17,10 @@ export function wrapColumn(
   region: SequenceRegion,
 ): void {
   const { group } = region;
+  const fromSequence = (share: Tensor) => module.finish(region.gatherProduct(share, module));
   wrapForward(module, (forward, [x]) =>
     scope(() => {
-      const whole = input === "sequence" ? region.gather(x) : copyToGroup(x, group);
-      const features = forward(whole);
+      const features = input === "whole" ? forward(copyToGroup(x, group)) : fromSequence(x);
       return rule.output === "whole" ? joinFeatures(features, rule.parts, group) : features;
     }),
   );
@@ -35,9 +35,11 @@ export function wrapRow(
 ): void {
   wrapForward(module, (_, [x]) =>
     scope(() => {
-      const product = module.product(ownFeatures(x, rule, region));
+      const own = ownFeatures(x, rule, region);
       return module.finish(
-        output === "sequence" ? region.reduceScatter(product) : reduceFromGroup(product, region.group),
+        output === "sequence"
+          ? region.productScatter(own, module)
+          : reduceFromGroup(module.product(own), region.group),
       );
     }),
   );

@@ -21,6 +21,11 @@ export interface TensorParallelOptions {
   readonly sequence?: boolean;
   /** The dim of positions in activations; 1, as in [B, T, D], unless told otherwise. */
   readonly sequenceDim?: number;
+  /**
+   * In how many chunks gathering positions overlaps the product behind it, and the product the reduction behind it, where
+   * positions are shared and divide. 1, no overlap, unless told otherwise. Never changes the result.
+   */
+  readonly chunks?: number;
 }
 
 /**
@@ -39,7 +44,7 @@ export function tensorParallel(
 ): void {
   cutParameters(model, plan, { index: group.rank, count: group.size });
   if (group.size === 1) return;
-  const region = new SequenceRegion(group, options.sequenceDim ?? 1);
+  const region = new SequenceRegion(group, options.sequenceDim ?? 1, options.chunks ?? 1);
   for (const match of matchPlan(model, plan)) wrap(match, region, options.sequence === true);
 }
 

@@ -22,14 +22,15 @@ describe("GPT-2 over tensor-parallel ranks is GPT-2 on one device", () => {
       const title = `${size} ranks${sequence ? ", sequence parallel" : ""}`;
       return [
         { title, size, sequence, given: {} },
+        ...(sequence ? [{ title: `${title}, in chunks`, size, sequence, given: {}, chunks: 2 }] : []),
         { title: `${title}, with dropout`, size, sequence, given: dropout },
         { title: `${title}, output layer untied`, size, sequence, given: { tie_word_embeddings: false } },
       ];
     }),
   );
 
-  test.each(cases)("$title", async ({ size, sequence, given }) => {
-    const wanted = { ...training, config: { ...config, ...given }, sequence };
+  test.each(cases)("$title", async ({ size, sequence, given, chunks = 1 }) => {
+    const wanted = { ...training, config: { ...config, ...given }, sequence, chunks };
     const [one] = await ranks.run("train", 1, wanted);
     const all = await ranks.run("train", size, wanted);
     if (one === undefined) throw new Error("no answer");

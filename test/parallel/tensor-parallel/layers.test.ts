@@ -94,6 +94,45 @@ describe("a split affine map gives output and gradients of the whole one", () =>
   });
 });
 
+describe("chunks that overlap communication and product", () => {
+  const cases = [column({ input: "sequence" }), row({ output: "sequence" })].flatMap((rule) =>
+    [
+      { shape: [8, 3, 8], sequenceDim: 0 },
+      { shape: [3, 8, 8], sequenceDim: 1 },
+      { shape: [3, 4, 8], sequenceDim: 1 }, // does not divide by 4 ranks × 2 chunks: not cut
+    ].map((given) => ({
+      ...given,
+      rule,
+      title: `by ${rule.kind}s, [${given.shape}], dim ${given.sequenceDim}`,
+    })),
+  );
+
+  test.each(cases)("change no output and no gradient: $title", async ({ rule, shape, sequenceDim }) => {
+    for (const layer of kinds) {
+      for (const [size, chunks] of [
+        [2, 2],
+        [2, 4],
+        [4, 2],
+      ] as const) {
+        const wanted: AffineCase = { layer, rule, shape, sequenceDim };
+        const plain = await ranks.run("affine", size, wanted);
+        const chunked = await ranks.run("affine", size, { ...wanted, chunks });
+        chunked.forEach((got, rank) => {
+          const expected = plain[rank] as Given;
+          expect(relativeError(got.output.values, expected.output.values)).toBeLessThan(1e-6); // fewer rows a product
+          expect(relativeError(got.inputGradient.values, expected.inputGradient.values)).toBeLessThan(1e-6);
+        });
+        const gradients = [chunked, plain].map((all) => wholeOf(all.map((rank) => rank.gradients)));
+        expectNear(
+          gradients[0] as Map<string, Float64Array>,
+          gradients[1] as Map<string, Float64Array>,
+          1e-6,
+        );
+      }
+    }
+  });
+});
+
 describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one", () => {
   const tolerances = { float32: TOLERANCE, bfloat16: 2 ** -6, float16: 2 ** -9 }; // a few roundings
   const cases = (["float32", "bfloat16", "float16"] as const).flatMap((dtype) =>
