@@ -39,7 +39,7 @@ export abstract class Affine extends Module {
     if (bias !== null && isTanhGelu(activation) && product.dtype !== "float64") {
       return ops.troupe.biasGelu(product, bias.tensor); // has no float64
     }
-    const affine = bias === null ? product : product.add(bias.tensor);
+    const affine = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have narrowed it
     return activation === undefined ? affine : activations[activation](affine);
   }
 

@@ -1,4 +1,13 @@
-import { full, gradEnabled, noGrad, ops, scope, type Tensor, zeros } from "../tensor/index.ts";
+import {
+  full,
+  gradEnabled,
+  noGrad,
+  ops,
+  scope,
+  type Tensor,
+  withoutAutocast,
+  zeros,
+} from "../tensor/index.ts";
 import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.ts";
 
 /** The target that counts for nothing. */
@@ -42,8 +51,13 @@ export function linearCrossEntropy(
   const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
   const ids = targets.reshape([-1]); // [N]
   const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
-  if (hasValues && (share !== undefined || !isPlain(options)))
-    return sharedCrossEntropy(rows, weight, ids, options, share);
+  if (hasValues && (share !== undefined || !isPlain(options))) {
+    return withoutAutocast((dtype) =>
+      dtype === undefined
+        ? sharedCrossEntropy(rows, weight, ids, options, share)
+        : sharedCrossEntropy(rows.to(dtype), weight.to(dtype), ids, options, share),
+    );
+  }
   return ops.troupe.linearCrossEntropy(rows, weight, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
 

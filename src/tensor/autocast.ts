@@ -1,4 +1,4 @@
-import { type DType, dtypeCode } from "./dtype.ts";
+import { type DType, dtypeCode, dtypeOfCode } from "./dtype.ts";
 import { native } from "./native.ts";
 
 /** What autocast may cast to. */
@@ -16,6 +16,19 @@ export function autocast<T>(dtype: AutocastDType | undefined, body: () => T): T 
   const before = native().setAutocast(dtypeCode(dtype));
   try {
     return body();
+  } finally {
+    native().setAutocast(before);
+  }
+}
+
+/**
+ * Runs `body` with autocast off, in this thread: for what must compute in the types it is given.
+ * @param body - is told what autocast would have cast to, undefined where it was off anyway
+ */
+export function withoutAutocast<T>(body: (dtype: AutocastDType | undefined) => T): T {
+  const before = native().setAutocast(-1);
+  try {
+    return body(before < 0 ? undefined : (dtypeOfCode(before) as AutocastDType));
   } finally {
     native().setAutocast(before);
   }

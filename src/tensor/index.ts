@@ -1,7 +1,7 @@
 /** Tensors: libtorch's memory and operators under handles that scopes release. The only door of this room. */
 import "./methods.generated.ts"; // defines the operators as methods of Tensor
 
-export { type AutocastDType, autocast } from "./autocast.ts";
+export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward } from "./backward.ts";
 export {

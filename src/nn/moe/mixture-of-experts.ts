@@ -1,11 +1,11 @@
 import { TroupeError } from "../../errors.ts";
-import { empty, ops, type Tensor } from "../../tensor/index.ts";
+import { empty, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
 import { Drawing } from "../drawing.ts";
 import { type Initializer, normal } from "../initializer.ts";
 import { Linear } from "../linear.ts";
 import type { Module } from "../module.ts";
 import type { Experts } from "./experts.ts";
-import { combine, dispatch, type GateOptions, route } from "./routing.ts";
+import { combine, dispatch, type GateOptions, type Routing, route } from "./routing.ts";
 
 /** How a mixture deals its tokens; the defaults are DeepSpeed's. */
 export interface MixtureOptions {
@@ -79,8 +79,7 @@ export class MixtureOfExperts extends Drawing {
   /** @param x - [..., D] */
   override forward(x: Tensor): MixtureOutput {
     const rows = x.reshape([-1, x.shape.at(-1) ?? 0]); // [S, D]
-    const logits = ops.linear(this.#jittered(rows.to("float32")), this.gate.weight.tensor.to("float32")); // [S, E]
-    const routing = route(logits, this.#gateOptions(), this.#noise(logits), this.agreeOnCapacity);
+    const routing = withoutAutocast(() => this.#route(rows.to("float32")));
     const answers = this.experts.forward(dispatch(rows, routing)); // [E, C, D]
     const output = combine(answers, routing).view(x.shape);
     return {
@@ -88,6 +87,11 @@ export class MixtureOfExperts extends Drawing {
       auxiliaryLoss: routing.auxiliaryLoss,
       counts: routing.counts,
     };
+  }
+
+  #route(rows: Tensor): Routing {
+    const logits = ops.linear(this.#jittered(rows), this.gate.weight.tensor.to("float32")); // [S, E]
+    return route(logits, this.#gateOptions(), this.#noise(logits), this.agreeOnCapacity);
   }
 
   #gateOptions(): GateOptions {

@@ -43,4 +43,21 @@ describe("GPT-2 over tensor-parallel ranks is GPT-2 on one device", () => {
     expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), TOLERANCE);
     expectNear(wholeOf(all.map((rank) => rank.parameters)), wholeOf([one.parameters]), TOLERANCE);
   });
+
+  const narrow = [
+    { title: "bfloat16", given: { dtype: "bfloat16" } },
+    { title: "autocast to bfloat16", given: { amp: "bfloat16" } },
+    { title: "autocast to float16", given: { amp: "float16" } },
+  ] as const;
+
+  test.each(narrow)("in $title, to its rounding", async ({ given }) => {
+    const wanted: Training = { ...training, steps: 1, sequence: true, chunks: 2, ...given };
+    const [one] = await ranks.run("train", 1, wanted);
+    const all = await ranks.run("train", 2, wanted);
+    if (one === undefined) throw new Error("no answer");
+    for (const { losses } of all)
+      expect(Math.abs((losses[0] ?? 0) / (one.losses[0] ?? 0) - 1)).toBeLessThan(2 ** -9);
+    // Each of some twenty operators rounds to 8 bits (float16: to 11, but the loss is not scaled).
+    expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), 2 ** -4);
+  });
 });
