@@ -39,7 +39,7 @@ Napi::Value EnterSharedFolder(const Napi::CallbackInfo& info) {
 
 Napi::Value InSharedFolder(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), in_shared_folder()); }
 
-// emptyShared(dtype, ndim): a tensor of zeros with the sizes in the frame.
+// emptyShared(dtype, ndim): a tensor with the sizes in the frame.
 Napi::Value EmptyShared(const Napi::CallbackInfo& info) {
   const auto dtype = static_cast<at::ScalarType>(info[0].As<Napi::Number>().Int32Value());
   const uint32_t ndim = info[1].As<Napi::Number>().Uint32Value();

@@ -18,7 +18,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   static constexpr int32_t kNumSlots = 1000;
   static constexpr int32_t kNoSlot = -1;
 
-  // New memory, zeroed. Throws CodedError SHARED_MEMORY_FULL where the system has none left: reserved now, so that no later
+  // New memory. Throws CodedError SHARED_MEMORY_FULL where the system has none left: reserved now, so that no later
   // write fails. `charged`: whether the ledger counts it here from now on.
   static std::shared_ptr<Segment> create(int64_t bytes, bool charged);
 

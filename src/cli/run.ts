@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
 import { consoleSink, jsonLinesSink } from "../events/index.ts";
-import { type Precision, Runtime, type ScheduleName } from "../trainer/index.ts";
+import { type Precision, type RankPlacement, Runtime, type ScheduleName } from "../trainer/index.ts";
 
 interface RunFlags {
   readonly ranks: number;
@@ -14,6 +14,7 @@ interface RunFlags {
   readonly accumulation?: number;
   readonly recompute: boolean;
   readonly zero: number;
+  readonly placement: RankPlacement;
   readonly precision: Precision;
   readonly steps?: number;
   readonly seed?: number;
@@ -39,6 +40,7 @@ export function addRunCommand(program: Command): void {
       number,
     )
     .option("--recompute", "compute blocks again in backward instead of keeping what they computed", false)
+    .option("--placement <where>", "where ranks live: thread, or process for one each", "thread")
     .option(
       "--zero <level>",
       "what is split over the ranks: 0 nothing, 1 optimizer, 2 gradients, 3 parameters",
@@ -68,6 +70,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     zero: flags.zero,
     ...(flags.schedule === undefined ? {} : { schedule: flags.schedule }),
     ...(flags.accumulation === undefined ? {} : { accumulation: flags.accumulation }),
+    placement: flags.placement,
     precision: flags.precision,
     checkpoint: { dir: directory },
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),

@@ -19,7 +19,7 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
     case "run.started":
       return plain(
         `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}, ` +
-          `ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
+          `${event.placement === "process" ? "a process each, " : ""}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
           `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}`,
       );
     case "evaluation.finished":

@@ -18,6 +18,8 @@ export interface RunStarted {
   readonly job: string;
   readonly numRanks: number;
   readonly zero: 0 | 1 | 2 | 3;
+  /** Where ranks live: on threads of one process, or each in a process of its own. */
+  readonly placement: "thread" | "process";
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;

@@ -1,4 +1,4 @@
-import { type DType, empty, hold, ops, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
+import { type DType, emptyShared, hold, ops, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import type { FlatBlock } from "./flat-block.ts";
 
 /**
@@ -26,7 +26,8 @@ export class GradientBuckets {
     const offsets = layout.parameters.map((parameter) => parameter.offset);
     const present = this.#micro.get(block);
     const flat =
-      present ?? tagMemory("gradients", () => hold(() => empty([layout.numel], { dtype: this.#dtype })));
+      present ??
+      tagMemory("gradients", () => hold(() => emptyShared([layout.numel], { dtype: this.#dtype })));
     const given = gradients.map((gradient) => gradient ?? undefined);
     ops.troupe.collectGradients_(flat, given, offsets, present !== undefined);
     this.#micro.set(block, flat);

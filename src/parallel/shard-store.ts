@@ -1,4 +1,4 @@
-import { type DType, empty, hold, ops, scope, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
+import { type DType, empty, emptyShared, hold, ops, scope, type Tensor, tagMemory } from "../tensor/index.ts";
 import { ownedRange } from "./block-state.ts";
 import { type FlatBlock, memberOf, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
@@ -29,7 +29,9 @@ export class ShardStore {
 
   /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
   allocateFull(layout: FlatBlock): Tensor {
-    return tagMemory("parameters", () => hold(() => zeros([layout.numel], { dtype: this.#dtype })));
+    return tagMemory("parameters", () =>
+      hold(() => emptyShared([layout.numel], { dtype: this.#dtype }).zero_()),
+    );
   }
 
   /**

@@ -5,6 +5,8 @@ import type { ActorState } from "./status-board.ts";
 export interface ActorInspection {
   readonly actor: string;
   readonly incarnation: number;
+  /** The process it lives in, as the operating system numbers it. */
+  readonly pid: number;
   readonly state: ActorState;
   /** How long it has been in this state; for an idle actor, how long ago its last message was taken up. */
   readonly ageMs: number;
@@ -31,6 +33,7 @@ export function inspectActor(
   return {
     actor: record.address.name,
     incarnation: record.address.incarnation,
+    pid: record.place.host?.pid ?? process.pid,
     state: status.state,
     ageMs: nowMs - status.sinceMs,
     handling: status.kindIndex < 0 ? undefined : record.kinds[status.kindIndex],

@@ -118,6 +118,14 @@ export class Launcher {
     return (this.#incarnations.get(name) ?? 0) + 1;
   }
 
+  /** Begins to start the process that an actor is to live in, so that several start at once. */
+  prepare({ name, placement, process, startDeadlineMs = defaultStartDeadlineMs }: SpawnPlace): void {
+    if (placement !== "process") return;
+    this.#preloaded ??= this.#preload();
+    const prepared = this.#preloaded.then(() => this.#processes.host(process ?? name, startDeadlineMs));
+    prepared.catch(() => {}); // told by `start`, which comes next
+  }
+
   /** Starts one incarnation and resolves once its `start` has. */
   async start(
     place: SpawnPlace,

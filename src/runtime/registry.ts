@@ -190,10 +190,10 @@ export class Registry implements Resident {
 
   /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
   #lastDoing(record: ActorRecord): Record<string, unknown> {
-    const { state, handling, op } = inspectActor(record, this.#options.clock.now(), (uid) =>
+    const { state, pid, handling, op } = inspectActor(record, this.#options.clock.now(), (uid) =>
       this.nameOf(uid),
     );
-    return state === "stopped" || state === "failed" ? {} : { state, handling, op };
+    return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
   }
 
   #join(left: ActorRecord, to: Address): void {

@@ -24,6 +24,8 @@ export interface Child {
   readonly incarnation: number;
   /** The same through all incarnations; undefined for a supervisor. */
   readonly ref: ActorRef<unknown> | undefined;
+  /** Called some time before `start`, for what takes long. */
+  prepare(): void;
   start(): Promise<void>;
   /** Resolves when nothing of it runs; its end is no news then. */
   stop(options: StopOptions): Promise<void>;
@@ -54,6 +56,10 @@ export class SupervisedActor implements Child {
 
   get incarnation(): number {
     return this.#target.address.incarnation;
+  }
+
+  prepare(): void {
+    this.#launcher.prepare(this.#spec);
   }
 
   async start(): Promise<void> {

@@ -38,6 +38,7 @@ export class Supervisor {
     checkOptions(options);
     const supervisor = new Supervisor(launcher, options);
     try {
+      for (const child of supervisor.#children) child.prepare();
       for (const child of supervisor.#children) await child.start();
     } catch (error) {
       await supervisor.#stopChildren(supervisor.#children, { reason: "a sibling could not start" });
@@ -119,6 +120,7 @@ export class Supervisor {
 
   async #restart(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
     const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
+    for (const child of toStart) child.prepare();
     for (const child of toStart) {
       if (this.#stopping) return;
       try {
@@ -205,6 +207,8 @@ class SupervisedGroup implements Child {
   get incarnation(): number {
     return this.#incarnation;
   }
+
+  prepare(): void {}
 
   async start(): Promise<void> {
     this.#incarnation += 1;

@@ -46,12 +46,12 @@ export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
 }
 
 /**
- * All 0, in memory that crosses to other processes of this host without a copy, both ways; ordinary memory where this
+ * Uninitialised memory that crosses to other processes of this host without a copy, both ways; ordinary memory where this
  * process has no others beside it. Counted in the ledger once a host: where it was made, or whither it moved.
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
 export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
-  if (!native().inSharedFolder()) return zeros(shape, options);
+  if (!native().inSharedFolder()) return empty(shape, options);
   const dims = sizes(shape);
   frame.set(dims);
   return adopt(native().emptyShared(dtypeCode(options.dtype ?? "float32"), dims.length));

@@ -89,7 +89,7 @@ export interface Native {
   mapShared(path: string): ArrayBuffer;
   enterSharedFolder(folder: string, processIndex: number): void;
   inSharedFolder(): boolean;
-  /** A new tensor of zeros with the `ndim` sizes in the frame. */
+  /** A new tensor with the `ndim` sizes in the frame. */
   emptyShared(dtype: number, ndim: number): number;
   exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;
   /** The ref's id; the frame then holds its generation. */

@@ -18,11 +18,18 @@ import {
   fromFailure,
   type Supervisor,
 } from "../runtime/index.ts";
+import type { RankPlacement } from "./options.ts";
+
+/** What a rank group is spread over. */
+export interface RankSpread {
+  readonly numRanks: number;
+  readonly placement: RankPlacement;
+}
 
 /**
- * The rank group under supervision: a feeder, and for every place a shard and a rank, a thread each. When one ends, all
- * are started again (one_for_all), since the state of a step is spread over them; after too many restarts the group is
- * given up.
+ * The rank group under supervision: a feeder, and for every place a shard and a rank, a thread each; each pair in a process
+ * of its own where that is asked for. When one ends, all are started again (one_for_all), since the state of a step is
+ * spread over them; after too many restarts the group is given up.
  */
 export class SupervisedRanks {
   readonly #numRanks: number;
@@ -37,7 +44,7 @@ export class SupervisedRanks {
 
   static async start(
     system: ActorSystem,
-    numRanks: number,
+    { numRanks, placement }: RankSpread,
     feeder: FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
@@ -52,11 +59,15 @@ export class SupervisedRanks {
         ...places.map((rank) => ({
           name: `shard-${rank}`,
           module: actorModules.shard,
+          placement,
+          process: `rank-${rank}`,
           init: (): ShardInit => ({ rank }),
         })),
         ...places.map((rank) => ({
           name: `rank-${rank}`,
           module: actorModules.rank,
+          placement,
+          process: `rank-${rank}`,
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): RankInit => ({
             rank,
             shard: refs<ShardProtocol>(`shard-${rank}`),

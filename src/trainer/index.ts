@@ -1,5 +1,5 @@
 export type { ScheduleName } from "../parallel/index.ts";
 export { configure } from "./configure.ts";
-export type { RuntimeOptions } from "./options.ts";
+export type { RankPlacement, RuntimeOptions } from "./options.ts";
 export type { Precision, Rounding } from "./precision.ts";
 export { Runtime } from "./runtime.ts";

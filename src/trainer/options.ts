@@ -10,6 +10,12 @@ import {
   type ZeroLevel,
 } from "../parallel/index.ts";
 
+/**
+ * Where ranks live: each on threads of this process, or in a process of its own, which a crash of native code in another, or
+ * its end by the system, leaves alive. The losses are the same.
+ */
+export type RankPlacement = "thread" | "process";
+
 /** How a run is spread and kept; the job itself says what is trained. */
 export interface RuntimeOptions {
   /** Ranks, one thread each. 1 */
@@ -26,6 +32,8 @@ export interface RuntimeOptions {
   readonly recompute?: boolean;
   /** What is split over the replicas, of every block that does not say otherwise. 3 */
   readonly zero?: number;
+  /** "thread" */
+  readonly placement?: RankPlacement;
   /** "fp32" */
   readonly precision?: Precision;
   /** What the loss is multiplied by, or by whose rules that changes; torch's for float16, else none. */
@@ -59,6 +67,7 @@ export interface RuntimeSettings {
   readonly accumulation: number | undefined;
   readonly recompute: boolean;
   readonly zero: ZeroLevel;
+  readonly placement: RankPlacement;
   readonly precision: PrecisionPlan;
   readonly lossScale: LossScaleRule | undefined;
   readonly rounding: Rounding;
@@ -112,6 +121,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
       options.accumulation === undefined ? undefined : whole("accumulation", options.accumulation, 1),
     recompute: options.recompute ?? false,
     zero: parseZeroLevel(options.zero ?? 3),
+    placement: oneOf("placement", options.placement ?? "thread", ["thread", "process"]),
     precision: precisionPlan(oneOf("precision", options.precision ?? "fp32", precisions)),
     lossScale: lossScaleOf(options),
     rounding: roundingOf(options),

@@ -137,11 +137,12 @@ export class Runtime implements AsyncDisposable {
       firstStep: start.initial.step,
       numRanks: settings.numRanks,
       zero: settings.zero,
+      placement: settings.placement,
       precision: settings.precision.name,
       seed: start.seed,
       numParameters: model.numParameters,
     });
-    const ranks = await SupervisedRanks.start(system, settings.numRanks, feeder, settings.maxRestarts);
+    const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
     return leadThroughRestarts(ranks, { plan, checkpointer, emit: (event) => this.#hub.emit(event) });
   }
 

@@ -76,6 +76,12 @@ describe("troupe run", () => {
     ["a number that is none", ["run", tiny, "--ranks", "two"], 2, /expected a number.*: got "two"/],
     ["a ZeRO level out of range", ["run", tiny, "--zero", "4"], 2, /expected level 0, 1, 2 or 3: got 4/],
     [
+      "an unknown placement",
+      ["run", tiny, "--placement", "moon"],
+      2,
+      /expected placement to be thread or process: got moon/,
+    ],
+    [
       "an unknown precision",
       ["run", tiny, "--precision", "fp8"],
       2,

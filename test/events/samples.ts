@@ -42,6 +42,7 @@ export const samples: Bodies = {
     job: "examples/gpt/job.ts",
     numRanks: 2,
     zero: 3,
+    placement: "thread",
     precision: "fp32",
     seed: 1337,
     numParameters: 804_096,

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Runtime } from "../../src/index.ts";
+import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
+
+const steps = 12;
+
+describe("ranks in processes of their own", () => {
+  const workspace = new Workspace();
+  let onThreads: readonly number[] = [];
+
+  beforeAll(async () => {
+    onThreads = await lossesOf(workspace, { ranks: 2, zero: 3, steps });
+  });
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each([0, 1, 2, 3])("train to the 17 digits of ranks on threads, at level %i", async (zero) => {
+    const told = await runTiny(workspace, { ranks: 2, zero, steps, placement: "process" });
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toEqual(onThreads);
+    expect(told.events.find((event) => event.kind === "run.started")).toMatchObject({ placement: "process" });
+  });
+
+  it.each(["SIGKILL", "SIGSEGV"] as const)(
+    "are restarted when one ends by %s in mid-step, and repeat the undisturbed losses",
+    async (signal) => {
+      const runtime = await Runtime.spawn({
+        ranks: 2,
+        zero: 3,
+        steps,
+        threadsPerRank: 1,
+        placement: "process",
+      });
+      const losses: number[] = [];
+      const causes: unknown[] = [];
+      let struck = false;
+      runtime.events$.subscribe((event) => {
+        if (event.kind === "step.finished") losses[event.step - 1] = event.lossNats;
+        if (event.kind === "actor.failed") causes.push(event.cause.code);
+        if (event.kind !== "step.finished" || event.step < 5 || struck) return;
+        struck = true;
+        process.kill(runtime.inspect().find(({ actor }) => actor === "rank-1")?.pid as number, signal);
+      });
+      await runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache") });
+      await runtime.stop();
+      expect(losses).toEqual(onThreads);
+      expect(causes[0]).toBe(signal);
+    },
+  );
+});
