@@ -258,7 +258,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(351);
+  call(352);
 }
 
 /**
@@ -268,7 +268,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(352) !== 0;
+  return call(353) !== 0;
 }
 
 /**
@@ -280,7 +280,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(353);
+  call(354);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -292,7 +292,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(354));
+  return adopt(call(355));
 }
 
 /**
@@ -303,7 +303,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(355));
+  return adopt(call(356));
 }
 
 /**
@@ -315,7 +315,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(356));
+  return adopt(call(357));
 }
 
 /**
@@ -327,7 +327,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(357));
+  return adopt(call(358));
 }
 
 /**
@@ -339,7 +339,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(358));
+  return adopt(call(359));
 }
 
 /**
@@ -351,7 +351,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(359));
+  return adopt(call(360));
 }
 
 /**
@@ -366,7 +366,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(360));
+  return adopt(call(361));
 }
 
 /**
@@ -381,7 +381,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(361));
+  return adopt(call(362));
 }
 
 /**
@@ -393,7 +393,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(362));
+  return adopt(call(363));
 }
 
 /**
@@ -405,7 +405,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(363));
+  return adopt(call(364));
 }
 
 /**
@@ -417,7 +417,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(364));
+  return adopt(call(365));
 }
 
 /**
@@ -430,5 +430,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(365));
+  return adopt(call(366));
 }
