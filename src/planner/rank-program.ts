@@ -1,11 +1,5 @@
-import {
-  type Layout,
-  type PipelineAction,
-  Prefetcher,
-  pipelineSchedule,
-  ROOT_BLOCK,
-} from "../parallel/index.ts";
-import type { StageShare } from "./rank-share.ts";
+import { type Layout, type PipelineAction, Prefetcher, pipelineSchedule } from "../parallel/index.ts";
+import { ROOT_BLOCK, type StageShare } from "./rank-share.ts";
 
 /** What is computed: a layer, or what lies before and after all of them. */
 export type Part = "embedding" | "layer" | "head";

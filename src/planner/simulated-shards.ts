@@ -1,6 +1,6 @@
-import { ROOT_BLOCK } from "../parallel/index.ts";
 import { byteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, ringSeconds } from "./cluster.ts";
+import { ROOT_BLOCK } from "./rank-share.ts";
 import type { SimulatedRank, SimulatedWorld } from "./simulated-world.ts";
 
 /** @returns what comes to a rank when a block's parameters are whole */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { wrapForward } from "../../src/nn/index.ts";
-import { BlockEngine, PLAIN_LAYOUT, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
+import { BlockEngine, Mesh, PLAIN_LAYOUT, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
 import {
   factsOf,
   type Operation,
@@ -30,7 +30,7 @@ function modelOf(): GPT2LMHeadModel {
 function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
   const told: string[] = [];
   const model = modelOf();
-  const plan = planBlocks(model, zero, 1);
+  const plan = planBlocks(model, { zero, mesh: new Mesh({}), rank: 0 });
   const port: ShardPort<number> = {
     start: (block) => {
       told.push(`gather ${block}`);
@@ -43,7 +43,7 @@ function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
       gradient.dispose();
     },
   };
-  plan.modules.forEach((module, block) => {
+  plan.units.forEach(({ module }, block) => {
     if (module === undefined) return;
     wrapForward(module, (forward, inputs) => {
       told.push(`forward ${block}`);
