@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/communicator.h"
-
 namespace troupe {
 
 Environment::~Environment() {

@@ -1,5 +1,6 @@
 export type { CheckpointerInit, CheckpointerProtocol, Saved } from "./checkpointer.ts";
 export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
+export { spreadModel, tensorPlanOf } from "./declare-model.ts";
 export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
 export type { InitialState } from "./initial-state.ts";
 export {
@@ -15,6 +16,7 @@ export {
   type TrainingPlan,
 } from "./job.ts";
 export type { DeclaredModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
+export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
 export { recipientName } from "./recipient.ts";
 export type { ShardInit, ShardProtocol } from "./shard.ts";
 

@@ -1,6 +1,6 @@
 import type { Batch, Dataset, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { Module } from "../nn/index.ts";
+import type { Module, TensorPlan } from "../nn/index.ts";
 import {
   type ClipRule,
   Constant,
@@ -60,6 +60,8 @@ export interface Job<Config extends JobConfig = JobConfig> {
   optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
   /** Asked once for each optimizer; its own rate, constant, unless told otherwise. */
   schedule?(optimizer: OptimizerSpec, config: Config): Schedule;
+  /** How the model is split over tensor-parallel ranks, where it does not say so itself or should be split otherwise. */
+  tensorPlan?(config: Config): TensorPlan;
   /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
 }

@@ -1,11 +1,10 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { bindRandomness, cutBlocks, evaluating, type Module, Randomness } from "../nn/index.ts";
+import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec, Schedule, StochasticRounding } from "../optim/index.ts";
 import {
   BlockEngine,
   type BlockPlan,
-  cutStages,
   type FlatBlock,
   Mesh,
   type MeshPlace,
@@ -13,10 +12,7 @@ import {
   type PassKey,
   type PipelineAction,
   pipelineSchedule,
-  planBlocks,
   type ScheduleName,
-  type StageCut,
-  traceUse,
   type ZeroLevel,
 } from "../parallel/index.ts";
 import { type ActorContext, type ActorRef, defineActor } from "../runtime/index.ts";
@@ -32,9 +28,11 @@ import {
 } from "../tensor/index.ts";
 import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
+import { type GroupPlan, RankGroups } from "./rank-groups.ts";
 import { recipientName } from "./recipient.ts";
 import type { ShardProtocol } from "./shard.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
@@ -53,6 +51,9 @@ export interface RankPlan {
   readonly zero: ZeroLevel;
   /** Whether blocks that do not say otherwise are computed again in backward. */
   readonly recompute: boolean;
+  /** Whether tensor-parallel ranks share the positions between the split layers. */
+  readonly sequence: boolean;
+  readonly groups: GroupPlan;
   /** Of the parameters that the model computes with. */
   readonly dtype: DType;
   /** What operators cast to; none where they compute in what they are given. */
@@ -162,6 +163,7 @@ export default defineActor<RankProtocol, RankInit>({
         activation: (message) => declared().stages.arrived(message),
         gradient: (message) => declared().stages.arrived(message),
       },
+      stop: () => rank?.leave(),
     };
   },
 });
@@ -179,6 +181,7 @@ class Rank {
   /** One an optimizer. */
   readonly #schedules: readonly Schedule[];
   readonly #randomness: Randomness;
+  readonly #groups: RankGroups;
   readonly #blocks: BlockPlan;
   readonly #actions: readonly PipelineAction[];
   readonly #shard: ShardLink;
@@ -213,9 +216,10 @@ class Rank {
     bindRandomness(this.#model, this.#randomness);
     this.#optimizers = optimizersOf(job, this.#model, plan.config);
     this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
-    const { zero, recompute } = plan;
-    const stages = mesh.shape.pp > 1 ? this.#cutStages() : undefined;
-    this.#blocks = planBlocks(this.#model, { zero, recompute, mesh, rank, ...(stages && { stages }) });
+    this.#groups = new RankGroups(plan.groups, plan.mesh, rank, plan.life, deadlineMs);
+    const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.#model, plan.config) : undefined;
+    const spread = { ...plan, mesh, rank };
+    this.#blocks = spreadModel(this.#model, tensorPlan, this.#groups, () => this.#trialLoss(), spread);
     this.#actions = pipelineSchedule(plan.schedule, this.#place.pp, {
       numStages: mesh.shape.pp,
       numMicroBatches: accumulation,
@@ -288,15 +292,18 @@ class Rank {
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
     this.#begin(step, "evaluate");
-    const mine = requests.filter((_, index) => index % this.#plan.mesh.dp === this.#place.dp);
+    const { dp } = this.#plan.mesh;
     const batches: EvaluatedBatch[] = [];
     evaluating(this.#model, () => {
-      for (const request of mine) {
-        const batch = this.#batches.fetch(request);
-        const pass = `evaluate ${step} ${request.position}`;
+      for (let first = 0; first < requests.length; first += dp) {
+        const request = requests[first + this.#place.dp];
+        // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
+        if (request === undefined && this.#plan.mesh.ep === 1) break;
+        const batch = this.#batches.fetch(request ?? (requests[first] as BatchRequest));
+        const pass = `evaluate ${step} ${first}`;
         scope(() => {
           const loss = this.#throughChunks(pass, () => this.#job.loss(this.#model, batch));
-          if (loss !== undefined && this.#reports)
+          if (loss !== undefined && this.#reports && request !== undefined)
             batches.push({ lossNats: loss.item(), numTokens: numTokensIn(batch) });
         });
         disposeBatch(batch);
@@ -313,6 +320,11 @@ class Rank {
       this.#engine.evaluate(() => scope(() => this.#job.sample?.(this.#model, { config, facts, seed }))),
     );
     return { text: text ?? "" };
+  }
+
+  /** Leaves the groups that it computes with. */
+  leave(): void {
+    this.#groups[Symbol.dispose]();
   }
 
   /** Each optimizer's rate for this step. */
@@ -402,22 +414,21 @@ class Rank {
     return batch;
   }
 
+  /** The loss of the first batch, computed with whatever the model's parameters are now. */
+  #trialLoss(): Tensor {
+    const numSamples = this.#plan.microBatchSize;
+    const batch = this.#batches.fetch({ split: "train", position: 0, numSamples });
+    try {
+      return this.#job.loss(this.#model, batch);
+    } finally {
+      disposeBatch(batch);
+    }
+  }
+
   #letGo(microBatch: number): void {
     const batch = this.#inUse.get(microBatch);
     this.#inUse.delete(microBatch);
     if (batch !== undefined) disposeBatch(batch);
-  }
-
-  /** Runs the first batch through the model without memory, to see which stage needs what. */
-  #cutStages(): StageCut {
-    const { mesh, numChunks, microBatchSize } = this.#plan;
-    const { blocks, rest } = cutBlocks(this.#model);
-    const modules = blocks.map(({ module }) => module);
-    const batch = this.#batches.fetch({ split: "train", position: 0, numSamples: microBatchSize });
-    const use = traceUse(this.#model, modules, rest.values(), () => this.#job.loss(this.#model, batch));
-    disposeBatch(batch);
-    const parameters = blocks.map((block) => [...block.parameters.values()]);
-    return cutStages(parameters, use, { numStages: mesh.pp, numChunks });
   }
 }
 

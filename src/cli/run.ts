@@ -8,6 +8,9 @@ import { type Precision, type RankPlacement, Runtime, type ScheduleName } from "
 
 interface RunFlags {
   readonly ranks: number;
+  readonly tp: number;
+  readonly sequenceParallel: boolean;
+  readonly ep: number;
   readonly pp: number;
   readonly schedule?: ScheduleName;
   readonly chunks: number;
@@ -31,6 +34,9 @@ export function addRunCommand(program: Command): void {
     .description("train a job: a module whose default export is defineJob({ … })")
     .argument("<job>", "path of the job's module")
     .option("--ranks <n>", "ranks, a thread each", number, 1)
+    .option("--tp <n>", "ranks that split one layer", number, 1)
+    .option("--sequence-parallel", "ranks that split a layer also share the positions between layers", false)
+    .option("--ep <n>", "replicas among which a model's experts are dealt", number, 1)
     .option("--pp <n>", "pipeline stages, each with a part of the blocks", number, 1)
     .option("--schedule <name>", "order of micro-batches in the pipeline: gpipe, 1f1b or interleaved")
     .option("--chunks <n>", "parts of the model on each stage, for an interleaved schedule", number, 1)
@@ -64,6 +70,9 @@ async function run(job: string, flags: RunFlags): Promise<void> {
   const directory = flags.checkpoint ?? join("runs", nameOf(path));
   await using runtime = await Runtime.spawn({
     ranks: flags.ranks,
+    tp: flags.tp,
+    sequenceParallel: flags.sequenceParallel,
+    ep: flags.ep,
     pp: flags.pp,
     chunks: flags.chunks,
     recompute: flags.recompute,

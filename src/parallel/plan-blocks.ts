@@ -149,7 +149,8 @@ function sharingOf(
   const { tp } = mesh.placeOf(rank);
   const replicas = mesh.groupOf(parameter.expert ? "edp" : "dp", rank).map((peer) => mesh.placeOf(peer).dp);
   const group = holders.flatMap((pp) => replicas.map((dp) => mesh.rankAt({ pp, dp, tp })));
-  const split = parameter.split !== undefined;
+  // An expert's parameter is split over the ranks that experts are dealt to, and whole on those that split a layer.
+  const split = parameter.split !== undefined && !parameter.expert;
   const copied = mesh.shape.tp > 1 && !split;
   const words = [
     holders.length > 1 ? "tied" : "",

@@ -20,6 +20,12 @@ export type RankPlacement = "thread" | "process";
 export interface RuntimeOptions {
   /** Ranks, one thread each. 1 */
   readonly ranks?: number;
+  /** Ranks that split one layer. 1 */
+  readonly tp?: number;
+  /** Whether those ranks also share the positions between the split layers (sequence parallelism). false */
+  readonly sequenceParallel?: boolean;
+  /** Replicas among which a model's experts are dealt; divides the replicas. 1 */
+  readonly ep?: number;
   /** Pipeline stages, each with a part of the model's blocks. 1 */
   readonly pp?: number;
   /** In which order stages run micro-batches: "gpipe", "1f1b", "interleaved". "1f1b", with several chunks "interleaved" */
@@ -66,6 +72,7 @@ export interface RuntimeSettings {
   readonly numChunks: number;
   readonly accumulation: number | undefined;
   readonly recompute: boolean;
+  readonly sequence: boolean;
   readonly zero: ZeroLevel;
   readonly placement: RankPlacement;
   readonly precision: PrecisionPlan;
@@ -106,20 +113,23 @@ export const ANY_MODEL = { numBlocks: Number.MAX_SAFE_INTEGER, dividedByTp: {}, 
 export function settle(options: RuntimeOptions): RuntimeSettings {
   const ranks = whole("ranks", options.ranks ?? 1, 1, MAX_RANKS);
   const { checkpoint } = options;
+  const tp = whole("tp", options.tp ?? 1, 1);
   const pp = whole("pp", options.pp ?? 1, 1);
+  const ep = whole("ep", options.ep ?? 1, 1);
   const numChunks = whole("chunks", options.chunks ?? 1, 1);
   const schedule = oneOf("schedule", options.schedule ?? (numChunks > 1 ? "interleaved" : "1f1b"), SCHEDULES);
-  const layout = { ...PLAIN_LAYOUT, ranks, pp, schedule, numChunks };
+  const layout = { ...PLAIN_LAYOUT, ranks, tp, pp, schedule, numChunks };
   // What a model, its batch and micro-batches have to say comes later, once the job is known.
   checkLayout(ANY_MODEL, { ...layout, accumulation: pp, batchSize: ranks });
   return {
     numRanks: ranks,
-    mesh: new Mesh({ pp, dp: ranks / pp }).shape,
+    mesh: meshOf(ranks, { tp, pp, ep }),
     schedule,
     numChunks,
     accumulation:
       options.accumulation === undefined ? undefined : whole("accumulation", options.accumulation, 1),
     recompute: options.recompute ?? false,
+    sequence: sequenceParallel(options, tp),
     zero: parseZeroLevel(options.zero ?? 3),
     placement: oneOf("placement", options.placement ?? "thread", ["thread", "process"]),
     precision: precisionPlan(oneOf("precision", options.precision ?? "fp32", precisions)),
@@ -141,6 +151,20 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
     maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),
   };
+}
+
+function meshOf(ranks: number, { tp, pp, ep }: { tp: number; pp: number; ep: number }): MeshShape {
+  return new Mesh({ tp, pp, ep, dp: ranks / (tp * pp) }).shape;
+}
+
+function sequenceParallel({ sequenceParallel = false }: RuntimeOptions, tp: number): boolean {
+  if (!sequenceParallel || tp > 1) return sequenceParallel;
+  throw optionError(
+    "sequenceParallel",
+    "used with tp ≥ 2",
+    `tp ${tp}`,
+    "positions are shared by the ranks that split a layer",
+  );
 }
 
 /** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */

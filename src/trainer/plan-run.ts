@@ -1,5 +1,6 @@
 import {
   type BatchRequest,
+  type GroupPlan,
   type Job,
   type JobConfig,
   type OpenedData,
@@ -7,11 +8,18 @@ import {
   type RankPlan,
   type Score,
   schedulesOf,
+  tensorPlanOf,
 } from "../actors/index.ts";
 import { checkVocabulary } from "../data/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { clipRuleOf } from "../optim/index.ts";
-import { checkLayout, type Layout } from "../parallel/index.ts";
+import {
+  checkLayout,
+  expertCounts,
+  type Layout,
+  type LayoutFacts,
+  tensorDivisors,
+} from "../parallel/index.ts";
 import { ANY_MODEL, type RuntimeSettings, whole } from "./options.ts";
 import { checkResumed, type Start } from "./start.ts";
 
@@ -44,6 +52,20 @@ export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings
   return { steps, batchSize, accumulation, microBatchSize: batchSize / (settings.mesh.dp * accumulation) };
 }
 
+/** What of a model decides how it can be spread. */
+function factsOf(job: Job, model: Module, config: JobConfig, { mesh }: RuntimeSettings): LayoutFacts {
+  const counts = expertCounts(model);
+  return {
+    numBlocks: cutBlocks(model).blocks.length,
+    dividedByTp: mesh.tp > 1 ? tensorDivisors(model, tensorPlanOf(job, model, config)) : {},
+    numExperts: counts.length === 0 ? 0 : counts.reduce(greatestCommonDivisor),
+  };
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
 function layoutOf(
   { numRanks, mesh, zero, schedule, numChunks }: RuntimeSettings,
   batch: Pick<BatchPlan, "batchSize" | "accumulation">,
@@ -69,7 +91,7 @@ export function rehearse(
   const { vocabSize } = model as { readonly vocabSize?: number };
   if (vocabSize !== undefined && data.facts.vocabSize > 0) checkVocabulary(data.facts, vocabSize);
   schedulesOf(job, optimizersOf(job, model, config), config);
-  checkLayout({ ...ANY_MODEL, numBlocks: cutBlocks(model).blocks.length }, layoutOf(settings, batch));
+  checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
   return model;
 }
 
@@ -83,6 +105,7 @@ export function planRun(
   batch: BatchPlan,
   data: OpenedData,
   start: Start,
+  groups: GroupPlan,
 ): RunPlan {
   const { job, jobUrl, config } = source;
   const training = job.training(config);
@@ -95,7 +118,7 @@ export function planRun(
       evaluation:
         training.evaluateEverySteps === undefined
           ? []
-          : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples),
+          : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings),
       saveEverySteps: settings.checkpoint?.everySteps ?? Number.POSITIVE_INFINITY,
       sample: job.sample !== undefined,
     },
@@ -108,6 +131,8 @@ export function planRun(
       numChunks: settings.numChunks,
       zero: settings.zero,
       recompute: settings.recompute,
+      sequence: settings.sequence,
+      groups,
       dtype: settings.precision.weights,
       autocast: settings.precision.autocast,
       lossScale: settings.lossScale,
@@ -130,6 +155,7 @@ function evaluationBatches(
   numSamples: number,
   batch: BatchPlan,
   limit = Number.POSITIVE_INFINITY,
+  { mesh }: RuntimeSettings,
 ): BatchRequest[] {
   const numUsed = Math.min(numSamples, limit);
   const requests: BatchRequest[] = [];
@@ -140,5 +166,6 @@ function evaluationBatches(
       numSamples: Math.min(batch.microBatchSize, numUsed - position),
     });
   }
-  return requests;
+  // Replicas that share experts exchange tokens in equal numbers.
+  return mesh.ep === 1 ? requests : requests.filter(({ numSamples }) => numSamples === batch.microBatchSize);
 }

@@ -10,6 +10,7 @@ import { openData, SupervisedRanks, superviseCheckpointer } from "./cast.ts";
 import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
+import { MeetingPlace } from "./meeting-place.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
 import { retell } from "./retell.ts";
@@ -31,6 +32,7 @@ export class Runtime implements AsyncDisposable {
   #system: ActorSystem | undefined;
   #running = false;
   #ending = false;
+  #rankEnded: (actor: string) => void = () => {};
 
   private constructor(options: RuntimeOptions) {
     this.#options = options;
@@ -127,7 +129,8 @@ export class Runtime implements AsyncDisposable {
     const fresh =
       pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
     const start = resumed ?? fresh;
-    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start);
+    await using place = await MeetingPlace.open(settings.mesh, settings.placement);
+    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
     const { checkpoint } = settings;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint.directory));
     this.#hub.emit({
@@ -143,7 +146,8 @@ export class Runtime implements AsyncDisposable {
       numParameters: model.numParameters,
     });
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
-    return leadThroughRestarts(ranks, { plan, checkpointer, emit: (event) => this.#hub.emit(event) });
+    this.#rankEnded = (actor) => place.ended(actor, ranks.life);
+    return await leadThroughRestarts(ranks, { plan, checkpointer, emit: (event) => this.#hub.emit(event) });
   }
 
   #startSystem(): ActorSystem {
@@ -153,6 +157,7 @@ export class Runtime implements AsyncDisposable {
       onEvent: (event) => {
         if (event.kind === "actor.failed" || event.kind === "actor.stopped") {
           releaseRefsOf(recipientName(event.actor, event.incarnation));
+          if (event.actor.startsWith("rank-")) this.#rankEnded(event.actor);
         }
         // What is under way when a run ends goes nowhere, and is no news.
         if (this.#ending && event.kind === "message.undelivered") return;

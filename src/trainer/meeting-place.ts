@@ -1,0 +1,43 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type GroupPlan, groupNamesOf } from "../actors/index.ts";
+import { abortGroup } from "../collectives/index.ts";
+import type { MeshShape } from "../parallel/index.ts";
+import type { RankPlacement } from "./options.ts";
+
+/**
+ * Where the ranks of a run meet to compute collectives, and where these are ended once a rank is gone: a rank that waits
+ * in native code for one that never comes would hear of nothing else.
+ */
+export class MeetingPlace implements AsyncDisposable {
+  readonly groups: GroupPlan;
+  readonly #mesh: MeshShape;
+
+  private constructor(groups: GroupPlan, mesh: MeshShape) {
+    this.groups = groups;
+    this.#mesh = mesh;
+  }
+
+  /** Makes a folder for ranks in several processes; it is removed with the place. */
+  static async open(mesh: MeshShape, placement: RankPlacement): Promise<MeetingPlace> {
+    const run = randomUUID();
+    if (placement === "thread") {
+      return new MeetingPlace({ run, backend: "local", rendezvous: undefined }, mesh);
+    }
+    const rendezvous = join(tmpdir(), `troupe-groups-${run}`);
+    await mkdir(rendezvous, { mode: 0o700 });
+    return new MeetingPlace({ run, backend: "gloo", rendezvous }, mesh);
+  }
+
+  /** `actor` of one life of the rank group has ended: whoever waits for it in this process is told. */
+  ended(actor: string, life: number): void {
+    for (const name of groupNamesOf(this.groups, this.#mesh, life)) abortGroup(name, `${actor} has ended`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { rendezvous } = this.groups;
+    if (rendezvous !== undefined) await rm(rendezvous, { recursive: true, force: true });
+  }
+}
