@@ -49,6 +49,8 @@ export {
   type TensorSplittable,
   type VocabularyRule,
   vocabulary,
+  type WholeRule,
+  whole,
 } from "./tensor-plan.ts";
 export { type HeadRequest, lastPositions, VocabularyHead } from "./vocabulary-head.ts";
 export type { ClassShare, LossOptions } from "./weighed-rows.ts";

@@ -43,6 +43,15 @@ export interface SequenceRule {
   readonly output: "whole" | "sequence";
 }
 
+/**
+ * A module between the split layers that needs all positions, such as a mixture of experts. Where the sequence is split
+ * there, it gets them gathered, every rank computes the same, and keeps its share of what has positions; elsewhere the
+ * rule does nothing.
+ */
+export interface WholeRule {
+  readonly kind: "whole";
+}
+
 /** A dropout whose input is split over the ranks along `dim`, such as attention weights by heads. */
 export interface MaskRule {
   readonly kind: "mask";
@@ -50,7 +59,7 @@ export interface MaskRule {
 }
 
 /** How one module is split. Plain data. */
-export type SplitRule = ColumnRule | RowRule | VocabularyRule | SequenceRule | MaskRule;
+export type SplitRule = ColumnRule | RowRule | VocabularyRule | SequenceRule | WholeRule | MaskRule;
 
 /**
  * How a model is split over tensor-parallel ranks: rules by module names, in which `*` stands for one part of a name, as
@@ -81,6 +90,11 @@ export function vocabulary(options: Partial<Omit<VocabularyRule, "kind">> = {}):
 /** @returns a {@link SequenceRule} */
 export function sequence(options: Partial<Omit<SequenceRule, "kind">> = {}): SequenceRule {
   return { kind: "sequence", input: "sequence", output: "sequence", ...options };
+}
+
+/** @returns a {@link WholeRule} */
+export function whole(): WholeRule {
+  return { kind: "whole" };
 }
 
 /** @returns a {@link MaskRule} */

@@ -12,6 +12,7 @@ import {
   type TensorPlan,
   VocabularyHead,
   type VocabularyRule,
+  type WholeRule,
 } from "../../nn/index.ts";
 
 /** A module and the rule that splits it, of a kind that the rule can split. */
@@ -28,6 +29,7 @@ export type Match = {
       readonly module: Embedding | VocabularyHead;
     }
   | { readonly kind: "sequence"; readonly rule: SequenceRule; readonly module: Module }
+  | { readonly kind: "whole"; readonly rule: WholeRule; readonly module: Module }
   | { readonly kind: "mask"; readonly rule: MaskRule; readonly module: Dropout }
 );
 
@@ -36,6 +38,7 @@ const splittable = {
   row: [Affine],
   vocabulary: [Embedding, VocabularyHead],
   sequence: undefined,
+  whole: undefined,
   mask: [Dropout],
 } as const;
 

@@ -9,6 +9,7 @@ import {
   wrapForward,
 } from "../../nn/index.ts";
 import { scope, type Tensor } from "../../tensor/index.ts";
+import { mapTensors } from "../map-tensors.ts";
 import { cutParameters } from "./cut-parameters.ts";
 import { type Match, matchPlan } from "./match-plan.ts";
 import { SequenceRegion } from "./sequence-region.ts";
@@ -69,6 +70,9 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
     case "sequence":
       if (sequence) splitPositions(match.module, match.rule, region);
       break;
+    case "whole":
+      if (sequence) gatherPositions(match.module, region);
+      break;
     case "mask":
       match.module.split = { dim: match.rule.dim, index: group.rank, count: group.size };
       break;
@@ -91,6 +95,21 @@ function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegi
       const share = rule.input === "whole" ? region.enter(x) : x;
       const out = (forward as (...args: unknown[]) => Tensor)(share, ...rest);
       return (rule.output === "whole" ? region.leave(out) : out) as never;
+    }),
+  );
+}
+
+/** Lets a module compute on all positions, every rank alike, and takes the rank's share of its answer. */
+function gatherPositions(module: Module, region: SequenceRegion): void {
+  wrapForward(module, (forward, inputs) =>
+    scope(() => {
+      const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
+      const whole = region.leave(x);
+      const length = whole.shape[region.dim];
+      const answer = (forward as (...args: unknown[]) => unknown)(whole, ...rest);
+      return mapTensors(answer, (part) =>
+        part.ndim > region.dim && part.shape[region.dim] === length ? region.enter(part) : part,
+      ) as never;
     }),
   );
 }

@@ -24,13 +24,14 @@ describe("GPT-2 over tensor-parallel ranks is GPT-2 on one device", () => {
         { title, size, sequence, given: {} },
         ...(sequence ? [{ title: `${title}, in chunks`, size, sequence, given: {}, chunks: 2 }] : []),
         { title: `${title}, with dropout`, size, sequence, given: dropout },
+        { title: `${title}, with experts`, size, sequence, given: {}, numExperts: 4 },
         { title: `${title}, output layer untied`, size, sequence, given: { tie_word_embeddings: false } },
       ];
     }),
   );
 
-  test.each(cases)("$title", async ({ size, sequence, given, chunks = 1 }) => {
-    const wanted = { ...training, config: { ...config, ...given }, sequence, chunks };
+  test.each(cases)("$title", async ({ size, sequence, given, chunks = 1, numExperts = 0 }) => {
+    const wanted = { ...training, config: { ...config, ...given }, sequence, chunks, numExperts };
     const [one] = await ranks.run("train", 1, wanted);
     const all = await ranks.run("train", size, wanted);
     if (one === undefined) throw new Error("no answer");

@@ -1,0 +1,162 @@
+import { TroupeError } from "../../errors.ts";
+import {
+  Dropout,
+  Embedding,
+  ExpertMLP,
+  LayerNorm,
+  MixtureOfExperts,
+  type MixtureOptions,
+  Module,
+  ModuleList,
+  normal,
+  shiftLabels,
+  type TensorPlan,
+  type TensorSplittable,
+  VocabularyHead,
+  vocabulary,
+  whole,
+} from "../../nn/index.ts";
+import { arange, type Tensor, zeros } from "../../tensor/index.ts";
+import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
+import { checkSameShape, checkTokenIds } from "../token-ids.ts";
+import { type GPT2Config, gpt2Config } from "./config.ts";
+import { GPT2Attention, GPT2MLP } from "./gpt2.ts";
+import { gpt2StackPlan } from "./tensor-plan.ts";
+
+// B batch, T positions, D width, V vocabulary.
+
+/** What a GPT-2 with experts is told beside {@link GPT2Config}. */
+export interface ExpertConfig {
+  /** In every layer. */
+  readonly numExperts: number;
+  /** Weight of the auxiliary losses, summed over the layers, in the loss; 0.01 unless told otherwise. */
+  readonly auxiliaryWeight?: number;
+  /** Whether a dense layer answers beside the experts: residual MoE. False unless told otherwise. */
+  readonly residual?: boolean;
+  /** How tokens are dealt. */
+  readonly mixture?: Omit<MixtureOptions, "residual" | "init">;
+}
+
+/** The loss, and of what it was made. */
+export interface MixtureLoss extends Loss {
+  /** float32 scalar: the auxiliary losses of all layers, not weighted; as many as there are layers at best. */
+  readonly auxiliaryLoss: Tensor;
+}
+
+/** One layer: attention, and a mixture of experts in place of the feed-forward half. */
+export class GPT2MoEBlock extends Module {
+  readonly ln_1: LayerNorm;
+  readonly attn: GPT2Attention;
+  readonly ln_2: LayerNorm;
+  readonly moe: MixtureOfExperts;
+  readonly dropout: Dropout;
+
+  constructor(config: GPT2Config, experts: ExpertConfig, layerIndex: number) {
+    super();
+    const { n_embd, n_inner, layer_norm_epsilon, initializer_range, activation_function, n_layer } = config;
+    const init = normal(0, initializer_range);
+    this.ln_1 = new LayerNorm(n_embd, layer_norm_epsilon);
+    this.attn = new GPT2Attention(config, layerIndex);
+    this.ln_2 = new LayerNorm(n_embd, layer_norm_epsilon);
+    this.moe = new MixtureOfExperts(
+      n_embd,
+      new ExpertMLP(experts.numExperts, n_embd, n_inner ?? 4 * n_embd, {
+        activation: activation_function,
+        init,
+        outInit: normal(0, initializer_range / Math.sqrt(2 * n_layer)),
+      }),
+      { ...experts.mixture, init, ...(experts.residual === true && { residual: new GPT2MLP(config) }) },
+    );
+    this.dropout = new Dropout(config.resid_pdrop);
+  }
+
+  /**
+   * @param x - [B, T, D]
+   * @param auxiliary - scalar: the auxiliary losses of the layers before
+   */
+  override forward(x: Tensor, auxiliary: Tensor): [x: Tensor, auxiliary: Tensor] {
+    const attended = this.attn.forward(this.ln_1.forward(x)); // [B, T, D]
+    const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
+    const { output, auxiliaryLoss } = this.moe.forward(normed); // [B, T, D]
+    return [sum.add(this.dropout.forward(output)), auxiliary.add(auxiliaryLoss)];
+  }
+}
+
+/** GPT-2 with experts in every layer, predicting the next token. */
+export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorSplittable {
+  readonly config: GPT2Config;
+  readonly auxiliaryWeight: number;
+  readonly wte: Embedding;
+  readonly wpe: Embedding;
+  readonly drop: Dropout;
+  readonly h: ModuleList<GPT2MoEBlock>;
+  readonly ln_f: LayerNorm;
+  readonly lm_head: VocabularyHead;
+
+  /** @throws `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Partial<GPT2Config>, experts: ExpertConfig) {
+    super();
+    const config = gpt2Config(fields);
+    const { auxiliaryWeight = 0.01 } = experts;
+    if (!(auxiliaryWeight >= 0)) {
+      throw new TroupeError("MODEL_CONFIG", `[ExpertConfig] auxiliaryWeight must be ≥ 0: ${auxiliaryWeight}`);
+    }
+    const init = normal(0, config.initializer_range);
+    this.config = config;
+    this.auxiliaryWeight = auxiliaryWeight;
+    this.wte = new Embedding(config.vocab_size, config.n_embd, init);
+    this.wpe = new Embedding(config.n_positions, config.n_embd, init);
+    this.drop = new Dropout(config.embd_pdrop);
+    this.h = new ModuleList(
+      Array.from({ length: config.n_layer }, (_, layer) => new GPT2MoEBlock(config, experts, layer)),
+    );
+    this.ln_f = new LayerNorm(config.n_embd, config.layer_norm_epsilon);
+    this.lm_head = new VocabularyHead(config.n_embd, config.vocab_size, init);
+    if (config.tie_word_embeddings) this.lm_head.weight = this.wte.weight;
+  }
+
+  /** Attention and vocabulary are split; every tensor-parallel rank has the experts whole, and all positions of their tokens. */
+  get tensorPlan(): TensorPlan {
+    const stack = Object.entries(gpt2StackPlan(this.config)).filter(([name]) => !name.startsWith("h.*.mlp."));
+    return {
+      ...Object.fromEntries(stack),
+      "h.*.moe": whole(),
+      "h.*.dropout": { kind: "sequence", input: "sequence", output: "sequence" },
+      lm_head: vocabulary(),
+    };
+  }
+
+  /** Tokens it knows: ids lie below it. */
+  get vocabSize(): number {
+    return this.config.vocab_size;
+  }
+
+  get maxPositions(): number {
+    return this.config.n_positions;
+  }
+
+  override forward(inputIds: Tensor, targets: TextTargets): MixtureLoss;
+  override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  /**
+   * @param inputIds - [B, T], int64
+   * @param options - as GPT-2 takes them
+   * @returns `loss` with the weighted auxiliary loss in it, or `logits` [B, kept, V]
+   * @throws `MODEL_INPUT`
+   */
+  override forward(
+    inputIds: Tensor,
+    options: Partial<TextTargets> & { logitsToKeep?: number } = {},
+  ): MixtureLoss | Logits {
+    const { labels, targets = labels && shiftLabels(labels), logitsToKeep } = options;
+    checkTokenIds("GPT2MoELMHeadModel", inputIds, this.vocabSize, this.maxPositions);
+    if (targets) checkSameShape("GPT2MoELMHeadModel", inputIds, targets);
+    const positions = this.wpe.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
+    let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
+    let auxiliaryLoss = zeros([]);
+    for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss);
+    const hidden = this.ln_f.forward(x); // [B, T, D]
+    if (!targets) return { logits: this.lm_head.forward(hidden, { numPositions: logitsToKeep }) };
+    const loss = this.lm_head.forward(hidden, { targets });
+    return { loss: loss.add(auxiliaryLoss.mul(this.auxiliaryWeight)), auxiliaryLoss };
+  }
+}

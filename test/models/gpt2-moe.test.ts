@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import { GPT2MoELMHeadModel, generate } from "../../src/models/index.ts";
+import { bindRandomness, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
+import { AdamW, type AdamWMoments, stepLocal } from "../../src/optim/index.ts";
+import { backward, scope, tensor } from "../../src/tensor/index.ts";
+
+const config = { vocab_size: 23, n_positions: 16, n_embd: 16, n_layer: 2, n_head: 2 };
+// Nothing dropped: else what a text is continued by would depend on how many tokens come with it.
+const mixture = { dropTokens: false };
+const line = [3, 14, 1, 5, 9, 2, 6, 8, 7, 19, 4, 11, 0, 21, 13, 17];
+
+function building(residual: boolean, body: (model: GPT2MoELMHeadModel, randomness: Randomness) => void): void {
+  const model = new GPT2MoELMHeadModel(config, {
+    numExperts: 4,
+    residual,
+    mixture,
+  });
+  const randomness = new Randomness(1);
+  bindRandomness(model, randomness);
+  materialize(model, { seed: 2 });
+  body(model, randomness);
+  dematerialize(model);
+}
+
+describe("a GPT-2 with experts", () => {
+  test.each([false, true])("learns a line by heart and writes it, residual layer: %s", (residual) => {
+    building(residual, (model, randomness) => {
+      const spec = new AdamW(model.namedParameters(), { lr: 1e-2 });
+      const moments: AdamWMoments = new Map();
+      let last = Number.NaN;
+      for (let step = 1; step <= 120; step++) {
+        randomness.step = step;
+        scope(() => {
+          const ids = tensor([line], { dtype: "int64" });
+          const { loss, auxiliaryLoss } = model.forward(ids, { labels: ids });
+          backward(loss);
+          last = loss.item() - 0.01 * auxiliaryLoss.item();
+        });
+        stepLocal(model.namedParameters(), spec, moments, step);
+      }
+      expect(last).toBeLessThan(0.2);
+      expect(generate(model, line.slice(0, 8), { maxNewTokens: 8, temperature: 0 })).toEqual(line);
+      for (const { expAvg, expAvgSq } of moments.values())
+        for (const moment of [expAvg, expAvgSq]) moment.dispose();
+    });
+  });
+
+  test("adds the layers' auxiliary losses, weighted, to its loss", () => {
+    building(false, (model) => {
+      scope(() => {
+        const ids = tensor([line], { dtype: "int64" });
+        const { loss, auxiliaryLoss } = model.eval().forward(ids, { labels: ids });
+        expect(auxiliaryLoss.item()).toBeGreaterThan(1.9); // two layers, each 1 at best, up to rounding
+        const bare = new GPT2MoELMHeadModel(config, {
+          numExperts: 4,
+          auxiliaryWeight: 0,
+          mixture,
+        });
+        materialize(bare, { seed: 2 });
+        const without = bare.eval().forward(ids, { labels: ids }).loss.item();
+        dematerialize(bare);
+        expect(loss.item()).toBeCloseTo(without + 0.01 * auxiliaryLoss.item(), 5);
+      });
+    });
+  });
+});
