@@ -9,7 +9,10 @@ const config = { vocab_size: 23, n_positions: 16, n_embd: 16, n_layer: 2, n_head
 const mixture = { dropTokens: false };
 const line = [3, 14, 1, 5, 9, 2, 6, 8, 7, 19, 4, 11, 0, 21, 13, 17];
 
-function building(residual: boolean, body: (model: GPT2MoELMHeadModel, randomness: Randomness) => void): void {
+function building(
+  residual: boolean,
+  body: (model: GPT2MoELMHeadModel, randomness: Randomness) => void,
+): void {
   const model = new GPT2MoELMHeadModel(config, {
     numExperts: 4,
     residual,
