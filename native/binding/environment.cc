@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/communicator.h"
+
 namespace troupe {
 
 Environment::~Environment() {

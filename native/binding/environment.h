@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "core/dispatch.h"
 #include "core/handles.h"
 
@@ -16,11 +15,16 @@ namespace troupe {
 
 class ScratchFiles;
 
+namespace comm {
+class Work;
+}
+
 class Environment {
  public:
   Environment() = default;
   // The thread leaves every group it is in: nobody waits for it any longer.
   ~Environment();
+
   // The one of this thread; exists from the addon's load to the end of the environment.
   static Environment& of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
 
@@ -36,8 +40,8 @@ class Environment {
   // Gives a tensor to JavaScript.
   static Napi::Value give(const Napi::CallbackInfo& info, at::Tensor tensor, Guard guard = {});
 
-  std::vector<int64_t> communicators;                    // open ones
-  std::unordered_map<double, comm::WorkPointer> works;   // not waited for yet, by number
+  std::vector<int64_t> communicators;                             // open ones
+  std::unordered_map<double, std::shared_ptr<comm::Work>> works;  // not waited for yet, by number
   double next_work = 1;
   void close_communicator(int64_t number);
 

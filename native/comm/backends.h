@@ -10,4 +10,7 @@ namespace troupe::comm {
 // Threads of one process, through their common memory.
 std::shared_ptr<Communicator> make_local(Communicator::Identity identity);
 
+// Threads or processes, through Gloo. Throws GLOO_UNAVAILABLE, and COLLECTIVE_TIMEOUT when not all connect in time.
+std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity);
+
 }  // namespace troupe::comm

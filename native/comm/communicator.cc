@@ -38,6 +38,7 @@ void check_identity(const Communicator::Identity& identity) {
 std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity) {
   const std::string backend = identity.backend;
   if (backend == "local") return make_local(std::move(identity));
+  if (backend == "gloo") return make_gloo(std::move(identity));
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] one of the backends local, gloo and nccl was expected: got " + backend);
 }
 
@@ -66,7 +67,7 @@ void Work::wait() {
   strided_ = contiguous_ = at::Tensor();
 }
 
-WorkPointer Communicator::issue(Operation operation) {
+WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
   check_operation(operation, rank(), size());
   if (operation.is_meta()) return nullptr;
   return without_recording([&] {
@@ -85,7 +86,7 @@ WorkPointer Communicator::issue(Operation operation) {
       if (must_copy_input(operation, rank())) operation.input = operation.input.clone();
     }
     const at::Tensor contiguous = operation.output;
-    WorkPointer work = start(std::move(operation));
+    WorkPointer work = start(std::move(operation), waited_for_at_once);
     if (contiguous.defined() && !contiguous.is_same(output)) {
       work->strided_ = output;
       work->contiguous_ = contiguous;
@@ -95,7 +96,7 @@ WorkPointer Communicator::issue(Operation operation) {
 }
 
 void Communicator::run(Operation operation) {
-  if (const WorkPointer work = issue(std::move(operation))) work->wait();
+  if (const WorkPointer work = begin(std::move(operation), true)) work->wait();
 }
 
 std::vector<at::Tensor> Communicator::gather_ragged(const at::Tensor& input) {

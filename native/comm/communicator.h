@@ -41,7 +41,7 @@ class Work {
 using WorkPointer = std::shared_ptr<Work>;  // null: there is nothing to wait for
 
 // One rank's membership in a group. Used by one thread at a time, except for abort, which any thread may call.
-class Communicator {
+class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   struct Identity {
     std::string backend;
@@ -63,7 +63,7 @@ class Communicator {
 
   // Checks an operation and starts it. Operations run in the order of issue; tensors must be left alone until wait().
   // Meta tensors communicate nothing. Throws COLLECTIVE_ARGUMENT, and what the group has failed with.
-  WorkPointer issue(Operation operation);
+  WorkPointer issue(Operation operation) { return begin(std::move(operation), false); }
   // The same, and waits: no detour through another thread.
   void run(Operation operation);
 
@@ -76,10 +76,12 @@ class Communicator {
   virtual void leave() = 0;
 
  protected:
-  // Carries out a checked operation on contiguous tensors.
-  virtual WorkPointer start(Operation operation) = 0;
+  // Carries out a checked operation on contiguous tensors. `waited_for_at_once`: the caller goes on to wait.
+  virtual WorkPointer start(Operation operation, bool waited_for_at_once) = 0;
 
  private:
+  WorkPointer begin(Operation operation, bool waited_for_at_once);
+
   const Identity identity_;
 };
 

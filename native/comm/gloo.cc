@@ -1,25 +1,147 @@
 #include "comm/gloo.h"
 
+#include "comm/backends.h"
 #include "core/error.h"
 
 #if HAVE_GLOO
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include <chrono>
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "comm/alarm.h"
+#include "comm/exchange.h"
+#include "comm/rendezvous.h"
+#include "core/describe.h"
 
 namespace troupe::comm {
+namespace {
+
+using c10d::ProcessGroupGloo;
+using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
+c10::intrusive_ptr<ProcessGroupGloo::Options> options(std::chrono::milliseconds timeout, const std::string& rendezvous) {
+  auto result = ProcessGroupGloo::Options::create(timeout);
+  result->threads = 1;  // messages need none; libtorch's own collectives, which would, are not used
+  // By address: the default device asks for this host's name, which not every machine can resolve.
+  result->devices.push_back(is_on_this_host(rendezvous) ? ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                                                        : ProcessGroupGloo::createDefaultDevice());
+  return result;
+}
+
+class GlooTransport final : public Transport {
+ public:
+  explicit GlooTransport(std::shared_ptr<ProcessGroupGloo> group) : group_(std::move(group)) {}
+
+  std::vector<Loss> exchange(const std::vector<Message>& sends, const std::vector<Message>& receives,
+                             std::chrono::steady_clock::time_point deadline) override {
+    std::vector<Loss> losses;
+    const Exchange exchange = begin(sends, receives, losses);
+    if (losses.empty()) {
+      const Alarm alarm(deadline, [&] { interrupt(*exchange); });
+      finish(exchange, sends, receives, losses);
+    }
+    end(exchange);
+    return losses;
+  }
+
+  void interrupt() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    interrupted_ = true;
+    for (const Works& works : under_way_) interrupt(works);
+  }
+
+  void close() override {
+    std::shared_ptr<ProcessGroupGloo> closing;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (under_way_.empty()) closing = std::move(group_);
+    closed_ = true;
+  }
+
+ private:
+  using Exchange = std::list<Works>::iterator;
+
+  static void interrupt(const Works& works) {
+    for (const auto& work : works) work->abort();
+  }
+
+  // Receives first: what comes early has its place.
+  Exchange begin(const std::vector<Message>& sends, const std::vector<Message>& receives, std::vector<Loss>& losses) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Exchange exchange = under_way_.emplace(under_way_.end());
+    const auto post = [&](const Message& message, auto start) {
+      std::vector<at::Tensor> memory = {message.memory};
+      try {
+        if (interrupted_ || !group_) return losses.push_back({message.peer, ""});
+        exchange->push_back(start(memory));
+      } catch (const std::exception& error) {
+        losses.push_back({message.peer, plain_message(error)});
+      }
+    };
+    for (const Message& message : receives) {
+      post(message, [&](auto& memory) { return group_->recv(memory, message.peer, message.tag); });
+    }
+    for (const Message& message : sends) {
+      post(message, [&](auto& memory) { return group_->send(memory, message.peer, message.tag); });
+    }
+    return exchange;
+  }
+
+  static void finish(Exchange exchange, const std::vector<Message>& sends, const std::vector<Message>& receives,
+                     std::vector<Loss>& losses) {
+    for (size_t i = 0; i < exchange->size(); i++) {
+      const int peer = i < receives.size() ? receives[i].peer : sends[i - receives.size()].peer;
+      try {
+        if (!(*exchange)[i]->wait()) losses.push_back({peer, ""});
+      } catch (const std::exception& error) {
+        losses.push_back({peer, plain_message(error)});
+        interrupt(*exchange);  // nobody else need wait for what can no longer be whole
+      }
+    }
+  }
+
+  void end(Exchange exchange) {
+    std::shared_ptr<ProcessGroupGloo> closing;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    under_way_.erase(exchange);
+    if (closed_ && under_way_.empty()) closing = std::move(group_);
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<ProcessGroupGloo> group_;
+  std::list<Works> under_way_;
+  bool interrupted_ = false;
+  bool closed_ = false;
+};
+
+std::shared_ptr<ProcessGroupGloo> connect(const c10::intrusive_ptr<c10d::Store>& store, const Communicator::Identity& identity,
+                                          c10::intrusive_ptr<ProcessGroupGloo::Options> options) {
+  try {
+    return std::make_shared<ProcessGroupGloo>(store, identity.rank, identity.size, std::move(options));
+  } catch (const std::exception& error) {
+    throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] every rank to stay until all are connected "
+                                           "was expected: " + plain_message(error));
+  }
+}
+
+}  // namespace
 
 bool gloo_built() { return true; }
 
+std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity) {
+  const c10::intrusive_ptr<c10d::Store> store = meet(identity);
+  // Gloo's own timeout breaks the connections and names nobody: it is the net under the alarm, which does neither.
+  const std::chrono::milliseconds timeout(2 * identity.deadline_ms + 10'000);
+  const auto transport = std::make_shared<GlooTransport>(connect(store, identity, options(timeout, identity.rendezvous)));
+  return std::make_shared<ExchangeCommunicator>(std::move(identity), transport, transport);
+}
+
 void check_gloo() {
-  auto options = c10d::ProcessGroupGloo::Options::create(std::chrono::seconds(10));
-  // By address: the default device asks for this host's name, which not every machine can resolve.
-  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  c10d::ProcessGroupGloo group(c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1, options);
+  ProcessGroupGloo group(c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1, options(std::chrono::seconds(10), ""));
   std::vector<at::Tensor> sum = {at::ones({2})};
   group.allreduce(sum)->wait();
   if (!at::equal(sum[0], at::ones({2}))) {
@@ -32,13 +154,20 @@ void check_gloo() {
 #else
 
 namespace troupe::comm {
+namespace {
 
-bool gloo_built() { return false; }
-
-void check_gloo() {
+[[noreturn]] void throw_not_built() {
   throw CodedError("GLOO_UNAVAILABLE",
                    "[gloo] an addon built with Gloo: Gloo's headers were not there (apt install libgloo-dev, npm run build:native)");
 }
+
+}  // namespace
+
+bool gloo_built() { return false; }
+
+std::shared_ptr<Communicator> make_gloo(Communicator::Identity) { throw_not_built(); }
+
+void check_gloo() { throw_not_built(); }
 
 }  // namespace troupe::comm
 

@@ -126,7 +126,7 @@ class LocalCommunicator final : public Communicator {
   }
 
  protected:
-  WorkPointer start(Operation operation) override {
+  WorkPointer start(Operation operation, bool) override {
     Lane& lane = group_->lane_of(operation, rank());
     std::shared_ptr<Meeting> meeting = group_->post(lane, rank(), std::move(operation));
     return std::make_shared<LocalWork>(group_, patience_, lane, std::move(meeting), identity().deadline_ms);

@@ -1,5 +1,8 @@
 #include "comm/rank_order.h"
 
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+
 #include <algorithm>
 #include <type_traits>
 
@@ -114,6 +117,38 @@ void reduce_in_rank_order(c10::ScalarType dtype, Reduction reduction, const std:
     default:
       throw CodedError("COLLECTIVE_ARGUMENT", "[reduce] a dtype of src/tensor was expected: got " + dtype_name(dtype));
   }
+}
+
+namespace {
+
+at::Tensor widened(const at::Tensor& source) {
+  const c10::ScalarType dtype = source.scalar_type();
+  return dtype == at::kHalf || dtype == at::kBFloat16 ? source.to(at::kFloat) : source;
+}
+
+at::Tensor combined(Reduction reduction, const at::Tensor& a, const at::Tensor& b) {
+  switch (reduction) {
+    case Reduction::max: return at::maximum(a, b);
+    case Reduction::min: return at::minimum(a, b);
+    case Reduction::prod: return a.mul(b);
+    default: return a.add(b);
+  }
+}
+
+void reduce_with_operators(Reduction reduction, const std::vector<at::Tensor>& sources, const at::Tensor& destination) {
+  at::Tensor result = widened(sources[0]);
+  for (size_t rank = 1; rank < sources.size(); rank++) result = combined(reduction, result, widened(sources[rank]));
+  if (reduction == Reduction::avg) result = result.div(static_cast<double>(sources.size()));
+  destination.copy_(result);
+}
+
+}  // namespace
+
+void reduce_tensors(Reduction reduction, const std::vector<at::Tensor>& sources, const at::Tensor& destination) {
+  if (!destination.is_cpu()) return reduce_with_operators(reduction, sources, destination);
+  std::vector<const void*> from;
+  for (const at::Tensor& source : sources) from.push_back(source.data_ptr());
+  reduce_in_rank_order(destination.scalar_type(), reduction, from, {destination.data_ptr()}, destination.numel());
 }
 
 }  // namespace troupe::comm

@@ -15,4 +15,8 @@ namespace troupe::comm {
 void reduce_in_rank_order(c10::ScalarType dtype, Reduction reduction, const std::vector<const void*>& sources,
                           const std::vector<void*>& destinations, int64_t numel);
 
+// The same for contiguous tensors of one shape, on any device. Where there is no kernel of ours, with libtorch's operators:
+// the same order and widths.
+void reduce_tensors(Reduction reduction, const std::vector<at::Tensor>& sources, const at::Tensor& destination);
+
 }  // namespace troupe::comm

@@ -1,11 +1,5 @@
-import {
-  type Layout,
-  type PipelineAction,
-  Prefetcher,
-  pipelineSchedule,
-  ROOT_UNIT,
-} from "../parallel/index.ts";
-import type { StageShare } from "./rank-share.ts";
+import { type Layout, type PipelineAction, Prefetcher, pipelineSchedule } from "../parallel/index.ts";
+import { ROOT_BLOCK, type StageShare } from "./rank-share.ts";
 
 /** What is computed: a layer, or what lies before and after all of them. */
 export type Part = "embedding" | "layer" | "head";
@@ -61,7 +55,7 @@ export function rankProgram(shape: ProgramShape): readonly (readonly Operation[]
     },
     {
       sizeBytes: gatheredBytes,
-      resident: share.layouts.map(({ index, zero }) => index === ROOT_UNIT || zero < 3),
+      resident: share.layouts.map(({ index, zero }) => index === ROOT_BLOCK || zero < 3),
       windowBytes: prefetchBytes,
     },
   );
@@ -70,7 +64,7 @@ export function rankProgram(shape: ProgramShape): readonly (readonly Operation[]
   return Array.from({ length: numSteps }, () => {
     prefetcher.begin("step");
     for (const action of actions) stage.walk(action);
-    if (share.ends.length > 0) operations.push({ kind: "reduce", block: ROOT_UNIT });
+    if (share.ends.length > 0) operations.push({ kind: "reduce", block: ROOT_BLOCK });
     return operations.splice(0);
   });
 }
@@ -105,8 +99,8 @@ class StageWalk {
     const last = pp * numChunks - 1;
     const blocks = this.#shape.share.chunks[chunk] ?? [];
     const root = (part: Part) => {
-      this.#prefetcher.need(ROOT_UNIT);
-      this.#operations.push({ kind: "compute", pass: kind, part, block: ROOT_UNIT, microBatch });
+      this.#prefetcher.need(ROOT_BLOCK);
+      this.#operations.push({ kind: "compute", pass: kind, part, block: ROOT_BLOCK, microBatch });
     };
     const across = (what: "send" | "receive") =>
       this.#operations.push(crossing(what, kind, microBatch, place, pp));

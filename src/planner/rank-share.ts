@@ -8,6 +8,9 @@ import {
 } from "../parallel/index.ts";
 import type { DeclaredParameter, ModelFacts, RootUse } from "./model-facts.ts";
 
+/** The root's place among a stage's flat blocks, as the planner lays them out. */
+export const ROOT_BLOCK = 0;
+
 /** What the ranks of one pipeline stage hold; all of them alike. */
 export interface StageShare {
   readonly stage: number;

@@ -1,6 +1,6 @@
-import { ROOT_UNIT } from "../parallel/index.ts";
 import { byteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, ringSeconds } from "./cluster.ts";
+import { ROOT_BLOCK } from "./rank-share.ts";
 import type { SimulatedRank, SimulatedWorld } from "./simulated-world.ts";
 
 /** @returns what comes to a rank when a block's parameters are whole */
@@ -122,7 +122,7 @@ export class SimulatedShards {
   #tiedSeconds(rank: SimulatedRank, block: number): number {
     const { facts, layout, options, ranks } = this.#world;
     const isTied = facts.root.some(({ uses }) => uses.length > 1);
-    if (block !== ROOT_UNIT || layout.pp === 1 || !isTied || rank.plan.share.ends.length === 0) return 0;
+    if (block !== ROOT_BLOCK || layout.pp === 1 || !isTied || rank.plan.share.ends.length === 0) return 0;
     const { width, vocabulary } = facts.shape;
     const sizeBytes = (vocabulary * width * byteScheme(options.precision).gradient) / layout.tp;
     const ends = [ranks[0] as SimulatedRank, ranks.at(-1) as SimulatedRank];

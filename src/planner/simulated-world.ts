@@ -1,4 +1,4 @@
-import { type Layout, Mesh, ROOT_UNIT } from "../parallel/index.ts";
+import { type Layout, Mesh } from "../parallel/index.ts";
 import { byteScheme } from "./byte-scheme.ts";
 import { type Cluster, type Link, linkOf } from "./cluster.ts";
 import { HappensBefore } from "./happens-before.ts";
@@ -6,7 +6,7 @@ import type { ModelFacts } from "./model-facts.ts";
 import { Occurrences } from "./occurrences.ts";
 import { activationOptions, DEFAULT_PREFETCH_BYTES, type PlanOptions } from "./plan-memory.ts";
 import { type Operation, rankProgram } from "./rank-program.ts";
-import { type StageShare, shareOfStages } from "./rank-share.ts";
+import { ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
 import { type StageCosts, stageCosts } from "./stage-costs.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
@@ -107,7 +107,7 @@ export class SimulatedWorld {
     this.ranks = this.#makeRanks();
     this.order = new HappensBefore((rank, block) => {
       const ends = this.ranks[rank]?.plan.share.ends.length ?? 0;
-      return layout.accumulation * (block === ROOT_UNIT ? ends : 1);
+      return layout.accumulation * (block === ROOT_BLOCK ? ends : 1);
     });
   }
 

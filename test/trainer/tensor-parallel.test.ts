@@ -39,7 +39,10 @@ describe("tensor parallelism", () => {
   it("draws dropout as one rank does", async () => {
     const dropout = { dropout: 0.2 };
     expectNear(await train({ ranks: 2, tp: 2 }, dropout), await train({ ranks: 1 }, dropout));
-    expectNear(await train({ ranks: 2, tp: 2, sequenceParallel: true }, dropout), await train({ ranks: 1 }, dropout));
+    expectNear(
+      await train({ ranks: 2, tp: 2, sequenceParallel: true }, dropout),
+      await train({ ranks: 1 }, dropout),
+    );
   });
 
   it("recomputes to the same bits", async () => {

@@ -1,0 +1,128 @@
+#include "comm/rendezvous.h"
+
+#if HAVE_GLOO
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <map>
+#include <mutex>
+
+#include "core/describe.h"
+#include "core/error.h"
+
+namespace troupe::comm {
+namespace {
+
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
+using Milliseconds = std::chrono::milliseconds;
+
+struct Stores {
+  struct Entry {
+    StorePointer store;
+    int num_members = 0;
+  };
+  std::mutex mutex;
+  std::map<std::string, Entry> by_name;
+};
+
+Stores& stores() {
+  static Stores* const instance = new Stores;
+  return *instance;
+}
+
+// In one process: the same store for all members, forgotten when the last has it.
+StorePointer store_in_process(const Communicator::Identity& identity) {
+  const std::lock_guard<std::mutex> lock(stores().mutex);
+  Stores::Entry& entry = stores().by_name[identity.name];
+  if (!entry.store) entry.store = c10::make_intrusive<c10d::HashStore>();
+  const StorePointer store = entry.store;
+  if (++entry.num_members == identity.size) stores().by_name.erase(identity.name);
+  return store;
+}
+
+// The colon of `host:port`, npos in a path.
+size_t colon_of(const std::string& rendezvous) {
+  const size_t colon = rendezvous.rfind(':');
+  const bool numeric = colon != std::string::npos && colon + 1 < rendezvous.size() &&
+                       rendezvous.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return numeric && rendezvous.find('/') == std::string::npos ? colon : std::string::npos;
+}
+
+StorePointer store_at(const Communicator::Identity& identity) {
+  const std::string& rendezvous = identity.rendezvous;
+  if (rendezvous.empty()) return store_in_process(identity);
+  const size_t colon = colon_of(rendezvous);
+  if (colon == std::string::npos) return c10::make_intrusive<c10d::FileStore>(rendezvous, identity.size);
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(std::stoi(rendezvous.substr(colon + 1)));
+  options.isServer = identity.rank == 0;
+  options.waitWorkers = false;
+  options.timeout = Milliseconds(identity.deadline_ms);
+  options.multiTenant = true;
+  return c10::make_intrusive<c10d::TCPStore>(rendezvous.substr(0, colon), options);
+}
+
+std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string place_of(int rank) { return "here/" + std::to_string(rank); }
+
+[[noreturn]] void refuse(const Communicator::Identity& identity, const std::string& expected, const std::string& got) {
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator " + identity.name + "] " + expected + " was expected: got " + got);
+}
+
+[[noreturn]] void throw_late(const Communicator::Identity& identity, const std::string& who) {
+  throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + identity.name + "] " + std::to_string(identity.size) +
+                                             " ranks within " + std::to_string(identity.deadline_ms) + " ms were expected: " + who +
+                                             " did not come (see whether it runs, or allow more time)");
+}
+
+void wait_for_all(const Communicator::Identity& identity, c10d::Store& store) {
+  std::vector<std::string> places;
+  for (int rank = 0; rank < identity.size; rank++) places.push_back(place_of(rank));
+  try {
+    store.wait(places, Milliseconds(identity.deadline_ms));
+  } catch (const std::exception&) {
+    std::vector<int> missing;
+    for (int rank = 0; rank < identity.size; rank++) {
+      if (!store.check({place_of(rank)})) missing.push_back(rank);
+    }
+    throw_late(identity, "rank " + join(missing));
+  }
+}
+
+}  // namespace
+
+bool is_on_this_host(const std::string& rendezvous) {
+  const size_t colon = colon_of(rendezvous);
+  if (colon == std::string::npos) return true;
+  const std::string host = rendezvous.substr(0, colon);
+  return host == "localhost" || host == "[::1]" || host.rfind("127.", 0) == 0;
+}
+
+StorePointer meet(const Communicator::Identity& identity) {
+  StorePointer at;
+  try {
+    at = store_at(identity);
+  } catch (const std::exception& error) {
+    throw_late(identity, "rank 0 (" + plain_message(error) + ")");
+  }
+  auto store = c10::make_intrusive<c10d::PrefixStore>(identity.name, at);
+  store->setTimeout(Milliseconds(identity.deadline_ms));
+  const std::string size = std::to_string(identity.size);
+  const std::vector<uint8_t> agreed = store->compareSet("size", {}, bytes_of(size));
+  if (agreed != bytes_of(size)) {
+    refuse(identity, "the size that the others have (" + std::string(agreed.begin(), agreed.end()) + ")", size);
+  }
+  if (store->add("members/" + std::to_string(identity.rank), 1) != 1) {
+    refuse(identity, "one member for rank " + std::to_string(identity.rank), "another (a group that is built anew takes a new name)");
+  }
+  store->set(place_of(identity.rank), bytes_of("1"));
+  wait_for_all(identity, *store);
+  return store;
+}
+
+}  // namespace troupe::comm
+
+#endif

@@ -1,0 +1,24 @@
+// Where members of a group that may live in different processes find each other: a store of c10d.
+#pragma once
+
+#if HAVE_GLOO
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace troupe::comm {
+
+// Whether a rendezvous binds the members to this host: none, a file, or a loopback address.
+bool is_on_this_host(const std::string& rendezvous);
+
+// The group's store, once all members are there. Throws COLLECTIVE_ARGUMENT when they contradict each other, and
+// COLLECTIVE_TIMEOUT naming those that did not come within the deadline.
+c10::intrusive_ptr<c10d::Store> meet(const Communicator::Identity& identity);
+
+}  // namespace troupe::comm
+
+#endif

@@ -1,0 +1,8 @@
+import { describe } from "vitest";
+import { nativeInfo } from "../../src/tensor/index.ts";
+import { describeCollectives } from "./contract.ts";
+
+describe.skipIf(!nativeInfo().gloo)("where the addon has Gloo", () => {
+  describeCollectives({ backend: "gloo", placement: "thread" });
+  describeCollectives({ backend: "gloo", placement: "process" });
+});
