@@ -1,6 +1,6 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { bindRandomness, evaluating, type Module, Randomness } from "../nn/index.ts";
+import { bindRandomness, evaluating, type Module, Randomness, wrapForward } from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec, Schedule, StochasticRounding } from "../optim/index.ts";
 import {
   BlockEngine,
@@ -142,7 +142,7 @@ export interface RankInit {
 }
 
 export default defineActor<RankProtocol, RankInit>({
-  lanes: { activation: "control", gradient: "control" },
+  lanes: { activation: "control", gradient: "control", result: "control" },
   async start(context, init) {
     let rank: Rank | undefined;
     const declared = () => {
@@ -162,6 +162,7 @@ export default defineActor<RankProtocol, RankInit>({
         sample: (message) => declared().sample(message.step),
         activation: (message) => declared().stages.arrived(message),
         gradient: (message) => declared().stages.arrived(message),
+        result: (message) => declared().stages.arrived(message),
       },
       stop: () => rank?.leave(),
     };
@@ -314,12 +315,29 @@ class Rank {
 
   /** What the job shows of its model. */
   sample(step: number): { text: string } {
-    const { config, facts, seed } = this.#plan;
+    const { config, facts, seed, mesh } = this.#plan;
     this.#begin(step, "sample");
-    const text = evaluating(this.#model, () =>
-      this.#engine.evaluate(() => scope(() => this.#job.sample?.(this.#model, { config, facts, seed }))),
-    );
-    return { text: text ?? "" };
+    const restore = mesh.pp > 1 ? this.#stageForward(step) : () => {};
+    try {
+      const text = evaluating(this.#model, () =>
+        this.#engine.evaluate(() => scope(() => this.#job.sample?.(this.#model, { config, facts, seed }))),
+      );
+      return { text: text ?? "" };
+    } finally {
+      restore();
+    }
+  }
+
+  /** Lets every call of the model pass through all stages and give its result on each of them. */
+  #stageForward(step: number): () => void {
+    let numCalls = 0;
+    return wrapForward(this.#model, (forward, inputs) => {
+      const pass = `sample ${step} ${numCalls++}`;
+      const result = this.#throughChunks(pass, () => forward(...inputs));
+      if (result === undefined) return this.stages.receiveResult(pass) as never;
+      this.stages.sendResult(pass, result);
+      return result as never;
+    });
   }
 
   /** Leaves the groups that it computes with. */
@@ -355,7 +373,11 @@ class Rank {
     const received = this.stages.isFirst(key.chunk) ? [] : this.stages.receiveActivations(work, key);
     this.#draw(key);
     scope(() => {
-      const { loss, sent } = this.#engine.forward(key, () => this.#job.loss(this.#model, batch), received);
+      const { result: loss, sent } = this.#engine.forward(
+        key,
+        () => this.#job.loss(this.#model, batch),
+        received,
+      );
       if (loss === undefined) {
         this.stages.sendActivations(work, key, sent);
         return;
@@ -383,14 +405,15 @@ class Rank {
   }
 
   /** Forward of one batch without recording; the result on the last stage. */
-  #throughChunks(pass: string, body: () => Tensor): Tensor | undefined {
-    let result: Tensor | undefined;
+  #throughChunks<R>(pass: string, body: () => R): R | undefined {
+    let result: R | undefined;
     for (let chunk = 0; chunk < this.#plan.numChunks; chunk++) {
       const key = { microBatch: 0, chunk };
       const received = this.stages.isFirst(chunk) ? [] : this.stages.receiveActivations(pass, key);
-      const { loss, sent } = this.#engine.evaluateChunk(chunk, body, received);
-      if (loss === undefined) this.stages.sendActivations(pass, key, sent);
-      else result = loss;
+      const forwarded = this.#engine.evaluateChunk(chunk, body, received);
+      const { sent } = forwarded;
+      if (forwarded.result === undefined) this.stages.sendActivations(pass, key, sent);
+      else result = forwarded.result;
       for (const tensor of [...received, ...sent]) tensor.dispose();
     }
     return result;

@@ -1,4 +1,4 @@
-import type { Mesh, PassKey } from "../parallel/index.ts";
+import { type Mesh, mapTensors, type PassKey } from "../parallel/index.ts";
 import type { ActorContext, ActorRef } from "../runtime/index.ts";
 import { attach, hold, moveRef, shareRef, type Tensor, type TensorRef } from "../tensor/index.ts";
 import { sentTo } from "./recipient.ts";
@@ -11,6 +11,8 @@ export type StageLinkProtocol = {
   };
   /** Gradients of those that asked for one, in order; null where one had no influence on the loss. */
   gradient: { in: { pass: string; gradients: readonly (TensorRef | null)[] } };
+  /** What the last stage computed, for all others: plain data with refs in place of tensors. */
+  result: { in: { pass: string; value: unknown } };
 };
 
 /** Where a rank stands in its pipeline. */
@@ -34,6 +36,7 @@ export class StageLink {
   readonly #deadline: { readonly deadlineMs: number };
   readonly #activations = new Map<string, StageLinkProtocol["activation"]["in"]>();
   readonly #gradients = new Map<string, StageLinkProtocol["gradient"]["in"]>();
+  readonly #results = new Map<string, StageLinkProtocol["result"]["in"]>();
   /** Time the computation stood still for another stage since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
@@ -105,10 +108,32 @@ export class StageLink {
     return gradients.map((ref) => ref && hold(() => attach(ref)));
   }
 
+  /** Tells all other stages what the last one computed; the tensors stay the caller's. */
+  sendResult(work: string, value: unknown): void {
+    const { mesh, rank } = this.#position;
+    for (let stage = 0; stage < mesh.placeOf(rank).pp; stage++) {
+      const peer = this.#peerAt(stage);
+      const sent = mapTensors(value, (tensor) =>
+        moveRef(
+          hold(() => tensor.clone()),
+          sentTo(peer),
+        ),
+      );
+      peer.tell("result", { pass: work, value: sent });
+    }
+    this.#context.flush();
+  }
+
+  /** What the last stage computed; its tensors belong to the running scope. Blocks. */
+  receiveResult(work: string): unknown {
+    return attachAll(this.#take(this.#results, "result", work).value);
+  }
+
   /** Takes in a message that came while nobody waited for it. */
-  arrived(message: StageLinkProtocol["activation"]["in"] | StageLinkProtocol["gradient"]["in"]): void {
+  arrived(message: StageLinkProtocol[keyof StageLinkProtocol]["in"]): void {
     if ("tensors" in message) this.#activations.set(message.pass, message);
-    else this.#gradients.set(message.pass, message);
+    else if ("gradients" in message) this.#gradients.set(message.pass, message);
+    else this.#results.set(message.pass, message);
   }
 
   #take<M>(arrived: Map<string, M>, kind: keyof StageLinkProtocol, pass: string): M {
@@ -134,6 +159,14 @@ export class StageLink {
     const { dp, tp } = mesh.placeOf(rank);
     return this.#peers[mesh.rankAt({ pp: virtual % mesh.shape.pp, dp, tp })] as ActorRef<StageLinkProtocol>;
   }
+}
+
+/** @returns `value` with a tensor in place of every ref in it */
+function attachAll(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if ((value as Partial<TensorRef>).kind === "tensor-ref") return attach(value as TensorRef);
+  if (Array.isArray(value)) return value.map(attachAll);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, attachAll(item)]));
 }
 
 /** @param virtual - the chunk along the model whose input (or output's gradient) is meant */

@@ -4,7 +4,13 @@ import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
 import { consoleSink, jsonLinesSink } from "../events/index.ts";
-import { type Precision, type RankPlacement, Runtime, type ScheduleName } from "../trainer/index.ts";
+import {
+  type Precision,
+  type RankPlacement,
+  Runtime,
+  type ScheduleName,
+  type ZeroName,
+} from "../trainer/index.ts";
 
 interface RunFlags {
   readonly ranks: number;
@@ -16,7 +22,7 @@ interface RunFlags {
   readonly chunks: number;
   readonly accumulation?: number;
   readonly recompute: boolean;
-  readonly zero: number;
+  readonly zero: number | ZeroName;
   readonly placement: RankPlacement;
   readonly precision: Precision;
   readonly steps?: number;
@@ -49,8 +55,8 @@ export function addRunCommand(program: Command): void {
     .option("--placement <where>", "where ranks live: thread, or process for one each", "thread")
     .option(
       "--zero <level>",
-      "what is split over the ranks: 0 nothing, 1 optimizer, 2 gradients, 3 parameters",
-      number,
+      "what is split over the replicas: 0 nothing, 1 or oss optimizer, 2 or sdp gradients, 3 or fsdp parameters",
+      zeroLevel,
       3,
     )
     .option("--precision <dtype>", "what the model computes in: fp32 or bf16", "fp32")
@@ -97,6 +103,11 @@ const STANDARD_OUTPUT = 1;
 function nameOf(path: string): string {
   const { name, dir } = parse(path);
   return name === "job" ? basename(dir) : name;
+}
+
+/** What is no number may be a name; the runtime says which there are. */
+function zeroLevel(text: string): RunFlags["zero"] {
+  return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : (text as RunFlags["zero"]);
 }
 
 function number(text: string): number {

@@ -43,11 +43,11 @@ export interface PassKey {
   readonly chunk: number;
 }
 
-/** What a forward pass came to: the loss on the last stage, else what the next stage receives. */
-export interface Forwarded {
+/** What a forward pass came to: what it computes on the last stage, else what the next stage receives. */
+export interface Forwarded<Result> {
   /** The caller's to dispose. */
-  readonly loss: Tensor | undefined;
-  /** The engine's until the pass has been walked backwards. */
+  readonly result: Result | undefined;
+  /** The engine's until the pass has been walked backwards, if it was recorded; else the caller's. */
   readonly sent: readonly Tensor[];
 }
 
@@ -138,12 +138,12 @@ export class BlockEngine<Ticket> {
    * @param received - leaves that the stage before has sent; none on the first. Ownership passes
    * @throws whatever `body` throws; nothing is kept of the pass then
    */
-  forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded {
+  forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, (unit) => this.#trained[unit] ?? [], leaves);
     try {
       const forwarded = this.#run(key.chunk, body, received, tape);
-      const { loss, sent } = forwarded;
+      const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });
       return forwarded;
@@ -189,7 +189,7 @@ export class BlockEngine<Ticket> {
   forwardBackward(body: () => Tensor, last: boolean, weigh: (lossNats: number) => number): number {
     return scope(() => {
       const key = { microBatch: 0, chunk: 0 };
-      const { loss } = this.forward(key, body);
+      const { result: loss } = this.forward(key, body);
       const lossNats = (loss as Tensor).item();
       try {
         const weight = full([], weigh(lossNats), { dtype: (loss as Tensor).dtype });
@@ -216,7 +216,7 @@ export class BlockEngine<Ticket> {
    * Forward of one chunk without recording.
    * @param received - what the stage before has sent; stays the caller's
    */
-  evaluateChunk(chunk: number, body: () => Tensor, received: readonly Tensor[] = []): Forwarded {
+  evaluateChunk<R>(chunk: number, body: () => R, received: readonly Tensor[] = []): Forwarded<R> {
     return noGrad(() => this.#run(chunk, body, received, undefined));
   }
 
@@ -235,24 +235,24 @@ export class BlockEngine<Ticket> {
     for (const tensor of this.#bound.splice(0)) tensor.dispose();
   }
 
-  #run(
+  #run<R>(
     chunk: number,
-    body: () => Tensor,
+    body: () => R,
     received: readonly Tensor[],
     tape: BlockTape | undefined,
-  ): Forwarded {
+  ): Forwarded<R> {
     this.#need(ROOT_UNIT);
     const { stages } = this.#plan;
     const pass = new StagePass(this.#rangeOf(chunk), received);
     this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
     this.#tape = tape;
     try {
-      const loss = autocast(this.#autocast, body);
-      this.#pass?.checkLoss(loss);
-      return { loss, sent: [] };
+      const result = autocast(this.#autocast, body);
+      this.#pass?.checkResult(result);
+      return { result, sent: [] };
     } catch (signal) {
       if (!(signal instanceof StageEnd && signal.pass === pass)) throw signal;
-      return { loss: undefined, sent: pass.sent };
+      return { result: undefined, sent: pass.sent };
     } finally {
       this.#pass = undefined;
       this.#tape = undefined;

@@ -70,4 +70,4 @@ export { StageEnd, StagePass } from "./stage-pass.ts";
 export { stageOfBlocks } from "./stages.ts";
 export { cutParameters, type TensorPlace, tensorDivisors } from "./tensor-parallel/cut-parameters.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
-export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel } from "./zero.ts";
+export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./zero.ts";

@@ -63,14 +63,15 @@ export class StagePass {
     );
   }
 
-  /** @throws {TroupeError} `PIPELINE_BOUNDARY` for a loss that was computed without values */
-  checkLoss(loss: Tensor): void {
-    if (isPlaceholder(loss)) {
+  /** @throws {TroupeError} `PIPELINE_BOUNDARY` for a result, such as a loss, that was computed without values */
+  checkResult(result: unknown): void {
+    mapTensors(result, (tensor) => {
+      if (!isPlaceholder(tensor)) return tensor;
       throw boundaryError(
-        "a loss made of what the last block returns",
+        "a result made of what the last block returns",
         "one that another stage's tensors enter",
       );
-    }
+    });
   }
 
   #match(args: readonly unknown[]): void {

@@ -6,6 +6,11 @@ import { TroupeError } from "../errors.ts";
  */
 export type ZeroLevel = 0 | 1 | 2 | 3;
 
+/** Names that other systems have for levels 1, 2 and 3: fairscale's. */
+export type ZeroName = "oss" | "sdp" | "fsdp";
+
+const LEVELS: Readonly<Record<ZeroName, ZeroLevel>> = { oss: 1, sdp: 2, fsdp: 3 };
+
 /** Which kinds of state a level splits over the ranks. */
 export interface Splitting {
   readonly optimizer: boolean;
@@ -19,12 +24,15 @@ export function splittingOf(level: ZeroLevel): Splitting {
 }
 
 /**
- * @param level - a number from outside
- * @throws {TroupeError} `ZERO_LEVEL` unless it is 0, 1, 2 or 3
+ * @param level - a level from outside, or a {@link ZeroName}
+ * @throws {TroupeError} `ZERO_LEVEL` unless it is 0, 1, 2 or 3, or such a name
  */
-export function parseZeroLevel(level: number): ZeroLevel {
+export function parseZeroLevel(level: number | string): ZeroLevel {
   if (level === 0 || level === 1 || level === 2 || level === 3) return level;
-  throw new TroupeError("ZERO_LEVEL", `[zero] expected level 0, 1, 2 or 3: got ${level}`, {
-    fields: { level },
-  });
+  if (level === "oss" || level === "sdp" || level === "fsdp") return LEVELS[level];
+  throw new TroupeError(
+    "ZERO_LEVEL",
+    `[zero] expected level 0, 1, 2 or 3, or oss, sdp or fsdp: got ${level}`,
+    { fields: { level } },
+  );
 }

@@ -1,4 +1,4 @@
-export type { ScheduleName } from "../parallel/index.ts";
+export type { ScheduleName, ZeroName } from "../parallel/index.ts";
 export { configure } from "./configure.ts";
 export type { RankPlacement, RuntimeOptions } from "./options.ts";
 export type { Precision, Rounding } from "./precision.ts";

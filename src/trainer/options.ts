@@ -8,6 +8,7 @@ import {
   parseZeroLevel,
   type ScheduleName,
   type ZeroLevel,
+  type ZeroName,
 } from "../parallel/index.ts";
 
 /**
@@ -36,8 +37,8 @@ export interface RuntimeOptions {
   readonly accumulation?: number;
   /** Whether backward computes blocks again instead of keeping what forward computed inside them. false */
   readonly recompute?: boolean;
-  /** What is split over the replicas, of every block that does not say otherwise. 3 */
-  readonly zero?: number;
+  /** What is split over the replicas, of every block that does not say otherwise: a ZeRO level or its name. 3 */
+  readonly zero?: number | ZeroName;
   /** "thread" */
   readonly placement?: RankPlacement;
   /** "fp32" */

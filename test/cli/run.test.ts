@@ -74,7 +74,12 @@ describe("troupe run", () => {
     ["no job", ["run"], 2, /missing required argument 'job'/],
     ["an unknown command", ["train"], 2, /unknown command 'train'/],
     ["a number that is none", ["run", tiny, "--ranks", "two"], 2, /expected a number.*: got "two"/],
-    ["a ZeRO level out of range", ["run", tiny, "--zero", "4"], 2, /expected level 0, 1, 2 or 3: got 4/],
+    [
+      "a ZeRO level out of range",
+      ["run", tiny, "--zero", "4"],
+      2,
+      /expected level 0, 1, 2 or 3, or oss, sdp or fsdp: got 4/,
+    ],
     [
       "an unknown placement",
       ["run", tiny, "--placement", "moon"],

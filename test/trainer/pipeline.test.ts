@@ -89,6 +89,19 @@ describe("pipeline parallelism", () => {
     expect(disturbed.losses).toEqual(await train({ ranks: 2, pp: 2, zero: 3 }));
   });
 
+  it("writes the text of one rank, every stage taking part", async () => {
+    const job = new URL("../fixtures/jobs/tiny-sample.ts", import.meta.url);
+    const textOf = async (options: RuntimeOptions) => {
+      const { events, error } = await runTiny(workspace, { steps: 1, ...options }, { layers: 4 }, job);
+      expect(error).toBeUndefined();
+      return events.find((event) => event.kind === "text.generated")?.text;
+    };
+    const text = await textOf({ ranks: 1 });
+    expect(text).toHaveLength(12);
+    expect(await textOf({ ranks: 2, pp: 2 })).toBe(text);
+    expect(await textOf({ ranks: 2, pp: 2, chunks: 2, accumulation: 2 })).toBe(text);
+  });
+
   it("refuses more stages than there are layers before anything is spawned", async () => {
     const { error, events } = await runTiny(workspace, { ranks: 8, pp: 8 }, { ...job, batch: 8 });
     expect(error?.message).toContain("expected a layer or more for each of pp 8: got 4 layers");
