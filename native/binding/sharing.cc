@@ -7,6 +7,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "core/allocator.h"
 #include "core/crossing.h"
 #include "core/error.h"
 #include "core/shared_segment.h"
@@ -51,7 +52,7 @@ Napi::Value EmptyShared(const Napi::CallbackInfo& info) {
     strides[dim] = numel;
     numel *= sizes[dim];
   }
-  const auto segment = Segment::create(numel * static_cast<int64_t>(c10::elementSize(dtype)), true);
+  const auto segment = Segment::create(numel * static_cast<int64_t>(c10::elementSize(dtype)), present_tag(), true);
   return Environment::give(info, segment->tensor(dtype, sizes, strides, 0));
 }
 

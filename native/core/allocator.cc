@@ -118,9 +118,16 @@ int32_t set_allocation_tag(int32_t tag) {
   return before;
 }
 
-void* charge_memory(int64_t bytes) {
+std::string present_tag() { return thread_entry ? thread_entry->tag : std::string(); }
+
+std::string tag_of(const c10::DataPtr& data) {
+  if (data.get_deleter() != &give || data.get() == nullptr) return {};
+  return Block::of(data.get())->entry->tag;
+}
+
+void* charge_memory(int64_t bytes, const std::string& tag) {
   Heap& heap = Heap::get();
-  LedgerEntry* entry = thread_entry ? thread_entry : &heap.ledger.entry(0);
+  LedgerEntry* entry = &heap.ledger.entry(heap.ledger.tag_of(tag));
   entry->charge(bytes);
   heap.ledger.total().charge(bytes);
   return entry;

@@ -2,6 +2,8 @@
 // byte is accounted to the tag of the thread that asked for it.
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +35,12 @@ MemoryReport memory_report();
 // Starts every peak again at the present live bytes.
 void reset_peak_memory();
 
+// What allocations of the calling thread are charged to.
+std::string present_tag();
+
+// What the memory of a storage is charged to; "" for memory that is not the allocator's.
+std::string tag_of(const c10::DataPtr& data);
+
 // The number of the tag `name`, the same for every thread; made on first use, kept for ever.
 int32_t allocation_tag(const std::string& name);
 
@@ -40,9 +48,8 @@ int32_t allocation_tag(const std::string& name);
 // credited to the tag it was charged to, whichever thread frees it. Throws c10::Error on a number never given out.
 int32_t set_allocation_tag(int32_t tag);
 
-// Enters memory that is not the allocator's own into the ledger, to the calling thread's tag; returns what `credit_memory` is
-// given when it goes.
-void* charge_memory(int64_t bytes);
+// Enters memory that is not the allocator's own into the ledger; returns what `credit_memory` is given when it goes.
+void* charge_memory(int64_t bytes, const std::string& tag);
 void credit_memory(void* charge, int64_t bytes);
 
 // Gives all cached free memory back to the system, save a few hundred KiB of small blocks in the caches of other threads.

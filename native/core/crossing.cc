@@ -8,6 +8,7 @@
 #include <list>
 #include <mutex>
 
+#include "core/allocator.h"
 #include "core/error.h"
 #include "core/shared_segment.h"
 
@@ -75,7 +76,7 @@ int64_t remove_names(Matches matches) {
 }
 
 at::Tensor copy_into_shared(const at::Tensor& tensor) {
-  const auto segment = Segment::create(static_cast<int64_t>(tensor.numel() * tensor.element_size()), false);
+  const auto segment = Segment::create(static_cast<int64_t>(tensor.numel() * tensor.element_size()), tag_of(tensor.storage().data_ptr()), false);
   std::vector<int64_t> strides(static_cast<size_t>(tensor.dim()), 1);
   for (int64_t dim = tensor.dim() - 2; dim >= 0; --dim) {
     strides[static_cast<size_t>(dim)] = strides[static_cast<size_t>(dim) + 1] * tensor.size(dim + 1);

@@ -15,9 +15,10 @@
 
 namespace troupe {
 
-// The first page of the file. Zero is how the system hands it out.
+// The first pages of the file. Zero is how the system hands them out.
 struct Segment::Header {
   int64_t bytes;
+  char tag[128];  // what it is counted as
   // The process whose ledger counts this memory; 0: none.
   std::atomic<uint32_t> counted_by;
   std::atomic<uint32_t> slots[kNumSlots];
@@ -25,7 +26,7 @@ struct Segment::Header {
 
 namespace {
 
-constexpr size_t kHeaderBytes = 4096;
+constexpr size_t kHeaderBytes = 8192;
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "words are shared by processes");
 
 struct Place {
@@ -83,8 +84,8 @@ bool in_shared_folder() { return !place().folder.empty(); }
 int32_t shared_process_index() { return place().process_index; }
 std::string shared_path(const std::string& name) { return place().folder + "/" + name; }
 
-std::shared_ptr<Segment> Segment::create(int64_t bytes, bool charged) {
-  static_assert(sizeof(Header) <= kHeaderBytes, "the header has a page");
+std::shared_ptr<Segment> Segment::create(int64_t bytes, const std::string& tag, bool charged) {
+  static_assert(sizeof(Header) <= kHeaderBytes, "the header has its pages");
   std::string name = next_name();
   const Descriptor file(open(shared_path(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.number < 0) no_memory(bytes, errno);
@@ -95,6 +96,7 @@ std::shared_ptr<Segment> Segment::create(int64_t bytes, bool charged) {
   }
   auto segment = map(file.number, std::move(name));
   segment->header().bytes = bytes;
+  std::strncpy(segment->header().tag, tag.c_str(), sizeof(Header::tag) - 1);
   if (charged) segment->charge_if_nobody_does();
   return segment;
 }
@@ -148,7 +150,7 @@ Segment::Header& Segment::header() const { return *static_cast<Header*>(base_); 
 void Segment::charge_if_nobody_does() {
   uint32_t nobody = 0;
   if (header().counted_by.compare_exchange_strong(nobody, static_cast<uint32_t>(getpid()))) {
-    charge_ = charge_memory(header().bytes);
+    charge_ = charge_memory(header().bytes, header().tag);
   }
 }
 

@@ -19,8 +19,8 @@ class Segment : public std::enable_shared_from_this<Segment> {
   static constexpr int32_t kNoSlot = -1;
 
   // New memory. Throws CodedError SHARED_MEMORY_FULL where the system has none left: reserved now, so that no later
-  // write fails. `charged`: whether the ledger counts it here from now on.
-  static std::shared_ptr<Segment> create(int64_t bytes, bool charged);
+  // write fails. `tag`: what a ledger counts it as; `charged`: whether this process's does from now on.
+  static std::shared_ptr<Segment> create(int64_t bytes, const std::string& tag, bool charged);
 
   // Takes the file `name` of the folder over under a name of this process's own. Where a loan goes with it, `slot` is claimed
   // first. Throws CodedError TENSOR_REF_GONE when somebody has done so before, or it was released.

@@ -47,7 +47,7 @@ export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
 
 /**
  * Uninitialised memory that crosses to other processes of this host without a copy, both ways; ordinary memory where this
- * process has no others beside it. Counted in the ledger once a host: where it was made, or whither it moved.
+ * process has no others beside it. Counted in the ledger once a host, with its kind: where it was made, or whither it moved.
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
 export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
