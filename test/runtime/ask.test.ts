@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ActorDown, AskTimeout, FakeClock } from "../../src/runtime/index.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
-import { actorModule, startSystem } from "./start-system.ts";
+import { actorModule, closedGate, startSystem } from "./start-system.ts";
 
 const echoModule = actorModule("echo");
 const deadlineMs = 20_000;
@@ -9,14 +9,13 @@ const deadlineMs = 20_000;
 test("DL-8 an ask that expired before it was taken up is not handled", async () => {
   const { system, log } = startSystem();
   const echo = await system.spawn<EchoProtocol>({ name: "echo", module: echoModule });
-  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const { gate, open } = closedGate();
   const blocked = echo.ask("answerAfter", gate, { deadlineMs });
   const expired = await echo
     .ask("refuse", "handled after all", { deadlineMs: 20 })
     .catch((error: unknown) => error);
   expect(expired).toBeInstanceOf(AskTimeout);
-  Atomics.store(gate, 0, 1);
-  Atomics.notify(gate, 0);
+  open();
   expect(await blocked).toBe("late");
   const letter = await log.until((event) => event.kind === "message.undelivered");
   expect(letter).toMatchObject({ reason: "Expired", messageKind: "refuse", from: "system#1", to: "echo#1" });
@@ -26,12 +25,11 @@ test("DL-8 an answer after the deadline becomes a dead letter", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({ clock });
   const echo = await system.spawn<EchoProtocol>({ name: "echo", module: echoModule });
-  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const { gate, open } = closedGate();
   const ask = echo.ask("answerAfter", gate, { deadlineMs: 60_000 });
   clock.advance(60_000);
   await expect(ask).rejects.toBeInstanceOf(AskTimeout);
-  Atomics.store(gate, 0, 1);
-  Atomics.notify(gate, 0);
+  open();
   const letter = await log.until((event) => event.kind === "message.undelivered");
   expect(letter).toMatchObject({
     reason: "Expired",

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ActorRef, type RuntimeEvent } from "../../src/runtime/index.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
-import { actorModule, startSystem } from "./start-system.ts";
+import { actorModule, closedGate, startSystem } from "./start-system.ts";
 
 const deadlineMs = 20_000;
 const undelivered = (event: RuntimeEvent): boolean => event.kind === "message.undelivered";
@@ -52,11 +52,10 @@ test("DL-17 Stopped: the actor has ended", async () => {
 test("DL-17 Expired: the question was taken up too late", async () => {
   const { system, log } = startSystem();
   const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
-  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const { gate, open } = closedGate();
   const blocked = echo.ask("answerAfter", gate, { deadlineMs });
   await expect(echo.ask("echo", 1, { deadlineMs: 5 })).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
-  Atomics.store(gate, 0, 1);
-  Atomics.notify(gate, 0);
+  open();
   await blocked;
   expect(await log.until(undelivered)).toMatchObject({ reason: "Expired", messageKind: "echo" });
 });
@@ -107,13 +106,12 @@ test("DL-17 an answer whose asker has ended becomes a dead letter, wherever the 
   const { system, log } = startSystem();
   const answerer = await system.spawn<EchoProtocol>({ name: "answerer", module: actorModule("echo") });
   const asker = await system.spawn<EchoProtocol>({ name: "asker", module: actorModule("echo") });
-  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const { gate, open } = closedGate();
   asker.tell("askTwiceAndBlock", { of: answerer, first: "sent", second: gate });
   // The first answer lies unread before the asker, the second is given only after its end.
   await log.untilEmitted("asked");
   await system.stopActor(asker, { deadlineMs: 50 });
-  Atomics.store(gate, 0, 1);
-  Atomics.notify(gate, 0);
+  open();
   await log.until(() => system.deadLetters.count("Stopped") === 2);
   const letters = system.deadLetters.latest(({ from }) => from === "answerer#1");
   expect(letters).toMatchObject([
@@ -143,9 +141,10 @@ test("DL-17 dead letters can be counted and looked up, and what they carried is 
   const { system } = startSystem({ preload: new URL("./actors/preload.ts", import.meta.url) });
   const echo = await system.spawn<EchoProtocol>({ name: "echo", module: actorModule("echo") });
   await system.stopActor(echo);
+  const { released } = await import("./actors/preload.ts");
+  released.length = 0;
   for (let value = 0; value < 3; value++) echo.tell("note", value);
   expect(system.deadLetters.count()).toBe(3);
   expect(system.deadLetters.latest(({ messageKind }) => messageKind === "note")).toHaveLength(3);
-  const { released } = await import("./actors/preload.ts");
   expect(released).toEqual([0, 1, 2]);
 });

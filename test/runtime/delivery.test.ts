@@ -4,7 +4,7 @@ import type { ActorRef } from "../../src/runtime/index.ts";
 import type { GateProtocol } from "./actors/gate.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
-import { actorModule, startSystem } from "./start-system.ts";
+import { actorModule, sharedWords, startSystem } from "./start-system.ts";
 
 const deadlineMs = 20_000;
 
@@ -13,11 +13,11 @@ test.each(["main", "thread"] as const)(
   async (placement) => {
     const { system } = startSystem();
     const numMessages = 100_000;
-    const counts = new Int32Array(new SharedArrayBuffer(4 * numMessages));
+    const { path: countsPath, words: counts } = sharedWords(numMessages);
     const to = await system.spawn<SinkProtocol, SinkInit>({
       name: "sink",
       module: actorModule("sink"),
-      init: { counts },
+      init: { countsPath },
       placement,
     });
     const sender = await system.spawn<SenderProtocol>({
@@ -37,11 +37,11 @@ test.each([17, 4_242, 9_999])(
   async (dieAt) => {
     const { system, log } = startSystem();
     const numMessages = 10_000;
-    const counts = new Int32Array(new SharedArrayBuffer(4 * numMessages));
+    const { path: countsPath, words: counts } = sharedWords(numMessages);
     const to = await system.spawn<SinkProtocol, SinkInit>({
       name: "sink",
       module: actorModule("sink"),
-      init: { counts, dieAt },
+      init: { countsPath, dieAt },
     });
     const sender = await system.spawn<SenderProtocol>({ name: "sender", module: actorModule("sender") });
     await sender.ask("burst", { to, from: 0, count: numMessages }, { deadlineMs });

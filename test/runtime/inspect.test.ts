@@ -3,11 +3,11 @@ import { FakeClock } from "../../src/runtime/index.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { CollectiveProtocol } from "./actors/collective.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
-import { actorModule, startSystem } from "./start-system.ts";
+import { actorModule, closedGate, startSystem } from "./start-system.ts";
 
 test("DL-23 a healthy thread names what a stuck one is stuck in, without asking it", async () => {
   const { system, log } = startSystem();
-  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const { gate, open } = closedGate();
   const rank = await system.spawn<CollectiveProtocol>({ name: "rank-2", module: actorModule("collective") });
   rank.tell("allReduce", { gate, sequence: 1841 });
   rank.tell("allReduce", { gate, sequence: 1842 });
@@ -21,8 +21,7 @@ test("DL-23 a healthy thread names what a stuck one is stuck in, without asking 
     numHandled: 1,
     op: { name: "all_reduce", block: "layers.3", sequence: 1841, ageMs: expect.any(Number) },
   });
-  Atomics.store(gate, 0, 1);
-  Atomics.notify(gate, 0);
+  open();
   await log.untilEmitted("entered 1842");
   await system.stopActor(rank);
   expect(system.inspect()).toEqual([]);

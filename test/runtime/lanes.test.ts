@@ -2,18 +2,9 @@ import { expect, test } from "vitest";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
-import { actorModule, startSystem } from "./start-system.ts";
+import { actorModule, closedGate, startSystem } from "./start-system.ts";
 
 const deadlineMs = 20_000;
-
-function closedGate(): { gate: Int32Array; open(): void } {
-  const gate = new Int32Array(new SharedArrayBuffer(4));
-  const open = (): void => {
-    Atomics.store(gate, 0, 1);
-    Atomics.notify(gate, 0);
-  };
-  return { gate, open };
-}
 
 test("DL-6 control overtakes a flood of telemetry, which is bounded and counted", async () => {
   const { system, log } = startSystem({ messaging: { window: 64, telemetryCapacity: 100 } });

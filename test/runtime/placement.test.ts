@@ -11,6 +11,11 @@ const pairs: readonly (readonly [Placement, Placement])[] = [
   ["main", "thread"],
   ["thread", "main"],
   ["thread", "thread"],
+  ["main", "process"],
+  ["process", "main"],
+  ["thread", "process"],
+  ["process", "thread"],
+  ["process", "process"],
 ];
 
 describe.each(pairs)("from %s to %s", (near, far) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ReliableDelivery } from "../../src/runtime/index.ts";
 import type { KeeperInit, KeeperProtocol } from "./actors/keeper.ts";
-import { actorModule, startSystem } from "./start-system.ts";
+import { actorModule, sharedWords, startSystem } from "./start-system.ts";
 
 const numParts = 40;
 const part = (index: number): { key: string; value: number } => ({
@@ -11,9 +11,9 @@ const part = (index: number): { key: string; value: number } => ({
 
 test("DL-2 what was not confirmed when the receiver died is sent again, in order and under the same key", async () => {
   const { system } = startSystem();
-  const received = new Int32Array(new SharedArrayBuffer(4 * numParts));
+  const { path: receivedPath, words: received } = sharedWords(numParts);
   const init = (incarnation: number): KeeperInit => ({
-    received,
+    receivedPath,
     ...(incarnation <= 3 ? { diesAt: 10 * incarnation } : {}),
   });
   const delivery: { current?: ReliableDelivery<KeeperProtocol, "keep"> } = {};
@@ -45,11 +45,11 @@ test("DL-2 what was not confirmed when the receiver died is sent again, in order
 
 test("DL-2 a receiver that remembers keys does not take an item twice while it lives", async () => {
   const { system } = startSystem();
-  const received = new Int32Array(new SharedArrayBuffer(4 * numParts));
+  const { path: receivedPath, words: received } = sharedWords(numParts);
   const keeper = await system.spawn<KeeperProtocol, KeeperInit>({
     name: "keeper",
     module: actorModule("keeper"),
-    init: { received },
+    init: { receivedPath },
   });
   for (let round = 0; round < 3; round++) await keeper.ask("keep", part(5), { deadlineMs: 20_000 });
   expect(received[5]).toBe(1);
@@ -57,11 +57,11 @@ test("DL-2 a receiver that remembers keys does not take an item twice while it l
 
 test("DL-2 what the receiver refuses is told to the sender and not sent again; too many unconfirmed are refused", async () => {
   const { system } = startSystem();
-  const received = new Int32Array(new SharedArrayBuffer(4 * numParts));
+  const { path: receivedPath } = sharedWords(numParts);
   const ref = await system.spawn<KeeperProtocol, KeeperInit>({
     name: "keeper",
     module: actorModule("keeper"),
-    init: { received },
+    init: { receivedPath },
   });
   const reliable = new ReliableDelivery<KeeperProtocol, "keep">({
     ref,

@@ -1,12 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import {
+  type ActorRef,
   ActorSystem,
+  type ChildSpec,
   type Clock,
   FakeClock,
+  type GroupSpec,
   type MessagingSettings,
+  type Protocol,
   type RuntimeEvent,
+  type SpawnOptions,
+  type Supervisor,
+  type SupervisorOptions,
   type SystemOptions,
 } from "../../src/runtime/index.ts";
+import { mapWords } from "./actors/shared-words.ts";
+
+let threads: "thread" | "process" = "thread";
+
+/** From here on, where a test of this file wants an actor on a thread of its own, that thread is in a process of its own. */
+export function moveThreadsToProcesses(): void {
+  threads = "process";
+}
+
+/** Whether it is. */
+export function inProcesses(): boolean {
+  return threads === "process";
+}
+
+/** Zeroed words that the test shares with actors wherever they live; `path` is what a message carries. */
+export function sharedWords(count: number): { readonly path: string; readonly words: Int32Array } {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "words");
+  writeFileSync(path, new Uint8Array(4 * count));
+  return { path, words: mapWords(path) };
+}
+
+/** A closed gate: `path` for the actor that is to wait at it. */
+export function closedGate(): { readonly gate: string; open(): void } {
+  const { path, words } = sharedWords(1);
+  return { gate: path, open: () => Atomics.store(words, 0, 1) };
+}
+
+/** A system whose threads are where this file has them. */
+class PlacedSystem extends ActorSystem {
+  override spawn<P extends Protocol<P>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<P>> {
+    return super.spawn<P, Init>(placed(options));
+  }
+
+  override supervise(options: SupervisorOptions): Promise<Supervisor> {
+    return super.supervise(placedGroup(options));
+  }
+}
+
+function placed<T extends Pick<ChildSpec, "placement">>(options: T): T {
+  const { placement = "thread" } = options;
+  return { ...options, placement: placement === "thread" ? threads : placement };
+}
+
+function placedGroup<T extends SupervisorOptions>(options: T): T {
+  const place = (child: ChildSpec | GroupSpec) => ("children" in child ? placedGroup(child) : placed(child));
+  return { ...options, children: options.children.map(place) };
+}
 
 /** The module of one of the actors of these tests. */
 export function actorModule(name: string): URL {
@@ -57,8 +116,9 @@ export function startSystem(
   options: Partial<SystemOptions> & { messaging?: Partial<MessagingSettings> } = {},
 ): { system: ActorSystem; log: EventLog } {
   const log = new EventLog();
-  const system = new ActorSystem({
+  const system = new PlacedSystem({
     name: "test",
+    ...(inProcesses() ? { preload: new URL("./actors/preload.ts", import.meta.url) } : {}),
     onEvent: log.enter,
     onUnhandled: (error) => log.unhandled.push(error),
     ...options,

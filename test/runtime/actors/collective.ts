@@ -1,7 +1,8 @@
 import { defineActor } from "../../../src/runtime/index.ts";
+import { waitAtGate } from "./shared-words.ts";
 
 /** Gets stuck in what stands for a collective operation. */
-export type CollectiveProtocol = { allReduce: { in: { gate: Int32Array; sequence: number } } };
+export type CollectiveProtocol = { allReduce: { in: { gate: string; sequence: number } } };
 
 export default defineActor<CollectiveProtocol>({
   start(context) {
@@ -11,7 +12,7 @@ export default defineActor<CollectiveProtocol>({
           context.board.set("all_reduce", "layers.3", sequence);
           context.emit(`entered ${sequence}`);
           context.flush();
-          Atomics.wait(gate, 0, 0);
+          waitAtGate(gate);
         },
       },
     };

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { threadName } from "node:worker_threads";
 import { type ActorRef, defineActor } from "../../../src/runtime/index.ts";
+import { waitAtGate } from "./shared-words.ts";
 
 /** Answers, counts and fails on demand: the plainest actor of these tests. */
 export type EchoProtocol = {
@@ -18,7 +19,7 @@ export type EchoProtocol = {
   refuse: { in: string; out: never };
   exit: { in: number };
   /** Asks for an echo and for an answer behind a gate, and never looks at what comes. */
-  askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: Int32Array } };
+  askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: string } };
   noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
   threadName: { in: null; out: string };
   environmentNames: { in: null; out: readonly string[] };
@@ -31,7 +32,7 @@ export type EchoProtocol = {
   /** Never answers. */
   hold: { in: null; out: null };
   /** Answers once the gate is open, blocking its thread until then. */
-  answerAfter: { in: Int32Array; out: string };
+  answerAfter: { in: string; out: string };
   /** Fails outside any handler. */
   failLater: { in: string };
 };
@@ -86,7 +87,7 @@ export default defineActor<EchoProtocol>({
         unsendable: () => () => {},
         hold: () => new Promise<null>(() => {}),
         answerAfter(gate) {
-          Atomics.wait(gate, 0, 0);
+          waitAtGate(gate);
           return "late";
         },
         failLater(reason) {

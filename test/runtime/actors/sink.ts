@@ -1,5 +1,6 @@
 import { type ActorRef, type Addressed, defineActor } from "../../../src/runtime/index.ts";
 import type { EchoProtocol } from "./echo.ts";
+import { mapWords, waitAtGate } from "./shared-words.ts";
 
 /** Takes numbered items and remembers them, in memory shared with the test, so that its own end loses nothing. */
 export type SinkProtocol = {
@@ -12,21 +13,22 @@ export type SinkProtocol = {
   /** Watches, and takes the watch back once it knows of the death, before it was told. */
   watchUntilDown: { in: ActorRef<EchoProtocol>; out: string };
   /** Blocks the whole thread until the gate opens. */
-  block: { in: Int32Array };
+  block: { in: string };
 };
 
 export type Taken = readonly (readonly [lane: string, sender: string, value: number])[];
 
 export interface SinkInit {
-  /** Times each value was received, by value. */
-  readonly counts?: Int32Array;
+  /** Shared words: times each value was received, by value. */
+  readonly countsPath?: string;
   /** Leaves without a word on receiving this value. */
   readonly dieAt?: number;
 }
 
 export default defineActor<SinkProtocol, SinkInit>({
   lanes: { sample: "telemetry", urgent: "control" },
-  start(context, { counts, dieAt }) {
+  start(context, { countsPath, dieAt }) {
+    const counts = countsPath === undefined ? undefined : mapWords(countsPath);
     const taken: [string, string, number][] = [];
     return {
       handlers: {
@@ -58,7 +60,7 @@ export default defineActor<SinkProtocol, SinkInit>({
         block(gate) {
           context.emit("blocked");
           context.flush();
-          Atomics.wait(gate, 0, 0);
+          waitAtGate(gate);
         },
       },
     };

@@ -1,0 +1,17 @@
+import { moveThreadsToProcesses } from "./start-system.ts";
+
+// The promises of docs/concepts/delivery.md once more, word for word, kept by actors in processes of their own.
+moveThreadsToProcesses();
+
+await import("./delivery.test.ts");
+await import("./lanes.test.ts");
+await import("./ask.test.ts");
+await import("./streams.test.ts");
+await import("./watch.test.ts");
+await import("./blocking.test.ts");
+await import("./dead-letters.test.ts");
+await import("./stash.test.ts");
+await import("./reliable-delivery.test.ts");
+await import("./inspect.test.ts");
+await import("./tracing.test.ts");
+await import("./stop.test.ts");
