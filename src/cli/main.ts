@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { TroupeError } from "../errors.ts";
+import { addPlanCommand } from "./plan.ts";
 import { addRunCommand } from "./run.ts";
 
 /** Exit codes of the command line. */
 export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
 /**
- * The command line: `troupe run JOB …`.
+ * The command line: `troupe run JOB …`, `troupe plan JOB …`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
  */
@@ -17,6 +18,7 @@ export async function main(args: readonly string[]): Promise<number> {
     .version(version())
     .exitOverride();
   addRunCommand(program);
+  addPlanCommand(program);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCodes.done;
@@ -42,6 +44,7 @@ function report(error: unknown): number {
 const USAGE_CODES: ReadonlySet<string> = new Set([
   "USAGE",
   "OPTION",
+  "LAYOUT",
   "ZERO_LEVEL",
   "JOB_CONFIG",
   "JOB_INVALID",

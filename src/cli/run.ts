@@ -11,6 +11,7 @@ import {
   type ScheduleName,
   type ZeroName,
 } from "../trainer/index.ts";
+import { number, setting, usage } from "./flags.ts";
 
 interface RunFlags {
   readonly ranks: number;
@@ -108,20 +109,4 @@ function nameOf(path: string): string {
 /** What is no number may be a name; the runtime says which there are. */
 function zeroLevel(text: string): RunFlags["zero"] {
   return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : (text as RunFlags["zero"]);
-}
-
-function number(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && Number.isFinite(value)) return value;
-  throw usage("a number", JSON.stringify(text), "see troupe run --help");
-}
-
-function setting(text: string, settings: Record<string, string>): Record<string, string> {
-  const equals = text.indexOf("=");
-  if (equals < 1) throw usage("--set KEY=VALUE", JSON.stringify(text), "for instance --set layers=6");
-  return { ...settings, [text.slice(0, equals)]: text.slice(equals + 1) };
-}
-
-function usage(expected: string, got: string, advice: string): TroupeError {
-  return new TroupeError("USAGE", `[troupe run] expected ${expected}: got ${got} (${advice})`);
 }

@@ -10,6 +10,16 @@ export {
   ringSeconds,
   sendSeconds,
 } from "./cluster.ts";
+export {
+  describeBytes,
+  describeCount,
+  describeEstimate,
+  describeLayout,
+  describeMemory,
+  describeSimulation,
+  describeSuggestions,
+} from "./describe-plan.ts";
+export { type Estimate, estimateStep } from "./estimate.ts";
 export { HappensBefore } from "./happens-before.ts";
 export {
   type DeclaredParameter,
@@ -28,4 +38,5 @@ export { type Simulation, simulate } from "./simulate.ts";
 export type { SimulationOptions, Span } from "./simulated-world.ts";
 export { modelFlopsPerToken } from "./stage-costs.ts";
 export { type Residence, type StateBytes, stateBytes } from "./state-memory.ts";
+export { type Suggestion, type SuggestOptions, suggestLayouts } from "./suggest.ts";
 export { VirtualTime } from "./virtual-time.ts";

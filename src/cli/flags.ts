@@ -1,0 +1,41 @@
+import { TroupeError } from "../errors.ts";
+
+/** @returns a flag's value as a number. @throws {TroupeError} `USAGE` */
+export function number(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isFinite(value)) return value;
+  throw usage("a number", JSON.stringify(text), "see troupe --help");
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KIB: 2 ** 10,
+  MIB: 2 ** 20,
+  GIB: 2 ** 30,
+  TIB: 2 ** 40,
+};
+
+/** @returns `80GB`, `512 MiB` or a plain number as bytes. @throws {TroupeError} `USAGE` */
+export function bytes(text: string): number {
+  const [, digits = "", unit = ""] = /^\s*([\d.]+)\s*([a-zA-Z]*)\s*$/.exec(text) ?? [];
+  const size = Number(digits) * (UNITS[unit.toUpperCase()] ?? Number.NaN);
+  if (digits !== "" && Number.isFinite(size)) return size;
+  throw usage("a size such as 80GB", JSON.stringify(text), "units are B, KB, MB, GB, TB and KiB to TiB");
+}
+
+/** Adds one `KEY=VALUE` to those that came before. @throws {TroupeError} `USAGE` */
+export function setting(text: string, settings: Record<string, string>): Record<string, string> {
+  const equals = text.indexOf("=");
+  if (equals < 1) throw usage("--set KEY=VALUE", JSON.stringify(text), "for instance --set layers=6");
+  return { ...settings, [text.slice(0, equals)]: text.slice(equals + 1) };
+}
+
+/** The error for what was typed. */
+export function usage(expected: string, got: string, advice: string): TroupeError {
+  return new TroupeError("USAGE", `[troupe] expected ${expected}: got ${got} (${advice})`);
+}

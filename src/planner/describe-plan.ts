@@ -1,0 +1,147 @@
+import type { Layout } from "../parallel/index.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Estimate } from "./estimate.ts";
+import type { RankMemory } from "./plan-memory.ts";
+import type { Simulation } from "./simulate.ts";
+import type { Suggestion } from "./suggest.ts";
+
+const KINDS = [
+  "parameters",
+  "master",
+  "optimizer",
+  "gradients",
+  "activations",
+  "gathered",
+  "workspace",
+] as const;
+
+/** @returns a layout as people write it: `tp 2 · pp 4 · dp 4, ZeRO 1, 256 samples in 16 micro-batches` */
+export function describeLayout(layout: Layout): string {
+  const { ranks, tp, pp, zero, batchSize, accumulation, schedule, numChunks } = layout;
+  const chunks = numChunks > 1 ? ` × ${numChunks}` : "";
+  const order = pp > 1 ? `, ${schedule}${chunks}` : "";
+  const batch = `${batchSize} samples in ${accumulation} micro-batch${accumulation === 1 ? "" : "es"}`;
+  return `tp ${tp} · pp ${pp} · dp ${ranks / (tp * pp)}${order}, ZeRO ${zero}, ${batch}`;
+}
+
+/** @returns a table: a line for each stage, a column for each kind of memory */
+export function describeMemory(memories: readonly RankMemory[]): string {
+  const kinds = KINDS.filter((kind) => memories.some((memory) => memory[kind] > 0));
+  const hosts = memories.some(({ host }) => host > 0) ? ["host"] : [];
+  const header = ["rank of stage", "weights", ...kinds, "peak", ...hosts];
+  const rows = memories.map((memory) => [
+    String(memory.stage),
+    describeCount(memory.numParameters),
+    ...kinds.map((kind) => describeBytes(memory[kind])),
+    describeBytes(memory.peakBytes),
+    ...hosts.map(() => describeBytes(memory.host)),
+  ]);
+  return table([header, ...mergeEqual(rows)]);
+}
+
+/** @returns one line on a step's time and where it goes */
+export function describeEstimate(estimate: Estimate): string {
+  const { stepS, computeS, exposedS, bubbleS } = estimate;
+  const shares = { computing: computeS, exposed: exposedS, bubble: bubbleS };
+  return `step ${describeSeconds(stepS)} (estimated): ${describeShares(shares, stepS)}`;
+}
+
+/** @returns two lines on a simulated step's time, where it goes, and what that makes of the machines */
+export function describeSimulation(simulation: Simulation, cluster: Cluster): string {
+  const { stepS, computeS, tensorParallelS, exposedS, bubbleS, communicationS, updateS } = simulation;
+  const shares = {
+    computing: computeS,
+    "tensor parallel": tensorParallelS,
+    exposed: exposedS,
+    bubble: bubbleS,
+  };
+  const overlap = communicationS + updateS === 0 ? 1 : Math.max(0, 1 - exposedS / (communicationS + updateS));
+  const rate = simulation.flopsPerSecond;
+  return [
+    `step ${describeSeconds(stepS)} (simulated, ${describeCount(simulation.numEvents)} events in order): ${describeShares(shares, stepS)}`,
+    `communication ${describeSeconds(communicationS)} and updates ${describeSeconds(updateS)} a rank, ${percent(overlap)} hidden; ${(rate / 1e12).toPrecision(3)} TFLOP/s a rank, ${percent(rate / cluster.flopsPerSecond)} of what its products reach`,
+  ].join("\n");
+}
+
+/** @returns a table of layouts that fit, as they are ordered */
+export function describeSuggestions(suggestions: readonly Suggestion[]): string {
+  const header = ["step", "peak", "recompute", "layout"];
+  const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [
+    describeSeconds(estimate.stepS),
+    describeBytes(memory.peakBytes),
+    recompute ? "yes" : "no",
+    describeLayout(layout),
+  ]);
+  return table([header, ...rows]);
+}
+
+/** @returns such as `12.9B` */
+export function describeCount(count: number): string {
+  const units = [
+    [1e9, "B"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ] as const;
+  for (const [size, unit] of units) if (count >= size) return `${(count / size).toPrecision(3)}${unit}`;
+  return String(count);
+}
+
+/** @returns such as `25.1 GB` */
+export function describeBytes(bytes: number): string {
+  const units = [
+    [1e9, "GB"],
+    [1e6, "MB"],
+    [1e3, "kB"],
+  ] as const;
+  for (const [size, unit] of units) {
+    if (bytes >= size)
+      return `${bytes >= 1000 * size ? Math.round(bytes / size) : (bytes / size).toPrecision(3)} ${unit}`;
+  }
+  return `${Math.round(bytes)} B`;
+}
+
+function describeSeconds(seconds: number): string {
+  return seconds >= 1 ? `${seconds.toPrecision(3)} s` : `${(seconds * 1000).toPrecision(3)} ms`;
+}
+
+function describeShares(parts: Readonly<Record<string, number>>, whole: number): string {
+  return Object.entries(parts)
+    .filter(([, seconds]) => seconds > 0.0005 * whole)
+    .map(([name, seconds]) => `${name} ${percent(seconds / whole)}`)
+    .join(", ");
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toPrecision(share < 0.1 ? 2 : 3)} %`;
+}
+
+/** Stages that need the same are one line. */
+function mergeEqual(rows: readonly (readonly string[])[]): string[][] {
+  const merged: string[][] = [];
+  for (const [stage = "", ...cells] of rows) {
+    const last = merged.at(-1);
+    if (last !== undefined && last.slice(1).join() === cells.join()) {
+      last[0] = `${last[0]?.split("–")[0]}–${stage}`;
+    } else {
+      merged.push([stage, ...cells]);
+    }
+  }
+  return merged;
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? "").length)),
+  );
+  const isText = (column: number) => column === 0 || rows[0]?.[column] === "layout";
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) =>
+          isText(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+        )
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

@@ -1,0 +1,82 @@
+import { type Layout, layoutProblems } from "../parallel/index.ts";
+import type { Cluster } from "./cluster.ts";
+import { type Estimate, estimateStep } from "./estimate.ts";
+import { layoutFactsOf, type ModelFacts } from "./model-facts.ts";
+import { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./plan-memory.ts";
+
+/** A layout that fits, and what it would take. */
+export interface Suggestion {
+  readonly layout: Layout;
+  readonly recompute: boolean;
+  /** Of the rank that holds most. */
+  readonly memory: RankMemory;
+  readonly estimate: Estimate;
+}
+
+/** What suggestions are asked for. */
+export interface SuggestOptions extends PlanOptions {
+  readonly cluster: Cluster;
+  readonly ranks: number;
+  readonly batchSize: number;
+  /** What a rank may hold; the cluster's unless told otherwise. */
+  readonly memoryBytes?: number;
+}
+
+/**
+ * Layouts that fit in memory, fastest first: of every split of the ranks into stages, replicas and tensor-parallel
+ * neighbours the fastest that fits, of equally fast ones the plainest. Tries every ZeRO level and power-of-two number of
+ * micro-batches, and recomputation where it does not fit without. Tensor parallelism is kept within a node, where its
+ * collectives are bearable.
+ */
+export function suggestLayouts(facts: ModelFacts, options: SuggestOptions): Suggestion[] {
+  const limit = options.memoryBytes ?? options.cluster.memoryBytes;
+  const suggestions: Suggestion[] = [];
+  for (const layout of candidates(facts, options)) {
+    // Recomputation costs time: only where it is needed to fit.
+    for (const recompute of options.recompute === undefined ? [false, true] : [options.recompute]) {
+      const assumed = { ...options, recompute };
+      const memory = largestMemory(planMemory(facts, layout, assumed));
+      if (memory.peakBytes > limit) continue;
+      suggestions.push({ layout, recompute, memory, estimate: estimateStep(facts, layout, assumed) });
+      break;
+    }
+  }
+  suggestions.sort((a, b) => a.estimate.stepS - b.estimate.stepS || plainness(a) - plainness(b));
+  const splits = new Set<string>();
+  return suggestions.filter(({ layout: { tp, pp } }) => {
+    const split = `${tp} ${pp}`;
+    return !splits.has(split) && splits.add(split);
+  });
+}
+
+function plainness({ layout, recompute }: Suggestion): number {
+  return layout.tp + layout.pp + layout.zero + Number(recompute);
+}
+
+function* candidates(facts: ModelFacts, options: SuggestOptions): Generator<Layout> {
+  const { ranks, batchSize, cluster } = options;
+  const layoutFacts = layoutFactsOf(facts);
+  for (const tp of divisorsOf(ranks).filter((size) => size <= cluster.ranksPerNode)) {
+    for (const pp of divisorsOf(ranks / tp)) {
+      const dp = ranks / (tp * pp);
+      for (const accumulation of powersOfTwo(batchSize / dp)) {
+        // With one replica there is nothing to split.
+        for (const zero of dp === 1 ? [0] : [0, 1, 2, 3]) {
+          const split = { ranks, tp, pp, ep: 1, zero, batchSize, accumulation };
+          const layout: Layout = { ...split, schedule: "1f1b", numChunks: 1 };
+          if (layoutProblems(layoutFacts, layout).length === 0) yield layout;
+        }
+      }
+    }
+  }
+}
+
+function divisorsOf(value: number): number[] {
+  return Array.from({ length: value }, (_, index) => index + 1).filter((divisor) => value % divisor === 0);
+}
+
+function powersOfTwo(highest: number): number[] {
+  const powers: number[] = [];
+  for (let power = 1; power <= highest; power *= 2) powers.push(power);
+  return powers;
+}

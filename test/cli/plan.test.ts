@@ -1,0 +1,101 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { Workspace } from "../fixtures/run-tiny.ts";
+
+const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function plan(...args: string[]): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [file("bin/troupe.mjs"), "plan", ...args],
+      (_error, out, err) => {
+        resolve({ code: child.exitCode, out, err });
+      },
+    );
+  });
+}
+
+describe("troupe plan", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+  const gpt13b = [
+    file("examples/plans/gpt-13b.json"),
+    "--ranks",
+    "32",
+    "--cluster",
+    "v100",
+    "--batch",
+    "256",
+  ];
+
+  it("prints memory by stage and kind, and the step's time, of the layout it is given", async () => {
+    const { code, out } = await plan(
+      ...gpt13b,
+      "--zero",
+      "1",
+      "--tp",
+      "8",
+      "--pp",
+      "4",
+      "--accumulation",
+      "32",
+    );
+    expect(code).toBe(0);
+    expect(out).toContain("gpt-13b.json: 12.8B parameters on 32 ranks of v100, bf16");
+    expect(out).toContain("tp 8 · pp 4 · dp 1, 1f1b, ZeRO 1, 256 samples in 32 micro-batches");
+    expect(out).toMatch(/rank of stage +weights +parameters +master +optimizer +gradients +activations/);
+    expect(out).toMatch(/^3 .* GB$/m);
+    expect(out).toMatch(/step \d\S* s \(estimated\): computing .* %/);
+  });
+
+  it("runs the schedules of all ranks in virtual time with --simulate", async () => {
+    const { code, out } = await plan(...gpt13b, "--zero", "3", "--recompute", "--simulate");
+    expect(code).toBe(0);
+    expect(out).toMatch(/step \d\S* s \(simulated, [\d.]+k events in order\): computing/);
+    expect(out).toMatch(/hidden; [\d.]+ TFLOP\/s a rank/);
+  });
+
+  it("suggests layouts that fit where none is given", async () => {
+    const { code, out } = await plan(...gpt13b, "--memory", "16GB");
+    expect(code).toBe(0);
+    expect(out).toContain("what fits 16.0 GB a rank");
+    expect(out.split("\n").filter((line) => line.includes("tp ")).length).toBeGreaterThan(3);
+  });
+
+  it("plans a job by its own model, batch and settings, as JSON too", async () => {
+    const job = [file("test/fixtures/jobs/tiny.ts"), "--set", `data=${workspace.text}`];
+    const cache = ["--set", `cache=${workspace.path("cache")}`, "--set", "layers=3"];
+    const { code, out } = await plan(...job, ...cache, "--ranks", "4", "--pp", "2", "--json");
+    expect(code).toBe(0);
+    const { layout, memory } = JSON.parse(out) as { layout: object; memory: { numParameters: number }[] };
+    expect(layout).toMatchObject({ ranks: 4, pp: 2, batchSize: 4 });
+    expect(memory).toHaveLength(2);
+    expect(memory[0]?.numParameters).toBeGreaterThan(memory[1]?.numParameters ?? 0);
+  });
+
+  it("refuses an impossible layout with exit code 2 and the nearest that work", async () => {
+    const { code, err } = await plan(...gpt13b, "--tp", "3");
+    expect(code).toBe(2);
+    expect(err).toContain("expected tp to divide 40 heads: got 3");
+    expect(err).toContain("nearest that work");
+  });
+
+  it("says so when nothing fits, and what to do", async () => {
+    const { code, err } = await plan(...gpt13b, "--memory", "1GB");
+    expect(code).toBe(2);
+    expect(err).toContain("expected a layout of 32 ranks that fits 1.00 GB");
+  });
+
+  it("refuses machines and sizes it does not know", async () => {
+    expect(await plan(...gpt13b.slice(0, 3), "--cluster", "abacus")).toMatchObject({ code: 2 });
+    expect((await plan(...gpt13b, "--memory", "many")).err).toContain("expected a size such as 80GB");
+  });
+});

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { GPT2LMHeadModel } from "../../src/models/index.ts";
+import { type Layout, layoutProblems, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import {
+  clusters,
+  estimateStep,
+  factsOf,
+  largestMemory,
+  layoutFactsOf,
+  planMemory,
+  simulate,
+  suggestLayouts,
+} from "../../src/planner/index.ts";
+
+const facts = factsOf(
+  new GPT2LMHeadModel({ vocab_size: 50304, n_layer: 24, n_head: 16, n_embd: 2048, n_positions: 1024 }),
+);
+const options = { precision: "bf16", cluster: clusters.a100 } as const;
+
+describe("estimateStep", () => {
+  it.each<Partial<Layout>>([
+    { ranks: 1, batchSize: 4 },
+    { ranks: 8, zero: 1, batchSize: 32 },
+    { ranks: 8, zero: 2, batchSize: 64, accumulation: 2 },
+    { ranks: 16, zero: 3, batchSize: 64 },
+    { ranks: 16, tp: 2, zero: 3, batchSize: 32 },
+    { ranks: 8, tp: 2, pp: 4, batchSize: 16, accumulation: 16 },
+    { ranks: 16, tp: 2, pp: 2, zero: 1, batchSize: 64, accumulation: 8 },
+    { ranks: 8, pp: 4, zero: 1, batchSize: 32, accumulation: 8, schedule: "interleaved", numChunks: 3 },
+  ])("is within 20 in 100 of the simulated step for %o", (given) => {
+    const layout = { ...PLAIN_LAYOUT, ...given };
+    const { stepS } = simulate(facts, layout, options);
+    expect(Math.abs(estimateStep(facts, layout, options).stepS / stepS - 1)).toBeLessThan(0.2);
+  });
+});
+
+describe("suggestLayouts", () => {
+  const asked = { ...options, ranks: 8, batchSize: 64 };
+
+  it("suggests only layouts that work and fit, fastest first", () => {
+    const memoryBytes = 24e9;
+    const suggestions = suggestLayouts(facts, { ...asked, memoryBytes });
+    expect(suggestions.length).toBeGreaterThan(3);
+    for (const { layout, recompute, memory } of suggestions) {
+      expect(layoutProblems(layoutFactsOf(facts), layout)).toEqual([]);
+      expect(memory.peakBytes).toBeLessThanOrEqual(memoryBytes);
+      expect(largestMemory(planMemory(facts, layout, { ...options, recompute }))).toEqual(memory);
+    }
+    const times = suggestions.map(({ estimate }) => estimate.stepS);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
+  it("splits more where less fits, and recomputes only where it must", () => {
+    const [roomy] = suggestLayouts(facts, { ...asked, memoryBytes: 1e12 });
+    expect(roomy).toMatchObject({ recompute: false });
+    const tight = suggestLayouts(facts, { ...asked, memoryBytes: 6e9 });
+    expect(tight.length).toBeGreaterThan(0);
+    for (const { layout } of tight) expect(layout.tp * layout.pp > 1 || layout.zero === 3).toBe(true);
+  });
+
+  it("has nothing to suggest where nothing fits", () => {
+    expect(suggestLayouts(facts, { ...asked, memoryBytes: 1e8 })).toEqual([]);
+  });
+});
