@@ -205,7 +205,12 @@ class PartCollection {
       yield bytesOf(assembled(stretches, this.shape(kind, parameter) ?? []));
       return;
     }
+    let written = 0;
     for (const stretch of stretches.sort((a, b) => a.piece.parameterBegin - b.piece.parameterBegin)) {
+      const { parameterBegin, numel } = stretch.piece;
+      // What several ranks keep alike is taken from the first of them.
+      if (parameterBegin < written) continue;
+      written = parameterBegin + numel;
       yield bytesOf(floatsOf(stretch));
     }
   }

@@ -84,12 +84,12 @@ export function defineJob<Config extends JobConfig, B extends Batch, M extends M
 
 /**
  * @returns a job's optimizers for a model
- * @throws {TroupeError} `OPTIMIZER_OPTION` where two of them name one parameter, or none names it
+ * @throws {TroupeError} `OPTIMIZER_OPTION` where they do not fit the parameters, see `checkOptimizers`
  */
 export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly OptimizerSpec[] {
   const parameters = model.namedParameters();
   const given = job.optimizer(parameters, config);
-  return checkOptimizers("kind" in given ? [given] : given, parameters.keys());
+  return checkOptimizers("kind" in given ? [given] : given, parameters);
 }
 
 /** @returns the schedule of each optimizer */

@@ -1,5 +1,18 @@
-export { AdamW, type AdamWOptions, type AdamWSpec } from "./adamw.ts";
+export { Adafactor, type AdafactorOptions, type AdafactorSpec } from "./adafactor.ts";
+export {
+  Adam,
+  type AdamOptions,
+  type AdamSpec,
+  AdamW,
+  type AdamWOptions,
+  type AdamWSpec,
+  BMTrainAdam,
+  type BMTrainAdamOptions,
+} from "./adam.ts";
 export { type ClipRule, clipFactor, clipGradNorm, clipRuleOf } from "./clip.ts";
+export { LAMB, type LAMBOptions, type LAMBSpec } from "./lamb.ts";
+export { Lion, type LionOptions, type LionSpec } from "./lion.ts";
+export type { LocalState } from "./local-updates.ts";
 export {
   type BMTrainLossScale,
   initialLossScale,
@@ -12,6 +25,7 @@ export {
 } from "./loss-scale.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
+export type { OptimizerOptions } from "./parameter-options.ts";
 export { advanceProgress, beginProgress, type OptimizerProgress } from "./progress.ts";
 export {
   Constant,
@@ -23,7 +37,8 @@ export {
   type Schedule,
   type WarmupOptions,
 } from "./schedule.ts";
-export { type AdamWMoments, type StepLocalOptions, stepLocal } from "./step-local.ts";
+export { SGD, type SGDOptions, type SGDSpec } from "./sgd.ts";
+export { releaseState, type StepLocalOptions, stepLocal } from "./step-local.ts";
 export type {
   FlatPiece,
   OwnedStretch,
@@ -32,5 +47,6 @@ export type {
   StochasticRounding,
   Stretch,
   UpdateRule,
+  UpdateShare,
   UpdateStep,
 } from "./update-rule.ts";

@@ -1,24 +1,29 @@
-import type { AdamWSpec } from "./adamw.ts";
-import { adamwRule } from "./adamw-rule.ts";
+import type { AdafactorSpec } from "./adafactor.ts";
+import { adafactorRule } from "./adafactor-rule.ts";
+import { type AdamSpec, adamRule } from "./adam.ts";
+import { type LAMBSpec, lambRule } from "./lamb.ts";
+import { type LionSpec, lionRule } from "./lion.ts";
 import { optionError } from "./option-error.ts";
+import { type SGDSpec, sgdRule } from "./sgd.ts";
 import type { StochasticRounding, UpdateRule } from "./update-rule.ts";
 
 /** An optimizer as plain data: what a job names, what messages carry, what a shard makes an {@link UpdateRule} of. */
-export type OptimizerSpec = AdamWSpec & {
+export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | AdafactorSpec) & {
   /** How the ranks' narrow parameters are rounded; to nearest where left out. Set by the run, not by the job. */
   readonly rounding?: StochasticRounding | undefined;
 };
 
 /**
- * Makes sure that every parameter has one optimizer.
- * @param names - of all parameters of the model
- * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it
+ * Makes sure that every parameter has one optimizer, and one that can update it.
+ * @param parameters - all of the model; `split` where a rank holds a part of one
+ * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it, or LAMB or
+ *   Adafactor, which look at whole parameters, one that is split
  */
 export function checkOptimizers(
   specs: readonly OptimizerSpec[],
-  names: Iterable<string>,
+  parameters: Iterable<readonly [name: string, parameter: { readonly split?: unknown }]>,
 ): readonly OptimizerSpec[] {
-  const owners = new Map<string, string>();
+  const owners = new Map<string, OptimizerSpec["kind"]>();
   for (const { kind, groups } of specs) {
     for (const name of groups.flatMap((group) => group.names)) {
       const other = owners.get(name);
@@ -26,7 +31,16 @@ export function checkOptimizers(
       owners.set(name, kind);
     }
   }
-  for (const name of names) if (!owners.has(name)) throw optionError("optimizer", `one for ${name}`, "none");
+  for (const [name, { split }] of parameters) {
+    const kind = owners.get(name);
+    if (kind === undefined) throw optionError("optimizer", `one for ${name}`, "none");
+    if (split !== undefined && (kind === "lamb" || kind === "adafactor"))
+      throw optionError(
+        "optimizer",
+        `one that updates ${name} by parts, which tensor parallelism splits`,
+        kind,
+      );
+  }
   return specs;
 }
 
@@ -38,8 +52,18 @@ export function updateRuleOf(spec: OptimizerSpec): UpdateRule {
 function ruleOf(spec: OptimizerSpec): UpdateRule {
   switch (spec.kind) {
     case "adamw":
-      return adamwRule(spec);
+    case "adam":
+    case "bmtrain-adam":
+      return adamRule(spec);
+    case "sgd":
+      return sgdRule(spec);
+    case "lion":
+      return lionRule(spec);
+    case "lamb":
+      return lambRule(spec);
+    case "adafactor":
+      return adafactorRule(spec);
     default:
-      return spec.kind satisfies never;
+      return spec satisfies never;
   }
 }

@@ -1,29 +1,28 @@
-import { keep, noGrad, scope, type Tensor, zeros } from "../tensor/index.ts";
-import type { AdamWSpec } from "./adamw.ts";
-import { clipGradNorm } from "./clip.ts";
-
-/** First and second moment by parameter name; filled at the first step, released by its owner. */
-export type AdamWMoments = Map<string, { readonly expAvg: Tensor; readonly expAvgSq: Tensor }>;
+import { noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { type ClipRule, clipGradNorm } from "./clip.ts";
+import { type LocalState, type LocalUpdate, updateLocal } from "./local-updates.ts";
+import type { OptimizerSpec } from "./optimizer.ts";
 
 /** What one local step may be told. */
 export interface StepLocalOptions {
   /** Learning rate of this step; the spec's unless told otherwise. */
   readonly lr?: number;
-  /** Global norm to which gradients are clipped; Infinity unless told otherwise. */
-  readonly clipNorm?: number;
+  /** Global L2 norm to which gradients are clipped, or another rule; Infinity unless told otherwise. */
+  readonly clipNorm?: number | ClipRule;
 }
 
 /**
- * One AdamW step on one device in plain tensor operations: the slow, readable reference for the fused kernel and
+ * One optimizer step on one device in plain tensor operations: the slow, readable reference for the fused kernels and
  * the sharded update. Takes the gradients from `.grad` and zeroes them; parameters without one stay as they are.
  * @param parameters - bound parameters by name: `module.namedParameters()`
+ * @param state - filled at the first step; see {@link releaseState}
  * @param step - counted from 1
  * @returns the gradient norm before clipping
  */
 export function stepLocal(
   parameters: ReadonlyMap<string, { readonly tensor: Tensor }>,
-  spec: AdamWSpec,
-  moments: AdamWMoments,
+  spec: OptimizerSpec,
+  state: LocalState,
   step: number,
   options: StepLocalOptions = {},
 ): number {
@@ -36,13 +35,21 @@ export function stepLocal(
         for (const name of names) {
           const value = parameters.get(name)?.tensor;
           const gradient = gradients.get(name);
-          if (value && gradient)
-            updateOne(name, value, gradient, moments, { ...spec, lr, weightDecay, step });
+          if (value === undefined || gradient === undefined) continue;
+          const update: LocalUpdate = { name, value, gradient, state, lr, weightDecay, step };
+          scope(() => updateLocal(spec, spec.maximize ? { ...update, gradient: gradient.neg() } : update));
+          gradient.zero_();
         }
       }
       return norm;
     }),
   );
+}
+
+/** Releases what {@link stepLocal} keeps between steps. */
+export function releaseState(state: LocalState): void {
+  for (const kept of state.values()) for (const tensor of Object.values(kept)) tensor.dispose();
+  state.clear();
 }
 
 function gradientsOf(parameters: ReadonlyMap<string, { readonly tensor: Tensor }>): Map<string, Tensor> {
@@ -52,43 +59,4 @@ function gradientsOf(parameters: ReadonlyMap<string, { readonly tensor: Tensor }
     if (gradient) gradients.set(name, gradient);
   }
   return gradients;
-}
-
-interface Update {
-  readonly lr: number;
-  readonly weightDecay: number;
-  readonly betas: readonly [number, number];
-  readonly eps: number;
-  readonly step: number;
-}
-
-function updateOne(
-  name: string,
-  value: Tensor,
-  gradient: Tensor,
-  moments: AdamWMoments,
-  update: Update,
-): void {
-  const { lr, weightDecay, betas, eps, step } = update;
-  const [beta1, beta2] = betas;
-  const { expAvg, expAvgSq } = moments.get(name) ?? newMoments(name, value, moments);
-  scope(() => {
-    value.mul_(1 - lr * weightDecay);
-    expAvg.mul_(beta1).add_(gradient, 1 - beta1);
-    expAvgSq.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
-    const root = expAvgSq
-      .sqrt()
-      .div(Math.sqrt(1 - beta2 ** step))
-      .add(eps);
-    value.addcdiv_(expAvg, root, -lr / (1 - beta1 ** step));
-    gradient.zero_();
-  });
-}
-
-function newMoments(name: string, value: Tensor, moments: AdamWMoments) {
-  const shape = [...value.shape];
-  const dtype = value.dtype;
-  const fresh = { expAvg: keep(zeros(shape, { dtype })), expAvgSq: keep(zeros(shape, { dtype })) };
-  moments.set(name, fresh);
-  return fresh;
 }

@@ -24,8 +24,18 @@ export interface StateLayout<Piece extends FlatPiece = FlatPiece> {
   /** Its name in a checkpoint, before that of the parameter: `<kind>.<parameter>`. */
   readonly kind: string;
   readonly numel: number;
-  /** What lies where; a piece's parameter has the shape that the state has in a checkpoint. */
+  /**
+   * What lies where; a piece's parameter has the shape that the state has in a checkpoint. State that several ranks
+   * keep alike is read by all of them and written once.
+   */
   readonly pieces: readonly Piece[];
+}
+
+/** What one rule updates of one block. */
+export interface UpdateShare {
+  /** Every parameter of the block that the rule names, owned here or not: the same on all ranks. */
+  readonly parameters: readonly FlatPiece["parameter"][];
+  readonly stretches: readonly OwnedStretch[];
 }
 
 /** A stretch with its memory: everything float32, contiguous and flat, but for `lowPrecision`. */
@@ -72,8 +82,8 @@ export interface UpdateRule {
   readonly rounding?: StochasticRounding | undefined;
   /** What is kept of a stretch beside the parameters. */
   stateOf<Piece extends FlatPiece>(stretch: Stretch<Piece>): readonly StateLayout<Piece>[];
-  /** Updates the stretches of one block, in place. */
-  update(stretches: readonly OwnedStretch[], step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;
+  /** Updates what is owned of one block, in place; may overwrite the gradient. */
+  update(share: UpdateShare, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;
 }
 
 /** Where what a fused kernel does changes within a stretch: one segment a piece, up to the start of the next. */
@@ -103,4 +113,11 @@ export function elementwise<Piece extends FlatPiece>(
   { numel, pieces }: Stretch<Piece>,
 ): StateLayout<Piece>[] {
   return kinds.map((kind) => ({ kind, numel, pieces }));
+}
+
+/** @returns the memory of one kind of a stretch's state */
+export function stateTensor({ state }: OwnedStretch, kind: string): Tensor {
+  const tensor = state[kind];
+  if (tensor === undefined) throw new Error(`[optim] the state ${kind} is missing`);
+  return tensor;
 }

@@ -1,7 +1,15 @@
 import { initializeSlice, logicalRuns, streamOf } from "../nn/index.ts";
 import type { OwnedStretch, StateLayout, Stretch, UpdateRule, UpdateStep } from "../optim/index.ts";
 import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
-import { type FlatBlock, memberOf, type Piece, piecesIn, type Range, sliceOf } from "./flat-block.ts";
+import {
+  type FlatBlock,
+  type FlatParameter,
+  memberOf,
+  type Piece,
+  piecesIn,
+  type Range,
+  sliceOf,
+} from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
 /** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
@@ -19,6 +27,8 @@ interface RuleShare {
   readonly rule: UpdateRule;
   /** Where the rule's groups begin among those of all rules. */
   readonly firstGroup: number;
+  /** Every parameter of the block that the rule names. */
+  readonly parameters: readonly FlatParameter[];
   readonly stretches: readonly OwnedPart[];
 }
 
@@ -139,7 +149,7 @@ export class BlockState {
   *update(gradient: Tensor, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
     let kept = this.#isNarrow ? 1 : 0;
     for (const share of this.#shares) {
-      const { rule, firstGroup, stretches } = share;
+      const { rule, firstGroup, parameters, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
       const views = stretches.map((stretch) => {
         const first = kept;
@@ -147,7 +157,7 @@ export class BlockState {
         return this.#viewsOf(stretch, gradient, first, rule.rounding === undefined);
       });
       try {
-        yield* rule.update(views, { ...step, learningRates });
+        yield* rule.update({ parameters, stretches: views }, { ...step, learningRates });
         this.#roundByChance(share, step.updateIndex);
       } finally {
         for (const { master, gradient: part, lowPrecision } of views)
@@ -228,6 +238,7 @@ function dealRange(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]
     const share = {
       rule,
       firstGroup,
+      parameters: layout.parameters.filter(({ name }) => (places.get(name)?.rule ?? 0) === index),
       stretches: runs.filter((run) => run.rule === index).map((run) => stretchOf(range, run, rule)),
     };
     firstGroup += rule.groups.length;

@@ -28,13 +28,219 @@ export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Te
 }
 
 /**
+ * The same step with decay added to the gradient, as torch.optim.Adam (Kingma & Ba 2014).
+ *
+ * `troupe::adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ */
+export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+  frame[0] = param.handle;
+  frame[1] = expAvg.handle;
+  frame[2] = expAvgSq.handle;
+  frame[3] = grad.handle;
+  frame[4] = lowPrecision === undefined ? 0 : 1;
+  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
+  let next = putNumbers(6, segmentEnds);
+  next = putNumbers(next, learningRates);
+  next = putNumbers(next, weightDecays);
+  frame[next] = beta1;
+  frame[next + 1] = beta2;
+  frame[next + 2] = eps;
+  frame[next + 3] = step;
+  frame[next + 4] = gradScale;
+  call(336);
+}
+
+/**
+ * The same step in the order of BMTrain's kernels for half precision: decoupled decay of the old value.
+ *
+ * `troupe::bmtrain_adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ */
+export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+  frame[0] = param.handle;
+  frame[1] = expAvg.handle;
+  frame[2] = expAvgSq.handle;
+  frame[3] = grad.handle;
+  frame[4] = lowPrecision === undefined ? 0 : 1;
+  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
+  let next = putNumbers(6, segmentEnds);
+  next = putNumbers(next, learningRates);
+  next = putNumbers(next, weightDecays);
+  frame[next] = beta1;
+  frame[next + 1] = beta2;
+  frame[next + 2] = eps;
+  frame[next + 3] = step;
+  frame[next + 4] = gradScale;
+  call(337);
+}
+
+/**
+ * One SGD step over a flat buffer, with momentum, dampening and Nesterov's form, as torch.optim.SGD.
+ *
+ * `troupe::sgd_(Tensor(a!) param, Tensor(b!)? momentum_buffer, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float momentum, float dampening, bool nesterov, int step, float grad_scale) -> ()`
+ */
+export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], momentum: number, dampening: number, nesterov: boolean, step: number, gradScale: number): void {
+  frame[0] = param.handle;
+  frame[1] = momentumBuffer === undefined ? 0 : 1;
+  frame[2] = momentumBuffer === undefined ? 0 : momentumBuffer.handle;
+  frame[3] = grad.handle;
+  frame[4] = lowPrecision === undefined ? 0 : 1;
+  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
+  let next = putNumbers(6, segmentEnds);
+  next = putNumbers(next, learningRates);
+  next = putNumbers(next, weightDecays);
+  frame[next] = momentum;
+  frame[next + 1] = dampening;
+  frame[next + 2] = nesterov ? 1 : 0;
+  frame[next + 3] = step;
+  frame[next + 4] = gradScale;
+  call(338);
+}
+
+/**
+ * One Lion step over a flat buffer (Chen et al. 2023).
+ *
+ * `troupe::lion_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale) -> ()`
+ */
+export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, gradScale: number): void {
+  frame[0] = param.handle;
+  frame[1] = expAvg.handle;
+  frame[2] = grad.handle;
+  frame[3] = lowPrecision === undefined ? 0 : 1;
+  frame[4] = lowPrecision === undefined ? 0 : lowPrecision.handle;
+  let next = putNumbers(5, segmentEnds);
+  next = putNumbers(next, learningRates);
+  next = putNumbers(next, weightDecays);
+  frame[next] = beta1;
+  frame[next + 1] = beta2;
+  frame[next + 2] = gradScale;
+  call(339);
+}
+
+/**
+ * Updates the moments and overwrites the gradient by LAMB's direction, decay included (You et al. 2019).
+ *
+ * `troupe::lamb_direction_(Tensor(a!) grad, Tensor param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, int[] segment_ends, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
+ */
+export function lambDirection_(grad: Tensor, param: Tensor, expAvg: Tensor, expAvgSq: Tensor, segmentEnds: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
+  frame[0] = grad.handle;
+  frame[1] = param.handle;
+  frame[2] = expAvg.handle;
+  frame[3] = expAvgSq.handle;
+  let next = putNumbers(4, segmentEnds);
+  next = putNumbers(next, weightDecays);
+  frame[next] = beta1;
+  frame[next + 1] = beta2;
+  frame[next + 2] = eps;
+  frame[next + 3] = step;
+  frame[next + 4] = gradScale;
+  call(340);
+}
+
+/**
+ * Updates the second moment of every element and overwrites the gradient by Adafactor's direction (Shazeer & Stern 2018).
+ *
+ * `troupe::adafactor_vector_(Tensor(a!) grad, Tensor(b!) exp_avg_sq, float beta2, float eps, float grad_scale) -> ()`
+ */
+export function adafactorVector_(grad: Tensor, expAvgSq: Tensor, beta2: number, eps: number, gradScale: number): void {
+  frame[0] = grad.handle;
+  frame[1] = expAvgSq.handle;
+  frame[2] = beta2;
+  frame[3] = eps;
+  frame[4] = gradScale;
+  call(341);
+}
+
+/**
+ * Overwrites the gradient by Adafactor's direction: rowFactors[row] · columnFactors[column] · gradient.
+ *
+ * `troupe::adafactor_matrix_(Tensor(a!) grad, Tensor row_factors, Tensor column_factors, int[] shape, int begin, float grad_scale) -> ()`
+ */
+export function adafactorMatrix_(grad: Tensor, rowFactors: Tensor, columnFactors: Tensor, shape: readonly number[], begin: number, gradScale: number): void {
+  frame[0] = grad.handle;
+  frame[1] = rowFactors.handle;
+  frame[2] = columnFactors.handle;
+  const next = putNumbers(3, shape);
+  frame[next] = begin;
+  frame[next + 1] = gradScale;
+  call(342);
+}
+
+/**
+ * direction = expAvg = beta · expAvg + (1 − beta) · rate · direction, by segment.
+ *
+ * `troupe::blend_direction_(Tensor(a!) direction, Tensor(b!) exp_avg, int[] segment_ends, float[] rates, float beta) -> ()`
+ */
+export function blendDirection_(direction: Tensor, expAvg: Tensor, segmentEnds: readonly number[], rates: readonly number[], beta: number): void {
+  frame[0] = direction.handle;
+  frame[1] = expAvg.handle;
+  let next = putNumbers(2, segmentEnds);
+  next = putNumbers(next, rates);
+  frame[next] = beta;
+  call(343);
+}
+
+/**
+ * param = keep · param − rate · direction, by segment, and the low-precision copy.
+ *
+ * `troupe::step_along_(Tensor(a!) param, Tensor direction, Tensor(b!)? low_precision, int[] segment_ends, float[] rates, float[] keeps) -> ()`
+ */
+export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], rates: readonly number[], keeps: readonly number[]): void {
+  frame[0] = param.handle;
+  frame[1] = direction.handle;
+  frame[2] = lowPrecision === undefined ? 0 : 1;
+  frame[3] = lowPrecision === undefined ? 0 : lowPrecision.handle;
+  let next = putNumbers(4, segmentEnds);
+  next = putNumbers(next, rates);
+  putNumbers(next, keeps);
+  call(344);
+}
+
+/**
+ * Largest magnitude of each segment, float64.
+ *
+ * `troupe::segment_maxima(Tensor flat, int[] ends) -> Tensor`
+ */
+export function segmentMaxima(flat: Tensor, ends: readonly number[]): Tensor {
+  frame[0] = flat.handle;
+  putNumbers(1, ends);
+  return adopt(call(345));
+}
+
+/**
+ * Sum of squares of each segment as two float64 parts, [segments, 2], whose sums over slices do not depend on their order.
+ *
+ * `troupe::exact_square_sums(Tensor flat, int[] ends, float[] bounds) -> Tensor`
+ */
+export function exactSquareSums(flat: Tensor, ends: readonly number[], bounds: readonly number[]): Tensor {
+  frame[0] = flat.handle;
+  const next = putNumbers(1, ends);
+  putNumbers(next, bounds);
+  return adopt(call(346));
+}
+
+/**
+ * Sums of squares over rows [rows, 2] and columns [2, columns] of a slice of matrices, in two parts each.
+ *
+ * `troupe::factored_square_sums(Tensor grad, int[] shape, int begin, float scale, float bound) -> (Tensor rows, Tensor columns)`
+ */
+export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin: number, scale: number, bound: number): [rows: Tensor, columns: Tensor] {
+  frame[0] = grad.handle;
+  const next = putNumbers(1, shape);
+  frame[next] = begin;
+  frame[next + 1] = scale;
+  frame[next + 2] = bound;
+  call(347);
+  return [adoptAt(0), adoptAt(1)];
+}
+
+/**
  * Sum of squares of every 1024 elements, float64, the same bits on every machine.
  *
  * `troupe::chunk_square_sums(Tensor flat) -> Tensor`
  */
 export function chunkSquareSums(flat: Tensor): Tensor {
   frame[0] = flat.handle;
-  return adopt(call(336));
+  return adopt(call(348));
 }
 
 /**
@@ -47,7 +253,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
   const next = putTensors(1, sources);
   frame[next] = begin;
   frame[next + 1] = accumulate ? 1 : 0;
-  call(337);
+  call(349);
 }
 
 /**
@@ -58,7 +264,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
 export function placeholder(size: readonly number[], dtype: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtypeCode(dtype);
-  return adopt(call(338));
+  return adopt(call(350));
 }
 
 /**
@@ -71,7 +277,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
   let next = putOptionalTensors(1, gradients);
   next = putNumbers(next, offsets);
   frame[next] = accumulate ? 1 : 0;
-  call(339);
+  call(351);
 }
 
 /**
@@ -86,7 +292,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(340);
+  call(352);
   return self;
 }
 
@@ -102,7 +308,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(341);
+  call(353);
   return self;
 }
 
@@ -119,7 +325,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(342));
+  return adopt(call(354));
 }
 
 /**
@@ -133,7 +339,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : bias.handle;
   frame[4] = eps;
-  return adopt(call(343));
+  return adopt(call(355));
 }
 
 /**
@@ -148,7 +354,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : bias.handle;
   frame[5] = eps;
-  call(344);
+  call(356);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -160,7 +366,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
 export function biasGelu(x: Tensor, bias: Tensor): Tensor {
   frame[0] = x.handle;
   frame[1] = bias.handle;
-  return adopt(call(345));
+  return adopt(call(357));
 }
 
 /**
@@ -174,7 +380,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = v.handle;
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(346));
+  return adopt(call(358));
 }
 
 /**
@@ -186,7 +392,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(347));
+  return adopt(call(359));
 }
 
 /**
@@ -199,7 +405,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(348));
+  return adopt(call(360));
 }
 
 /**
@@ -215,7 +421,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(349));
+  return adopt(call(361));
 }
 
 /**
@@ -231,7 +437,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(350);
+  call(362);
 }
 
 /**
@@ -244,7 +450,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(351));
+  return adopt(call(363));
 }
 
 /**
@@ -258,7 +464,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(352);
+  call(364);
 }
 
 /**
@@ -268,7 +474,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(353) !== 0;
+  return call(365) !== 0;
 }
 
 /**
@@ -280,7 +486,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(354);
+  call(366);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -292,7 +498,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(355));
+  return adopt(call(367));
 }
 
 /**
@@ -303,7 +509,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(356));
+  return adopt(call(368));
 }
 
 /**
@@ -315,7 +521,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(357));
+  return adopt(call(369));
 }
 
 /**
@@ -327,7 +533,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(358));
+  return adopt(call(370));
 }
 
 /**
@@ -339,7 +545,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(359));
+  return adopt(call(371));
 }
 
 /**
@@ -351,7 +557,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(360));
+  return adopt(call(372));
 }
 
 /**
@@ -366,7 +572,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(361));
+  return adopt(call(373));
 }
 
 /**
@@ -381,7 +587,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(362));
+  return adopt(call(374));
 }
 
 /**
@@ -393,7 +599,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(363));
+  return adopt(call(375));
 }
 
 /**
@@ -405,7 +611,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(364));
+  return adopt(call(376));
 }
 
 /**
@@ -417,7 +623,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(365));
+  return adopt(call(377));
 }
 
 /**
@@ -430,5 +636,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(366));
+  return adopt(call(378));
 }

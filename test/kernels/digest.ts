@@ -39,6 +39,19 @@ for (const dtype of floatTypes) {
       );
     }
     digest(`adamw ${dtype} ${numel}`, [param, m, v, low]);
+    for (const step of [ops.troupe.adam_, ops.troupe.bmtrainAdam_]) {
+      step(param, m, v, given, low, [half, numel], [1e-2, 3e-3], [0.1, 0], 0.9, 0.95, 1e-8, 4, 0.3);
+    }
+    digest(`adam, bmtrain_adam ${dtype} ${numel}`, [param, m, v, low]);
+    const momenta = [undefined, m, m] as const;
+    momenta.forEach((momentum, index) => {
+      const nesterov = index === 2;
+      ops.troupe.sgd_(param, momentum, given, low, [numel], [1e-2], [0.1], 0.9, 0.1, nesterov, 2, 0.3);
+    });
+    ops.troupe.lion_(param, m, given, low, [half, numel], [1e-2, 3e-3], [0.1, 0], 0.9, 0.99, 0.3);
+    digest(`sgd, lion ${dtype} ${numel}`, [param, m, low]);
+    ops.troupe.stepAlong_(param, given, low, [half, numel], [0.3, 0.1], [0.9, 1]);
+    digest(`step_along ${dtype} ${numel}`, [param, low]);
     digest(`chunk_square_sums ${dtype} ${numel}`, [ops.troupe.chunkSquareSums(given)]);
     const out = zeros([numel]);
     ops.troupe.reduceRanks_(out, [given, given, normal([numel], 3)], 0, false);
@@ -74,5 +87,22 @@ for (const dtype of floatTypes) {
     const loss = ops.troupe.crossEntropy(x, targets, -100);
     digest(`cross_entropy ${dtype} ${rows}x${dim}`, [loss, ...gradientsOf([loss], [x], [tensor(1)])]);
   }
+}
+for (const numel of [0, 1, 17, 1023, 5003]) {
+  const [direction, param, m, v] = [1, 2, 3, 4].map((stream) => normal([numel], stream).abs());
+  if (!direction || !param || !m || !v) break;
+  ops.troupe.lambDirection_(direction, param, m, v, [numel], [0.1], 0.9, 0.99, 1e-6, 3, 0.5);
+  ops.troupe.blendDirection_(direction, m, [numel], [0.3], 0.9);
+  ops.troupe.adafactorVector_(direction, v, 0.9, 1e-30, 0.5);
+  ops.troupe.adafactorMatrix_(direction, m.add(1), normal([1], 5), [1, numel, 1], 0, 0.5);
+  digest(`lamb, adafactor ${numel}`, [direction, m, v]);
+  const rows = Math.ceil(numel / 7);
+  const [ofRows, ofColumns] = ops.troupe.factoredSquareSums(direction, [1, rows, 7], 0, 0.5, 1e6);
+  digest(`sums of squares ${numel}`, [
+    ofRows,
+    ofColumns,
+    ops.troupe.segmentMaxima(direction, [0, numel]),
+    ops.troupe.exactSquareSums(direction, [0, numel], [0, 1e6]),
+  ]);
 }
 console.log(JSON.stringify(digests));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { GPT2LMHeadModel, loadWeights } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { AdamW, type AdamWMoments, stepLocal } from "../../src/optim/index.ts";
+import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
 import { backward, noGrad, scope, type Tensor } from "../../src/tensor/index.ts";
 import { type Golden, goldenPath, openGolden } from "./golden.ts";
 
@@ -65,7 +65,7 @@ describe.skipIf(path === undefined)("GPT-2 equals Hugging Face's reference state
       weightDecay: weight_decay,
       decay: "every parameter",
     });
-    const moments: AdamWMoments = new Map();
+    const moments: LocalState = new Map();
     for (const [index, expectedLoss] of golden.recipe[losses].entries()) {
       const lossNats = scope(() => {
         const { loss } = model.forward(expected("input.input_ids"), { labels: expected("input.labels") });
@@ -76,7 +76,6 @@ describe.skipIf(path === undefined)("GPT-2 equals Hugging Face's reference state
       const norm = stepLocal(parameters, spec, moments, index + 1, { clipNorm });
       if (losses === "losses") expect(norm).toBeCloseTo(golden.recipe.grad_norms[index] ?? Number.NaN, 3);
     }
-    for (const { expAvg, expAvgSq } of moments.values())
-      for (const moment of [expAvg, expAvgSq]) moment.dispose();
+    releaseState(moments);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { GPT2MoELMHeadModel, generate } from "../../src/models/index.ts";
 import { bindRandomness, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
-import { AdamW, type AdamWMoments, stepLocal } from "../../src/optim/index.ts";
+import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
 import { backward, scope, tensor } from "../../src/tensor/index.ts";
 
 const config = { vocab_size: 23, n_positions: 16, n_embd: 16, n_layer: 2, n_head: 2 };
@@ -29,7 +29,7 @@ describe("a GPT-2 with experts", () => {
   test.each([false, true])("learns a line by heart and writes it, residual layer: %s", (residual) => {
     building(residual, (model, randomness) => {
       const spec = new AdamW(model.namedParameters(), { lr: 1e-2 });
-      const moments: AdamWMoments = new Map();
+      const moments: LocalState = new Map();
       let last = Number.NaN;
       for (let step = 1; step <= 120; step++) {
         randomness.step = step;
@@ -43,8 +43,7 @@ describe("a GPT-2 with experts", () => {
       }
       expect(last).toBeLessThan(0.2);
       expect(generate(model, line.slice(0, 8), { maxNewTokens: 8, temperature: 0 })).toEqual(line);
-      for (const { expAvg, expAvgSq } of moments.values())
-        for (const moment of [expAvg, expAvgSq]) moment.dispose();
+      releaseState(moments);
     });
   });
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { GPT2LMHeadModel, GPT2Model, gpt2Config } from "../../src/models/index.ts";
 import { bindRandomness, cutBlocks, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
-import { AdamW, type AdamWMoments, stepLocal } from "../../src/optim/index.ts";
+import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
 import { backward, liveTensors, noGrad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 
 const tiny = { vocab_size: 32, n_positions: 8, n_embd: 12, n_layer: 2, n_head: 3 };
@@ -141,7 +141,7 @@ describe("a GPT-2", () => {
   test("learns a line by heart, holding as many tensors after every step", () => {
     const parameters = model.namedParameters();
     const optimizer = new AdamW(parameters, { lr: 1e-2, weightDecay: 0 });
-    const moments: AdamWMoments = new Map();
+    const moments: LocalState = new Map();
     const train = (step: number) => {
       const lossNats = scope(() => {
         const line = ids([[3, 1, 4, 1, 5, 9, 2, 6]]);
@@ -155,8 +155,7 @@ describe("a GPT-2", () => {
     const steps = Array.from({ length: 60 }, (_, index) => train(index + 1));
     expect(steps.at(-1)?.lossNats).toBeLessThan(0.05);
     expect(new Set(steps.map(({ live }) => live)).size).toBe(1);
-    for (const { expAvg, expAvgSq } of moments.values())
-      for (const moment of [expAvg, expAvgSq]) moment.dispose();
+    releaseState(moments);
   });
 
   test("draws its dropout from the step, so that a forward can be run again", () => {

@@ -1,16 +1,11 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { dematerialize, fromValues, Linear, materialize, Parameter } from "../../src/nn/index.ts";
-import { AdamW, type AdamWMoments, clipGradNorm, stepLocal } from "../../src/optim/index.ts";
+import { AdamW, clipGradNorm, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
 import { backward, keep, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 
-function releaseMoments(moments: AdamWMoments) {
-  for (const { expAvg, expAvgSq } of moments.values())
-    for (const moment of [expAvg, expAvgSq]) moment.dispose();
-}
-
 describe("the local AdamW step", () => {
-  const moments: AdamWMoments = new Map();
-  afterEach(() => releaseMoments(moments));
+  const moments: LocalState = new Map();
+  afterEach(() => releaseState(moments));
 
   test("makes the values computed by hand, for decoupled decay and bias correction", () => {
     const parameter = new Parameter([1, 1], fromValues([1]));

@@ -1,0 +1,146 @@
+// What optimizers that look at whole parameters ask of a slice: largest magnitudes, and sums of squares that add up to the
+// same bits whatever the slices are.
+
+#include "kernels/cpu/exact_sums.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "kernels/cpu/lanes.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kLanes = 16;
+
+void check(const char* op, const at::Tensor& flat, at::IntArrayRef ends) {
+  TORCH_CHECK(flat.is_contiguous() && flat.scalar_type() == at::kFloat, "[", op, "] flat must be contiguous float32: got ",
+              flat.scalar_type(), " with strides ", flat.strides());
+  TORCH_CHECK(std::is_sorted(ends.begin(), ends.end()) && (ends.empty() || (ends[0] >= 0 && ends.back() <= flat.numel())),
+              "[", op, "] ends must rise to at most the number of elements, ", flat.numel(), ": got ", ends);
+}
+
+struct LargestMagnitude {
+  static TROUPE_INLINE float run(const float* from, int64_t begin, int64_t end) {
+    return max_of<kLanes>(begin, end, 0.0f, [&](int64_t i) TROUPE_INLINE_LAMBDA { return std::fabs(from[i]); });
+  }
+};
+
+at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
+  check("segment_maxima", flat, ends);
+  const at::Tensor maxima = at::empty({static_cast<int64_t>(ends.size())}, flat.options().dtype(at::kDouble));
+  const float* from = flat.data_ptr<float>();
+  int64_t begin = 0;
+  for (size_t i = 0; i < ends.size(); begin = ends[i], i++) {
+    maxima.data_ptr<double>()[i] = run_best<LargestMagnitude>(from, begin, ends[i]);
+  }
+  return maxima;
+}
+
+struct SquareSums {
+  static TROUPE_INLINE void run(const float* from, int64_t begin, int64_t end, ExactBins bins, double* sums) {
+    double coarse[kLanes] = {}, fine[kLanes] = {};
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int lane = 0; lane < kLanes; lane++) {
+        double c, f;
+        const double value = from[i + lane];
+        bins.split(value * value, c, f);
+        coarse[lane] += c;
+        fine[lane] += f;
+      }
+    }
+    for (; i < end; i++) {
+      double c, f;
+      const double value = from[i];
+      bins.split(value * value, c, f);
+      coarse[0] += c;
+      fine[0] += f;
+    }
+    sums[0] = sum_lanes(coarse);
+    sums[1] = sum_lanes(fine);
+  }
+};
+
+at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::ArrayRef<double> bounds) {
+  check("exact_square_sums", flat, ends);
+  TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] each segment must have a bound: got ", ends.size(), " and ",
+              bounds.size());
+  const at::Tensor sums = at::zeros({static_cast<int64_t>(ends.size()), 2}, flat.options().dtype(at::kDouble));
+  const float* from = flat.data_ptr<float>();
+  int64_t begin = 0;
+  for (size_t i = 0; i < ends.size(); begin = ends[i], i++) {
+    run_best<SquareSums>(from, begin, ends[i], ExactBins(bounds[i]), sums.data_ptr<double>() + 2 * i);
+  }
+  return sums;
+}
+
+// One row, or what of it lies here.
+struct RowOfSquares {
+  static TROUPE_INLINE void run(const float* from, int64_t numel, float scale, ExactBins bins, double* __restrict row_sums,
+                                double* __restrict columns_coarse, double* __restrict columns_fine) {
+    double coarse[kLanes] = {}, fine[kLanes] = {};
+    const auto add = [&](int64_t i, int lane) TROUPE_INLINE_LAMBDA {
+      double c, f;
+      const double value = from[i] * scale;
+      bins.split(value * value, c, f);
+      coarse[lane] += c;
+      fine[lane] += f;
+      columns_coarse[i] += c;
+      columns_fine[i] += f;
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= numel; i += kLanes) {
+      for (int lane = 0; lane < kLanes; lane++) add(i + lane, lane);
+    }
+    for (; i < numel; i++) add(i, 0);
+    row_sums[0] += sum_lanes(coarse);
+    row_sums[1] += sum_lanes(fine);
+  }
+};
+
+// shape: matrices, rows, columns. Sums of (gradient · scale)² over each row [matrices · rows, 2] and each column
+// [2, matrices · columns] of what lies here, which are elements `begin` and on.
+std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
+                                                        double scale, double bound) {
+  check("factored_square_sums", grad, {});
+  TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
+              "[factored_square_sums] grad must lie within ", shape, ": got ", grad.numel(), " elements from ", begin);
+  const int64_t rows = shape[1], columns = shape[2];
+  const at::TensorOptions options = grad.options().dtype(at::kDouble);
+  const at::Tensor row_sums = at::zeros({shape[0] * rows, 2}, options);
+  const at::Tensor column_sums = at::zeros({2, shape[0] * columns}, options);
+  double* coarse = column_sums.data_ptr<double>();
+  double* fine = coarse + shape[0] * columns;
+  const float* from = grad.data_ptr<float>();
+  for (int64_t done = 0; done < grad.numel();) {
+    const int64_t row = (begin + done) / columns, column = (begin + done) % columns;
+    const int64_t length = std::min(columns - column, grad.numel() - done);
+    const int64_t place = row / rows * columns + column;
+    run_best<RowOfSquares>(from + done, length, static_cast<float>(scale), ExactBins(bound),
+                           row_sums.data_ptr<double>() + 2 * row, coarse + place, fine + place);
+    done += length;
+  }
+  return {row_sums, column_sums};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def("segment_maxima(Tensor flat, int[] ends) -> Tensor");
+  m.def("exact_square_sums(Tensor flat, int[] ends, float[] bounds) -> Tensor");
+  m.def(
+      "factored_square_sums(Tensor grad, int[] shape, int begin, float scale, float bound) -> (Tensor rows, Tensor columns)");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+  m.impl("segment_maxima", segment_maxima);
+  m.impl("exact_square_sums", exact_square_sums);
+  m.impl("factored_square_sums", factored_square_sums);
+}
+
+}  // namespace troupe

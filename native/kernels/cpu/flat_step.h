@@ -1,0 +1,121 @@
+// What the fused optimizer steps share: one pass over a flat stretch of parameters, its states and its gradient, with the
+// narrow copy written on the way. Every operation of a body is one IEEE operation on one element, so all instruction sets,
+// thread counts and splits give the same bits.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+
+// Stretches of the buffer with numbers of their own, by where they end.
+struct Segments {
+  at::IntArrayRef ends;
+  at::ArrayRef<double> learning_rates;
+  at::ArrayRef<double> weight_decays;
+};
+
+template <size_t num_states>
+struct FlatStep {
+  const char* op;  // for messages
+  at::Tensor param;
+  std::array<at::Tensor, num_states> states;
+  at::Tensor grad;
+  c10::optional<at::Tensor> low_precision;
+  Segments segments;
+};
+
+namespace detail {
+
+inline void check_flat(const char* op, const at::Tensor& tensor, const char* name, int64_t numel) {
+  TORCH_CHECK(tensor.is_contiguous() && tensor.numel() == numel && tensor.device().is_cpu(), "[", op, "] ", name,
+              " must be a contiguous CPU tensor of ", numel, " elements as param is: got ", tensor.sizes());
+}
+
+inline void check_master(const char* op, const at::Tensor& tensor, const char* name, int64_t numel) {
+  check_flat(op, tensor, name, numel);
+  TORCH_CHECK(tensor.scalar_type() == at::kFloat, "[", op, "] ", name, " must be float32: got ", tensor.scalar_type());
+}
+
+inline void check_segments(const char* op, const Segments& segments, int64_t numel) {
+  const at::IntArrayRef ends = segments.ends;
+  TORCH_CHECK(ends.size() == segments.learning_rates.size() && ends.size() == segments.weight_decays.size(), "[", op,
+              "] each segment must have an end, a learning rate and a weight decay: got ", ends.size(), ", ",
+              segments.learning_rates.size(), " and ", segments.weight_decays.size());
+  TORCH_CHECK(std::is_sorted(ends.begin(), ends.end()) && (ends.empty() || ends[0] >= 0) &&
+                  (ends.empty() ? numel == 0 : ends.back() == numel),
+              "[", op, "] segment_ends must rise to the number of elements, ", numel, ": got ", ends);
+}
+
+template <size_t num_states>
+void check(const FlatStep<num_states>& step) {
+  const int64_t numel = step.param.numel();
+  check_master(step.op, step.param, "param", numel);
+  for (const at::Tensor& state : step.states) check_master(step.op, state, "each state", numel);
+  check_flat(step.op, step.grad, "grad", numel);
+  if (step.low_precision) {
+    check_flat(step.op, *step.low_precision, "low_precision", numel);
+    const auto dtype = step.low_precision->scalar_type();
+    TORCH_CHECK(dtype == at::kBFloat16 || dtype == at::kHalf, "[", step.op,
+                "] low_precision must be bfloat16 or float16: got ", dtype);
+  }
+  check_segments(step.op, step.segments, numel);
+}
+
+// Calls body(begin, end, segment) for each piece of [begin, end) that lies in one segment.
+template <class Body>
+void each_segment(at::IntArrayRef ends, int64_t begin, int64_t end, const Body& body) {
+  auto segment = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+  for (; begin < end; segment++) {
+    const int64_t piece_end = std::min(end, ends[segment]);
+    body(begin, piece_end, segment);
+    begin = piece_end;
+  }
+}
+
+template <template <class, class> class Body, class Grad, class Low, size_t num_states, class Coefficients>
+void launch(const FlatStep<num_states>& step, Low* low, const std::vector<Coefficients>& coefficients) {
+  float* param = step.param.template data_ptr<float>();
+  std::array<float*, num_states> states;
+  for (size_t i = 0; i < num_states; i++) states[i] = step.states[i].template data_ptr<float>();
+  const Grad* grad = step.grad.template data_ptr<Grad>();
+  at::parallel_for(0, step.param.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
+    each_segment(step.segments.ends, begin, end, [&](int64_t first, int64_t last, size_t segment) {
+      run_best<Body<Grad, Low>>(param, states, grad, low, first, last, coefficients[segment]);
+    });
+  });
+}
+
+}  // namespace detail
+
+// Body<Grad, Low>::run(param, states, grad, low, begin, end, coefficients): `low` is a null pointer to void where there is
+// no narrow copy. `coefficients_of(learning_rate, weight_decay)` is what is the same for every element of a segment.
+template <template <class, class> class Body, size_t num_states, class CoefficientsOf>
+void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficients_of) {
+  detail::check(step);
+  std::vector<decltype(coefficients_of(0.0, 0.0))> coefficients;
+  for (size_t i = 0; i < step.segments.ends.size(); i++) {
+    coefficients.push_back(coefficients_of(step.segments.learning_rates[i], step.segments.weight_decays[i]));
+  }
+  const bool known = with_float_type(step.grad.scalar_type(), [&](auto* type) {
+    using Grad = std::remove_pointer_t<decltype(type)>;
+    if (!step.low_precision) {
+      detail::launch<Body, Grad, void>(step, nullptr, coefficients);
+    } else if (step.low_precision->scalar_type() == at::kBFloat16) {
+      detail::launch<Body, Grad>(step, step.low_precision->template data_ptr<at::BFloat16>(), coefficients);
+    } else {
+      detail::launch<Body, Grad>(step, step.low_precision->template data_ptr<at::Half>(), coefficients);
+    }
+  });
+  TORCH_CHECK(known, "[", step.op, "] grad must be float32, bfloat16 or float16: got ", step.grad.scalar_type());
+}
+
+}  // namespace troupe

@@ -1,0 +1,323 @@
+import { hold, ops, scope, tensor } from "../tensor/index.ts";
+import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
+import {
+  type FlatPiece,
+  type OwnedStretch,
+  type StateLayout,
+  type Stretch,
+  segmentsOf,
+  stateTensor,
+  type UpdateRule,
+  type UpdateShare,
+  type UpdateStep,
+} from "./update-rule.ts";
+import {
+  type Exchange,
+  joined,
+  largestOf,
+  maximaOf,
+  placesOf,
+  squareSumsOf,
+  summed,
+} from "./whole-parameter.ts";
+
+/** A parameter as a stack of matrices; of more than two dims the leading ones are the stack. */
+interface Matrices {
+  readonly count: number;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/**
+ * Adafactor over slices. The means over whole rows and columns are made of sums that all ranks exchange, and every rank
+ * that owns something of a matrix keeps all of its row and column means; they are a few numbers beside the matrix. Four
+ * exchanges a block: largest magnitudes, sums over rows and columns, and the same for the size of the update.
+ */
+export function adafactorRule(spec: AdafactorSpec): UpdateRule {
+  return {
+    groups: spec.groups,
+    stateOf: (stretch) => stateOf(spec, stretch),
+    *update(share, step) {
+      if (share.parameters.length === 0) return;
+      const scale = spec.maximize ? -step.gradientScale : step.gradientScale;
+      const squares = yield* directions(spec, share, step, scale);
+      const { parameters } = share;
+      const maxima = yield* largestOf(maximaOf(share, (stretch) => stretch.gradient));
+      const updates = joined(yield* summed(squareSumsOf(share, (stretch) => stretch.gradient, maxima)));
+      const rms = (sum: number, place: number) => Math.sqrt(sum / (parameters[place]?.numel ?? 1));
+      const places = placesOf(share);
+      for (const stretch of share.stretches) {
+        const { ends, learningRates, weightDecays } = segmentsOf(stretch, spec.groups, step);
+        const relative = relativeStepOf(spec, step.updateIndex);
+        const lrs = stretch.pieces.map(({ parameter }, piece) => {
+          const place = places.get(parameter.name) as number;
+          const size = spec.scaleParameter ? Math.max(spec.eps[1], rms(squares[place]!, place)) : 1;
+          return (learningRates[piece] as number) * relative * size;
+        });
+        const rates = stretch.pieces.map(({ parameter }, piece) => {
+          const place = places.get(parameter.name) as number;
+          return lrs[piece]! / Math.max(1, rms(updates[place]!, place) / spec.clipThreshold);
+        });
+        const keeps = lrs.map((lr, piece) => 1 - lr * (weightDecays[piece] as number));
+        scope(() => take(spec, stretch, ends, rates, keeps));
+      }
+    },
+  };
+}
+
+/** Takes the step, through the first moment where one is kept. */
+function take(
+  spec: AdafactorSpec,
+  stretch: OwnedStretch,
+  ends: readonly number[],
+  rates: readonly number[],
+  keeps: readonly number[],
+): void {
+  const { master, gradient, lowPrecision } = stretch;
+  if (spec.beta1 === undefined) {
+    ops.troupe.stepAlong_(master, gradient, lowPrecision, ends, rates, keeps);
+    return;
+  }
+  ops.troupe.blendDirection_(gradient, stateTensor(stretch, "exp_avg"), ends, rates, spec.beta1);
+  const ones = rates.map(() => 1);
+  ops.troupe.stepAlong_(master, gradient, lowPrecision, ends, ones, keeps);
+}
+
+/**
+ * Updates the second moments and writes the directions over the gradient.
+ * @returns the sum of squares of each parameter's values
+ */
+function* directions(
+  spec: AdafactorSpec,
+  share: UpdateShare,
+  step: UpdateStep,
+  scale: number,
+): Exchange<number[]> {
+  const { parameters, stretches } = share;
+  const count = parameters.length;
+  const maxima = yield* largestOf(
+    Float64Array.of(
+      ...maximaOf(share, (stretch) => stretch.master),
+      ...maximaOf(share, (stretch) => stretch.gradient),
+    ),
+  );
+  const factored = new FactoredSums(share, maxima.subarray(count), scale);
+  const ofValues = squareSumsOf(share, (stretch) => stretch.master, maxima.subarray(0, count));
+  const [values, ...factors] = split(yield* summed(concat([ofValues, ...factored.parts])), [
+    ofValues,
+    ...factored.parts,
+  ]);
+  const beta2 = 1 - step.updateIndex ** spec.decayRate;
+  for (const stretch of stretches) {
+    for (const place of placesIn(stretch)) {
+      const { piece } = place;
+      const matrices = matricesOf(piece.parameter.shape);
+      const gradient = hold(() => stretch.gradient.narrow(0, piece.rangeBegin, piece.numel));
+      if (matrices === undefined) {
+        scope(() => {
+          const second = stateTensor(stretch, "exp_avg_sq").narrow(0, place.vectorBegin, piece.numel);
+          ops.troupe.adafactorVector_(gradient, second, beta2, spec.eps[0], scale);
+        });
+      } else {
+        const [rows, columns] = factored.of(piece.parameter.name, factors);
+        const rowMeans = averaged(
+          stretch,
+          "exp_avg_sq_row",
+          place.rowBegin,
+          rows,
+          matrices.columns,
+          beta2,
+          spec,
+        );
+        const columnMeans = averaged(
+          stretch,
+          "exp_avg_sq_col",
+          place.columnBegin,
+          columns,
+          matrices.rows,
+          beta2,
+          spec,
+        );
+        scope(() => {
+          const shape = [matrices.count, matrices.rows, matrices.columns];
+          const ofRows = tensor(rowFactors(rowMeans, matrices));
+          const ofColumns = tensor(columnMeans.map((mean) => 1 / Math.sqrt(mean)));
+          ops.troupe.adafactorMatrix_(gradient, ofRows, ofColumns, shape, piece.parameterBegin, scale);
+        });
+      }
+      gradient.dispose();
+    }
+  }
+  return joined(values as Float64Array);
+}
+
+/** Sums of squared gradients over rows and columns of every matrix of a block, in exact parts. */
+class FactoredSums {
+  /** For each matrix parameter its rows, then its columns. */
+  readonly parts: readonly Float64Array[];
+  readonly #first = new Map<string, number>();
+
+  constructor(share: UpdateShare, maxima: ArrayLike<number>, scale: number) {
+    const parts: Float64Array[] = [];
+    const places = placesOf(share);
+    for (const { name, shape } of share.parameters) {
+      const matrices = matricesOf(shape);
+      if (matrices === undefined) continue;
+      this.#first.set(name, parts.length);
+      parts.push(new Float64Array(2 * matrices.count * matrices.rows));
+      parts.push(new Float64Array(2 * matrices.count * matrices.columns));
+    }
+    for (const { gradient, pieces } of share.stretches) {
+      for (const { parameter, parameterBegin, rangeBegin, numel } of pieces) {
+        const first = this.#first.get(parameter.name);
+        const matrices = matricesOf(parameter.shape);
+        if (first === undefined || matrices === undefined) continue;
+        // A little more than the product, which is rounded to float32.
+        const largest = maxima[places.get(parameter.name) as number]! * Math.abs(scale) * 1.001;
+        scope(() => {
+          const [rows, columns] = ops.troupe.factoredSquareSums(
+            gradient.narrow(0, rangeBegin, numel),
+            [matrices.count, matrices.rows, matrices.columns],
+            parameterBegin,
+            scale,
+            parameter.numel * largest ** 2,
+          );
+          parts[first] = rows.toTypedArray() as Float64Array;
+          parts[first + 1] = columns.toTypedArray() as Float64Array;
+        });
+      }
+    }
+    this.parts = parts;
+  }
+
+  /** @returns the whole sums of one parameter's rows and columns, from the exchanged parts */
+  of(name: string, exchanged: readonly Float64Array[]): readonly [rows: number[], columns: number[]] {
+    const first = this.#first.get(name) as number;
+    const columns = exchanged[first + 1] as Float64Array;
+    const half = columns.length / 2;
+    return [
+      joined(exchanged[first] as Float64Array),
+      Array.from({ length: half }, (_, index) => columns[index]! + columns[half + index]!),
+    ];
+  }
+}
+
+/** Moves a state of means towards those of this step. @returns the state, which float32 holds */
+function averaged(
+  stretch: OwnedStretch,
+  kind: string,
+  begin: number,
+  sums: readonly number[],
+  length: number,
+  beta2: number,
+  spec: AdafactorSpec,
+): Float32Array {
+  return scope(() => {
+    const state = stateTensor(stretch, kind).narrow(0, begin, sums.length);
+    const before = state.toTypedArray() as Float32Array;
+    const after = before.map(
+      (mean, index) => beta2 * mean + (1 - beta2) * (sums[index]! / length + spec.eps[0]),
+    );
+    state.copy_(tensor(after));
+    return after;
+  });
+}
+
+/** 1 / √(row mean / mean of the row means), matrix by matrix. */
+function rowFactors(means: Float32Array, { count, rows }: Matrices): Float32Array {
+  const factors = new Float32Array(means.length);
+  for (let matrix = 0; matrix < count; matrix++) {
+    const ofMatrix = means.subarray(matrix * rows, (matrix + 1) * rows);
+    const mean = ofMatrix.reduce((sum, value) => sum + value, 0) / rows;
+    ofMatrix.forEach((value, row) => {
+      factors[matrix * rows + row] = 1 / Math.sqrt(value / mean);
+    });
+  }
+  return factors;
+}
+
+function matricesOf(shape: readonly number[]): Matrices | undefined {
+  const [rows, columns] = shape.slice(-2);
+  if (rows === undefined || columns === undefined) return undefined;
+  return { count: shape.slice(0, -2).reduce((product, size) => product * size, 1), rows, columns };
+}
+
+/** Where a piece's state begins in each kind's tensor. */
+interface StatePlace<Piece extends FlatPiece> {
+  readonly piece: Piece;
+  readonly rowBegin: number;
+  readonly columnBegin: number;
+  readonly vectorBegin: number;
+}
+
+function placesIn<Piece extends FlatPiece>({ pieces }: Stretch<Piece>): StatePlace<Piece>[] {
+  let [rowBegin, columnBegin, vectorBegin] = [0, 0, 0];
+  return pieces.map((piece) => {
+    const place = { piece, rowBegin, columnBegin, vectorBegin };
+    const matrices = matricesOf(piece.parameter.shape);
+    if (matrices === undefined) vectorBegin += piece.numel;
+    else {
+      rowBegin += matrices.count * matrices.rows;
+      columnBegin += matrices.count * matrices.columns;
+    }
+    return place;
+  });
+}
+
+function stateOf<Piece extends FlatPiece>(
+  spec: AdafactorSpec,
+  stretch: Stretch<Piece>,
+): StateLayout<Piece>[] {
+  const rows: Piece[] = [];
+  const columns: Piece[] = [];
+  const vectors: Piece[] = [];
+  for (const { piece, rowBegin, columnBegin, vectorBegin } of placesIn(stretch)) {
+    const { shape } = piece.parameter;
+    if (shape.length < 2) {
+      vectors.push({ ...piece, rangeBegin: vectorBegin });
+    } else {
+      rows.push(wholeState(piece, shape.slice(0, -1), rowBegin));
+      columns.push(wholeState(piece, [...shape.slice(0, -2), ...shape.slice(-1)], columnBegin));
+    }
+  }
+  const layouts = [
+    layoutOf("exp_avg_sq_row", rows),
+    layoutOf("exp_avg_sq_col", columns),
+    layoutOf("exp_avg_sq", vectors),
+  ].filter(({ numel }) => numel > 0);
+  if (spec.beta1 === undefined) return layouts;
+  return [...layouts, { kind: "exp_avg", numel: stretch.numel, pieces: stretch.pieces }];
+}
+
+/** All of a parameter's means, also where only a slice of the parameter is owned. */
+function wholeState<Piece extends FlatPiece>(
+  piece: Piece,
+  shape: readonly number[],
+  rangeBegin: number,
+): Piece {
+  const numel = shape.reduce((product, size) => product * size, 1);
+  return { ...piece, parameter: { ...piece.parameter, shape, numel }, parameterBegin: 0, rangeBegin, numel };
+}
+
+function layoutOf<Piece extends FlatPiece>(kind: string, pieces: readonly Piece[]): StateLayout<Piece> {
+  return { kind, numel: pieces.reduce((sum, piece) => sum + piece.numel, 0), pieces };
+}
+
+function concat(parts: readonly Float64Array[]): Float64Array {
+  const whole = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let begin = 0;
+  for (const part of parts) {
+    whole.set(part, begin);
+    begin += part.length;
+  }
+  return whole;
+}
+
+/** Cuts `whole` into parts as long as those of `like`. */
+function split(whole: Float64Array, like: readonly Float64Array[]): Float64Array[] {
+  let begin = 0;
+  return like.map(({ length }) => {
+    begin += length;
+    return whole.subarray(begin - length, begin);
+  });
+}

@@ -1,0 +1,91 @@
+import { atLeastZero, decayRate } from "./checks.ts";
+import { optionError } from "./option-error.ts";
+import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
+import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+
+/** What {@link Adafactor} may be told; the defaults of fairseq and transformers. */
+export interface AdafactorOptions extends OptimizerOptions {
+  /** With `relativeStep` a factor on it, 1; else the learning rate itself, which must be given. */
+  readonly lr?: number;
+  /** Added to the squared gradient, and the least root mean square of a parameter. [1e-30, 1e-3] */
+  readonly eps?: readonly [number, number];
+  /** Largest root mean square of an update before the learning rate. 1 */
+  readonly clipThreshold?: number;
+  /** The second moment of step t keeps 1 - t ** decayRate. -0.8 */
+  readonly decayRate?: number;
+  /** Decay of a first moment; none is kept unless told. */
+  readonly beta1?: number;
+  /** Multiplies the learning rate by the parameter's root mean square. true */
+  readonly scaleParameter?: boolean;
+  /** The learning rate of step t is min(1e-2, 1 / √t). true unless `lr` is given */
+  readonly relativeStep?: boolean;
+  /** With `relativeStep`: min(1e-6 · t, 1 / √t) instead. false */
+  readonly warmupInit?: boolean;
+}
+
+/** {@link Adafactor} as plain data. */
+export interface AdafactorSpec extends CommonSpec {
+  readonly kind: "adafactor";
+  readonly eps: readonly [number, number];
+  readonly clipThreshold: number;
+  readonly decayRate: number;
+  readonly beta1: number | undefined;
+  readonly scaleParameter: boolean;
+  readonly relativeStep: boolean;
+  readonly warmupInit: boolean;
+}
+
+/**
+ * Adafactor as fairseq and transformers have it: of a matrix's second moment only the means over rows and columns are
+ * kept (of more dims, over the last two), updates are clipped by their root mean square, and the step is relative to the
+ * size of the parameter. A job that gives `lr` has that learning rate, as with `relative_step=False`.
+ * @see Shazeer and Stern 2018, https://arxiv.org/abs/1804.04235
+ */
+export class Adafactor implements AdafactorSpec {
+  readonly kind = "adafactor";
+  readonly lr: number;
+  readonly eps: readonly [number, number];
+  readonly clipThreshold: number;
+  readonly decayRate: number;
+  readonly beta1: number | undefined;
+  readonly scaleParameter: boolean;
+  readonly relativeStep: boolean;
+  readonly warmupInit: boolean;
+  readonly groups: readonly ParameterGroup[];
+  readonly maximize: boolean;
+
+  /**
+   * @param parameters - names with shapes: `module.namedParameters()`
+   * @throws `OPTIMIZER_OPTION` for an option out of range, warm-up without relative steps, or neither of them nor `lr`
+   */
+  constructor(parameters: NamedShapes, options: AdafactorOptions = {}) {
+    const common = commonSpec(
+      parameters,
+      { decay: "every parameter", ...options },
+      { lr: 1, weightDecay: 0 },
+    );
+    this.lr = common.lr;
+    this.groups = common.groups;
+    this.maximize = common.maximize;
+    const [eps1, eps2] = options.eps ?? [1e-30, 1e-3];
+    this.eps = [atLeastZero("eps", eps1), atLeastZero("eps", eps2)];
+    this.clipThreshold = atLeastZero("clipThreshold", options.clipThreshold ?? 1);
+    this.decayRate = options.decayRate ?? -0.8;
+    this.beta1 = options.beta1 === undefined ? undefined : decayRate("beta1", options.beta1);
+    this.scaleParameter = options.scaleParameter ?? true;
+    this.relativeStep = options.relativeStep ?? options.lr === undefined;
+    this.warmupInit = options.warmupInit ?? false;
+    if (!(this.clipThreshold > 0)) throw optionError("clipThreshold", "> 0", this.clipThreshold);
+    if (!(this.decayRate < 0)) throw optionError("decayRate", "< 0", this.decayRate);
+    if (!this.relativeStep && options.lr === undefined)
+      throw optionError("lr", "given without relativeStep", "none");
+    if (this.warmupInit && !this.relativeStep)
+      throw optionError("warmupInit", "used with relativeStep", this.warmupInit);
+  }
+}
+
+/** @returns Adafactor's step relative to the parameter, before the learning rate's factor */
+export function relativeStepOf({ relativeStep, warmupInit }: AdafactorSpec, updateIndex: number): number {
+  if (!relativeStep) return 1;
+  return Math.min(warmupInit ? 1e-6 * updateIndex : 1e-2, 1 / Math.sqrt(updateIndex));
+}

@@ -1,0 +1,145 @@
+import { ops, scope } from "../tensor/index.ts";
+import { atLeastZero, checkBetas } from "./checks.ts";
+import { optionError } from "./option-error.ts";
+import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
+import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+
+/** What Adam in its forms may be told. */
+export interface AdamOptions extends OptimizerOptions {
+  /** Decay of the first and second moment. [0.9, 0.999] */
+  readonly betas?: readonly [number, number];
+  /** Added to the root of the second moment. 1e-8 */
+  readonly eps?: number;
+}
+
+/** What {@link AdamW} may be told; torch's defaults: lr 1e-3, weightDecay 0.01. */
+export type AdamWOptions = AdamOptions;
+
+/** What {@link BMTrainAdam} may be told. */
+export interface BMTrainAdamOptions extends AdamOptions {
+  /** Updates at whose start the parameters are held: the moments gather, the learning rate is 0. 0 */
+  readonly holdSteps?: number;
+}
+
+/**
+ * Adam as plain data: what a shard, which holds the parameters and the moments, needs to update its slice.
+ * - `adamw`: decoupled decay, torch.optim.AdamW;
+ * - `adam`: decay added to the gradient, torch.optim.Adam, and BMTrain's form for float32;
+ * - `bmtrain-adam`: decoupled decay in the order of BMTrain's kernels for half precision.
+ */
+export interface AdamSpec extends CommonSpec {
+  readonly kind: "adamw" | "adam" | "bmtrain-adam";
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  readonly holdSteps?: number;
+}
+
+/** {@link AdamW} as plain data. */
+export interface AdamWSpec extends AdamSpec {
+  readonly kind: "adamw";
+}
+
+abstract class AnyAdam implements AdamSpec {
+  abstract readonly kind: AdamSpec["kind"];
+  readonly lr: number;
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  readonly groups: readonly ParameterGroup[];
+  readonly maximize: boolean;
+
+  /**
+   * @param parameters - names with shapes: `module.namedParameters()`
+   * @throws `OPTIMIZER_OPTION` for an option out of range
+   */
+  constructor(parameters: NamedShapes, options: AdamOptions, weightDecay: number) {
+    const common = commonSpec(parameters, options, { lr: 1e-3, weightDecay });
+    this.lr = common.lr;
+    this.groups = common.groups;
+    this.maximize = common.maximize;
+    this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
+    this.eps = atLeastZero("eps", options.eps ?? 1e-8);
+  }
+}
+
+/**
+ * Adam with decoupled weight decay, by the formulas of torch.optim.AdamW. It holds no tensors: it says what is to be
+ * done, and the shards, where parameters and moments live, do it. All its fields are plain, so sending it as a
+ * message keeps it an {@link AdamWSpec}.
+ * @see Loshchilov and Hutter 2019, https://arxiv.org/abs/1711.05101
+ */
+export class AdamW extends AnyAdam implements AdamWSpec {
+  readonly kind = "adamw";
+
+  constructor(parameters: NamedShapes, options: AdamWOptions = {}) {
+    super(parameters, options, 0.01);
+  }
+}
+
+/**
+ * Adam with decay added to the gradient (L2), by the formulas of torch.optim.Adam; weightDecay 0.
+ * @see Kingma and Ba 2015, https://arxiv.org/abs/1412.6980
+ */
+export class Adam extends AnyAdam {
+  readonly kind = "adam";
+
+  constructor(parameters: NamedShapes, options: AdamOptions = {}) {
+    super(parameters, options, 0);
+  }
+}
+
+/**
+ * BMTrain's Adam, of which there are two behind one name: `half`, its kernels for float16 and bfloat16 parameters, with
+ * decoupled decay, and `single`, its path for float32 ones, with decay added to the gradient. Here the name says which,
+ * whatever the precision. State is kept unscaled in float32; the first `holdSteps` updates are held in both. Every
+ * parameter decays, as in BMTrain, unless `decay` says otherwise.
+ */
+export class BMTrainAdam extends AnyAdam {
+  readonly kind: "bmtrain-adam" | "adam";
+  readonly holdSteps: number;
+
+  constructor(parameters: NamedShapes, form: "half" | "single", options: BMTrainAdamOptions = {}) {
+    super(parameters, { decay: "every parameter", ...options }, 0);
+    if (form !== "half" && form !== "single") throw optionError("form", "half or single", form);
+    this.kind = form === "half" ? "bmtrain-adam" : "adam";
+    this.holdSteps = atLeastZero("holdSteps", options.holdSteps ?? 0);
+  }
+}
+
+const kernels = {
+  adamw: ops.troupe.adamw_,
+  adam: ops.troupe.adam_,
+  "bmtrain-adam": ops.troupe.bmtrainAdam_,
+} as const;
+
+/** Adam in one pass of the fused kernel. */
+export function adamRule(spec: AdamSpec): UpdateRule {
+  const { kind, groups, betas, eps, maximize, holdSteps = 0 } = spec;
+  return {
+    groups,
+    stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
+    *update({ stretches }, step) {
+      const isHeld = step.updateIndex <= holdSteps;
+      for (const stretch of stretches) {
+        const { ends, learningRates, weightDecays } = segmentsOf(stretch, groups, step);
+        scope(() => {
+          kernels[kind](
+            stretch.master,
+            stateTensor(stretch, "exp_avg"),
+            stateTensor(stretch, "exp_avg_sq"),
+            stretch.gradient,
+            stretch.lowPrecision,
+            ends,
+            isHeld ? learningRates.map(() => 0) : learningRates,
+            weightDecays,
+            betas[0],
+            betas[1],
+            eps,
+            step.updateIndex,
+            maximize ? -step.gradientScale : step.gradientScale,
+          );
+        });
+      }
+    },
+  };
+}

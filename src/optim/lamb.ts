@@ -1,0 +1,111 @@
+import { ops, scope } from "../tensor/index.ts";
+import { atLeastZero, checkBetas } from "./checks.ts";
+import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
+import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { elementwise, type Segments, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
+
+/** What {@link LAMB} may be told; defaults: lr 1e-3, weightDecay 0.01. */
+export interface LAMBOptions extends OptimizerOptions {
+  /** Decay of the first and second moment. [0.9, 0.999] */
+  readonly betas?: readonly [number, number];
+  /** Added to the root of the second moment. 1e-6 */
+  readonly eps?: number;
+}
+
+/** {@link LAMB} as plain data. */
+export interface LAMBSpec extends CommonSpec {
+  readonly kind: "lamb";
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+}
+
+/**
+ * LAMB: Adam's direction with decay, its length per parameter that of the parameter, for very large batches. A parameter
+ * or a direction of norm zero moves as under Adam.
+ * @see You et al. 2020, https://arxiv.org/abs/1904.00962
+ */
+export class LAMB implements LAMBSpec {
+  readonly kind = "lamb";
+  readonly lr: number;
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  readonly groups: readonly ParameterGroup[];
+  readonly maximize: boolean;
+
+  /**
+   * @param parameters - names with shapes: `module.namedParameters()`
+   * @throws `OPTIMIZER_OPTION` for an option out of range
+   */
+  constructor(parameters: NamedShapes, options: LAMBOptions = {}) {
+    const common = commonSpec(parameters, options, { lr: 1e-3, weightDecay: 0.01 });
+    this.lr = common.lr;
+    this.groups = common.groups;
+    this.maximize = common.maximize;
+    this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
+    this.eps = atLeastZero("eps", options.eps ?? 1e-6);
+  }
+}
+
+/** LAMB: the direction in one pass, two exchanges for the norms of whole parameters, the step in another pass. */
+export function lambRule(spec: LAMBSpec): UpdateRule {
+  const { groups, betas, eps, maximize } = spec;
+  return {
+    groups,
+    stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
+    *update(share, step) {
+      if (share.parameters.length === 0) return;
+      const scale = maximize ? -step.gradientScale : step.gradientScale;
+      const segments: Segments[] = [];
+      for (const stretch of share.stretches) {
+        const ofStretch = segmentsOf(stretch, groups, step);
+        segments.push(ofStretch);
+        scope(() => {
+          ops.troupe.lambDirection_(
+            stretch.gradient,
+            stretch.master,
+            stateTensor(stretch, "exp_avg"),
+            stateTensor(stretch, "exp_avg_sq"),
+            ofStretch.ends,
+            ofStretch.weightDecays,
+            betas[0],
+            betas[1],
+            eps,
+            step.updateIndex,
+            scale,
+          );
+        });
+      }
+      const count = share.parameters.length;
+      const maxima = yield* largestOf(
+        Float64Array.of(
+          ...maximaOf(share, (stretch) => stretch.master),
+          ...maximaOf(share, (stretch) => stretch.gradient),
+        ),
+      );
+      const sums = yield* summed(
+        Float64Array.of(
+          ...squareSumsOf(share, (stretch) => stretch.master, maxima.subarray(0, count)),
+          ...squareSumsOf(share, (stretch) => stretch.gradient, maxima.subarray(count)),
+        ),
+      );
+      const squares = joined(sums);
+      const places = placesOf(share);
+      share.stretches.forEach(({ master, gradient, lowPrecision, pieces }, index) => {
+        const { ends, learningRates } = segments[index] as Segments;
+        const rates = pieces.map(({ parameter }, piece) => {
+          const place = places.get(parameter.name) as number;
+          const rate = learningRates[piece] as number;
+          return rate * trustRatio(Math.sqrt(squares[place]!), Math.sqrt(squares[count + place]!));
+        });
+        const keeps = rates.map(() => 1);
+        scope(() => ops.troupe.stepAlong_(master, gradient, lowPrecision, ends, rates, keeps));
+      });
+    },
+  };
+}
+
+/** @returns by how much the direction is stretched to be as long as the parameter */
+export function trustRatio(parameterNorm: number, directionNorm: number): number {
+  return parameterNorm > 0 && directionNorm > 0 ? parameterNorm / directionNorm : 1;
+}

@@ -1,0 +1,53 @@
+import { atLeastZero } from "./checks.ts";
+import {
+  type Decay,
+  type GroupRule,
+  groupParameters,
+  type NamedShapes,
+  type ParameterGroup,
+} from "./parameter-groups.ts";
+
+/** What every optimizer may be told. */
+export interface OptimizerOptions {
+  /** Peak learning rate; a schedule sets that of each step. */
+  readonly lr?: number;
+  readonly weightDecay?: number;
+  /** What decays: "matrices" */
+  readonly decay?: Decay;
+  /** Exceptions by name or shape. */
+  readonly groups?: readonly GroupRule[];
+  /** Follows the gradient up instead of down. false */
+  readonly maximize?: boolean;
+  /** Only parameters whose names it matches; another optimizer of the job takes the rest. All unless told otherwise. */
+  readonly only?: RegExp;
+}
+
+/** What every optimizer says, as plain data. */
+export interface CommonSpec {
+  readonly lr: number;
+  readonly groups: readonly ParameterGroup[];
+  readonly maximize: boolean;
+}
+
+/**
+ * Checks what every optimizer may be told.
+ * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range
+ */
+export function commonSpec(
+  parameters: NamedShapes,
+  options: OptimizerOptions,
+  defaults: { readonly lr: number; readonly weightDecay: number },
+): CommonSpec {
+  const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? defaults.weightDecay);
+  const { only } = options;
+  const mine = only === undefined ? parameters : [...parameters].filter(([name]) => only.test(name));
+  return {
+    lr: atLeastZero("lr", options.lr ?? defaults.lr),
+    groups: groupParameters(mine, {
+      weightDecay,
+      decay: options.decay ?? "matrices",
+      rules: options.groups ?? [],
+    }),
+    maximize: options.maximize ?? false,
+  };
+}
