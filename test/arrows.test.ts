@@ -9,7 +9,7 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
 const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner"],
   trainer: ["actors", "planner"],
-  actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models"],
+  actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models", "offload"],
   planner: ["parallel", "models"],
   parallel: ["nn", "optim", "collectives"],
   models: ["nn"],
@@ -17,6 +17,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   optim: ["tensor"],
   data: ["tensor"],
   checkpoint: ["tensor"],
+  offload: ["tensor"],
   runtime: [],
   collectives: ["tensor"],
   tensor: [],

@@ -1,3 +1,4 @@
+export { isActivity } from "./activity.ts";
 export type { CheckpointerInit, CheckpointerProtocol, Saved } from "./checkpointer.ts";
 export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
 export { spreadModel, tensorPlanOf } from "./declare-model.ts";
@@ -15,15 +16,17 @@ export {
   schedulesOf,
   type TrainingPlan,
 } from "./job.ts";
+export type { OffloadProtocol } from "./offload.ts";
 export type { DeclaredModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
 export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
 export { recipientName } from "./recipient.ts";
-export type { ShardInit, ShardProtocol } from "./shard.ts";
+export type { OffloadSettings, ShardInit, ShardProtocol, Slowdown } from "./shard.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {
   preload: new URL("./preload.ts", import.meta.url),
   rank: new URL("./rank.ts", import.meta.url),
+  offload: new URL("./offload.ts", import.meta.url),
   shard: new URL("./shard.ts", import.meta.url),
   feeder: new URL("./feeder.ts", import.meta.url),
   checkpointer: new URL("./checkpointer.ts", import.meta.url),

@@ -34,7 +34,7 @@ import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
 import { type GroupPlan, RankGroups } from "./rank-groups.ts";
 import { recipientName } from "./recipient.ts";
-import type { ShardProtocol } from "./shard.ts";
+import type { OffloadSettings, ShardProtocol, Slowdown } from "./shard.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink, type StageLinkProtocol } from "./stage-link.ts";
 
@@ -73,6 +73,11 @@ export interface RankPlan {
   readonly numThreads: number;
   /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
   readonly deadlineMs: number;
+  /** What optimizer state is kept outside the shards, and where. */
+  readonly offload: OffloadSettings | undefined;
+  readonly slowdown: Slowdown;
+  /** Whether actors tell what they do to each block. */
+  readonly trace: boolean;
   readonly initial: InitialState;
   /** Life of the rank group, counted from 0. */
   readonly life: number;
@@ -227,7 +232,7 @@ class Rank {
       numChunks,
     });
     this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs);
-    this.#shard = new ShardLink(context, init.shard, deadlineMs);
+    this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace: plan.trace });
     const { dtype, autocast, prefetchBytes } = plan;
     this.#engine = new BlockEngine(this.#blocks, this.#shard, { dtype, autocast, prefetchBytes });
   }
@@ -262,6 +267,10 @@ class Rank {
       life,
       numThreads,
       reader: this.#name,
+      offload: this.#plan.offload,
+      slowdown: this.#plan.slowdown,
+      trace: this.#plan.trace,
+      deadlineMs,
     };
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
     this.#engine.bind(fulls.map(attach));

@@ -2,33 +2,39 @@ import type { OptimizerProgress } from "../optim/index.ts";
 import { BusyTime, type ShardPort } from "../parallel/index.ts";
 import { type ActorContext, type ActorRef, type Pending, systemClock } from "../runtime/index.ts";
 import { moveRef, type Tensor } from "../tensor/index.ts";
+import { tellActivity } from "./activity.ts";
 import { sentTo } from "./recipient.ts";
 import type { Gathered, ShardProtocol } from "./shard.ts";
 
 /** A gather under way. */
 export interface Gather {
+  readonly step: number;
+  readonly block: number;
   readonly startedAtMs: number;
   readonly answer: Pending<Gathered>;
 }
 
 /** An engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
 export class ShardLink implements ShardPort<Gather> {
-  readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
+  readonly #context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">;
   readonly #shard: ActorRef<ShardProtocol>;
   readonly #deadline: { readonly deadlineMs: number };
+  readonly #trace: boolean;
   #step = 0;
   #gathering = new BusyTime();
   #exposedMs = 0;
   #progress: OptimizerProgress = { numUpdates: 0 };
 
+  /** @param options - `trace`: whether to tell when the computation of each block goes on */
   constructor(
-    context: Pick<ActorContext<unknown>, "request" | "wait">,
+    context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
     shard: ActorRef<ShardProtocol>,
-    deadlineMs: number,
+    { deadlineMs, trace }: { readonly deadlineMs: number; readonly trace: boolean },
   ) {
     this.#context = context;
     this.#shard = shard;
     this.#deadline = { deadlineMs };
+    this.#trace = trace;
   }
 
   /** What follows is of `step`, and counted from here. */
@@ -50,17 +56,20 @@ export class ShardLink implements ShardPort<Gather> {
 
   start(block: number): Gather {
     return {
+      step: this.#step,
+      block,
       startedAtMs: systemClock.now(),
       answer: this.#context.request(this.#shard, "gather", { step: this.#step, block }, this.#deadline),
     };
   }
 
-  wait({ startedAtMs, answer }: Gather): void {
+  wait({ step, block, startedAtMs, answer }: Gather): void {
     const beginMs = systemClock.now();
     const { wholeAtMs, progress } = this.#context.wait(answer);
     this.#progress = progress;
     const endMs = systemClock.now();
     this.#exposedMs += endMs - beginMs;
+    if (this.#trace) tellActivity(this.#context, "compute", { step, block }, endMs);
     this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
   }
 

@@ -16,6 +16,7 @@ import {
   type FlatBlock,
   Milestones,
   memberOf,
+  offloadedBlocks,
   ShardStore,
   sumOfSquares,
 } from "../parallel/index.ts";
@@ -38,12 +39,17 @@ import {
   type TensorRef,
   tensor,
 } from "../tensor/index.ts";
+import { tellActivity } from "./activity.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
 import { LocalGroups } from "./local-groups.ts";
+import type { OffloadProtocol, StateHome } from "./offload.ts";
+import { sentTo } from "./recipient.ts";
+import { RemoteKeeper } from "./remote-keeper.ts";
 import { sendsPart } from "./snapshot.ts";
-import { type BlockUpdate, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
+import { type BlockUpdate, DividedKeeper, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
+import { Turns } from "./turns.ts";
 
 /** What a shard owns and whom it works with. */
 export interface ShardPlan {
@@ -68,6 +74,27 @@ export interface ShardPlan {
   readonly numThreads: number;
   /** Who reads the parameters, by the name of {@link recipientName}. */
   readonly reader: string;
+  readonly offload: OffloadSettings | undefined;
+  readonly slowdown: Slowdown;
+  /** Whether actors tell what they do to each block. */
+  readonly trace: boolean;
+  /** How long one answer of another actor may take. */
+  readonly deadlineMs: number;
+}
+
+/** What optimizer state each shard leaves to an offload actor. Plain data. */
+export interface OffloadSettings {
+  /** How much of it, from 0 to 1. */
+  readonly ratio: number;
+  readonly home: StateHome;
+}
+
+/** Delays on purpose, in milliseconds: what slower disks or links would cost. */
+export interface Slowdown {
+  /** Each offloaded update. */
+  readonly updateMs: number;
+  /** Each reduction of a block's gradient. */
+  readonly reduceMs: number;
 }
 
 /** What a step's end looked like from the shard. */
@@ -109,6 +136,11 @@ export type ShardProtocol = LocalGroupProtocol & {
   reduce: { in: { step: number; block: number; gradient: TensorRef } };
   /** Answered when every block has been updated for `step`. */
   finish: { in: { step: number }; out: StepUpdated };
+  /** An offload actor's share of what an update asks of all ranks; answered with all of them, in rank order. */
+  share: {
+    in: { update: BlockUpdate; round: number; value: TensorRef };
+    out: { values: readonly TensorRef[] };
+  };
   /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
   snapshot: { in: { step: number; checkpointer: ActorRef<CheckpointerProtocol> } };
 };
@@ -116,11 +148,13 @@ export type ShardProtocol = LocalGroupProtocol & {
 /** What a shard is born with. */
 export interface ShardInit {
   readonly rank: number;
+  /** Where this shard may leave state. */
+  readonly offload: ActorRef<OffloadProtocol> | undefined;
 }
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
-  concurrent: ["prepare", "gather", "reduce", "finish"],
+  concurrent: ["prepare", "gather", "reduce", "share", "finish"],
   async start(context, init) {
     const shard = new Shard(context, init);
     return {
@@ -132,6 +166,7 @@ export default defineActor<ShardProtocol, ShardInit>({
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
         own: (given) => shard.groups.at(given.group).owned(given),
         contribute: (value) => shard.groups.at(value.group).contributed(value),
+        share: ({ update, round, value }) => shard.share(update, round, value),
         finish: ({ step }) => shard.finish(step),
         snapshot: ({ step, checkpointer }) => unlessAborted(shard.snapshot(step, checkpointer)),
       },
@@ -160,6 +195,7 @@ class Shard {
   readonly groups: LocalGroups;
   readonly #context: ActorContext<ShardProtocol>;
   readonly #rank: number;
+  readonly #offload: ActorRef<OffloadProtocol> | undefined;
   /** By block, the step whose parameters every rank has written. */
   readonly #whole = new Milestones();
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
@@ -170,33 +206,36 @@ class Shard {
   #store: ShardStore | undefined;
   #plan: ShardPlan | undefined;
   #keeper: StateKeeper | undefined;
+  /** In which reductions end, where each is put off on purpose. */
+  #delayed: Turns | undefined;
   /** A checkpoint that does not know yet how far the optimizer has come. */
   #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
     this.#rank = init.rank;
+    this.#offload = init.offload;
     this.groups = new LocalGroups(init.rank);
   }
 
   join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
     this.groups.join(peers);
     const others = peers.filter((_, rank) => rank !== this.#rank);
-    for (const member of [...others, ...ranks]) this.#context.watch(member, (down) => this.#abort(down));
+    const helpers = this.#offload === undefined ? [] : [this.#offload];
+    for (const member of [...others, ...ranks, ...helpers])
+      this.#context.watch(member, (down) => this.#abort(down));
     return { joined: true };
   }
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     this.#plan = plan;
     setNumThreads(plan.numThreads);
+    if (plan.slowdown.reduceMs > 0) this.#delayed = new Turns(plan.slowdown.reduceMs);
     const store = new ShardStore(this.#rank, plan.dtype);
     this.#store = store;
-    const rules = plan.optimizers.map(updateRuleOf);
-    const states: BlockState[] = [];
-    for (const layout of plan.layouts) {
-      states.push(new BlockState(layout, this.#rank, rules, await this.#place(layout, store)));
-    }
-    this.#keeper = new MemoryKeeper(states, (update, round, value) => this.#share(update, round, value));
+    const owned: Tensor[] = [];
+    for (const layout of plan.layouts) owned.push(await this.#place(layout, store));
+    this.#keeper = this.#keeperOf(plan, owned);
     await this.#keeper.fill(plan.initial);
     const { step } = plan.initial;
     this.#optimizer.set(step, beginProgress(progressOf(plan.initial), plan.lossScale));
@@ -234,6 +273,7 @@ class Shard {
       `reduce/${step}/${layout.name}`,
       hold(() => attach(gradient)),
     );
+    await this.#delayed?.next();
     store.reduce(block, flats as Tensor[]);
     if (layout.counted)
       progress.sums.set(
@@ -241,10 +281,23 @@ class Shard {
         hold(() => store.squareSums(block)),
       );
     progress.reducing.add(beginMs, systemClock.now());
+    if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
     if (this.#updatesAtOnce) this.#order(step, block, 1);
     if (progress.numReduced === this.#trained.length) await this.#endStep(step, progress);
+  }
+
+  async share(update: BlockUpdate, round: number, value: TensorRef): Promise<{ values: TensorRef[] }> {
+    const offload = this.#offload as ActorRef<OffloadProtocol>;
+    const all = await this.#share(
+      update,
+      round,
+      hold(() => attach(value)),
+    );
+    const values = all.map((tensor) => shareRef(tensor, sentTo(offload)));
+    for (const tensor of all) tensor.dispose();
+    return { values };
   }
 
   async finish(step: number): Promise<StepUpdated> {
@@ -279,8 +332,8 @@ class Shard {
     this.#tellProgress(step);
     if (progress.skipped) store.dropGradients();
     if (!this.#updatesAtOnce) {
-      for (const { index } of this.#trained) {
-        this.#order(step, index, factor);
+      for (const block of this.#updateOrder) {
+        this.#order(step, block, factor);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
@@ -365,6 +418,14 @@ class Shard {
     return { numUpdates: before.numUpdates + step - initial.step };
   }
 
+  /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
+  get #updateOrder(): number[] {
+    const { layouts, offload } = this.#prepared().plan;
+    const away = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
+    const here = this.#trained.flatMap(({ index }) => (away.includes(index) ? [] : index));
+    return [...away, ...here];
+  }
+
   #order(step: number, block: number, factor: number): void {
     const whole = this.#update(step, block, factor);
     // Whatever goes wrong is thrown where the step's end waits for all of them.
@@ -386,8 +447,10 @@ class Shard {
       learningRates: progress.learningRates,
       gradientScale: factor / divisor,
     };
+    const beginMs = systemClock.now();
     const updateMs = await keeper.update(update, store.takeGradient(block));
     progress.updateMs += updateMs;
+    if (plan.trace) tellActivity(this.#context, "update", update, beginMs);
     await this.#announceWhole(block, step + 1);
   }
 
@@ -442,6 +505,35 @@ class Shard {
     return slice;
   }
 
+  /** Here, or with the offload actor, as the plan says. */
+  #keeperOf(plan: ShardPlan, owned: readonly Tensor[]): StateKeeper {
+    const { layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
+    const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
+    const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
+    const rules = optimizers.map(updateRuleOf);
+    const states = layouts.flatMap((layout, index) =>
+      isAway(layout) ? [] : new BlockState(layout, this.#rank, rules, owned[index] as Tensor),
+    );
+    const here = new MemoryKeeper(states, (update, round, value) => this.#share(update, round, value));
+    if (offload === undefined || this.#offload === undefined) return here;
+    const away = new RemoteKeeper(
+      this.#offload,
+      {
+        rank: this.#rank,
+        layouts: layouts.filter(isAway),
+        optimizers,
+        home: offload.home,
+        shard: this.#context.self,
+        numThreads,
+        deadlineMs,
+        delayMs: slowdown.updateMs,
+        trace,
+      },
+      owned.filter((_, index) => isAway(layouts[index] as FlatBlock)),
+    );
+    return new DividedKeeper([away, here], (block) => (blocksAway.includes(block) ? away : here));
+  }
+
   #progressOf(step: number): StepProgress {
     const progress = this.#steps.get(step);
     if (progress === undefined) throw new Error(`[shard ${this.#rank}] step ${step} has not begun`);
@@ -468,11 +560,14 @@ function notFinite(step: number, norm: number): TroupeError {
   );
 }
 
+const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
+
 /** Lets work that a dead peer has made pointless end in silence: the peer's own failure is the news. */
 async function unlessAborted(work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
-    if (!(error instanceof TroupeError && error.code === "COLLECTIVE_ABORTED")) throw error;
+    const isAborted = error instanceof TroupeError && ABORTED.includes(error.code);
+    if (!isAborted) throw error;
   }
 }

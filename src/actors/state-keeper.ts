@@ -101,6 +101,37 @@ export class MemoryKeeper implements StateKeeper {
   }
 }
 
+/** Parts the blocks among keepers. */
+export class DividedKeeper implements StateKeeper {
+  readonly #keepers: readonly StateKeeper[];
+  readonly #keeperOf: (block: number) => StateKeeper;
+
+  constructor(keepers: readonly StateKeeper[], keeperOf: (block: number) => StateKeeper) {
+    this.#keepers = keepers;
+    this.#keeperOf = keeperOf;
+  }
+
+  async fill(initial: InitialState): Promise<void> {
+    await Promise.all(this.#keepers.map((keeper) => keeper.fill(initial)));
+  }
+
+  update(update: BlockUpdate, gradient: Tensor): Promise<number> {
+    return this.#keeperOf(update.block).update(update, gradient);
+  }
+
+  snapshot(order: SnapshotOrder): void {
+    for (const keeper of this.#keepers) keeper.snapshot(order);
+  }
+
+  async settle(step: number): Promise<void> {
+    await Promise.all(this.#keepers.map((keeper) => keeper.settle(step)));
+  }
+
+  stop(): void {
+    for (const keeper of this.#keepers) keeper.stop();
+  }
+}
+
 /**
  * Runs an update to its end, in this turn unless it asks for what the other ranks know.
  * @returns the time of its arithmetic, in milliseconds

@@ -8,6 +8,7 @@ import {
   type Precision,
   type RankPlacement,
   Runtime,
+  type RuntimeOptions,
   type ScheduleName,
   type ZeroName,
 } from "../trainer/index.ts";
@@ -32,6 +33,9 @@ interface RunFlags {
   readonly json: boolean;
   readonly checkpoint?: string;
   readonly resume?: string;
+  readonly offloadOptimizer?: "host" | "nvme";
+  readonly offloadRatio?: number;
+  readonly offloadDir?: string;
 }
 
 /** Adds `troupe run JOB`. */
@@ -67,6 +71,12 @@ export function addRunCommand(program: Command): void {
     .option("--json", "print events as JSON lines on standard output", false)
     .option("--checkpoint <dir>", "where checkpoints go (default: runs/<job>)")
     .option("--resume <dir>", "go on from a checkpoint, or from the newest whole one of a run")
+    .option(
+      "--offload-optimizer <where>",
+      "keep the optimizer's state outside the shards: host (memory) or nvme (a file)",
+    )
+    .option("--offload-ratio <share>", "how much of it, from 0 to 1 (default: all)", number)
+    .option("--offload-dir <dir>", "a folder on the disk that is to hold what goes into files")
     .action(run);
 }
 
@@ -92,6 +102,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
+    ...offloadOf(flags),
   });
   runtime.addSink(flags.json ? jsonLinesSink(STANDARD_OUTPUT) : consoleSink());
   const { saveError } = await runtime.run(pathToFileURL(path), flags.set);
@@ -109,4 +120,14 @@ function nameOf(path: string): string {
 /** What is no number may be a name; the runtime says which there are. */
 function zeroLevel(text: string): RunFlags["zero"] {
   return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : (text as RunFlags["zero"]);
+}
+
+/** The flags of one subject as one option, where any is given. */
+function offloadOf(flags: RunFlags): Pick<RuntimeOptions, "offload"> {
+  const given = Object.entries({
+    optimizer: flags.offloadOptimizer,
+    ratio: flags.offloadRatio,
+    dir: flags.offloadDir,
+  }).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? {} : { offload: Object.fromEntries(given) };
 }

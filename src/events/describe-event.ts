@@ -50,6 +50,7 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
       );
     case "run.failed":
       return bad(`failed: ${explain(event.error)}`);
+    case "activity.finished":
     case "actor.started":
     case "actor.stopped":
     case "checkpoint.started":

@@ -99,6 +99,20 @@ export interface ActorStarted {
   readonly incarnation: number;
 }
 
+/** An actor did something to a block; told only in traced runs. Times on the process's own clock. */
+export interface ActivityFinished {
+  readonly kind: "activity.finished";
+  readonly actor: string;
+  readonly incarnation: number;
+  /** "compute": the rank has the block and goes on; "reduce" and "update": the block's gradient, its parameters. */
+  readonly activity: "compute" | "reduce" | "update";
+  readonly step: number;
+  /** Index of the block, 0 for the root. */
+  readonly blockIndex: number;
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
 /** An actor threw or its thread died. */
 export interface ActorFailed {
   readonly kind: "actor.failed";
@@ -166,6 +180,7 @@ export interface RunFailed {
 
 /** What happened, as its author tells it. Plain data. */
 export type TroupeEventBody =
+  | ActivityFinished
   | ActorFailed
   | ActorRestarted
   | ActorStarted

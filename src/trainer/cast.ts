@@ -4,6 +4,8 @@ import {
   type CheckpointerProtocol,
   type FeederInit,
   type FeederProtocol,
+  type OffloadProtocol,
+  type OffloadSettings,
   type OpenedData,
   type RankGroup,
   type RankInit,
@@ -24,6 +26,8 @@ import type { RankPlacement } from "./options.ts";
 export interface RankSpread {
   readonly numRanks: number;
   readonly placement: RankPlacement;
+  /** With any, each shard has an offload actor at its side. */
+  readonly offload: OffloadSettings | undefined;
 }
 
 /**
@@ -44,7 +48,7 @@ export class SupervisedRanks {
 
   static async start(
     system: ActorSystem,
-    { numRanks, placement }: RankSpread,
+    { numRanks, placement, offload }: RankSpread,
     feeder: FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
@@ -56,12 +60,22 @@ export class SupervisedRanks {
       restarts: maxRestarts,
       children: [
         { name: "feeder", module: actorModules.feeder, init: () => feeder },
+        ...(offload === undefined ? [] : places).map((rank) => ({
+          name: `offload-${rank}`,
+          module: actorModules.offload,
+          placement,
+          process: `rank-${rank}`,
+          init: () => undefined,
+        })),
         ...places.map((rank) => ({
           name: `shard-${rank}`,
           module: actorModules.shard,
           placement,
           process: `rank-${rank}`,
-          init: (): ShardInit => ({ rank }),
+          init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): ShardInit => ({
+            rank,
+            offload: offload && refs<OffloadProtocol>(`offload-${rank}`),
+          }),
         })),
         ...places.map((rank) => ({
           name: `rank-${rank}`,

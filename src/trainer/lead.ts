@@ -52,10 +52,12 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
   }
 }
 
-/** A thread is gone, or what it leaves undone was aborted. */
+/** A thread is gone, what it leaves undone was aborted, or one was stopped because another is gone. */
 function isLoss(error: unknown): boolean {
-  return error instanceof TroupeError && (error.code === "ACTOR_DOWN" || error.code === "COLLECTIVE_ABORTED");
+  return error instanceof TroupeError && LOSSES.includes(error.code);
 }
+
+const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
 /** An error with a code of ours was thrown on purpose: the same step would throw it again. */
 function refuseDeliberate(failure: Failure | undefined): void {

@@ -1,4 +1,5 @@
 import { cpus } from "node:os";
+import type { OffloadSettings } from "../actors/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import {
   checkLayout,
@@ -55,6 +56,12 @@ export interface RuntimeOptions {
   readonly prefetchBytes?: number;
   /** Threads of one rank's arithmetic; the machine's cores, divided by the ranks. */
   readonly threadsPerRank?: number;
+  /** State that is kept outside the shards; all of it within. */
+  readonly offload?: OffloadOptions;
+  /** Delays on purpose; none. */
+  readonly slowdown?: SlowdownOptions;
+  /** Tells of what every actor does to every block, as `activity.finished`; for tests and traces. false */
+  readonly trace?: boolean;
   /** Where checkpoints go; none are written unless told. */
   readonly checkpoint?: { readonly dir: string; readonly everySteps?: number };
   /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
@@ -83,12 +90,16 @@ export interface RuntimeSettings {
   readonly steps: number | undefined;
   readonly prefetchBytes: number;
   readonly threadsPerRank: number;
+  readonly offload: OffloadSettings | undefined;
+  readonly slowdown: Required<SlowdownOptions>;
+  readonly trace: boolean;
   readonly checkpoint: { readonly directory: string; readonly everySteps: number } | undefined;
   readonly resume: string | undefined;
   readonly deadlineMs: number;
   readonly maxRestarts: number;
 }
 
+import { type OffloadOptions, type SlowdownOptions, settleOffload, settleSlowdown } from "./offload.ts";
 import { optionError } from "./option-error.ts";
 import {
   lossScaleOf,
@@ -144,6 +155,9 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
       options.threadsPerRank ?? Math.max(1, Math.floor(cpus().length / ranks)),
       1,
     ),
+    offload: settleOffload(options.offload),
+    slowdown: settleSlowdown(options.slowdown ?? {}),
+    trace: options.trace ?? false,
     checkpoint: checkpoint && {
       directory: checkpoint.dir,
       everySteps: whole("checkpoint.everySteps", checkpoint.everySteps ?? 500, 1),

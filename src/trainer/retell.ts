@@ -1,3 +1,4 @@
+import { isActivity } from "../actors/index.ts";
 import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
 import type { Failure, RuntimeEvent } from "../runtime/index.ts";
 
@@ -8,6 +9,10 @@ export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
       return { ...event, cause: reportOf(event.cause) };
     case "actor.restarted":
       return { ...event, cause: event.cause && reportOf(event.cause) };
+    case "actor.emitted":
+      return isActivity(event.event)
+        ? { ...event.event, kind: "activity.finished", actor: event.actor, incarnation: event.incarnation }
+        : undefined;
     case "actor.started":
     case "actor.stopped":
     case "message.undelivered":

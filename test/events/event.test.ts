@@ -6,10 +6,10 @@ import { toJson } from "../../src/events/json-lines-sink.ts";
 import { samples, stamped } from "./samples.ts";
 
 const kinds = Object.keys(samples) as EventKind[];
-/** What a number may be called that is neither a measure with its unit nor a count. */
+/** What a number may be called that is neither a measure with its unit nor a place or a count. */
 const bareNumbers =
   /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|count|learningRate|gradientNorm|lossScale|overlap)$/;
-const withUnit = /(Ms|Nats|Bytes|PerSecond)$|^num[A-Z]/;
+const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;
 
 test("every kind of the union has a sample, and every sample is its own kind", () => {
   const source = readFileSync(new URL("../../src/events/event.ts", import.meta.url), "utf8");

@@ -12,6 +12,16 @@ const error = {
 
 /** One event of every kind: a kind without a sample does not compile. */
 export const samples: Bodies = {
+  "activity.finished": {
+    kind: "activity.finished",
+    actor: "offload-1",
+    incarnation: 0,
+    activity: "update",
+    step: 3,
+    blockIndex: 2,
+    beginMs: 10.5,
+    endMs: 12,
+  },
   "actor.failed": { kind: "actor.failed", ...actor, cause: error },
   "actor.restarted": { kind: "actor.restarted", ...actor, cause: error },
   "actor.started": { kind: "actor.started", ...actor },

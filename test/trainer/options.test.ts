@@ -16,6 +16,33 @@ describe("Runtime.spawn", () => {
       { checkpoint: { dir: "x", everySteps: 0 } },
       /checkpoint\.everySteps .*: got 0/,
     ],
+    [
+      "to offload nothing in particular",
+      { offload: { ratio: 0.5 } },
+      /offload\.optimizer to be host or nvme: got undefined \(ratio alone/,
+    ],
+    [
+      "another place than memory and disk",
+      { offload: { optimizer: "cloud" as "host" } },
+      /offload\.optimizer to be host or nvme: got cloud/,
+    ],
+    [
+      "more than all",
+      { offload: { optimizer: "host", ratio: 1.5 } },
+      /offload\.ratio to be a share from 0 to 1: got 1\.5/,
+    ],
+    ["a file without a folder", { offload: { optimizer: "nvme" } }, /offload\.dir to be given with nvme/],
+    [
+      "a folder that is not there",
+      { offload: { optimizer: "nvme", dir: "/nowhere/at/all" } },
+      /offload\.dir to be a folder that can be written: got \/nowhere/,
+    ],
+    [
+      "a folder for what goes into memory",
+      { offload: { optimizer: "host", dir: "." } },
+      /offload\.dir to be left out where nothing goes into files/,
+    ],
+    ["time to go back", { slowdown: { updateMs: -1 } }, /slowdown\.updateMs to be ≥ 0: got -1/],
     ["NaN as a deadline", { deadlineMs: Number.NaN }, /deadlineMs .*: got NaN/],
   ];
 

@@ -1,0 +1,31 @@
+import type { EventOf } from "../events/index.ts";
+import { type ActorContext, systemClock } from "../runtime/index.ts";
+
+/** What an actor did to a block, on its way to the events. Plain data. */
+export type Activity = Pick<
+  EventOf<"activity.finished">,
+  "kind" | "activity" | "step" | "blockIndex" | "beginMs" | "endMs"
+>;
+
+/** Tells, by the lane that never makes anyone wait, of something that ends now. */
+export function tellActivity(
+  context: Pick<ActorContext<unknown>, "emit">,
+  activity: Activity["activity"],
+  { step, block }: { readonly step: number; readonly block: number },
+  beginMs: number,
+): void {
+  const told: Activity = {
+    kind: "activity.finished",
+    activity,
+    step,
+    blockIndex: block,
+    beginMs,
+    endMs: systemClock.now(),
+  };
+  context.emit(told);
+}
+
+/** Whether an actor's emission is one of these. */
+export function isActivity(event: unknown): event is Activity {
+  return (event as Partial<Activity> | null)?.kind === "activity.finished";
+}

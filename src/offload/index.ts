@@ -1,0 +1,1 @@
+export { StagedRecords } from "./staged-records.ts";
