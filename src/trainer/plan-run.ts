@@ -47,7 +47,8 @@ export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings
   const training = job.training(config);
   const accumulation = settings.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
-  checkLayout(ANY_MODEL, layoutOf(settings, { batchSize, accumulation }));
+  const layout = layoutOf(settings, { batchSize, accumulation });
+  checkLayout({ ...ANY_MODEL, numExperts: layout.ep }, layout); // how many experts there are is not known yet
   const steps = settings.steps ?? whole("steps", training.steps, 0);
   return { steps, batchSize, accumulation, microBatchSize: batchSize / (settings.mesh.dp * accumulation) };
 }

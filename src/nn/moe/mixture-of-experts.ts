@@ -78,6 +78,7 @@ export class MixtureOfExperts extends Drawing {
 
   /** @param x - [..., D] */
   override forward(x: Tensor): MixtureOutput {
+    if (x.device === "meta") return this.#shapes(x);
     const rows = x.reshape([-1, x.shape.at(-1) ?? 0]); // [S, D]
     const routing = withoutAutocast(() => this.#route(rows.to("float32")));
     const answers = this.experts.forward(dispatch(rows, routing)); // [E, C, D]
@@ -86,6 +87,16 @@ export class MixtureOfExperts extends Drawing {
       output: this.#withResidual(x, output),
       auxiliaryLoss: routing.auxiliaryLoss,
       counts: routing.counts,
+    };
+  }
+
+  /** The answer to a tensor without values, which cannot be dealt by them. */
+  #shapes(x: Tensor): MixtureOutput {
+    const { placeholder } = ops.troupe;
+    return {
+      output: placeholder(x.shape, x.dtype),
+      auxiliaryLoss: placeholder([], "float32"),
+      counts: placeholder([this.experts.numExperts], "int64"),
     };
   }
 
