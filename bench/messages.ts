@@ -1,6 +1,6 @@
 // What does a message between actors cost, beside a plain postMessage between the same threads in the same minute?
 //
-//   npm run bench -- messages [PART...]     parts: round-trips throughput tensor-refs same-thread life
+//   npm run bench -- messages [PART...]     parts: round-trips throughput tensor-refs same-thread life processes
 //
 // Each figure comes twice where `taskset` exists: with the threads spread over the cores, and pinned to one. Waking a
 // thread that sleeps on another core takes far longer than the message, and where threads land is chance: judge round
@@ -12,6 +12,7 @@ import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { measureLife } from "./messages/life.ts";
+import { measureProcesses } from "./messages/processes.ts";
 import { measureRoundTrips } from "./messages/round-trips.ts";
 import { measureSameThread } from "./messages/same-thread.ts";
 import { measureTensorRefs } from "./messages/tensor-refs.ts";
@@ -24,6 +25,7 @@ const parts: Record<string, () => Promise<void>> = {
   "tensor-refs": measureTensorRefs,
   "same-thread": measureSameThread,
   life: measureLife,
+  processes: measureProcesses,
 };
 
 const [mode = "", ...asked] =

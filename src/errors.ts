@@ -107,6 +107,7 @@ export const errorTable = {
   NATIVE_UNAVAILABLE: "the native addon is not built or cannot be loaded",
   SCRATCH_FILE:
     "a file for offloaded state cannot be made, read or written: no room, no access, or a fault of the disk",
+  SHARED_FOLDER_TAKEN: "two systems of one program were to have processes at once",
   SHARED_MEMORY_FULL: "the system has no room left for memory that processes share",
   TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
   TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",

@@ -1,11 +1,22 @@
 import { type ActorRef, defineActor } from "../../src/runtime/index.ts";
-import { attach, empty, moveRef, releaseRef, scope, type TensorRef } from "../../src/tensor/index.ts";
+import {
+  attach,
+  empty,
+  emptyShared,
+  moveRef,
+  releaseRef,
+  scope,
+  type TensorRef,
+} from "../../src/tensor/index.ts";
 
 /** Moves tensors to another actor and takes them back. */
 export type TensorEchoProtocol = {
   echo: { in: TensorRef; out: TensorRef };
-  /** Microseconds of a round trip with a tensor of so many float32. */
-  trips: { in: { on: ActorRef<TensorEchoProtocol>; numel: number; count: number }; out: number };
+  /** Microseconds of a round trip with a tensor of so many float32, in memory that processes share if so told. */
+  trips: {
+    in: { on: ActorRef<TensorEchoProtocol>; numel: number; count: number; shared: boolean };
+    out: number;
+  };
 };
 
 /** Takes a tensor into this thread and gives it away again, inside a scope, as whatever computes with it would. */
@@ -18,8 +29,8 @@ export default defineActor<TensorEchoProtocol>({
     return {
       handlers: {
         echo: pass,
-        async trips({ on, numel, count }) {
-          let ref = scope(() => moveRef(empty([numel])));
+        async trips({ on, numel, count, shared }) {
+          let ref = scope(() => moveRef(shared ? emptyShared([numel]) : empty([numel])));
           const startMs = performance.now();
           for (let trip = 0; trip < count; trip++) {
             ref = pass(await on.ask("echo", ref, { deadlineMs: 10_000 }));

@@ -15,7 +15,7 @@ export async function measureTensorRefs(): Promise<void> {
   const on = await system.spawn<TensorEchoProtocol>({ name: "echo", module });
   const asker = await system.spawn<TensorEchoProtocol>({ name: "asker", module });
   const trips = (numel: number) => () =>
-    asker.ask("trips", { on, numel, count: tripsPerRound }, { deadlineMs: 60_000 });
+    asker.ask("trips", { on, numel, count: tripsPerRound, shared: false }, { deadlineMs: 60_000 });
   const [small = [], large = []] = await interleave([trips(1 << 18), trips(1 << 28)], {
     numRounds,
     numWarmUp,

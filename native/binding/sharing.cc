@@ -38,6 +38,11 @@ Napi::Value EnterSharedFolder(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value LeaveSharedFolder(const Napi::CallbackInfo& info) {
+  leave_shared_folder();
+  return info.Env().Undefined();
+}
+
 Napi::Value InSharedFolder(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), in_shared_folder()); }
 
 // emptyShared(dtype, ndim): a tensor with the sizes in the frame.
@@ -107,6 +112,7 @@ Napi::Value ImportRef(const Napi::CallbackInfo& info) {
 void InitSharing(Napi::Env env, Napi::Object exports) {
   define<MapShared>(env, exports, "mapShared");
   define<EnterSharedFolder>(env, exports, "enterSharedFolder");
+  define<LeaveSharedFolder>(env, exports, "leaveSharedFolder");
   define<InSharedFolder>(env, exports, "inSharedFolder");
   define<EmptyShared>(env, exports, "emptyShared");
   define<ExportRef>(env, exports, "exportRef");

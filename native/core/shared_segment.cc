@@ -35,7 +35,7 @@ struct Place {
   std::atomic<uint32_t> next_name{0};
 };
 
-// Written once, before any actor of this process exists.
+// Written while no actor that shares tensors exists.
 Place& place() {
   static Place* const instance = new Place;
   return *instance;
@@ -76,9 +76,17 @@ class Descriptor {
 }  // namespace
 
 void enter_shared_folder(const std::string& folder, int32_t process_index) {
+  if (in_shared_folder()) {
+    throw CodedError("SHARED_FOLDER_TAKEN",
+                     "[shared memory] one system with processes at a time: this program is in " + place().folder +
+                         " (stop that system first)",
+                     {{"folder", place().folder}});
+  }
   place().folder = folder;
   place().process_index = process_index;
 }
+
+void leave_shared_folder() { place().folder.clear(); }
 
 bool in_shared_folder() { return !place().folder.empty(); }
 int32_t shared_process_index() { return place().process_index; }
@@ -86,15 +94,15 @@ std::string shared_path(const std::string& name) { return place().folder + "/" +
 
 std::shared_ptr<Segment> Segment::create(int64_t bytes, const std::string& tag, bool charged) {
   static_assert(sizeof(Header) <= kHeaderBytes, "the header has its pages");
-  std::string name = next_name();
-  const Descriptor file(open(shared_path(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string path = shared_path(next_name());
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.number < 0) no_memory(bytes, errno);
   const int error = posix_fallocate(file.number, 0, static_cast<off_t>(kHeaderBytes) + bytes);
   if (error != 0) {
-    unlink(shared_path(name).c_str());
+    unlink(path.c_str());
     no_memory(bytes, error);
   }
-  auto segment = map(file.number, std::move(name));
+  auto segment = map(file.number, path);
   segment->header().bytes = bytes;
   std::strncpy(segment->header().tag, tag.c_str(), sizeof(Header::tag) - 1);
   if (charged) segment->charge_if_nobody_does();
@@ -104,15 +112,15 @@ std::shared_ptr<Segment> Segment::create(int64_t bytes, const std::string& tag, 
 std::shared_ptr<Segment> Segment::take_over(const std::string& name, int32_t slot) {
   const Descriptor file(open(shared_path(name).c_str(), O_RDWR | O_CLOEXEC));
   if (file.number < 0) gone(name);
-  const std::string own_name = next_name();
-  auto segment = map(file.number, own_name);
+  const std::string own_path = shared_path(next_name());
+  auto segment = map(file.number, own_path);
   if (slot != kNoSlot) {
     // Before the name is gone: without either, the sender would take the tensor for released.
     uint32_t under_way = kUnderWay;
     if (!segment->slot(slot).compare_exchange_strong(under_way, static_cast<uint32_t>(getpid()))) gone(name);
   }
   // Of two that open the file, one renames it; the other finds no such name.
-  if (rename(shared_path(name).c_str(), shared_path(own_name).c_str()) != 0) {
+  if (rename(shared_path(name).c_str(), own_path.c_str()) != 0) {
     if (slot != kNoSlot) segment->slot(slot).store(kReturned);
     gone(name);
   }
@@ -126,14 +134,14 @@ std::shared_ptr<Segment> Segment::of(const at::Tensor& tensor) {
   return *static_cast<std::shared_ptr<Segment>*>(data.get_context());
 }
 
-std::shared_ptr<Segment> Segment::map(int descriptor, std::string name) {
+std::shared_ptr<Segment> Segment::map(int descriptor, std::string path) {
   struct stat status {};
-  if (fstat(descriptor, &status) != 0 || status.st_size < static_cast<off_t>(kHeaderBytes)) gone(name);
+  if (fstat(descriptor, &status) != 0 || status.st_size < static_cast<off_t>(kHeaderBytes)) gone(path);
   const auto length = static_cast<size_t>(status.st_size);
   void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (base == MAP_FAILED) no_memory(status.st_size, errno);
   madvise(base, length, MADV_HUGEPAGE);  // where the system gives them for shared memory at all
-  return std::shared_ptr<Segment>(new Segment(std::move(name), base, length));
+  return std::shared_ptr<Segment>(new Segment(std::move(path), base, length));
 }
 
 Segment::~Segment() {
@@ -142,7 +150,7 @@ Segment::~Segment() {
     header().counted_by.store(0);
   }
   munmap(base_, length_);
-  unlink(shared_path(name_).c_str());
+  unlink(path_.c_str());
 }
 
 Segment::Header& Segment::header() const { return *static_cast<Header*>(base_); }
@@ -165,7 +173,7 @@ at::Tensor Segment::tensor(at::ScalarType dtype, at::IntArrayRef sizes, at::IntA
 }
 
 void Segment::add_name(const std::string& name) const {
-  if (link(shared_path(name_).c_str(), shared_path(name).c_str()) != 0) no_memory(header().bytes, errno);
+  if (link(path_.c_str(), shared_path(name).c_str()) != 0) no_memory(header().bytes, errno);
 }
 
 int32_t Segment::claim_slot() {

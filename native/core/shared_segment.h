@@ -49,19 +49,22 @@ class Segment : public std::enable_shared_from_this<Segment> {
 
  private:
   struct Header;
-  Segment(std::string name, void* base, size_t length) : name_(std::move(name)), base_(base), length_(length) {}
-  static std::shared_ptr<Segment> map(int descriptor, std::string name);
+  Segment(std::string path, void* base, size_t length) : path_(std::move(path)), base_(base), length_(length) {}
+  static std::shared_ptr<Segment> map(int descriptor, std::string path);
   Header& header() const;
   void charge_if_nobody_does();
 
-  const std::string name_;
+  const std::string path_;  // whole: a tensor may outlive this process's stay in the folder
   void* const base_;
   const size_t length_;
   void* charge_ = nullptr;
 };
 
-// Names the folder, and this process's number in it. Before it, this process shares memory with no other.
+// Names the folder, and this process's number in it. Before it, this process shares memory with no other. Throws CodedError
+// SHARED_FOLDER_TAKEN while it is in another one.
 void enter_shared_folder(const std::string& folder, int32_t process_index);
+// Takes that back; tensors in shared memory live on.
+void leave_shared_folder();
 // Whether it has.
 bool in_shared_folder();
 // This process's number.

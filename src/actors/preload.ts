@@ -3,6 +3,7 @@ import {
   enterSharedFolder,
   exportRef,
   importRef,
+  leaveSharedFolder,
   loadNative,
   mapShared,
   type RefAbroad,
@@ -27,6 +28,7 @@ export function onUndelivered(message: unknown): void {
 export const processes: ProcessSupport = {
   mapFile: mapShared,
   enter: enterSharedFolder,
+  leave: leaveSharedFolder,
   border: {
     accepts: isTensorRef,
     leave: (record) => exportRef(record as unknown as TensorRef),

@@ -16,6 +16,8 @@ export interface ProcessSupport {
    * that begins with `p${index}-` is removed when the process ends.
    */
   enter?(folder: string, index: number): void;
+  /** Called in the first process once the others have ended, before the folder is removed. */
+  leave?(): void;
   /** Called in the process of an actor that has ended: what was on its way to it may go. */
   onActorEnded?(name: string, incarnation: number): void;
 }

@@ -106,13 +106,20 @@ export class ProcessPool {
     for (const host of this.#byName.values()) void host.leave();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     this.#opened?.hub.close();
-    if (this.#opened !== undefined) removeHostFolder(this.#opened.folder);
+    if (this.#opened === undefined) return;
+    this.#options.support()?.leave?.();
+    removeHostFolder(this.#opened.folder);
   }
 
   async #open(): Promise<Opened> {
     const support = processSupport(this.#options.support());
     const folder = makeHostFolder();
-    support.enter?.(folder, own);
+    try {
+      support.enter?.(folder, own);
+    } catch (error) {
+      removeHostFolder(folder);
+      throw error;
+    }
     const memory = new SharedMemory(join(folder, "books"), support.mapFile);
     const hub = await Hub.open({
       index: own,

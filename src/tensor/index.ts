@@ -40,5 +40,13 @@ export {
 } from "./ref.ts";
 export { hold, keep, liveTensors, scope } from "./scope.ts";
 export { PAGE_BYTES, pageAligned, ScratchFile } from "./scratch-file.ts";
-export { enterSharedFolder, mapShared, nativeInfo, numThreads, selfTest, setNumThreads } from "./system.ts";
+export {
+  enterSharedFolder,
+  leaveSharedFolder,
+  mapShared,
+  nativeInfo,
+  numThreads,
+  selfTest,
+  setNumThreads,
+} from "./system.ts";
 export { adoptList, liveHandle, Tensor } from "./tensor.ts";

@@ -88,6 +88,7 @@ export interface Native {
   /** The whole file, which this process and others read and write. */
   mapShared(path: string): ArrayBuffer;
   enterSharedFolder(folder: string, processIndex: number): void;
+  leaveSharedFolder(): void;
   inSharedFolder(): boolean;
   /** A new tensor with the `ndim` sizes in the frame. */
   emptyShared(dtype: number, ndim: number): number;

@@ -20,11 +20,17 @@ export function numThreads(): number {
 }
 
 /**
- * Names the folder in which the processes of this host share tensors, and this one's number in it: called once, before any
- * tensor is to cross.
+ * Names the folder in which the processes of this host share tensors, and this one's number in it, before any tensor is to
+ * cross.
+ * @throws {TroupeError} `SHARED_FOLDER_TAKEN` while this process is in another one
  */
 export function enterSharedFolder(folder: string, processIndex: number): void {
   native().enterSharedFolder(folder, processIndex);
+}
+
+/** Takes that back once the others have ended; tensors that lie there live on. */
+export function leaveSharedFolder(): void {
+  native().leaveSharedFolder();
 }
 
 /** The bytes of a whole file, for this process and others to read and write; unmapped when it is collected. */

@@ -139,6 +139,25 @@ describe("a tensor that crosses to another process", () => {
     expect(sharedFiles()).toEqual([]);
   });
 
+  it("has one way out of a program: a second system with processes is refused while the first runs", async () => {
+    const second = new ActorSystem({
+      name: "second",
+      preload: new URL("../../src/actors/preload.ts", import.meta.url),
+    });
+    const module = new URL("../fixtures/tensor/holder.ts", import.meta.url);
+    const refused = second.spawn<HolderProtocol>({ name: "x", module, placement: "process" });
+    await expect(refused).rejects.toMatchObject({ code: "SHARED_FOLDER_TAKEN" });
+    await second.stop();
+    await system.stop();
+    const third = new ActorSystem({
+      name: "third",
+      preload: new URL("../../src/actors/preload.ts", import.meta.url),
+    });
+    const holder = await third.spawn<HolderProtocol>({ name: "x", module, placement: "process" });
+    expect(await holder.ask("take", { ref: moveRef(tensor([8])) }, { deadlineMs })).toEqual([8]);
+    await third.stop();
+  });
+
   it("is counted once a host, with its kind: where it was made, and whither it moved", async () => {
     const sizeBytes = 4 * 1024;
     const shared = tagMemory("parameters", () => emptyShared([1024]));

@@ -20,6 +20,12 @@ describe("ranks in processes of their own", () => {
     expect(told.events.find((event) => event.kind === "run.started")).toMatchObject({ placement: "process" });
   });
 
+  it("pass activations and gradients between stages as threads do, and leave a program that goes on with threads", async () => {
+    const stages = { ranks: 2, pp: 2, steps: 4 };
+    const inProcesses = await lossesOf(workspace, { ...stages, placement: "process" }, { accumulation: 2 });
+    expect(await lossesOf(workspace, stages, { accumulation: 2 })).toEqual(inProcesses);
+  });
+
   it.each(["SIGKILL", "SIGSEGV"] as const)(
     "are restarted when one ends by %s in mid-step, and repeat the undisturbed losses",
     async (signal) => {
