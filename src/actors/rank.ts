@@ -53,6 +53,7 @@ export interface RankPlan {
   readonly recompute: boolean;
   /** Whether tensor-parallel ranks share the positions between the split layers. */
   readonly sequence: boolean;
+  readonly overlapChunks: number;
   readonly groups: GroupPlan;
   /** Of the parameters that the model computes with. */
   readonly dtype: DType;

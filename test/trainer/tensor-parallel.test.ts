@@ -27,6 +27,7 @@ describe("tensor parallelism", () => {
     { ranks: 4, tp: 4 },
     { ranks: 2, tp: 2, sequenceParallel: true },
     { ranks: 4, tp: 4, sequenceParallel: true },
+    { ranks: 2, tp: 2, sequenceParallel: true, overlapChunks: 2 },
   ])("trains %o to the losses of one rank", async (options) => {
     expectNear(await train(options), oneRank);
   });
