@@ -92,6 +92,7 @@ export const errorTable = {
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
   TIMEOUT_LADDER: "an outer waiting time runs out before one inside it",
   // trainer
+  INSPECTION_OVER: "a model was to be inspected after its last step",
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",

@@ -2,9 +2,11 @@
 export {
   type ConfigValue,
   defineJob,
+  formatSummary,
   type Job,
   type JobConfig,
   type JobDefinition,
+  type ParameterSummary,
   type RunResult,
   type SampleContext,
   type TrainingPlan,

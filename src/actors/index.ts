@@ -3,7 +3,9 @@ export type { CheckpointerInit, CheckpointerProtocol, Saved } from "./checkpoint
 export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
 export { spreadModel, tensorPlanOf } from "./declare-model.ts";
 export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
+export { formatSummary } from "./format-summary.ts";
 export type { InitialState } from "./initial-state.ts";
+export { Inspections, type ParameterSummary } from "./inspections.ts";
 export {
   type ConfigValue,
   defineJob,

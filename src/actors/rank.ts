@@ -127,13 +127,22 @@ export interface EvaluatedBatch {
   readonly numTokens: number;
 }
 
+/** One step, as the conductor grants it. Plain data. */
+export interface StepOrder {
+  readonly step: number;
+  /** Who wants the state that follows it. */
+  readonly snapshotTo?: ActorRef<CheckpointerProtocol>;
+  /** Patterns of the parameters that are looked at after it. */
+  readonly inspect?: readonly string[];
+}
+
 export type RankProtocol = StageLinkProtocol & {
   /** Builds the model, without memory. `peers`: every rank of the world, in order. */
   declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
   /** Has the shard lay out the state of what was declared, and binds the model to it. */
   prepare: { in: Record<string, never>; out: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
-  step: { in: { step: number; snapshotTo?: ActorRef<CheckpointerProtocol> }; out: RankStepped };
+  step: { in: StepOrder; out: RankStepped };
   /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
@@ -163,7 +172,7 @@ export default defineActor<RankProtocol, RankInit>({
           return rank.declared;
         },
         prepare: () => declared().prepare(),
-        step: (message) => declared().step(message.step, message.snapshotTo),
+        step: (message) => declared().step(message),
         evaluate: (message) => declared().evaluate(message.step, message.requests),
         sample: (message) => declared().sample(message.step),
         activation: (message) => declared().stages.arrived(message),
@@ -279,7 +288,7 @@ class Rank {
   }
 
   /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
-  step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): RankStepped {
+  step({ step, snapshotTo, inspect = [] }: StepOrder): RankStepped {
     const begin = performance.now();
     this.#begin(step, "step");
     const report: Report = { lossesNats: [], numTokens: 0 };
@@ -287,7 +296,8 @@ class Rank {
       if (action.kind === "forward") this.#forward(step, action, report);
       else this.#backward(step, action, index === this.#actions.length - 1);
       // Rates follow from how far the optimizer has come, which the first gathers have told.
-      if (index === 0) this.#init.shard.tell("begin", { step, learningRates: this.#learningRates() });
+      if (index === 0)
+        this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect });
     });
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = this.#shard.measured;

@@ -1,7 +1,14 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
-import { actorModules, loadJob, type RunResult, recipientName } from "../actors/index.ts";
+import {
+  actorModules,
+  Inspections,
+  loadJob,
+  type ParameterSummary,
+  type RunResult,
+  recipientName,
+} from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
 import { type ActorInspection, ActorSystem } from "../runtime/index.ts";
@@ -29,6 +36,7 @@ export class Runtime implements AsyncDisposable {
   readonly #options: RuntimeOptions;
   readonly #settings: RuntimeSettings;
   readonly #hub = new EventHub();
+  readonly #inspections = new Inspections();
   #system: ActorSystem | undefined;
   #running = false;
   #ending = false;
@@ -90,6 +98,7 @@ export class Runtime implements AsyncDisposable {
       throw error;
     } finally {
       this.#ending = true;
+      this.#inspections.close();
       await this.#system?.stop({ drain: false });
       this.#system = undefined;
       this.#running = false;
@@ -99,6 +108,23 @@ export class Runtime implements AsyncDisposable {
   /** What every actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
     return this.#system?.inspect() ?? [];
+  }
+
+  /**
+   * Statistics of the parameters whose names match, and of their gradients, as the next step that is granted leaves them:
+   * of the whole parameters, however they are split, to the last bit of a float64 sum.
+   * @param pattern - with the wildcards of a shell, such as `*.c_attn.*`
+   * @returns in the order of the model; `formatSummary` makes a table of them
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
+  async inspectModel(pattern = "*"): Promise<readonly ParameterSummary[]> {
+    if (!this.#running) {
+      throw new TroupeError(
+        "INSPECTION_OVER",
+        "[inspect] expected a run in progress: got none (ask while `run` is under way)",
+      );
+    }
+    return this.#inspections.ask(pattern);
   }
 
   /** Ends the events. A run in progress fails. */
@@ -147,7 +173,12 @@ export class Runtime implements AsyncDisposable {
     });
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
     this.#rankEnded = (actor) => place.ended(actor, ranks.life);
-    return await leadThroughRestarts(ranks, { plan, checkpointer, emit: (event) => this.#hub.emit(event) });
+    return await leadThroughRestarts(ranks, {
+      plan,
+      checkpointer,
+      inspections: this.#inspections,
+      emit: (event) => this.#hub.emit(event),
+    });
   }
 
   #startSystem(): ActorSystem {
