@@ -6,9 +6,9 @@ export {
   type Job,
   type JobConfig,
   type JobDefinition,
-  type ParameterSummary,
   type RunResult,
   type SampleContext,
+  type TensorSummary,
   type TrainingPlan,
 } from "./actors/index.ts";
 export * from "./checkpoint/index.ts";

@@ -17,6 +17,7 @@ import type {
 } from "./rank.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
 import { sendsPart } from "./snapshot.ts";
+import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";
 
 /** The actors of one life of the rank group, in rank order. */
 export interface RankGroup {
@@ -157,8 +158,9 @@ export class Conductor {
     const snapshotTo = save ? checkpointer : undefined;
     if (snapshotTo !== undefined) this.#saving = this.#save(step + 1, snapshotTo);
     const requests = this.#newRequests();
-    const inspect = requests.map(({ pattern }) => pattern);
-    const message = { step, inspect, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
+    const inspect = requests.filter(({ of }) => of === "parameters").map(({ pattern }) => pattern);
+    const record = requests.some(({ of }) => of === "tensors");
+    const message = { step, inspect, record, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
     const [stepped, updated] = await Promise.all([
       Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
       Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
@@ -179,9 +181,15 @@ export class Conductor {
     this.#lossNats = meanLoss(ranks);
     const measured = measure(ranks, shards, durationMs);
     this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
-    const parts = shards.flatMap(({ inspected }) => inspected);
     const [{ parameters }] = this.#models as [DeclaredModel];
-    this.#options.inspections.answer(requests, parts, parameters);
+    this.#options.inspections.answer(
+      requests,
+      summarizeParameters(
+        shards.flatMap(({ inspected }) => inspected),
+        parameters,
+      ),
+      summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
+    );
   }
 
   async #evaluate(step: number): Promise<void> {

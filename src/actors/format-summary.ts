@@ -1,4 +1,4 @@
-import type { ParameterSummary } from "./inspections.ts";
+import type { TensorSummary } from "./tensor-summary.ts";
 
 const NUMBER_WIDTH = 10;
 const SHAPE_WIDTH = 20;
@@ -6,7 +6,7 @@ const NUMBERS = ["max", "min", "std", "mean", "gradStd", "gradMean"] as const;
 const HEADERS = ["max", "min", "std", "mean", "grad_std", "grad_mean"];
 
 /** @returns a table of summaries with the columns and widths of BMTrain's `format_summary` */
-export function formatSummary(summaries: readonly ParameterSummary[]): string {
+export function formatSummary(summaries: readonly TensorSummary[]): string {
   const nameWidth = Math.max("name".length, ...summaries.map(({ name }) => name.length)) + 4;
   const line = (name: string, shape: string, numbers: readonly string[]) =>
     [cell(name, nameWidth), cell(shape, SHAPE_WIDTH), ...numbers.map((text) => cell(text, NUMBER_WIDTH))]

@@ -5,7 +5,7 @@ export { spreadModel, tensorPlanOf } from "./declare-model.ts";
 export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
 export { formatSummary } from "./format-summary.ts";
 export type { InitialState } from "./initial-state.ts";
-export { Inspections, type ParameterSummary } from "./inspections.ts";
+export { type Inspected, Inspections } from "./inspections.ts";
 export {
   type ConfigValue,
   defineJob,
@@ -23,6 +23,7 @@ export type { DeclaredModel, RankInit, RankPlan, RankProtocol } from "./rank.ts"
 export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
 export { recipientName } from "./recipient.ts";
 export type { OffloadSettings, ShardInit, ShardProtocol, Slowdown } from "./shard.ts";
+export type { TensorSummary } from "./tensor-summary.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {

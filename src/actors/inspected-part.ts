@@ -1,13 +1,6 @@
 import { logicalRuns } from "../nn/index.ts";
-import {
-  type FlatBlock,
-  joinStatistics,
-  ownedRange,
-  piecesIn,
-  type Statistics,
-  statisticsOf,
-} from "../parallel/index.ts";
-import { scope, type Tensor } from "../tensor/index.ts";
+import { type FlatBlock, ownedRange, piecesIn } from "../parallel/index.ts";
+import { joinStatistics, type Statistics, scope, statisticsOf, type Tensor } from "../tensor/index.ts";
 import { sendsPart } from "./snapshot.ts";
 
 /** What one shard knows of one parameter that is inspected. Plain data. */

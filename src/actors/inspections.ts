@@ -1,24 +1,15 @@
 import { TroupeError } from "../errors.ts";
-import { joinStatistics, standardDeviation } from "../parallel/index.ts";
-import { type InspectedPart, matchesName } from "./inspected-part.ts";
+import { matchesName } from "./inspected-part.ts";
+import type { TensorSummary } from "./tensor-summary.ts";
 
-/** A parameter after one step, and the gradient that step made it with. */
-export interface ParameterSummary {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly std: number;
-  readonly mean: number;
-  readonly max: number;
-  readonly min: number;
-  /** Of the averaged gradient, before it is clipped; 0 where the parameter is not trained. */
-  readonly gradStd: number;
-  readonly gradMean: number;
-}
+/** What can be looked at: a model's parameters, or the tensors that its code records. */
+export type Inspected = "parameters" | "tensors";
 
-/** Somebody wants to know of parameters. */
+/** Somebody wants to know of some of them. */
 export interface InspectionRequest {
+  readonly of: Inspected;
   readonly pattern: string;
-  readonly resolve: (summaries: readonly ParameterSummary[]) => void;
+  readonly resolve: (summaries: readonly TensorSummary[]) => void;
   readonly reject: (reason: Error) => void;
 }
 
@@ -29,9 +20,9 @@ export interface InspectionRequest {
 export class Inspections {
   readonly #requests = new Set<InspectionRequest>();
 
-  /** @returns what the parameters that match are after a step, in the order of the model */
-  ask(pattern: string): Promise<readonly ParameterSummary[]> {
-    return new Promise((resolve, reject) => this.#requests.add({ pattern, resolve, reject }));
+  /** @returns those that match, in the order of the model, as a step leaves them */
+  ask(of: Inspected, pattern: string): Promise<readonly TensorSummary[]> {
+    return new Promise((resolve, reject) => this.#requests.add({ of, pattern, resolve, reject }));
   }
 
   /** Requests that nobody has answered yet. */
@@ -39,16 +30,16 @@ export class Inspections {
     return [...this.#requests];
   }
 
-  /** @param order - names of all parameters */
+  /** A step has been looked at for these requests. */
   answer(
     requests: readonly InspectionRequest[],
-    parts: readonly InspectedPart[],
-    order: readonly string[],
+    parameters: readonly TensorSummary[],
+    tensors: readonly TensorSummary[],
   ): void {
-    const summaries = summarize(parts, order);
     for (const request of requests) {
       this.#requests.delete(request);
-      request.resolve(summaries.filter(({ name }) => matchesName(name, request.pattern)));
+      const all = request.of === "parameters" ? parameters : tensors;
+      request.resolve(all.filter(({ name }) => matchesName(name, request.pattern)));
     }
   }
 
@@ -59,28 +50,4 @@ export class Inspections {
     }
     this.#requests.clear();
   }
-}
-
-/** Joins what the shards know of each parameter. */
-function summarize(parts: readonly InspectedPart[], order: readonly string[]): ParameterSummary[] {
-  const byName = Map.groupBy(parts, ({ name }) => name);
-  return order.flatMap((name) => {
-    const ofName = byName.get(name);
-    if (ofName === undefined) return [];
-    const values = joinStatistics(ofName.map((part) => part.values));
-    const gradients = ofName.flatMap(({ gradient }) => gradient ?? []);
-    const gradient = joinStatistics(gradients);
-    return [
-      {
-        name,
-        shape: ofName[0]?.shape ?? [],
-        std: standardDeviation(values),
-        mean: values.mean,
-        max: values.max,
-        min: values.min,
-        gradStd: gradient.count === 0 ? 0 : standardDeviation(gradient),
-        gradMean: gradient.mean,
-      },
-    ];
-  });
 }

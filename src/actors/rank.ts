@@ -1,6 +1,14 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { bindRandomness, evaluating, type Module, Randomness, wrapForward } from "../nn/index.ts";
+import {
+  bindRandomness,
+  evaluating,
+  type Module,
+  Randomness,
+  type RecordedTensor,
+  TensorRecording,
+  wrapForward,
+} from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec, Schedule, StochasticRounding } from "../optim/index.ts";
 import {
   BlockEngine,
@@ -22,6 +30,7 @@ import {
   type DType,
   full,
   hold,
+  scaleStatistics,
   scope,
   setNumThreads,
   type Tensor,
@@ -103,6 +112,8 @@ export interface RankStepped {
   readonly numTokens: number;
   readonly durationMs: number;
   readonly waits: Waits;
+  /** Tensors that the model records, where they are looked at. */
+  readonly recorded: readonly RecordedTensor[];
 }
 
 /** What a rank waited for in one step, in milliseconds. */
@@ -134,6 +145,8 @@ export interface StepOrder {
   readonly snapshotTo?: ActorRef<CheckpointerProtocol>;
   /** Patterns of the parameters that are looked at after it. */
   readonly inspect?: readonly string[];
+  /** Whether tensors that the model records are looked at. */
+  readonly record?: boolean;
 }
 
 export type RankProtocol = StageLinkProtocol & {
@@ -288,8 +301,9 @@ class Rank {
   }
 
   /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
-  step({ step, snapshotTo, inspect = [] }: StepOrder): RankStepped {
+  step({ step, snapshotTo, inspect = [], record = false }: StepOrder): RankStepped {
     const begin = performance.now();
+    using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
     const report: Report = { lossesNats: [], numTokens: 0 };
     this.#actions.forEach((action, index) => {
@@ -307,7 +321,18 @@ class Rank {
       dataMs: this.#batches.waitedMs,
     };
     const learningRate = this.#rates()[0] ?? 0;
-    return { ...report, learningRate, durationMs: performance.now() - begin, waits };
+    const recorded = recording === undefined ? [] : this.#unscaled(recording.finish());
+    return { ...report, learningRate, durationMs: performance.now() - begin, waits, recorded };
+  }
+
+  /** Without the loss scale; of tensor-parallel neighbours the first tells for all. */
+  #unscaled(recorded: readonly RecordedTensor[]): RecordedTensor[] {
+    if (this.#place.tp > 0) return [];
+    const scale = this.#shard.progress.lossScale?.scale ?? 1;
+    return recorded.map((each) => ({
+      ...each,
+      gradient: each.gradient && scaleStatistics(each.gradient, 1 / scale),
+    }));
   }
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */

@@ -18,8 +18,6 @@ import {
   memberOf,
   offloadedBlocks,
   ShardStore,
-  type Statistics,
-  scaleStatistics,
   sumOfSquares,
 } from "../parallel/index.ts";
 import {
@@ -35,6 +33,8 @@ import {
   type DType,
   hold,
   ops,
+  type Statistics,
+  scaleStatistics,
   scope,
   setNumThreads,
   shareRef,

@@ -1,4 +1,4 @@
-import { type Module, type Parameter, wrapForward } from "../nn/index.ts";
+import { type Module, type Parameter, presentRecording, recordedOnce, wrapForward } from "../nn/index.ts";
 import {
   type AutocastDType,
   autocast,
@@ -244,6 +244,7 @@ export class BlockEngine<Ticket> {
     this.#need(ROOT_UNIT);
     const { stages } = this.#plan;
     const pass = new StagePass(this.#rangeOf(chunk), received);
+    presentRecording()?.begin(this.#rangeOf(chunk).begin > 0);
     this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
     this.#tape = tape;
     try {
@@ -262,10 +263,16 @@ export class BlockEngine<Ticket> {
   #wrap(module: Module, unit: number): () => void {
     return wrapForward(module, (forward, inputs) => {
       // Running a block again in backward casts as forward did.
-      const run = (...args: unknown[]) =>
-        autocast(this.#autocast, () => (forward as (...args: unknown[]) => unknown)(...args));
+      const run = recordedOnce((...args: unknown[]) =>
+        autocast(this.#autocast, () => (forward as (...args: unknown[]) => unknown)(...args)),
+      );
       const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
-      if (!entered.here) return this.#pass?.shapeOf(noGrad(() => run(...entered.args))) as never;
+      const recording = presentRecording();
+      if (!entered.here) {
+        const elsewhere = () => noGrad(() => run(...entered.args));
+        return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
+      }
+      recording?.unmute();
       if (this.#tape !== undefined && gradEnabled()) {
         const { recompute } = this.#unit(unit);
         return this.#tape.call(unit, run, entered.args, { recompute }) as never;

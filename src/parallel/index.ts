@@ -69,14 +69,6 @@ export {
 } from "./stage-cut.ts";
 export { StageEnd, StagePass } from "./stage-pass.ts";
 export { stageOfBlocks } from "./stages.ts";
-export {
-  joinStatistics,
-  NO_VALUES,
-  type Statistics,
-  scaleStatistics,
-  standardDeviation,
-  statisticsOf,
-} from "./statistics.ts";
 export { cutParameters, type TensorPlace, tensorDivisors } from "./tensor-parallel/cut-parameters.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./zero.ts";

@@ -3,11 +3,12 @@ import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
 import {
   actorModules,
+  type Inspected,
   Inspections,
   loadJob,
-  type ParameterSummary,
   type RunResult,
   recipientName,
+  type TensorSummary,
 } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
@@ -117,14 +118,18 @@ export class Runtime implements AsyncDisposable {
    * @returns in the order of the model; `formatSummary` makes a table of them
    * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
    */
-  async inspectModel(pattern = "*"): Promise<readonly ParameterSummary[]> {
-    if (!this.#running) {
-      throw new TroupeError(
-        "INSPECTION_OVER",
-        "[inspect] expected a run in progress: got none (ask while `run` is under way)",
-      );
-    }
-    return this.#inspections.ask(pattern);
+  async inspectModel(pattern = "*"): Promise<readonly TensorSummary[]> {
+    return this.#inspect("parameters", pattern);
+  }
+
+  /**
+   * Statistics of the tensors that the model's code marks with `recordTensor`, and of the gradients of the loss with
+   * respect to them, in the next step that is granted: over all replicas and micro-batches.
+   * @param pattern - of their names, `<group.>k.name`, where k counts the records of that name along the model
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
+  async inspectTensors(pattern = "*"): Promise<readonly TensorSummary[]> {
+    return this.#inspect("tensors", pattern);
   }
 
   /** Ends the events. A run in progress fails. */
@@ -135,6 +140,14 @@ export class Runtime implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+
+  async #inspect(of: Inspected, pattern: string): Promise<readonly TensorSummary[]> {
+    if (this.#running) return this.#inspections.ask(of, pattern);
+    throw new TroupeError(
+      "INSPECTION_OVER",
+      "[inspect] expected a run in progress: got none (ask while `run` is under way)",
+    );
   }
 
   async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {

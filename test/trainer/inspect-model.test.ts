@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { formatSummary, type ParameterSummary, Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { formatSummary, Runtime, type RuntimeOptions, type TensorSummary } from "../../src/index.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const job = new URL("../fixtures/jobs/inspected.ts", import.meta.url);
@@ -12,9 +12,9 @@ async function inspect(
   options: RuntimeOptions,
   config: Readonly<Record<string, unknown>> = {},
   pattern = "*",
-): Promise<readonly ParameterSummary[]> {
+): Promise<readonly TensorSummary[]> {
   await using runtime = await Runtime.spawn({ threadsPerRank: 1, steps: 1, ...options });
-  let summaries: Promise<readonly ParameterSummary[]> | undefined;
+  let summaries: Promise<readonly TensorSummary[]> | undefined;
   runtime.events$.subscribe((event) => {
     if (event.kind === "run.started") summaries = runtime.inspectModel(pattern);
   });
@@ -50,11 +50,7 @@ function plainStatistics(values: Float32Array) {
 const numbers = ["std", "mean", "max", "min", "gradStd", "gradMean"] as const;
 
 /** @param digits - after the point; sums in float64 by other parts differ in their last bits */
-function expectAlike(
-  one: readonly ParameterSummary[],
-  other: readonly ParameterSummary[],
-  digits = 12,
-): void {
+function expectAlike(one: readonly TensorSummary[], other: readonly TensorSummary[], digits = 12): void {
   expect(one.map(({ name, shape }) => ({ name, shape }))).toEqual(
     other.map(({ name, shape }) => ({ name, shape })),
   );
@@ -65,7 +61,7 @@ function expectAlike(
 
 describe("inspectModel", () => {
   const workspace = new Workspace();
-  let plain: readonly ParameterSummary[] = [];
+  let plain: readonly TensorSummary[] = [];
   const saved = workspace.path("saved");
   beforeAll(async () => {
     plain = await inspect(workspace, { ranks: 2, zero: 0, checkpoint: { dir: saved } });
