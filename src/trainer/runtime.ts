@@ -178,6 +178,7 @@ export class Runtime implements AsyncDisposable {
       steps: plan.score.steps,
       firstStep: start.initial.step,
       numRanks: settings.numRanks,
+      mesh: settings.mesh,
       zero: settings.zero,
       placement: settings.placement,
       precision: settings.precision.name,

@@ -26,7 +26,8 @@ describe("switches compose", () => {
     ["bf16", "pp 2 1f1b"],
     ["processes", "zero 3"],
     ["processes", "tp 2"],
-    ["tp 2 sp", "pp 2 × 2", "zero 1", "recompute"],
+    ["offload nvme", "pp 2 1f1b"],
+    ["tp 2 sp", "pp 2 × 2", "zero 1", "recompute", "offload half"],
   ])("%s with %s", async (...names) => {
     const outcome = await matrix.try(named(...names));
     expect(outcome.failure).toBeUndefined();

@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import type { RuntimeOptions } from "../../src/index.ts";
 
 /** What a switch turns on, and what may change by it. */
@@ -26,11 +27,31 @@ export const switches: readonly Switch[] = [
   { name: "pp 2 × 2", kind: "pp", options: { pp: 2, chunks: 2 }, changes: "order" },
   { name: "ep 2", kind: "ep", options: { ep: 2 }, config: { experts: 4 }, changes: "mathematics" },
   { name: "bf16", kind: "precision", options: { precision: "bf16" }, changes: "mathematics" },
+  {
+    name: "bf16 stochastic",
+    kind: "precision",
+    options: { precision: "bf16", rounding: "stochastic" },
+    changes: "mathematics",
+  },
   { name: "fp16", kind: "precision", options: { precision: "fp16" }, changes: "mathematics" },
   { name: "amp-bf16", kind: "precision", options: { precision: "amp-bf16" }, changes: "mathematics" },
   { name: "recompute", kind: "recompute", options: { recompute: true }, changes: "nothing" },
   { name: "accumulate 2", kind: "accumulation", config: { accumulation: 2 }, changes: "order" },
   { name: "processes", kind: "placement", options: { placement: "process" }, changes: "nothing" },
+  { name: "offload host", kind: "offload", options: { offload: { optimizer: "host" } }, changes: "nothing" },
+  {
+    name: "offload half",
+    kind: "offload",
+    options: { offload: { optimizer: "host", ratio: 0.5 } },
+    changes: "nothing",
+  },
+  {
+    name: "offload nvme",
+    kind: "offload",
+    options: { offload: { optimizer: "nvme", dir: tmpdir() } },
+    changes: "nothing",
+  },
+  { name: "clip inf", kind: "clip", config: { clipBy: "inf" }, changes: "mathematics" },
   { name: "no clip", kind: "clip", config: { clipNorm: 0 }, changes: "mathematics" },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];
