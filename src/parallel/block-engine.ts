@@ -87,6 +87,8 @@ export class BlockEngine<Ticket> {
   /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
   #pass: StagePass | undefined;
   #tape: BlockTape | undefined;
+  /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
+  #checked = false;
   /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
   #pending = new Set<number>();
   #completion: Completion = { chunk: true, step: true };
@@ -140,7 +142,8 @@ export class BlockEngine<Ticket> {
    */
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
-    const tape = new BlockTape(this.#hooks, ROOT_UNIT, (unit) => this.#trained[unit] ?? [], leaves);
+    const checks = !this.#checked;
+    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#trained, { received: leaves, checks });
     try {
       const forwarded = this.#run(key.chunk, body, received, tape);
       const { result: loss, sent } = forwarded;
@@ -168,6 +171,7 @@ export class BlockEngine<Ticket> {
         const asking = roots.filter((root) => root.requiresGrad);
         const answers = tape.backward(asking, gradients);
         for (const unit of this.#pending) this.#unused(unit);
+        this.#checked = true;
         return answers;
       });
     } catch (error) {
@@ -289,6 +293,7 @@ export class BlockEngine<Ticket> {
     release: (unit: number) => this.#release(unit),
     contribute: (unit: number, gradients: readonly (Tensor | null)[]) => this.#contribute(unit, gradients),
     whole: (unit: number) => this.#whole(unit),
+    name: (unit: number) => this.#unit(unit).name,
   };
 
   #need(unit: number): void {
