@@ -18,10 +18,16 @@ std::vector<int64_t> numbers(const Napi::Value& value) {
   return result;
 }
 
-// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs): its number.
+// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs): its number.
 Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
-  Communicator::Identity identity{info[0].As<Napi::String>(),       info[1].As<Napi::String>(), static_cast<int>(number(info, 2)),
-                                  static_cast<int>(number(info, 3)), info[4].As<Napi::String>(), number(info, 5)};
+  Communicator::Identity identity;
+  identity.backend = info[0].As<Napi::String>();
+  identity.name = info[1].As<Napi::String>();
+  identity.rank = static_cast<int>(number(info, 2));
+  identity.size = static_cast<int>(number(info, 3));
+  identity.rendezvous = info[4].As<Napi::String>();
+  identity.deadline_ms = number(info, 5);
+  identity.delay_ms = info[6].As<Napi::Number>().DoubleValue();
   const int64_t opened = comm::open_communicator(std::move(identity));
   Environment::of(info.Env()).communicators.push_back(opened);
   return Napi::Number::New(info.Env(), static_cast<double>(opened));

@@ -13,4 +13,7 @@ std::shared_ptr<Communicator> make_local(Communicator::Identity identity);
 // Threads or processes, through Gloo. Throws GLOO_UNAVAILABLE, and COLLECTIVE_TIMEOUT when not all connect in time.
 std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity);
 
+// GPUs, one for each rank: the thread's current device. Throws NCCL_UNAVAILABLE, and as Gloo does.
+std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity);
+
 }  // namespace troupe::comm

@@ -3,9 +3,11 @@
 #include <ATen/ops/empty.h>
 
 #include <numeric>
+#include <thread>
 #include <unordered_map>
 
 #include "comm/backends.h"
+#include "core/describe.h"
 #include "core/differentiable.h"
 #include "core/error.h"
 
@@ -26,7 +28,7 @@ Table& table() {
 
 void check_identity(const Communicator::Identity& identity) {
   if (identity.size >= 1 && identity.rank >= 0 && identity.rank < identity.size && identity.deadline_ms > 0 &&
-      !identity.name.empty()) {
+      identity.delay_ms >= 0 && !identity.name.empty()) {
     return;
   }
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] a name, 0 <= rank < size and a positive deadline were expected: got \"" +
@@ -35,10 +37,17 @@ void check_identity(const Communicator::Identity& identity) {
                                               std::to_string(identity.deadline_ms) + " ms");
 }
 
+void check_rendezvous(const Communicator::Identity& identity) {
+  if (identity.backend != "local" || identity.rendezvous.empty()) return;
+  throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] no rendezvous for local, whose ranks share a process, was expected: got " +
+                                              identity.rendezvous);
+}
+
 std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity) {
   const std::string backend = identity.backend;
   if (backend == "local") return make_local(std::move(identity));
   if (backend == "gloo") return make_gloo(std::move(identity));
+  if (backend == "nccl") return make_nccl(std::move(identity));
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] one of the backends local, gloo and nccl was expected: got " + backend);
 }
 
@@ -62,6 +71,7 @@ bool must_copy_input(const Operation& operation, int rank) {
 
 void Work::wait() {
   block();
+  std::this_thread::sleep_until(not_before_);
   if (!strided_.defined()) return;
   without_recording([&] { strided_.copy_(contiguous_); });
   strided_ = contiguous_ = at::Tensor();
@@ -91,8 +101,29 @@ WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
       work->strided_ = output;
       work->contiguous_ = contiguous;
     }
+    if (identity_.delay_ms > 0) delay(*work);
     return work;
   });
+}
+
+void Communicator::delay(Work& work) {
+  using Clock = std::chrono::steady_clock;
+  const auto time = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(identity_.delay_ms));
+  link_free_ = std::max(link_free_, Clock::now()) + time;
+  work.not_before_ = link_free_;
+}
+
+namespace {
+
+Failure aborted(const std::string& group, const std::string& reason) {
+  return {"COLLECTIVE_ABORTED", "[collective " + group + "] every rank to live was expected: " + reason};
+}
+
+}  // namespace
+
+void Communicator::abort(const std::string& reason) {
+  fail(aborted(identity_.name, reason));
+  end_waits();
 }
 
 void Communicator::run(Operation operation) {
@@ -100,8 +131,9 @@ void Communicator::run(Operation operation) {
 }
 
 std::vector<at::Tensor> Communicator::gather_ragged(const at::Tensor& input) {
-  if (input.dim() == 0) {
-    throw CodedError("COLLECTIVE_ARGUMENT", "[gatherRagged] a tensor with a dim 0 was expected: got one of no dims");
+  if (input.dim() == 0 || input.is_meta()) {
+    throw CodedError("COLLECTIVE_ARGUMENT", "[gatherRagged] a tensor with a dim 0 and with memory was expected: got " +
+                                                describe_tensor(input));
   }
   at::Tensor rows = at::empty({size()}, at::kLong);
   at::Tensor own = rows.narrow(0, rank(), 1);
@@ -126,6 +158,7 @@ std::vector<at::Tensor> Communicator::gather_ragged(const at::Tensor& input) {
 
 int64_t open_communicator(Communicator::Identity identity) {
   check_identity(identity);
+  check_rendezvous(identity);
   std::shared_ptr<Communicator> member = make_communicator(std::move(identity));
   Table& members = table();
   const std::lock_guard<std::mutex> lock(members.mutex);
@@ -165,7 +198,9 @@ int64_t abort_group(const std::string& name, const std::string& reason) {
       if (member->identity().name == name) ended.push_back(member);
     }
   }
-  for (const auto& member : ended) member->abort(reason);
+  // All know why before any of them lets go of the others.
+  for (const auto& member : ended) member->fail(aborted(name, reason));
+  for (const auto& member : ended) member->end_waits();
   return static_cast<int64_t>(ended.size());
 }
 

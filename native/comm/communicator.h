@@ -1,6 +1,7 @@
 // Collectives behind one interface, whatever carries the bytes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,7 @@ class Work {
 
  private:
   friend class Communicator;
+  std::chrono::steady_clock::time_point not_before_{};  // of a communicator with an artificial delay
   // Where a result that was computed in contiguous memory belongs.
   at::Tensor strided_;
   at::Tensor contiguous_;
@@ -50,6 +52,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     int size;
     std::string rendezvous;
     int64_t deadline_ms;
+    double delay_ms;  // that each operation takes at least, one after the other: a slow link, for tests of overlap
   };
 
   explicit Communicator(Identity identity) : identity_(std::move(identity)) {}
@@ -70,19 +73,25 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Every rank's input, in rank order: first dims may differ. Views of one new tensor. Waits.
   std::vector<at::Tensor> gather_ragged(const at::Tensor& input);
 
-  // Ends the group for all its ranks.
-  virtual void abort(const std::string& reason) = 0;
+  // Ends the group for all its ranks: every wait, now or later, throws COLLECTIVE_ABORTED with the reason. Any thread.
+  void abort(const std::string& reason);
   // Leaves. Ranks that still need this one learn that it is gone. Idempotent.
   virtual void leave() = 0;
 
  protected:
+  friend int64_t abort_group(const std::string& name, const std::string& reason);
+  // The two halves of abort: what waits will throw, and the end of the waits.
+  virtual void fail(Failure failure) = 0;
+  virtual void end_waits() = 0;
   // Carries out a checked operation on contiguous tensors. `waited_for_at_once`: the caller goes on to wait.
   virtual WorkPointer start(Operation operation, bool waited_for_at_once) = 0;
 
  private:
   WorkPointer begin(Operation operation, bool waited_for_at_once);
+  void delay(Work& work);
 
   const Identity identity_;
+  std::chrono::steady_clock::time_point link_free_{};
 };
 
 // Joins a group; the number names the membership in this process until it is closed. Throws COLLECTIVE_ARGUMENT,

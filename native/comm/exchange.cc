@@ -292,7 +292,7 @@ class ExchangeCommunicator::Round {
   }
 
   [[noreturn]] void throw_failure(Failure failure) {
-    const Failure first = member_.fail(std::move(failure));
+    const Failure first = member_.first_failure(std::move(failure));
     throw CodedError(first.code, first.message);
   }
 
@@ -339,7 +339,7 @@ ExchangeCommunicator::Lane& ExchangeCommunicator::lane_of(const Operation& opera
   return lane;
 }
 
-Failure ExchangeCommunicator::fail(Failure failure) {
+Failure ExchangeCommunicator::first_failure(Failure failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_) failure_.reset(new Failure(std::move(failure)));
   return *failure_;
@@ -348,11 +348,6 @@ Failure ExchangeCommunicator::fail(Failure failure) {
 void ExchangeCommunicator::throw_if_failed() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (failure_) throw CodedError(failure_->code, failure_->message);
-}
-
-void ExchangeCommunicator::abort(const std::string& reason) {
-  fail({"COLLECTIVE_ABORTED", "[collective " + identity().name + "] every rank to live was expected: " + reason});
-  leave();
 }
 
 void ExchangeCommunicator::leave() {

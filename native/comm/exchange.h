@@ -20,10 +20,11 @@ class ExchangeCommunicator final : public Communicator {
   ExchangeCommunicator(Identity identity, std::shared_ptr<Transport> signals, std::shared_ptr<Transport> payload);
   ~ExchangeCommunicator() override;
 
-  void abort(const std::string& reason) override;
   void leave() override;
 
  protected:
+  void fail(Failure failure) override { first_failure(std::move(failure)); }
+  void end_waits() override { leave(); }
   WorkPointer start(Operation operation, bool waited_for_at_once) override;
 
  private:
@@ -38,7 +39,7 @@ class ExchangeCommunicator final : public Communicator {
 
   Lane& lane_of(const Operation& operation);
   // The first failure of the group, kept.
-  Failure fail(Failure failure);
+  Failure first_failure(Failure failure);
   void throw_if_failed();
 
   const std::shared_ptr<Transport> signals_;

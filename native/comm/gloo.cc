@@ -33,6 +33,15 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> options(std::chrono::milliseconds 
   return result;
 }
 
+// What Gloo says, without the place in its sources and its advice.
+std::string reason_of(const std::exception& error) {
+  std::string text = plain_message(error);
+  const size_t place_end = text.find("] ");
+  if (text.rfind('[', 0) == 0 && place_end != std::string::npos) text.erase(0, place_end + 2);
+  const size_t advice = text.find(". This is typically");
+  return advice == std::string::npos ? text : text.substr(0, advice);
+}
+
 class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(std::shared_ptr<ProcessGroupGloo> group) : group_(std::move(group)) {}
@@ -79,7 +88,7 @@ class GlooTransport final : public Transport {
         if (interrupted_ || !group_) return losses.push_back({message.peer, ""});
         exchange->push_back(start(memory));
       } catch (const std::exception& error) {
-        losses.push_back({message.peer, plain_message(error)});
+        losses.push_back({message.peer, reason_of(error)});
       }
     };
     for (const Message& message : receives) {
@@ -98,7 +107,7 @@ class GlooTransport final : public Transport {
       try {
         if (!(*exchange)[i]->wait()) losses.push_back({peer, ""});
       } catch (const std::exception& error) {
-        losses.push_back({peer, plain_message(error)});
+        losses.push_back({peer, reason_of(error)});
         interrupt(*exchange);  // nobody else need wait for what can no longer be whole
       }
     }
@@ -118,25 +127,24 @@ class GlooTransport final : public Transport {
   bool closed_ = false;
 };
 
-std::shared_ptr<ProcessGroupGloo> connect(const c10::intrusive_ptr<c10d::Store>& store, const Communicator::Identity& identity,
-                                          c10::intrusive_ptr<ProcessGroupGloo::Options> options) {
-  try {
-    return std::make_shared<ProcessGroupGloo>(store, identity.rank, identity.size, std::move(options));
-  } catch (const std::exception& error) {
-    throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] every rank to stay until all are connected "
-                                           "was expected: " + plain_message(error));
-  }
-}
-
 }  // namespace
 
 bool gloo_built() { return true; }
 
-std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity) {
-  const c10::intrusive_ptr<c10d::Store> store = meet(identity);
+std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const c10::intrusive_ptr<c10d::Store>& store) {
   // Gloo's own timeout breaks the connections and names nobody: it is the net under the alarm, which does neither.
   const std::chrono::milliseconds timeout(2 * identity.deadline_ms + 10'000);
-  const auto transport = std::make_shared<GlooTransport>(connect(store, identity, options(timeout, identity.rendezvous)));
+  try {
+    return std::make_shared<GlooTransport>(std::make_shared<ProcessGroupGloo>(store, identity.rank, identity.size,
+                                                                              options(timeout, identity.rendezvous)));
+  } catch (const std::exception& error) {
+    throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] every rank to stay until all are connected "
+                                           "was expected: " + reason_of(error));
+  }
+}
+
+std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity) {
+  const std::shared_ptr<Transport> transport = connect_gloo(identity, meet(identity));
   return std::make_shared<ExchangeCommunicator>(std::move(identity), transport, transport);
 }
 

@@ -1,10 +1,20 @@
 // Gloo, libtorch's CPU transport between processes. Whether it is there is decided when the addon is built (HAVE_GLOO).
 #pragma once
 
+#if HAVE_GLOO
+#include "comm/rendezvous.h"
+#include "comm/transport.h"
+#endif
+
 namespace troupe::comm {
 
 // Whether this addon was built with Gloo.
 bool gloo_built();
+
+#if HAVE_GLOO
+// Connects this rank to all others that have met at the store. Throws COLLECTIVE_ABORTED when one of them leaves meanwhile.
+std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const c10::intrusive_ptr<c10d::Store>& store);
+#endif
 
 // Sums a tensor over a group of one rank through Gloo on the loopback device: loads the whole transport, opens and
 // closes its threads. Throws what Gloo throws, or CodedError when the sum is wrong. Needs gloo_built().

@@ -114,10 +114,6 @@ class LocalCommunicator final : public Communicator {
       : Communicator(std::move(identity)), group_(join(this->identity())), patience_(std::make_shared<Patience>(size())) {}
   ~LocalCommunicator() override { leave(); }
 
-  void abort(const std::string& reason) override {
-    group_->fail("COLLECTIVE_ABORTED", "[collective " + identity().name + "] every rank to live was expected: " + reason);
-  }
-
   void leave() override {
     if (left_) return;
     left_ = true;
@@ -126,6 +122,8 @@ class LocalCommunicator final : public Communicator {
   }
 
  protected:
+  void fail(Failure failure) override { group_->fail(std::move(failure)); }
+  void end_waits() override {}  // the group's failure has
   WorkPointer start(Operation operation, bool) override {
     Lane& lane = group_->lane_of(operation, rank());
     std::shared_ptr<Meeting> meeting = group_->post(lane, rank(), std::move(operation));

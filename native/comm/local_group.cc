@@ -71,20 +71,20 @@ void LocalGroup::fail_for_the_left(const Lane& lane, const Meeting& meeting) {
   for (size_t i = 0; i < lane.ranks.size(); i++) {
     const int rank = lane.ranks[i];
     if (meeting.signatures[i].kind != Signature::kAbsent || members_[static_cast<size_t>(rank)] != Member::left) continue;
-    fail_locked("COLLECTIVE_ABORTED", "[collective " + name_ + "] every rank to live was expected: rank " + std::to_string(rank) +
+    fail_locked({"COLLECTIVE_ABORTED", "[collective " + name_ + "] every rank to live was expected: rank " + std::to_string(rank) +
                                           " has left after #" + std::to_string(lane.issued[i]) + ", #" +
-                                          std::to_string(meeting.sequence) + " needs it (see its own failure)");
+                                          std::to_string(meeting.sequence) + " needs it (see its own failure)"});
   }
 }
 
-void LocalGroup::fail(const char* code, const std::string& message) {
+void LocalGroup::fail(Failure failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  fail_locked(code, message);
+  fail_locked(std::move(failure));
 }
 
-void LocalGroup::fail_locked(const char* code, const std::string& message) {
+void LocalGroup::fail_locked(Failure failure) {
   if (failed_.load(std::memory_order_relaxed)) return;
-  failure_ = {code, message};
+  failure_ = std::move(failure);
   failed_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
@@ -118,7 +118,7 @@ std::shared_ptr<Meeting> LocalGroup::post(Lane& lane, int rank, Operation operat
   meeting->signatures[place] = signature_of(operation, sequence, rank, rank);
   meeting->parts[place] = std::move(operation);
   if (is_mismatch(*meeting, place)) {
-    fail_locked("COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, meeting->signatures));
+    fail_locked({"COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, meeting->signatures)});
   }
   fail_for_the_left(lane, *meeting);
   if (has_failed()) throw_failure();
@@ -186,7 +186,7 @@ void LocalGroup::fail_for_the_late(const Lane& lane, const Meeting& meeting, int
   }
   text += " on every rank within " + std::to_string(deadline_ms) + " ms was expected: rank " + comm::join(missing) + " did not come, after #";
   text += std::to_string(lane.issued[place_in(lane, missing.front())]) + " (see what it does, or allow more time)";
-  fail_locked("COLLECTIVE_TIMEOUT", text);
+  fail_locked({"COLLECTIVE_TIMEOUT", text});
 }
 
 void LocalGroup::help_until_stopped() {

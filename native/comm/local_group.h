@@ -44,7 +44,7 @@ class LocalGroup {
   // True for the last to leave.
   bool leave(int rank);
 
-  void fail(const char* code, const std::string& message);
+  void fail(Failure failure);
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
   [[noreturn]] void throw_failure();
 
@@ -58,7 +58,7 @@ class LocalGroup {
   enum class Member { absent, present, left };
 
   // All of these under the lock; help_first lets go of it while it helps.
-  void fail_locked(const char* code, const std::string& message);
+  void fail_locked(Failure failure);
   void fail_for_the_left(const Lane& lane, const Meeting& meeting);
   void fail_for_the_late(const Lane& lane, const Meeting& meeting, int64_t deadline_ms);
   // Makes the first meeting of the lane runnable if all have come to it, and sees to it that somebody runs it.

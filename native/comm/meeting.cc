@@ -1,5 +1,7 @@
 #include "comm/meeting.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -31,9 +33,10 @@ void Meeting::plan() {
   const Operation& part = parts[0];
   if (part.kind != Kind::barrier) {
     const at::Tensor& tensor = part.input.defined() ? part.input : part.output;
-    dtype_ = tensor.scalar_type();
+    options_ = tensor.options().requires_grad(false);
     item_bytes_ = static_cast<int64_t>(tensor.element_size());
-    chunk_numel_ = kChunkBytes / item_bytes_;
+    // A GPU cuts its own work: one kernel for each move, launched by whoever comes last.
+    chunk_numel_ = tensor.is_cpu() ? kChunkBytes / item_bytes_ : std::max<int64_t>(tensor.numel(), 1) * (part.kind == Kind::all_gather ? static_cast<int64_t>(parts.size()) : 1);
     reduction_ = part.reduction;
   }
   switch (part.kind) {
@@ -125,6 +128,7 @@ void Meeting::carry_out(int64_t chunk) const {
   const auto after = std::upper_bound(moves_.begin(), moves_.end(), chunk,
                                       [](int64_t number, const Move& move) { return number < move.first_chunk; });
   const Move& move = *(after - 1);
+  if (!options_.device().is_cpu()) return carry_out_on_device(move);
   const int64_t begin = (chunk - move.first_chunk) * chunk_numel_;
   const int64_t numel = std::min(chunk_numel_, move.numel - begin);
   const int64_t offset_bytes = begin * item_bytes_;
@@ -139,7 +143,21 @@ void Meeting::carry_out(int64_t chunk) const {
   std::vector<void*> destinations;
   for (const void* from : move.sources) sources.push_back(static_cast<const char*>(from) + offset_bytes);
   for (void* to : move.destinations) destinations.push_back(static_cast<char*>(to) + offset_bytes);
-  reduce_in_rank_order(dtype_, reduction_, sources, destinations, numel);
+  reduce_in_rank_order(options_.dtype().toScalarType(), reduction_, sources, destinations, numel);
+}
+
+// Threads launch on the device's one default stream, so the order of launches, which the group keeps, is all it takes.
+void Meeting::carry_out_on_device(const Move& move) const {
+  const auto view = [&](const void* memory) { return at::from_blob(const_cast<void*>(memory), {move.numel}, options_); };
+  std::vector<at::Tensor> sources;
+  for (const void* from : move.sources) sources.push_back(view(from));
+  const at::Tensor first = view(move.destinations[0]);
+  if (sources.size() == 1) {
+    first.copy_(sources[0]);
+  } else {
+    reduce_tensors(reduction_, sources, first);
+  }
+  for (size_t i = 1; i < move.destinations.size(); i++) view(move.destinations[i]).copy_(first);
 }
 
 void Meeting::release() {

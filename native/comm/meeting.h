@@ -28,7 +28,7 @@ class Meeting {
   // Once all have come, before anything is carried out. Reads `parts`.
   void plan();
   // Little enough that whoever comes last does it for all.
-  bool is_small() const { return work_bytes_ <= kSmallBytes; }
+  bool is_small() const { return work_bytes_ <= kSmallBytes || !options_.device().is_cpu(); }
   // Carries out chunks until none is left to claim; true for the one thread that has finished the last of them.
   bool help();
   bool has_unclaimed() const { return runnable.load(std::memory_order_acquire) && next_chunk_.load() < num_chunks_; }
@@ -39,7 +39,7 @@ class Meeting {
   std::atomic<bool> finished{false};
 
  private:
-  static constexpr int64_t kSmallBytes = 32 << 10;
+  static constexpr int64_t kSmallBytes = 256 << 10;
   static constexpr int64_t kChunkBytes = 128 << 10;
 
   // destinations = reduction of sources; of one source: a copy.
@@ -55,9 +55,10 @@ class Meeting {
   void plan_gather();
   void plan_all_to_all();
   void carry_out(int64_t chunk) const;
+  void carry_out_on_device(const Move& move) const;
 
   std::vector<Move> moves_;
-  c10::ScalarType dtype_ = c10::ScalarType::Byte;
+  at::TensorOptions options_ = at::TensorOptions().dtype(at::kByte).device(at::kCPU);
   Reduction reduction_ = Reduction::sum;
   int64_t item_bytes_ = 1;
   int64_t chunk_numel_ = kChunkBytes;

@@ -4,8 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
-#include <vector>
-
 #include "core/differentiable.h"
 
 namespace troupe {

@@ -18,6 +18,9 @@ const kinds = {
   recv: 8,
 } as const;
 
+/** No splits: dim 0 is cut evenly. */
+const even: readonly number[] = [];
+
 /** Who is in a group, and how they meet. */
 export interface CommunicatorOptions {
   readonly backend: Backend;
@@ -34,6 +37,8 @@ export interface CommunicatorOptions {
   readonly rendezvous?: string;
   /** How long a wait may last before it throws `COLLECTIVE_TIMEOUT`. */
   readonly deadlineMs: number;
+  /** Artificial: how long each operation takes at least, one after the other. 0 by default; shows what overlaps. */
+  readonly delayMs?: number;
 }
 
 /**
@@ -101,8 +106,8 @@ export class Communicator implements Disposable {
   allToAll(
     output: Tensor,
     input: Tensor,
-    outputSplits: readonly number[] = [],
-    inputSplits: readonly number[] = [],
+    outputSplits: readonly number[] = even,
+    inputSplits: readonly number[] = even,
   ): Work {
     return this.#issue("allToAll", output, input, 0, 0, outputSplits, inputSplits);
   }
@@ -122,7 +127,7 @@ export class Communicator implements Disposable {
 
   /** Blocks until every rank has come here. */
   barrier(): void {
-    workOf(native().issueCollective(this.number, kinds.barrier, 0, 0, 0, 0, [], [])).wait();
+    workOf(native().issueCollective(this.number, kinds.barrier, 0, 0, 0, 0, even, even)).wait();
   }
 
   /**
@@ -148,8 +153,8 @@ export class Communicator implements Disposable {
     input: Tensor,
     reduction = 0,
     peer = 0,
-    outputSplits: readonly number[] = [],
-    inputSplits: readonly number[] = [],
+    outputSplits: readonly number[] = even,
+    inputSplits: readonly number[] = even,
   ): Work {
     return workOf(
       native().issueCollective(
@@ -174,9 +179,9 @@ export class Communicator implements Disposable {
  *   not connect within the deadline
  */
 export function openCommunicator(options: CommunicatorOptions): Communicator {
-  const { backend, name, rank, size, rendezvous = "", deadlineMs } = options;
+  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0 } = options;
   return new Communicator(
-    native().openCommunicator(backend, name, rank, size, rendezvous, deadlineMs),
+    native().openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs),
     options,
   );
 }

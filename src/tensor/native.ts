@@ -66,6 +66,7 @@ export interface Native {
     size: number,
     rendezvous: string,
     deadlineMs: number,
+    delayMs: number,
   ): number;
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;

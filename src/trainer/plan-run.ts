@@ -133,7 +133,6 @@ export function planRun(
       zero: settings.zero,
       recompute: settings.recompute,
       sequence: settings.sequence,
-      overlapChunks: settings.overlapChunks,
       groups,
       dtype: settings.precision.weights,
       autocast: settings.precision.autocast,
