@@ -20,6 +20,8 @@ export interface Setting {
 export interface GroupOptions {
   readonly argument?: unknown;
   readonly deadlineMs?: number;
+  /** Instead of a file for processes, nothing for threads. */
+  readonly rendezvous?: string;
 }
 
 /** Threads or processes that each play one rank, kept from test to test. */
@@ -38,15 +40,20 @@ export class Members {
     return await Promise.all(this.start(scenario, size, options).outcomes);
   }
 
-  /** The same where ranks may differ or die: the group's name and an outcome a rank, `ENDED` when the rank has. */
+  /**
+   * The same where ranks may differ or die: the group's name, and for each scenario the outcome of its rank, `ENDED` when
+   * the rank has. Where there are fewer scenarios than ranks, the last ones are the caller's to play.
+   */
   start(
     scenario: ScenarioName | readonly ScenarioName[],
     size: number,
-    { argument, deadlineMs = 20_000 }: GroupOptions = {},
+    { argument, deadlineMs = 20_000, rendezvous }: GroupOptions = {},
   ): { readonly name: string; readonly outcomes: Promise<Outcome>[] } {
     const name = `group-${process.pid}-${this.#numGroups++}`;
     const { backend, placement } = this.#setting;
-    const outcomes = Array.from({ length: size }, (_, rank) => {
+    const meetingPlace = rendezvous ?? (placement === "process" ? join(this.#folder, name) : "");
+    const numMembers = typeof scenario === "string" ? size : scenario.length;
+    const outcomes = Array.from({ length: numMembers }, (_, rank) => {
       const assignment: Assignment = {
         backend,
         name,
@@ -55,7 +62,7 @@ export class Members {
         deadlineMs,
         argument,
         scenario: typeof scenario === "string" ? scenario : (scenario[rank] as ScenarioName),
-        ...(placement === "process" && { rendezvous: join(this.#folder, name) }),
+        rendezvous: meetingPlace,
       };
       return this.#assign(rank, assignment);
     });
