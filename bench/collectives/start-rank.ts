@@ -1,0 +1,32 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { Worker } from "node:worker_threads";
+import type { Backend } from "../../src/collectives/index.ts";
+
+/** What one rank of the benchmark does. */
+export interface RankTask {
+  readonly backend: Backend;
+  readonly name: string;
+  readonly rank: number;
+  readonly rendezvous: string;
+  readonly suite: "usual" | "bmtrain";
+}
+
+/** One row of the table; medians. */
+export interface Measured {
+  readonly name: string;
+  /** Of the whole tensor; 0 where bytes are not what is measured. */
+  readonly sizeBytes: number;
+  readonly timeUs: number;
+  /** Bytes that have to move over each rank's link; 0 for none. */
+  readonly busBytes: number;
+  /** A plain copy of `sizeBytes` by one thread. */
+  readonly copyUs: number;
+}
+
+const script = new URL("./rank.ts", import.meta.url);
+
+/** Starts one rank, which sends its rows as a message and ends. */
+export function startRank(placement: "thread" | "process", task: RankTask): Worker | ChildProcess {
+  const env = { ...process.env, TROUPE_BENCH_TASK: JSON.stringify(task) };
+  return placement === "thread" ? new Worker(script, { env }) : fork(script, { env });
+}
