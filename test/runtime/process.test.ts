@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -155,6 +155,41 @@ test("when the first process is killed its processes end, and what they shared i
   expect(pids.filter(isAlive)).toHaveLength(2);
   program.kill("SIGKILL");
   await until(() => !pids.some(isAlive) && foldersOf(pid).length === 0);
+});
+
+test("a process that stands still is named with what it is at, and ended with its actors when one is to stop", async () => {
+  const { system, log } = startSystem({ preload });
+  const place = { placement: "process", process: "still" } as const;
+  const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, ...place });
+  const beside = await system.spawn<EchoProtocol>({ name: "beside", module: actorModule("echo"), ...place });
+  const held = beside.ask("hold", null, { deadlineMs });
+  const pid = await mortal.ask("pid", null, { deadlineMs });
+  mortal.tell("die", { signal: "SIGSTOP", words: "stands still" });
+  await until(() => system.inspect().some(({ op }) => op?.sequence === 1841));
+  expect(system.inspect().find(({ actor }) => actor === "mortal")).toMatchObject({
+    pid,
+    op: { name: "all_reduce", block: "layers.3", sequence: 1841 },
+  });
+  await system.stopActor(mortal, { deadlineMs: 50 });
+  await expect(held).rejects.toMatchObject({
+    code: "ACTOR_DOWN",
+    cause: { message: expect.stringContaining("SIGKILL") },
+  });
+  expect(log.ofKind("actor.stopped")).toMatchObject([{ actor: "mortal", forced: true }]);
+  expect(isAlive(pid)).toBe(false);
+});
+
+test("what a system left behind that was killed with all its processes is removed by the next", async () => {
+  const namespace = readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
+  const dead = spawn("true");
+  await once(dead, "exit");
+  const left = `/dev/shm/troupe-${namespace}-${dead.pid}-left`;
+  mkdirSync(left);
+  writeFileSync(join(left, "p1-0"), "a tensor");
+  const { system } = startSystem({ preload });
+  await system.spawn<MortalProtocol>({ name: "mortal", module, placement: "process" });
+  expect(existsSync(left)).toBe(false);
+  expect(foldersOf(process.pid)).toHaveLength(1);
 });
 
 test("the door opens for processes of the system only, and a frame that cannot be ends the call before memory is taken", async () => {

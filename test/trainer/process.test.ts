@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Runtime } from "../../src/index.ts";
+import { nativeInfo, Runtime } from "../../src/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 12;
@@ -18,6 +18,12 @@ describe("ranks in processes of their own", () => {
     expect(told.error).toBeUndefined();
     expect(told.losses).toEqual(onThreads);
     expect(told.events.find((event) => event.kind === "run.started")).toMatchObject({ placement: "process" });
+  });
+
+  it.skipIf(!nativeInfo().gloo)("compute collectives over Gloo to the digits of threads", async () => {
+    const split = { ranks: 2, tp: 2, steps: 4 };
+    const inProcesses = await lossesOf(workspace, { ...split, placement: "process" });
+    expect(await lossesOf(workspace, split)).toEqual(inProcesses);
   });
 
   it("pass activations and gradients between stages as threads do, and leave a program that goes on with threads", async () => {
