@@ -18,6 +18,7 @@ const { values: flags } = parseArgs({
     threads: text,
     dtype: text,
     strategy: text,
+    placement: text,
     layers: text,
     dim: text,
     heads: text,
@@ -49,6 +50,7 @@ const seq = number(flags.seq, 256);
 await using runtime = await Runtime.spawn({
   ranks,
   zero,
+  placement: flags.placement === "process" ? "process" : "thread",
   precision: dtype,
   seed: number(flags.seed, 0),
   ...(flags.threads === undefined ? {} : { threadsPerRank: Number(flags.threads) }),

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "core/allocator.h"
 #include "core/error.h"
@@ -62,6 +65,42 @@ std::string next_name() {
 // What a storage of ours holds. Its function is how it is known again.
 void release_context(void* context) { delete static_cast<std::shared_ptr<Segment>*>(context); }
 
+// Mapped memory in no use.
+struct Kept {
+  std::string path;
+  void* base;
+};
+
+struct Pool {
+  std::mutex mutex;
+  std::multimap<size_t, Kept> kept;
+  size_t kept_bytes = 0;
+  size_t used_bytes = 0;
+  size_t peak_bytes = 0;
+
+  void use(size_t length) {
+    used_bytes += length;
+    peak_bytes = std::max(peak_bytes, used_bytes);
+  }
+};
+
+Pool& pool() {
+  static Pool* const instance = new Pool;
+  return *instance;
+}
+
+// A second name is another process's, or of a ref under way; and of a folder that was left nothing is kept.
+bool is_only_mine(const std::string& path) {
+  struct stat status {};
+  if (!in_shared_folder() || path.compare(0, place().folder.size() + 1, place().folder + "/") != 0) return false;
+  return stat(path.c_str(), &status) == 0 && status.st_nlink == 1;
+}
+
+void drop(const std::string& path, void* base, size_t length) {
+  munmap(base, length);
+  unlink(path.c_str());
+}
+
 class Descriptor {
  public:
   explicit Descriptor(int number) : number(number) {}
@@ -86,7 +125,19 @@ void enter_shared_folder(const std::string& folder, int32_t process_index) {
   place().process_index = process_index;
 }
 
-void leave_shared_folder() { place().folder.clear(); }
+void leave_shared_folder() {
+  release_kept_segments();
+  place().folder.clear();
+}
+
+void release_kept_segments() {
+  Pool& segments = pool();
+  const std::lock_guard<std::mutex> lock(segments.mutex);
+  for (const auto& [length, kept] : segments.kept) drop(kept.path, kept.base, length);
+  segments.kept.clear();
+  segments.kept_bytes = 0;
+  segments.peak_bytes = segments.used_bytes;
+}
 
 bool in_shared_folder() { return !place().folder.empty(); }
 int32_t shared_process_index() { return place().process_index; }
@@ -94,6 +145,27 @@ std::string shared_path(const std::string& name) { return place().folder + "/" +
 
 std::shared_ptr<Segment> Segment::create(int64_t bytes, const std::string& tag, bool charged) {
   static_assert(sizeof(Header) <= kHeaderBytes, "the header has its pages");
+  auto segment = reuse(kHeaderBytes + static_cast<size_t>(bytes));
+  if (segment == nullptr) segment = make(bytes);
+  segment->header().bytes = bytes;
+  std::strncpy(segment->header().tag, tag.c_str(), sizeof(Header::tag) - 1);
+  if (charged) segment->charge_if_nobody_does();
+  return segment;
+}
+
+std::shared_ptr<Segment> Segment::reuse(size_t length) {
+  Pool& segments = pool();
+  const std::lock_guard<std::mutex> lock(segments.mutex);
+  const auto found = segments.kept.find(length);
+  if (found == segments.kept.end()) return nullptr;
+  const Kept kept = found->second;
+  segments.kept.erase(found);
+  segments.kept_bytes -= length;
+  segments.use(length);
+  return std::shared_ptr<Segment>(new Segment(kept.path, kept.base, length));
+}
+
+std::shared_ptr<Segment> Segment::make(int64_t bytes) {
   const std::string path = shared_path(next_name());
   const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.number < 0) no_memory(bytes, errno);
@@ -102,11 +174,7 @@ std::shared_ptr<Segment> Segment::create(int64_t bytes, const std::string& tag, 
     unlink(path.c_str());
     no_memory(bytes, error);
   }
-  auto segment = map(file.number, path);
-  segment->header().bytes = bytes;
-  std::strncpy(segment->header().tag, tag.c_str(), sizeof(Header::tag) - 1);
-  if (charged) segment->charge_if_nobody_does();
-  return segment;
+  return map(file.number, path);
 }
 
 std::shared_ptr<Segment> Segment::take_over(const std::string& name, int32_t slot) {
@@ -141,6 +209,9 @@ std::shared_ptr<Segment> Segment::map(int descriptor, std::string path) {
   void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (base == MAP_FAILED) no_memory(status.st_size, errno);
   madvise(base, length, MADV_HUGEPAGE);  // where the system gives them for shared memory at all
+  Pool& segments = pool();
+  const std::lock_guard<std::mutex> lock(segments.mutex);
+  segments.use(length);
   return std::shared_ptr<Segment>(new Segment(std::move(path), base, length));
 }
 
@@ -149,8 +220,16 @@ Segment::~Segment() {
     credit_memory(charge_, header().bytes);
     header().counted_by.store(0);
   }
-  munmap(base_, length_);
-  unlink(path_.c_str());
+  Pool& segments = pool();
+  const std::lock_guard<std::mutex> lock(segments.mutex);
+  segments.used_bytes -= length_;
+  const bool fits = segments.used_bytes + segments.kept_bytes + length_ <= segments.peak_bytes;
+  if (!fits || !is_only_mine(path_)) {
+    drop(path_, base_, length_);
+    return;
+  }
+  segments.kept.emplace(length_, Kept{path_, base_});
+  segments.kept_bytes += length_;
 }
 
 Segment::Header& Segment::header() const { return *static_cast<Header*>(base_); }

@@ -11,7 +11,8 @@
 namespace troupe {
 
 // One mapping of one segment. Holds a name of the file that is this process's own, `p<index>-<n>`, and removes it at its end:
-// the memory goes with the last process that has a name or a mapping.
+// the memory goes with the last process that has a name or a mapping. What no other process has is kept for the next segment
+// of its size: what is kept and what is in use together never exceed what was in use at once.
 class Segment : public std::enable_shared_from_this<Segment> {
  public:
   // Loans of one segment at a time.
@@ -50,6 +51,8 @@ class Segment : public std::enable_shared_from_this<Segment> {
  private:
   struct Header;
   Segment(std::string path, void* base, size_t length) : path_(std::move(path)), base_(base), length_(length) {}
+  static std::shared_ptr<Segment> reuse(size_t length);
+  static std::shared_ptr<Segment> make(int64_t bytes);
   static std::shared_ptr<Segment> map(int descriptor, std::string path);
   Header& header() const;
   void charge_if_nobody_does();
@@ -65,6 +68,8 @@ class Segment : public std::enable_shared_from_this<Segment> {
 void enter_shared_folder(const std::string& folder, int32_t process_index);
 // Takes that back; tensors in shared memory live on.
 void leave_shared_folder();
+// Gives the memory that is kept for reuse back to the system.
+void release_kept_segments();
 // Whether it has.
 bool in_shared_folder();
 // This process's number.
