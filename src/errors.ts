@@ -49,6 +49,7 @@ export const errorTable = {
   // optim
   OPTIMIZER_OPTION: "an option of an optimizer or a schedule is out of its range",
   // parallel
+  BLOCK_TENSOR: "a tensor enters or leaves a block on a way that its gradient cannot take",
   COLLECTIVE_ABORTED: "a collective can never become whole, because a rank has ended",
   COLLECTIVE_TWICE: "a rank contributed twice to one collective",
   GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
@@ -92,11 +93,13 @@ export const errorTable = {
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
   TIMEOUT_LADDER: "an outer waiting time runs out before one inside it",
   // trainer
+  INSPECTION_OVER: "a model was to be inspected after its last step",
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   OPTION: "an option of the runtime is out of its range",
-  RESUME_MISMATCH: "a run was to go on from a checkpoint with another batch size or other data",
+  RESUME_MISMATCH:
+    "a run was to go on from a checkpoint with another batch size, other data or another optimizer",
   RUN_HUNG: "a run made no progress within its deadline",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
   // tensor

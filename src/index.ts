@@ -2,11 +2,13 @@
 export {
   type ConfigValue,
   defineJob,
+  formatSummary,
   type Job,
   type JobConfig,
   type JobDefinition,
   type RunResult,
   type SampleContext,
+  type TensorSummary,
   type TrainingPlan,
 } from "./actors/index.ts";
 export * from "./checkpoint/index.ts";

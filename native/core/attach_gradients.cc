@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
+#include <vector>
+
 #include "core/differentiable.h"
 
 namespace troupe {

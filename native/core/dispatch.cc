@@ -241,8 +241,11 @@ double call_operator(uint32_t index, Frame frame, HandleTable& handles, const St
   torch::jit::Stack& stack = thread_stack();
   try {
     push_arguments(call, stack);
-    if (!plan.writes) agree_on_placeholders(stack);
-    plan.op.callBoxed(stack);
+    if (meets_placeholder(stack)) {
+      call_on_placeholders(plan.op, plan.writes, stack);
+    } else {
+      plan.op.callBoxed(stack);
+    }
   } catch (const CodedError&) {
     stack.clear();
     throw;

@@ -2,16 +2,36 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
 
 namespace troupe {
 namespace {
+
+using Change = at::Tensor (*)(const at::Tensor&);
 
 at::Tensor without_memory(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.is_meta()) return tensor;
   return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
 }
 
-bool holds_placeholder(const c10::IValue& argument) {
+at::Tensor zeros_like(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_meta()) return tensor;
+  return at::zeros(tensor.sizes(), tensor.options().device(at::kCPU));
+}
+
+c10::IValue changed(const c10::IValue& value, Change change) {
+  if (value.isTensor()) return change(value.toTensor());
+  if (!value.isTensorList()) return value;
+  c10::List<at::Tensor> list;
+  for (const at::Tensor& tensor : value.toTensorList()) list.push_back(change(tensor));
+  return list;
+}
+
+void change_all(torch::jit::Stack& stack, Change change) {
+  for (c10::IValue& value : stack) value = changed(value, change);
+}
+
+bool is_placeholder(const c10::IValue& argument) {
   if (argument.isTensor()) return argument.toTensor().is_meta();
   if (!argument.isTensorList()) return false;
   for (const at::Tensor& tensor : argument.toTensorList()) {
@@ -20,21 +40,28 @@ bool holds_placeholder(const c10::IValue& argument) {
   return false;
 }
 
-c10::IValue without_memory(const c10::IValue& argument) {
-  if (argument.isTensor()) return without_memory(argument.toTensor());
-  if (!argument.isTensorList()) return argument;
-  c10::List<at::Tensor> list;
-  for (const at::Tensor& tensor : argument.toTensorList()) list.push_back(without_memory(tensor));
-  return list;
-}
-
 }  // namespace
 
-void agree_on_placeholders(torch::jit::Stack& arguments) {
-  bool found = false;
-  for (const c10::IValue& argument : arguments) found = found || holds_placeholder(argument);
-  if (!found) return;
-  for (c10::IValue& argument : arguments) argument = without_memory(argument);
+bool meets_placeholder(const torch::jit::Stack& arguments) {
+  for (const c10::IValue& argument : arguments) {
+    if (is_placeholder(argument)) return true;
+  }
+  return false;
+}
+
+void call_on_placeholders(const c10::OperatorHandle& op, bool writes, torch::jit::Stack& stack) {
+  // What has memory is not written to with what has none: libtorch refuses that by itself.
+  if (writes) return op.callBoxed(stack);
+  change_all(stack, without_memory);
+  torch::jit::Stack arguments = stack;
+  try {
+    op.callBoxed(stack);
+  } catch (const c10::NotImplementedError&) {
+    change_all(arguments, zeros_like);
+    op.callBoxed(arguments);
+    change_all(arguments, without_memory);
+    stack = std::move(arguments);
+  }
 }
 
 }  // namespace troupe

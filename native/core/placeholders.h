@@ -1,12 +1,17 @@
 // Computing with tensors without memory beside tensors that have some.
 #pragma once
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
 namespace troupe {
 
-// Where one argument of an operator is a placeholder, on libtorch's meta device, and another is not, that other becomes a
-// placeholder too: what is computed from a value that is not there is not there either.
-void agree_on_placeholders(torch::jit::Stack& arguments);
+// Whether one of an operator's arguments is a placeholder, a tensor of libtorch's meta device.
+bool meets_placeholder(const torch::jit::Stack& arguments);
+
+// Calls an operator of whose arguments at least one is a placeholder: what is computed from a value that is not there is
+// not there either, so the results are placeholders, and other tensors are taken for such. Where libtorch has no rule from
+// shape to shape, the operator is computed once on zeros. `writes`: whether it changes an argument in place.
+void call_on_placeholders(const c10::OperatorHandle& op, bool writes, torch::jit::Stack& stack);
 
 }  // namespace troupe

@@ -5,6 +5,7 @@ import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
+import type { InspectionRequest, Inspections } from "./inspections.ts";
 import { Pipeline } from "./pipeline.ts";
 import type {
   DeclaredModel,
@@ -16,6 +17,7 @@ import type {
 } from "./rank.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
 import { sendsPart } from "./snapshot.ts";
+import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";
 
 /** The actors of one life of the rank group, in rank order. */
 export interface RankGroup {
@@ -51,6 +53,8 @@ export interface ConductorOptions {
   readonly score: Score;
   readonly plan: RankPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  /** Who wants to look at parameters. */
+  readonly inspections: Inspections;
   /** What a checkpoint keeps beside tensors, after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
@@ -62,7 +66,12 @@ const STEPS_AHEAD = 3;
 /** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
 const EVALUATED_AT_ONCE = 8;
 
-type StepDone = readonly [readonly RankStepped[], readonly StepUpdated[]];
+/** What came of a step, and whom it was inspected for. */
+interface StepDone {
+  readonly ranks: readonly RankStepped[];
+  readonly shards: readonly StepUpdated[];
+  readonly requests: readonly InspectionRequest[];
+}
 
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and tells what came of them in order. What
@@ -76,6 +85,8 @@ export class Conductor {
   readonly #deadline: { readonly deadlineMs: number };
   /** What each rank has declared, in rank order. */
   #models: readonly DeclaredModel[] = [];
+  /** Requests that a step of this life will answer. */
+  readonly #asked = new Set<InspectionRequest>();
   #saving: Promise<void> = Promise.resolve();
   #over = false;
   #toldAtMs = 0;
@@ -141,25 +152,44 @@ export class Conductor {
     await this.#pipeline.drain();
   }
 
-  #step(step: number, save: boolean): Promise<StepDone> {
+  async #step(step: number, save: boolean): Promise<StepDone> {
     const { checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
     const snapshotTo = save ? checkpointer : undefined;
     if (snapshotTo !== undefined) this.#saving = this.#save(step + 1, snapshotTo);
-    const message = snapshotTo === undefined ? { step } : { step, snapshotTo };
-    return Promise.all([
+    const requests = this.#newRequests();
+    const inspect = requests.filter(({ of }) => of === "parameters").map(({ pattern }) => pattern);
+    const record = requests.some(({ of }) => of === "tensors");
+    const message = { step, inspect, record, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
+    const [stepped, updated] = await Promise.all([
       Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
       Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
     ]);
+    return { ranks: stepped, shards: updated, requests };
   }
 
-  #tellStep(step: number, [ranks, shards]: StepDone): void {
+  #newRequests(): InspectionRequest[] {
+    const requests = this.#options.inspections.open.filter((request) => !this.#asked.has(request));
+    for (const request of requests) this.#asked.add(request);
+    return requests;
+  }
+
+  #tellStep(step: number, { ranks, shards, requests }: StepDone): void {
     const nowMs = performance.now();
     const durationMs = nowMs - this.#toldAtMs;
     this.#toldAtMs = nowMs;
     this.#lossNats = meanLoss(ranks);
     const measured = measure(ranks, shards, durationMs);
     this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
+    const [{ parameters }] = this.#models as [DeclaredModel];
+    this.#options.inspections.answer(
+      requests,
+      summarizeParameters(
+        shards.flatMap(({ inspected }) => inspected),
+        parameters,
+      ),
+      summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
+    );
   }
 
   async #evaluate(step: number): Promise<void> {

@@ -24,6 +24,8 @@ export interface SpreadOptions {
   readonly recompute: boolean;
   /** Whether tensor-parallel ranks share the positions between the split layers. */
   readonly sequence: boolean;
+  /** In how many chunks what is gathered and scattered there overlaps the products beside it. */
+  readonly overlapChunks: number;
 }
 
 /**
@@ -39,11 +41,11 @@ export function spreadModel(
   trial: () => Tensor,
   options: SpreadOptions,
 ): BlockPlan {
-  const { mesh, rank, zero, recompute, sequence } = options;
+  const { mesh, rank, zero, recompute, sequence, overlapChunks: chunks } = options;
   // Before anything is wrapped: a stage is found by what the plain model does.
   const stages = mesh.shape.pp > 1 ? findStages(model, trial, options) : undefined;
   const tensorGroup = groups.along("tp");
-  if (tensorGroup !== undefined) tensorParallel(model, plan ?? {}, tensorGroup, { sequence });
+  if (tensorGroup !== undefined) tensorParallel(model, plan ?? {}, tensorGroup, { sequence, chunks });
   const expertGroup = groups.along("ep");
   if (expertGroup !== undefined) expertParallel(model, expertGroup);
   return planBlocks(model, { zero, recompute, mesh, rank, ...(stages && { stages }) });

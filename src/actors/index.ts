@@ -3,7 +3,9 @@ export type { CheckpointerInit, CheckpointerProtocol, Saved } from "./checkpoint
 export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
 export { spreadModel, tensorPlanOf } from "./declare-model.ts";
 export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
+export { formatSummary } from "./format-summary.ts";
 export type { InitialState } from "./initial-state.ts";
+export { type Inspected, Inspections } from "./inspections.ts";
 export {
   type ConfigValue,
   defineJob,
@@ -21,6 +23,7 @@ export type { DeclaredModel, RankInit, RankPlan, RankProtocol } from "./rank.ts"
 export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
 export { recipientName } from "./recipient.ts";
 export type { OffloadSettings, ShardInit, ShardProtocol, Slowdown } from "./shard.ts";
+export type { TensorSummary } from "./tensor-summary.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {

@@ -59,7 +59,8 @@ export class InitialValues implements AsyncDisposable {
   /**
    * Fills a block's state and publishes its parameters, reading only the bytes that are owned. What is not stored is
    * left as it is: zeros.
-   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's
+   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a
+   *   parameter that the checkpoint's run did not train, or trained by another rule
    */
   async fill(state: BlockState): Promise<void> {
     const initial = this.#initial;
@@ -74,6 +75,7 @@ export class InitialValues implements AsyncDisposable {
       for (const piece of pieces) {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
+        if (kind !== MASTER) requireState(stored, entry, name);
         await readPiece(stored, entry, piece, into);
       }
     }
@@ -95,6 +97,19 @@ const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }
   BF16: { dtype: "bfloat16", bytes: 2 },
   F16: { dtype: "float16", bytes: 2 },
 };
+
+/** Moments that began at zero now would be corrected as if they were as old as the run, and take steps far too long. */
+function requireState(stored: StoredTensors, entry: string, parameter: string): void {
+  try {
+    stored.entry(entry);
+  } catch (cause) {
+    throw new TroupeError(
+      "RESUME_MISMATCH",
+      `[resume] expected optimizer state of ${parameter} in the checkpoint: got no ${entry} in ${stored.path} (it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights)`,
+      { fields: { path: stored.path, entry, parameter }, cause },
+    );
+  }
+}
 
 /** Copies a piece's values into its place in the owned range `into`, converting the dtype. */
 async function readPiece(stored: StoredTensors, entry: string, piece: Piece, into: Tensor): Promise<void> {

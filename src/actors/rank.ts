@@ -1,6 +1,14 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { bindRandomness, evaluating, type Module, Randomness, wrapForward } from "../nn/index.ts";
+import {
+  bindRandomness,
+  evaluating,
+  type Module,
+  Randomness,
+  type RecordedTensor,
+  TensorRecording,
+  wrapForward,
+} from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec, Schedule, StochasticRounding } from "../optim/index.ts";
 import {
   BlockEngine,
@@ -22,6 +30,7 @@ import {
   type DType,
   full,
   hold,
+  scaleStatistics,
   scope,
   setNumThreads,
   type Tensor,
@@ -53,6 +62,7 @@ export interface RankPlan {
   readonly recompute: boolean;
   /** Whether tensor-parallel ranks share the positions between the split layers. */
   readonly sequence: boolean;
+  readonly overlapChunks: number;
   readonly groups: GroupPlan;
   /** Of the parameters that the model computes with. */
   readonly dtype: DType;
@@ -102,6 +112,8 @@ export interface RankStepped {
   readonly numTokens: number;
   readonly durationMs: number;
   readonly waits: Waits;
+  /** Tensors that the model records, where they are looked at. */
+  readonly recorded: readonly RecordedTensor[];
 }
 
 /** What a rank waited for in one step, in milliseconds. */
@@ -126,13 +138,24 @@ export interface EvaluatedBatch {
   readonly numTokens: number;
 }
 
+/** One step, as the conductor grants it. Plain data. */
+export interface StepOrder {
+  readonly step: number;
+  /** Who wants the state that follows it. */
+  readonly snapshotTo?: ActorRef<CheckpointerProtocol>;
+  /** Patterns of the parameters that are looked at after it. */
+  readonly inspect?: readonly string[];
+  /** Whether tensors that the model records are looked at. */
+  readonly record?: boolean;
+}
+
 export type RankProtocol = StageLinkProtocol & {
   /** Builds the model, without memory. `peers`: every rank of the world, in order. */
   declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
   /** Has the shard lay out the state of what was declared, and binds the model to it. */
   prepare: { in: Record<string, never>; out: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
-  step: { in: { step: number; snapshotTo?: ActorRef<CheckpointerProtocol> }; out: RankStepped };
+  step: { in: StepOrder; out: RankStepped };
   /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
@@ -162,7 +185,7 @@ export default defineActor<RankProtocol, RankInit>({
           return rank.declared;
         },
         prepare: () => declared().prepare(),
-        step: (message) => declared().step(message.step, message.snapshotTo),
+        step: (message) => declared().step(message),
         evaluate: (message) => declared().evaluate(message.step, message.requests),
         sample: (message) => declared().sample(message.step),
         activation: (message) => declared().stages.arrived(message),
@@ -278,15 +301,17 @@ class Rank {
   }
 
   /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
-  step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): RankStepped {
+  step({ step, snapshotTo, inspect = [], record = false }: StepOrder): RankStepped {
     const begin = performance.now();
+    using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
     const report: Report = { lossesNats: [], numTokens: 0 };
     this.#actions.forEach((action, index) => {
       if (action.kind === "forward") this.#forward(step, action, report);
       else this.#backward(step, action, index === this.#actions.length - 1);
       // Rates follow from how far the optimizer has come, which the first gathers have told.
-      if (index === 0) this.#init.shard.tell("begin", { step, learningRates: this.#learningRates() });
+      if (index === 0)
+        this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect });
     });
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = this.#shard.measured;
@@ -296,7 +321,18 @@ class Rank {
       dataMs: this.#batches.waitedMs,
     };
     const learningRate = this.#rates()[0] ?? 0;
-    return { ...report, learningRate, durationMs: performance.now() - begin, waits };
+    const recorded = recording === undefined ? [] : this.#unscaled(recording.finish());
+    return { ...report, learningRate, durationMs: performance.now() - begin, waits, recorded };
+  }
+
+  /** Without the loss scale; of tensor-parallel neighbours the first tells for all. */
+  #unscaled(recorded: readonly RecordedTensor[]): RecordedTensor[] {
+    if (this.#place.tp > 0) return [];
+    const scale = this.#shard.progress.lossScale?.scale ?? 1;
+    return recorded.map((each) => ({
+      ...each,
+      gradient: each.gradient && scaleStatistics(each.gradient, 1 / scale),
+    }));
   }
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */

@@ -33,6 +33,9 @@ import {
   type DType,
   hold,
   ops,
+  type Statistics,
+  scaleStatistics,
+  scope,
   setNumThreads,
   shareRef,
   type Tensor,
@@ -42,6 +45,7 @@ import {
 import { tellActivity } from "./activity.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
+import { type InspectedPart, inspectRange, ownedView } from "./inspected-part.ts";
 import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
 import { LocalGroups } from "./local-groups.ts";
 import type { OffloadProtocol, StateHome } from "./offload.ts";
@@ -109,6 +113,8 @@ export interface StepUpdated {
   readonly reduceMs: number;
   /** Time this shard spent on optimizer steps, in milliseconds. */
   readonly updateMs: number;
+  /** This shard's share of the parameters that were to be looked at. */
+  readonly inspected: readonly InspectedPart[];
 }
 
 /** Answer to a gather. */
@@ -128,8 +134,8 @@ export type ShardProtocol = LocalGroupProtocol & {
   };
   /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
   prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
-  /** Learning rates of a step, sent before its first gradient. */
-  begin: { in: { step: number; learningRates: readonly number[] } };
+  /** Learning rates of a step, and which parameters it is inspected for; sent before its first gradient. */
+  begin: { in: { step: number; learningRates: readonly number[]; inspect: readonly string[] } };
   /** Answered once the block's parameters of `step` are whole. */
   gather: { in: { step: number; block: number }; out: Gathered };
   /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
@@ -161,7 +167,7 @@ export default defineActor<ShardProtocol, ShardInit>({
       handlers: {
         join: ({ peers, ranks }) => shard.join(peers, ranks),
         prepare: (plan) => shard.prepare(plan),
-        begin: ({ step, learningRates }) => shard.begin(step, learningRates),
+        begin: ({ step, learningRates, inspect }) => shard.begin(step, learningRates, inspect),
         gather: ({ step, block }) => shard.gather(step, block),
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
         own: (given) => shard.groups.at(given.group).owned(given),
@@ -178,6 +184,11 @@ export default defineActor<ShardProtocol, ShardInit>({
 /** What is known of one step until all its updates are done. */
 interface StepProgress {
   readonly learningRates: readonly number[];
+  /** Patterns of parameters to look at. */
+  readonly inspect: readonly string[];
+  /** Of the summed gradients of those, by name. */
+  readonly gradients: Map<string, Statistics>;
+  inspected: readonly InspectedPart[];
   /** Sums of squares of the reduced gradients, by block that counts in the norm. */
   readonly sums: Map<number, Tensor>;
   numReduced: number;
@@ -245,9 +256,12 @@ class Shard {
     };
   }
 
-  begin(step: number, learningRates: readonly number[]): void {
+  begin(step: number, learningRates: readonly number[], inspect: readonly string[]): void {
     this.#steps.set(step, {
       learningRates,
+      inspect,
+      gradients: new Map(),
+      inspected: [],
       sums: new Map(),
       numReduced: 0,
       gradientNorm: Number.NaN,
@@ -280,6 +294,7 @@ class Shard {
         block,
         hold(() => store.squareSums(block)),
       );
+    this.#inspectGradient(progress, layout);
     progress.reducing.add(beginMs, systemClock.now());
     if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
@@ -302,11 +317,11 @@ class Shard {
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { gradientNorm, skipped, reducing, updateMs } = this.#progressOf(step);
+    const { gradientNorm, skipped, reducing, updateMs, inspected } = this.#progressOf(step);
     const lossScale = this.#progressBefore(step).lossScale?.scale;
     this.#steps.delete(step);
     this.#optimizer.delete(step);
-    return { gradientNorm, skipped, lossScale, reduceMs: reducing.totalMs, updateMs };
+    return { gradientNorm, skipped, lossScale, reduceMs: reducing.totalMs, updateMs, inspected };
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
@@ -339,6 +354,7 @@ class Shard {
       }
     }
     await Promise.all(progress.updates);
+    progress.inspected = this.#inspectParameters(step, progress);
     this.#updated.reach(ALL_BLOCKS, step + 1);
     await keeper.settle(step);
   }
@@ -381,6 +397,41 @@ class Shard {
       square: byPart.reduce((sum, [square = 0]) => sum + square, 0),
       largest: Math.max(...byPart.map(([, largest = 0]) => largest)),
     };
+  }
+
+  #inspectGradient({ inspect, gradients }: StepProgress, layout: FlatBlock): void {
+    if (inspect.length === 0) return;
+    scope(() => {
+      const gradient = this.#prepared().store.ownedGradient(layout.index);
+      const found = inspectRange(layout, this.#rank, inspect, gradient);
+      for (const [name, statistics] of found) gradients.set(name, statistics);
+    });
+  }
+
+  /** After the updates of a step: nobody but this shard writes its owned range. */
+  #inspectParameters(step: number, { inspect, gradients }: StepProgress): InspectedPart[] {
+    if (inspect.length === 0) return [];
+    const { plan, store } = this.#prepared();
+    const divisor = this.#gradientDivisor(step);
+    return plan.layouts.flatMap((layout) =>
+      scope(() => {
+        const values = ownedView(layout, this.#rank, store.full(layout.index));
+        const found = inspectRange(layout, this.#rank, inspect, values);
+        return layout.parameters.flatMap(({ name, shape, split }) => {
+          const statistics = found.get(name);
+          if (statistics === undefined) return [];
+          const gradient = gradients.get(name);
+          return [
+            {
+              name,
+              shape: split?.logicalShape ?? shape,
+              values: statistics,
+              gradient: gradient && scaleStatistics(gradient, 1 / divisor),
+            },
+          ];
+        });
+      }),
+    );
   }
 
   /** The float64 values of all ranks of a group, in order; takes `value`. */

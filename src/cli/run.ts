@@ -18,6 +18,7 @@ interface RunFlags {
   readonly ranks: number;
   readonly tp: number;
   readonly sequenceParallel: boolean;
+  readonly overlapChunks: number;
   readonly ep: number;
   readonly pp: number;
   readonly schedule?: ScheduleName;
@@ -47,6 +48,7 @@ export function addRunCommand(program: Command): void {
     .option("--ranks <n>", "ranks, a thread each", number, 1)
     .option("--tp <n>", "ranks that split one layer", number, 1)
     .option("--sequence-parallel", "ranks that split a layer also share the positions between layers", false)
+    .option("--overlap-chunks <n>", "chunks in which their gathers overlap products", number, 1)
     .option("--ep <n>", "replicas among which a model's experts are dealt", number, 1)
     .option("--pp <n>", "pipeline stages, each with a part of the blocks", number, 1)
     .option("--schedule <name>", "order of micro-batches in the pipeline: gpipe, 1f1b or interleaved")
@@ -89,6 +91,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ranks: flags.ranks,
     tp: flags.tp,
     sequenceParallel: flags.sequenceParallel,
+    overlapChunks: flags.overlapChunks,
     ep: flags.ep,
     pp: flags.pp,
     chunks: flags.chunks,

@@ -18,7 +18,7 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
   switch (event.kind) {
     case "run.started":
       return plain(
-        `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}, ` +
+        `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}${describeMesh(event.mesh)}, ` +
           `${event.placement === "process" ? "a process each, " : ""}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
           `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}`,
       );
@@ -75,4 +75,16 @@ function good(text: string): Description {
 
 function bad(text: string): Description {
   return { text: printable(text), tone: "bad" };
+}
+
+/** How ranks stand, where they are not just replicas: " (2 replicas × 2 stages × tp 2)". */
+function describeMesh({ dp, pp, tp, ep }: Extract<TroupeEvent, { kind: "run.started" }>["mesh"]): string {
+  if (pp * tp * ep === 1) return "";
+  const parts = [
+    dp > 1 ? `${dp} replicas` : "",
+    pp > 1 ? `${pp} stages` : "",
+    tp > 1 ? `tp ${tp}` : "",
+    ep > 1 ? `ep ${ep}` : "",
+  ];
+  return ` (${parts.filter((part) => part !== "").join(" × ")})`;
 }

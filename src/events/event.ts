@@ -17,6 +17,8 @@ export interface RunStarted {
   /** What is trained, as the user named it. */
   readonly job: string;
   readonly numRanks: number;
+  /** How they stand: replicas, pipeline stages, ranks that split a layer, replicas that share experts. */
+  readonly mesh: { readonly dp: number; readonly pp: number; readonly tp: number; readonly ep: number };
   readonly zero: 0 | 1 | 2 | 3;
   /** Where ranks live: on threads of one process, or each in a process of its own. */
   readonly placement: "thread" | "process";

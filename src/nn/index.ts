@@ -34,6 +34,14 @@ export {
 } from "./parameter-split.ts";
 export { Randomness, streamOf } from "./randomness.ts";
 export {
+  presentRecording,
+  type RecordedTensor,
+  recordedOnce,
+  recordTensor,
+  stackedShape,
+  TensorRecording,
+} from "./record.ts";
+export {
   below,
   type ColumnRule,
   column,

@@ -30,13 +30,22 @@ export { advanceProgress, beginProgress, type OptimizerProgress } from "./progre
 export {
   Constant,
   Cosine,
+  type CosineOptions,
   type DecayOptions,
+  Exponential,
   LinearDecay,
   Noam,
   type Peak,
   type Schedule,
   type WarmupOptions,
 } from "./schedule.ts";
+export {
+  LinearWithWarmup,
+  MegatronSchedule,
+  type MegatronScheduleOptions,
+  WarmupStableDecay,
+  type WarmupStableDecayOptions,
+} from "./schedule-peers.ts";
 export { SGD, type SGDOptions, type SGDSpec } from "./sgd.ts";
 export { releaseState, type StepLocalOptions, stepLocal } from "./step-local.ts";
 export type {

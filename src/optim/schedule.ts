@@ -79,11 +79,33 @@ export class LinearDecay extends Decay {
   }
 }
 
+/** What {@link Cosine} may be told. */
+export interface CosineOptions extends DecayOptions {
+  /** Past the end the rate stays at its lowest, or follows the cosine up again, as BMTrain's does. "stay" */
+  readonly afterEnd?: "stay" | "rise";
+}
+
 /**
  * Warm-up, then half a cosine down.
  * @see Loshchilov and Hutter 2017, https://arxiv.org/abs/1608.03983
  */
 export class Cosine extends Decay {
+  readonly afterEnd: "stay" | "rise";
+
+  /** @throws `OPTIMIZER_OPTION` as {@link LinearDecay} does, or for an `afterEnd` of nobody */
+  constructor(optimizer: Peak, options: CosineOptions) {
+    super(optimizer, options);
+    this.afterEnd = options.afterEnd ?? "stay";
+    if (this.afterEnd !== "stay" && this.afterEnd !== "rise")
+      throw optionError("afterEnd", "stay or rise", this.afterEnd);
+  }
+
+  override lrAt(step: number): number {
+    if (this.afterEnd === "stay" || step < this.end) return super.lrAt(step);
+    const progress = (step - this.warmup) / Math.max(1, this.end - this.warmup);
+    return this.minLr + (this.peakLr - this.minLr) * this.remaining(progress);
+  }
+
   protected override remaining(progress: number): number {
     return (1 + Math.cos(Math.PI * progress)) / 2;
   }
@@ -108,11 +130,33 @@ export class Noam implements Schedule {
   }
 }
 
-function warmupFactor(step: number, warmup: number): number {
+/** Warm-up, then the peak times gamma a step. BMTrain's fifth schedule. */
+export class Exponential implements Schedule {
+  readonly peakLr: number;
+  readonly warmup: number;
+  readonly gamma: number;
+
+  /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up, or a gamma outside (0, 1] */
+  constructor(optimizer: Peak, options: WarmupOptions & { readonly gamma?: number } = {}) {
+    this.peakLr = optimizer.lr;
+    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    this.gamma = options.gamma ?? 0.95;
+    if (!(this.gamma > 0 && this.gamma <= 1)) throw optionError("gamma", "in (0, 1]", this.gamma);
+  }
+
+  lrAt(step: number): number {
+    if (step < this.warmup) return this.peakLr * warmupFactor(step, this.warmup);
+    return this.peakLr * this.gamma ** (step - this.warmup);
+  }
+}
+
+/** @returns the share of the peak during warm-up, 1 from its end on */
+export function warmupFactor(step: number, warmup: number): number {
   return step < warmup ? step / warmup : 1;
 }
 
-function checkSteps(option: string, steps: number, lowest: number): number {
+/** @throws `OPTIMIZER_OPTION` unless `steps` is a whole number from `lowest` on */
+export function checkSteps(option: string, steps: number, lowest: number): number {
   if (Number.isSafeInteger(steps) && steps >= lowest) return steps;
   throw optionError(option, `a whole number of steps ≥ ${lowest}`, steps);
 }

@@ -1,3 +1,4 @@
+import { TroupeError } from "../errors.ts";
 import { grad, hold, noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
 import { mapTensors } from "./map-tensors.ts";
 
@@ -11,6 +12,8 @@ export interface BlockHooks {
   contribute(block: number, gradients: readonly (Tensor | null)[]): void;
   /** Nothing more will be contributed to the block in this pass. */
   whole(block: number): void;
+  /** @returns the block's name, for errors */
+  name(block: number): string;
 }
 
 /** One call of a block in forward: its own autograd graph, from cut inputs and parameter leaves to outputs. */
@@ -42,39 +45,45 @@ export interface CallOptions {
  * walk runs one call's backward, hands its parameter gradients on at once, and so overlaps their reduction with the
  * next call's backward, with no hook from native code. What lies between the blocks (embeddings, the loss) is ordinary
  * autograd over root parameters and block outputs. A tensor that several blocks read gathers its gradient until its
- * first use in forward order is reached: only then is the sum complete.
+ * first use in forward order is reached: only then is the sum complete. What enters or leaves a block otherwise than as
+ * an argument or a result would take its gradient past these graphs: a tape that checks refuses it.
  */
 export class BlockTape {
   readonly #hooks: BlockHooks;
   readonly #root: number;
-  readonly #leavesOf: (block: number) => readonly Tensor[];
+  readonly #leaves: readonly (readonly Tensor[])[];
   readonly #calls: Call[] = [];
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
+  readonly #checks: boolean;
   /** Gradients of tensors outside the blocks, by identity. */
   readonly #gradients = new Map<Tensor, Tensor>();
 
   /**
    * @param root - index of the block that owns what no block owns
-   * @param leavesOf - a block's trainable parameters, bound
-   * @param received - leaves that come from outside the pass; none unless told otherwise
+   * @param leaves - each block's trainable parameters, bound
+   * @param options.received - leaves that come from outside the pass; none unless told otherwise
+   * @param options.checks - whether to look for gradients that would be lost, for which all parameters are named in every
+   *   call's backward: what a model does wrong it does in its first pass, so one is enough. False unless told otherwise
    */
   constructor(
     hooks: BlockHooks,
     root: number,
-    leavesOf: (block: number) => readonly Tensor[],
-    received: readonly Tensor[] = [],
+    leaves: readonly (readonly Tensor[])[],
+    options: { readonly received?: readonly Tensor[]; readonly checks?: boolean } = {},
   ) {
     this.#hooks = hooks;
     this.#root = root;
-    this.#leavesOf = leavesOf;
-    this.#received = received;
+    this.#leaves = leaves;
+    this.#received = options.received ?? [];
+    this.#checks = options.checks ?? false;
   }
 
   /**
    * Runs `forward` as a call of `block`.
    * @param args - what the caller passed; tensors that require gradients are cut, the rest passes through
    * @returns what `forward` returned, its tensors cut
+   * @throws {TroupeError} `BLOCK_TENSOR` for a tensor inside a class instance, on its way in or out
    */
   call<R>(
     block: number,
@@ -128,6 +137,8 @@ export class BlockTape {
    * @param roots - of the outer graph: the loss, or what the next stage received
    * @param gradients - of the roots; left out for a scalar loss
    * @returns the gradients of what was received, in order, the caller's to dispose; null where it was not used
+   * @throws {TroupeError} `BLOCK_TENSOR` for a tensor that came out of a block, or into one, past its results and arguments,
+   *   where the tape checks
    */
   backward(roots: readonly Tensor[], gradients?: readonly (Tensor | null)[]): (Tensor | null)[] {
     const calls = this.#calls;
@@ -144,7 +155,7 @@ export class BlockTape {
       if (gradient !== null) this.#pullOuter(root, gradient, open);
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
-      this.#backwardCall(call, this.#leavesOf(call.block));
+      this.#backwardCall(call, this.#leavesOf(call.block), open);
       if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
       for (const leaf of call.outputLeaves) open.delete(leaf);
       for (const input of new Set(call.inputs)) {
@@ -171,7 +182,7 @@ export class BlockTape {
     this.#gradients.clear();
   }
 
-  #backwardCall(call: Call, leaves: readonly Tensor[]): void {
+  #backwardCall(call: Call, leaves: readonly Tensor[], open: ReadonlySet<Tensor>): void {
     const outputGradients = call.outputLeaves.map((leaf) => this.#take(leaf));
     if (outputGradients.every((gradient) => gradient === undefined)) {
       this.#hooks.contribute(
@@ -183,13 +194,15 @@ export class BlockTape {
     this.#hooks.need(call.block);
     const outputs = call.outputs ?? compute(call);
     const rootLeaves = this.#leavesOf(this.#root);
-    const wanted = [...call.inputLeaves, ...leaves, ...rootLeaves];
+    const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
+    const foreign = this.#foreignTo(call, open);
     const reached = outputs.map(
       (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
     );
     const roots = outputs.filter((_, index) => reached[index]);
     const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
-    const gradients = grad(roots, wanted, rootGradients, { allowUnused: true });
+    const gradients = grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true });
+    this.#refuse(gradients.splice(own.length), call);
     this.#hooks.release(call.block);
     if (call.outputs === undefined) for (const output of outputs) output.dispose();
     const parameterGradients = gradients.slice(
@@ -214,18 +227,48 @@ export class BlockTape {
     }
     const rootLeaves = this.#leavesOf(this.#root);
     const outer = [...open];
-    if (outer.length + rootLeaves.length === 0) return;
+    const own = [...outer, ...rootLeaves];
+    const foreign = this.#foreignTo(undefined, []);
+    if (own.length + foreign.length === 0) return;
     // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
-    const gradients = grad([output], [...outer, ...rootLeaves], gradient && [gradient], {
+    const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
       allowUnused: true,
       retainGraph: true,
     });
+    this.#refuse(gradients.splice(own.length), undefined);
     const rootGradients = gradients.slice(outer.length);
     if (rootLeaves.length > 0) this.#hooks.contribute(this.#root, rootGradients);
     for (const tensor of rootGradients) tensor?.dispose();
     outer.forEach((leaf, index) => {
       this.#add(leaf, gradients[index]);
     });
+  }
+
+  /**
+   * What the graph of a call, or what lies between the blocks, must not reach, where the tape checks.
+   * @param open - what only the outer graph may reach
+   */
+  #foreignTo(call: Call | undefined, open: Iterable<Tensor>): Tensor[] {
+    if (!this.#checks) return [];
+    const others = this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block);
+    const inputs = this.#calls.filter((other) => other !== call).map(({ inputLeaves }) => inputLeaves);
+    // An input that its block has passed on is gone with the block's results.
+    return [...others.flat(), ...inputs.flat().filter((leaf) => !leaf.disposed), ...open];
+  }
+
+  /** @param gradients - of what is foreign to `call`, or to what lies between the blocks */
+  #refuse(gradients: readonly (Tensor | null)[], call: Call | undefined): void {
+    if (gradients.every((gradient) => gradient === null)) return;
+    const place = call === undefined ? "outside the blocks" : `block ${this.#hooks.name(call.block)}`;
+    throw new TroupeError(
+      "BLOCK_TENSOR",
+      `[${place}] expected to reach blocks only through what they are given and return: got a tensor or a parameter of another block past that (return it from the block's forward, and pass it on as an argument)`,
+      { fields: { place } },
+    );
+  }
+
+  #leavesOf(block: number): readonly Tensor[] {
+    return this.#leaves[block] ?? [];
   }
 
   #add(tensor: Tensor, gradient: Tensor | null | undefined): void {

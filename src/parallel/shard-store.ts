@@ -83,6 +83,14 @@ export class ShardStore {
     scope(() => reducedGradient(this.#at(block)).clamp_(-limit, limit));
   }
 
+  /** @returns the reduced gradient of the owned range; a view that the caller's scope releases */
+  ownedGradient(block: number): Tensor {
+    const held = this.#at(block);
+    const gradient = reducedGradient(held);
+    const { begin, end } = ownedRange(held.layout, this.#rank);
+    return gradient.numel === end - begin ? gradient.alias() : gradient.narrow(0, begin, end - begin);
+  }
+
   /** A view; the caller's scope releases it. */
   #gradientOfSlice(block: number): Tensor {
     const held = this.#at(block);

@@ -41,6 +41,14 @@ export {
 export { hold, keep, liveTensors, scope } from "./scope.ts";
 export { PAGE_BYTES, pageAligned, ScratchFile } from "./scratch-file.ts";
 export {
+  joinStatistics,
+  NO_VALUES,
+  type Statistics,
+  scaleStatistics,
+  standardDeviation,
+  statisticsOf,
+} from "./statistics.ts";
+export {
   enterSharedFolder,
   leaveSharedFolder,
   mapShared,

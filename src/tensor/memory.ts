@@ -10,13 +10,16 @@ export interface MemoryUse {
   readonly residentBytes: number;
   /** Held now, by the tag under which it was allocated; "" is untagged. */
   readonly byTag: Readonly<Record<string, number>>;
+  /** The most that was held at once under each tag, since the start or the last {@link resetPeakMemory}. */
+  readonly peakByTag: Readonly<Record<string, number>>;
 }
 
 /** The ledger of CPU memory now. */
 export function memory(): MemoryUse {
   const { liveBytes, peakBytes, residentBytes, tags } = native().memory();
   const byTag = Object.fromEntries(Object.entries(tags).map(([tag, use]) => [tag, use.liveBytes]));
-  return { totalBytes: liveBytes, peakBytes, residentBytes, byTag };
+  const peakByTag = Object.fromEntries(Object.entries(tags).map(([tag, use]) => [tag, use.peakBytes]));
+  return { totalBytes: liveBytes, peakBytes, residentBytes, byTag, peakByTag };
 }
 
 /** Charges what `body` allocates in this thread to a tag such as "rank-0/activations"; inner tags win over outer ones. */

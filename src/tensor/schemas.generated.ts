@@ -353,6 +353,8 @@ export const schemas: readonly string[] = [
   "troupe::chunk_square_sums(Tensor flat) -> Tensor",
   "troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()",
   "troupe::placeholder(int[] size, ScalarType dtype) -> Tensor",
+  "troupe::observe(Tensor x, int id) -> Tensor",
+  "troupe::observed(int id) -> Tensor[]",
   "troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()",
   "troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)",
   "troupe::philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)",

@@ -2,7 +2,7 @@
 
 import { type DType, dtypeCode } from "./dtype.ts";
 import { call, frame, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
-import { adopt, adoptAt, type Tensor } from "./tensor.ts";
+import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
 
 /**
  * One AdamW step over a flat buffer: unscale and clip by gradScale, update the moments and the parameters, write the low-precision copy (Loshchilov & Hutter 2017).
@@ -268,6 +268,27 @@ export function placeholder(size: readonly number[], dtype: DType): Tensor {
 }
 
 /**
+ * x itself; its gradient is kept under `id` on its way back, summed over all walks of the graph.
+ *
+ * `troupe::observe(Tensor x, int id) -> Tensor`
+ */
+export function observe(x: Tensor, id: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = id;
+  return adopt(call(351));
+}
+
+/**
+ * The gradient kept under `id`, given up; none where none has come back.
+ *
+ * `troupe::observed(int id) -> Tensor[]`
+ */
+export function observed(id: number): Tensor[] {
+  frame[0] = id;
+  return adoptList(call(352));
+}
+
+/**
  * Gathers gradients into a flat buffer at offsets; a missing one is zero, or left when accumulating.
  *
  * `troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()`
@@ -277,7 +298,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
   let next = putOptionalTensors(1, gradients);
   next = putNumbers(next, offsets);
   frame[next] = accumulate ? 1 : 0;
-  call(351);
+  call(353);
 }
 
 /**
@@ -292,7 +313,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(352);
+  call(354);
   return self;
 }
 
@@ -308,7 +329,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(353);
+  call(355);
   return self;
 }
 
@@ -325,7 +346,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(354));
+  return adopt(call(356));
 }
 
 /**
@@ -339,7 +360,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : bias.handle;
   frame[4] = eps;
-  return adopt(call(355));
+  return adopt(call(357));
 }
 
 /**
@@ -354,7 +375,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : bias.handle;
   frame[5] = eps;
-  call(356);
+  call(358);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -366,7 +387,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
 export function biasGelu(x: Tensor, bias: Tensor): Tensor {
   frame[0] = x.handle;
   frame[1] = bias.handle;
-  return adopt(call(357));
+  return adopt(call(359));
 }
 
 /**
@@ -380,7 +401,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = v.handle;
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(358));
+  return adopt(call(360));
 }
 
 /**
@@ -392,7 +413,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(359));
+  return adopt(call(361));
 }
 
 /**
@@ -405,7 +426,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(360));
+  return adopt(call(362));
 }
 
 /**
@@ -421,7 +442,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(361));
+  return adopt(call(363));
 }
 
 /**
@@ -437,7 +458,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(362);
+  call(364);
 }
 
 /**
@@ -450,7 +471,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(363));
+  return adopt(call(365));
 }
 
 /**
@@ -464,7 +485,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(364);
+  call(366);
 }
 
 /**
@@ -474,7 +495,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(365) !== 0;
+  return call(367) !== 0;
 }
 
 /**
@@ -486,7 +507,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(366);
+  call(368);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -498,7 +519,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(367));
+  return adopt(call(369));
 }
 
 /**
@@ -509,7 +530,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(368));
+  return adopt(call(370));
 }
 
 /**
@@ -521,7 +542,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(369));
+  return adopt(call(371));
 }
 
 /**
@@ -533,7 +554,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(370));
+  return adopt(call(372));
 }
 
 /**
@@ -545,7 +566,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(371));
+  return adopt(call(373));
 }
 
 /**
@@ -557,7 +578,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(372));
+  return adopt(call(374));
 }
 
 /**
@@ -572,7 +593,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(373));
+  return adopt(call(375));
 }
 
 /**
@@ -587,7 +608,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(374));
+  return adopt(call(376));
 }
 
 /**
@@ -599,7 +620,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(375));
+  return adopt(call(377));
 }
 
 /**
@@ -611,7 +632,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(376));
+  return adopt(call(378));
 }
 
 /**
@@ -623,7 +644,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(377));
+  return adopt(call(379));
 }
 
 /**
@@ -636,5 +657,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(378));
+  return adopt(call(380));
 }

@@ -1,4 +1,4 @@
-import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/index.ts";
+import { type CheckpointerProtocol, Conductor, type Inspections, type RunResult } from "../actors/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import type { TroupeEventBody } from "../events/index.ts";
@@ -11,6 +11,7 @@ import { startFromCheckpoint } from "./start.ts";
 export interface LeadOptions {
   readonly plan: RunPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  readonly inspections: Inspections;
   readonly emit: (event: TroupeEventBody) => void;
 }
 
@@ -22,7 +23,7 @@ export interface LeadOptions {
  *   a lost thread once the supervisor gives the group up
  */
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
-  const { plan, checkpointer } = options;
+  const { plan, checkpointer, inspections } = options;
   let initial = plan.ranks.initial;
   let saved: string | undefined;
   const emit = (event: TroupeEventBody) => {
@@ -39,6 +40,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
       score: plan.score,
       plan: { ...plan.ranks, initial, life },
       checkpointer,
+      inspections,
       stateAt: (step) => stateAt(plan, step),
       emit,
     });

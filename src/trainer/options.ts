@@ -26,6 +26,8 @@ export interface RuntimeOptions {
   readonly tp?: number;
   /** Whether those ranks also share the positions between the split layers (sequence parallelism). false */
   readonly sequenceParallel?: boolean;
+  /** In how many chunks those ranks' gathers and reductions of positions overlap the products beside them; 1: not at all. 1 */
+  readonly overlapChunks?: number;
   /** Replicas among which a model's experts are dealt; divides the replicas. 1 */
   readonly ep?: number;
   /** Pipeline stages, each with a part of the model's blocks. 1 */
@@ -81,6 +83,7 @@ export interface RuntimeSettings {
   readonly accumulation: number | undefined;
   readonly recompute: boolean;
   readonly sequence: boolean;
+  readonly overlapChunks: number;
   readonly zero: ZeroLevel;
   readonly placement: RankPlacement;
   readonly precision: PrecisionPlan;
@@ -142,6 +145,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
       options.accumulation === undefined ? undefined : whole("accumulation", options.accumulation, 1),
     recompute: options.recompute ?? false,
     sequence: sequenceParallel(options, tp),
+    overlapChunks: overlapChunks(options),
     zero: parseZeroLevel(options.zero ?? 3),
     placement: oneOf("placement", options.placement ?? "thread", ["thread", "process"]),
     precision: precisionPlan(oneOf("precision", options.precision ?? "fp32", precisions)),
@@ -179,6 +183,16 @@ function sequenceParallel({ sequenceParallel = false }: RuntimeOptions, tp: numb
     "used with tp ≥ 2",
     `tp ${tp}`,
     "positions are shared by the ranks that split a layer",
+  );
+}
+
+function overlapChunks({ overlapChunks = 1, sequenceParallel = false }: RuntimeOptions): number {
+  if (whole("overlapChunks", overlapChunks, 1) === 1 || sequenceParallel) return overlapChunks;
+  throw optionError(
+    "overlapChunks",
+    "used with sequenceParallel",
+    overlapChunks,
+    "only what is gathered before a product and scattered behind it can overlap it",
   );
 }
 

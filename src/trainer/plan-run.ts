@@ -133,6 +133,7 @@ export function planRun(
       zero: settings.zero,
       recompute: settings.recompute,
       sequence: settings.sequence,
+      overlapChunks: settings.overlapChunks,
       groups,
       dtype: settings.precision.weights,
       autocast: settings.precision.autocast,

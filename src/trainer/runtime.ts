@@ -1,7 +1,15 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
-import { actorModules, loadJob, type RunResult, recipientName } from "../actors/index.ts";
+import {
+  actorModules,
+  type Inspected,
+  Inspections,
+  loadJob,
+  type RunResult,
+  recipientName,
+  type TensorSummary,
+} from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
 import { type ActorInspection, ActorSystem } from "../runtime/index.ts";
@@ -29,6 +37,7 @@ export class Runtime implements AsyncDisposable {
   readonly #options: RuntimeOptions;
   readonly #settings: RuntimeSettings;
   readonly #hub = new EventHub();
+  readonly #inspections = new Inspections();
   #system: ActorSystem | undefined;
   #running = false;
   #ending = false;
@@ -90,6 +99,7 @@ export class Runtime implements AsyncDisposable {
       throw error;
     } finally {
       this.#ending = true;
+      this.#inspections.close();
       await this.#system?.stop({ drain: false });
       this.#system = undefined;
       this.#running = false;
@@ -101,6 +111,27 @@ export class Runtime implements AsyncDisposable {
     return this.#system?.inspect() ?? [];
   }
 
+  /**
+   * Statistics of the parameters whose names match, and of their gradients, as the next step that is granted leaves them:
+   * of the whole parameters, however they are split, to the last bit of a float64 sum.
+   * @param pattern - with the wildcards of a shell, such as `*.c_attn.*`
+   * @returns in the order of the model; `formatSummary` makes a table of them
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
+  async inspectModel(pattern = "*"): Promise<readonly TensorSummary[]> {
+    return this.#inspect("parameters", pattern);
+  }
+
+  /**
+   * Statistics of the tensors that the model's code marks with `recordTensor`, and of the gradients of the loss with
+   * respect to them, in the next step that is granted: over all replicas and micro-batches.
+   * @param pattern - of their names, `<group.>k.name`, where k counts the records of that name along the model
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
+  async inspectTensors(pattern = "*"): Promise<readonly TensorSummary[]> {
+    return this.#inspect("tensors", pattern);
+  }
+
   /** Ends the events. A run in progress fails. */
   async stop(): Promise<void> {
     await this.#system?.stop({ drain: false });
@@ -109,6 +140,14 @@ export class Runtime implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+
+  async #inspect(of: Inspected, pattern: string): Promise<readonly TensorSummary[]> {
+    if (this.#running) return this.#inspections.ask(of, pattern);
+    throw new TroupeError(
+      "INSPECTION_OVER",
+      "[inspect] expected a run in progress: got none (ask while `run` is under way)",
+    );
   }
 
   async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
@@ -139,6 +178,7 @@ export class Runtime implements AsyncDisposable {
       steps: plan.score.steps,
       firstStep: start.initial.step,
       numRanks: settings.numRanks,
+      mesh: settings.mesh,
       zero: settings.zero,
       placement: settings.placement,
       precision: settings.precision.name,
@@ -147,7 +187,12 @@ export class Runtime implements AsyncDisposable {
     });
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
     this.#rankEnded = (actor) => place.ended(actor, ranks.life);
-    return await leadThroughRestarts(ranks, { plan, checkpointer, emit: (event) => this.#hub.emit(event) });
+    return await leadThroughRestarts(ranks, {
+      plan,
+      checkpointer,
+      inspections: this.#inspections,
+      emit: (event) => this.#hub.emit(event),
+    });
   }
 
   #startSystem(): ActorSystem {

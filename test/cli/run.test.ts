@@ -90,7 +90,7 @@ describe("troupe run", () => {
       "an unknown precision",
       ["run", tiny, "--precision", "fp8"],
       2,
-      /expected precision to be fp32 or bf16: got fp8/,
+      /expected precision to be fp32 or bf16 or fp16 or amp-bf16 or amp-fp16: got fp8/,
     ],
     [
       "a setting without a value",
@@ -115,7 +115,7 @@ describe("troupe run", () => {
       "a batch that the ranks cannot share",
       ["run", tiny, "--ranks", "3", ...data],
       2,
-      /multiple of 3, which is 3 ranks × 1 micro-batches: got 4/,
+      /multiples of 3 data-parallel ranks × 1 micro-batches = 3: got 4/,
     ],
     [
       "heads that do not divide the width",

@@ -51,6 +51,7 @@ export const samples: Bodies = {
     kind: "run.started",
     job: "examples/gpt/job.ts",
     numRanks: 2,
+    mesh: { dp: 2, pp: 1, tp: 1, ep: 1 },
     zero: 3,
     placement: "thread",
     precision: "fp32",

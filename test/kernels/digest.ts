@@ -86,6 +86,13 @@ for (const dtype of floatTypes) {
     const targets = tensor(BigInt64Array.from({ length: rows }, (_, row) => BigInt((row * 31) % dim)));
     const loss = ops.troupe.crossEntropy(x, targets, -100);
     digest(`cross_entropy ${dtype} ${rows}x${dim}`, [loss, ...gradientsOf([loss], [x], [tensor(1)])]);
+    const logits = x.detach().clone();
+    const classes = normal([dim], 5).abs();
+    const statistics = ops.troupe.vocabularyStatistics(logits, targets, 0, dim, -100, classes);
+    const logsumexp = statistics.select(0, 0).add(statistics.select(0, 1).log());
+    const coefficients = normal([3, rows], 6);
+    ops.troupe.vocabularyGradient_(logits, logsumexp, targets, 0, coefficients, classes);
+    digest(`vocabulary ${dtype} ${rows}x${dim}`, [statistics, logits]);
   }
 }
 for (const numel of [0, 1, 17, 1023, 5003]) {

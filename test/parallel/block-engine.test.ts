@@ -254,6 +254,103 @@ describe("BlockEngine", () => {
     compare(new Forks());
   });
 
+  it("refuses a tensor that a block keeps aside and the loss reads, which would lose its gradient", () => {
+    class Keeping extends Mix {
+      kept: Tensor | undefined;
+      override forward(x: Tensor): Tensor {
+        const y = super.forward(x);
+        this.kept = keep(y.mul(2));
+        return y;
+      }
+    }
+    class Recording extends Module {
+      readonly layers = new ModuleList([new Mix(), new Keeping(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        let y = x;
+        for (const layer of this.layers) y = layer.forward(y);
+        return y;
+      }
+      lossOf(x: Tensor): Tensor {
+        const y = this.forward(x).square().sum();
+        return y.add((this.layers.at(1) as Keeping).kept as Tensor).sum();
+      }
+    }
+    expect(() => compare(new Recording())).toThrow(/\[outside the blocks\] expected to reach blocks only/);
+  });
+
+  it("refuses a tensor that one block keeps aside and another reads", () => {
+    class Board extends Module {
+      note: Tensor | undefined;
+      override forward(): void {}
+    }
+    class Reading extends Mix {
+      readonly board: Board;
+      constructor(board: Board) {
+        super();
+        this.board = board;
+      }
+      override forward(x: Tensor): Tensor {
+        const y = super.forward(this.board.note === undefined ? x : x.add(this.board.note));
+        this.board.note = keep(y.sin());
+        return y;
+      }
+    }
+    class Passing extends Module {
+      readonly board = new Board();
+      readonly layers = new ModuleList([new Reading(this.board), new Reading(this.board)]);
+      override forward(x: Tensor): Tensor {
+        this.board.note = undefined;
+        let y = x;
+        for (const layer of this.layers) y = layer.forward(y);
+        return y;
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    expect(() => compare(new Passing())).toThrow(/\[block layers\.1\] expected to reach blocks only/);
+  });
+
+  it("refuses a loss that reads a block's parameter from outside", () => {
+    class Penalised extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        const [first, second] = [...this.layers] as [Mix, Mix];
+        return first.forward(x).square().sum().add(second.weight.tensor.square().sum());
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x);
+      }
+    }
+    expect(() => compare(new Penalised())).toThrow(/got a tensor or a parameter of another block/);
+  });
+
+  it("refuses tensors in class instances, which it would overlook", () => {
+    class Pair {
+      readonly left: Tensor;
+      constructor(left: Tensor) {
+        this.left = left;
+      }
+    }
+    class Taking extends Module {
+      readonly weight = new Parameter([width, width], normal(0, 0.5));
+      override forward(pair: Pair): Tensor {
+        return pair.left.matmul(this.weight.tensor);
+      }
+    }
+    class Boxed extends Module {
+      readonly embed = new Linear(width, width);
+      readonly layers = new ModuleList([new Taking()]);
+      override forward(x: Tensor): Tensor {
+        return (this.layers.at(0) as Taking).forward(new Pair(this.embed.forward(x)));
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    expect(() => compare(new Boxed())).toThrow(/got one in a Pair \(pass \{ \.\.\.fields \} instead\)/);
+  });
+
   it("collects nothing and hands nothing on when the loss is refused", () => {
     const model = new ModuleList([new Mix()]);
     class One extends Module {

@@ -6,7 +6,7 @@ describe("Runtime.spawn", () => {
   const refused: [string, RuntimeOptions, RegExp][] = [
     ["no ranks", { ranks: 0 }, /ranks to be a whole number from 1 to 256: got 0/],
     ["half a rank", { ranks: 1.5 }, /ranks .*: got 1\.5/],
-    ["a ZeRO level out of range", { zero: -1 }, /level 0, 1, 2 or 3: got -1/],
+    ["a ZeRO level out of range", { zero: -1 }, /level 0, 1, 2 or 3, or oss, sdp or fsdp: got -1/],
     ["a negative seed", { seed: -1 }, /seed to be a whole number ≥ 0: got -1/],
     ["negative steps", { steps: -5 }, /steps to be a whole number ≥ 0: got -5/],
     ["a negative window", { prefetchBytes: -1 }, /prefetchBytes to be ≥ 0: got -1/],
@@ -41,6 +41,11 @@ describe("Runtime.spawn", () => {
       "a folder for what goes into memory",
       { offload: { optimizer: "host", dir: "." } },
       /offload\.dir to be left out where nothing goes into files/,
+    ],
+    [
+      "overlap where nothing is gathered",
+      { ranks: 2, tp: 2, overlapChunks: 2 },
+      /overlapChunks to be used with sequenceParallel: got 2/,
     ],
     ["time to go back", { slowdown: { updateMs: -1 } }, /slowdown\.updateMs to be ≥ 0: got -1/],
     ["NaN as a deadline", { deadlineMs: Number.NaN }, /deadlineMs .*: got NaN/],

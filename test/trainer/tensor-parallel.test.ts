@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../src/index.ts";
-import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, towerJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 10;
 const job = { heads: 4 };
@@ -27,6 +27,7 @@ describe("tensor parallelism", () => {
     { ranks: 4, tp: 4 },
     { ranks: 2, tp: 2, sequenceParallel: true },
     { ranks: 4, tp: 4, sequenceParallel: true },
+    { ranks: 2, tp: 2, sequenceParallel: true, overlapChunks: 2 },
   ])("trains %o to the losses of one rank", async (options) => {
     expectNear(await train(options), oneRank);
   });
@@ -43,6 +44,15 @@ describe("tensor parallelism", () => {
       await train({ ranks: 2, tp: 2, sequenceParallel: true }, dropout),
       await train({ ranks: 1 }, dropout),
     );
+  });
+
+  it("splits a user's own modules as the job's plan says, with dropout and smoothed labels", async () => {
+    const tower = (options: RuntimeOptions) =>
+      lossesOf(workspace, { zero: 0, steps, ...options }, {}, towerJob);
+    const plain = await tower({ ranks: 1 });
+    expectNear(await tower({ ranks: 2, tp: 2 }), plain);
+    expectNear(await tower({ ranks: 4, tp: 4, sequenceParallel: true, overlapChunks: 2 }), plain);
+    expectNear(await tower({ ranks: 4, tp: 2, zero: 3 }), await tower({ ranks: 2 }));
   });
 
   it("recomputes to the same bits", async () => {

@@ -11,7 +11,6 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <optional>
 #include <type_traits>
 
 #include "kernels/cpu/elementary.h"
@@ -53,7 +52,7 @@ struct SmoothedProbabilities {
 };
 
 Classes check(const char* op, const at::Tensor& logits, const at::Tensor& targets, int64_t first,
-              const std::optional<at::Tensor>& weights) {
+              const c10::optional<at::Tensor>& weights) {
   TORCH_CHECK(logits.dim() == 2 && logits.is_contiguous() && with_float_type(logits.scalar_type(), [](auto*) {}), "[", op,
               "] logits must be contiguous [rows, classes], float32, bfloat16 or float16: got ", logits.scalar_type(), " ",
               logits.sizes());
@@ -70,7 +69,7 @@ Classes check(const char* op, const at::Tensor& logits, const at::Tensor& target
 // float32 [4, R]: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, and the
 // weighted sum of the logits, 0 without weights.
 at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64_t first_class, int64_t num_all_classes,
-                      int64_t ignore_index, const std::optional<at::Tensor>& weights) {
+                      int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
   const Classes classes = check("vocabulary_statistics", logits, targets, first_class, weights);
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
   for (int64_t row = 0; row < num_rows; row++) {
@@ -103,7 +102,7 @@ at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64
 // Overwrites the logits by the gradient. `coefficients`: a, b and c, float32 [3, R]; a row where all are 0 gets zeros,
 // whatever its logits are.
 void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::Tensor& targets, int64_t first_class,
-              const at::Tensor& coefficients, const std::optional<at::Tensor>& weights) {
+              const at::Tensor& coefficients, const c10::optional<at::Tensor>& weights) {
   const Classes classes = check("vocabulary_gradient_", logits, targets, first_class, weights);
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
   TORCH_CHECK(logsumexp.scalar_type() == at::kFloat && logsumexp.is_contiguous() && logsumexp.numel() == num_rows &&

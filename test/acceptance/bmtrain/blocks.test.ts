@@ -172,6 +172,11 @@ describe.each([...levels, ...others])("blocks trained with %o", (options) => {
     expect(parameters.get("holding.blocks.1.buffer")).toEqual(buffer);
   });
 
+  // BMTrain test model_wrapper; Appendix A 11: null children.
+  it("are made of a user's own modules as they stand: lists in lists, null children, lone parameters", () => {
+    expectGradients("userTree");
+  });
+
   it("may pass on what they are given, under two names", () => {
     expectGradients("passingOn");
   });

@@ -1,0 +1,146 @@
+/**
+ * Trains one small GPT by every strategy on four ranks, each in a process of its own, and prints a row for each: speed as
+ * a ratio to plain data parallelism in the same minute, peak memory by kind, and how long the computation stood still for
+ * other ranks. `npm run bench -- strategies [NAME …]`; `--json` for lines of JSON.
+ */
+import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { memory, Runtime, type RuntimeOptions, resetPeakMemory } from "troupe";
+
+/** What is measured of one strategy. */
+interface Row {
+  readonly name: string;
+  readonly tokensPerSecond: number;
+  /** Peak of this process, by kind, in bytes; what ranks in processes of their own hold is not seen here. */
+  readonly peakBytes: Readonly<Record<string, number>>;
+  readonly totalPeakBytes: number;
+  /** Mean over ranks and steps. */
+  readonly exposedMs: number;
+  readonly overlap: number;
+}
+
+const model = { layers: 4, dim: 256, heads: 8, vocab: 4096, seq: 128, batch: 16, steps: 8 };
+const warmup = 3;
+
+interface Strategy {
+  readonly options: RuntimeOptions;
+  /** Micro-batches of a replica; a pipeline needs some to be full. */
+  readonly accumulation?: number;
+}
+
+const strategies: Readonly<Record<string, Strategy>> = {
+  "dp 4": { options: { zero: 0 } },
+  "zero 1": { options: { zero: 1 } },
+  "zero 2": { options: { zero: 2 } },
+  "zero 3": { options: { zero: 3 } },
+  "zero 3, on demand": { options: { zero: 3, prefetchBytes: 0 } },
+  "tp 2": { options: { tp: 2 } },
+  "tp 2, sequence": { options: { tp: 2, sequenceParallel: true } },
+  "tp 4": { options: { tp: 4 } },
+  "pp 2, gpipe": { options: { pp: 2, schedule: "gpipe" }, accumulation: 4 },
+  "pp 2, 1f1b": { options: { pp: 2 }, accumulation: 4 },
+  "pp 2, interleaved": { options: { pp: 2, chunks: 2 }, accumulation: 4 },
+  "pp 4, 1f1b": { options: { pp: 4 }, accumulation: 8 },
+  "tp 2 × pp 2": { options: { tp: 2, pp: 2 }, accumulation: 4 },
+  accumulate: { options: { zero: 1 }, accumulation: 4 },
+  recompute: { options: { zero: 3, recompute: true } },
+  bf16: { options: { zero: 3, precision: "bf16" } },
+  "amp-bf16": { options: { zero: 3, precision: "amp-bf16" } },
+  "offload host": { options: { zero: 3, offload: { optimizer: "host" } } },
+  "offload nvme": { options: { zero: 3, offload: { optimizer: "nvme", dir: tmpdir() } } },
+  processes: { options: { zero: 3, placement: "process" } },
+};
+
+const flags = process.argv.slice(2);
+const only = flags.indexOf("--only");
+if (only >= 0) console.log(JSON.stringify(await measure(flags[only + 1] as string)));
+else compare(flags);
+
+async function measure(name: string): Promise<Row> {
+  const { options, accumulation = 1 } = strategies[name] as Strategy;
+  await using runtime = await Runtime.spawn({
+    ranks: 4,
+    threadsPerRank: 1,
+    seed: 0,
+    zero: 0,
+    accumulation,
+    ...options,
+  });
+  const finishedAtMs: number[] = [];
+  const exposedMs: number[] = [];
+  const overlaps: number[] = [];
+  runtime.events$.subscribe((event) => {
+    if (event.kind !== "step.finished") return;
+    finishedAtMs.push(performance.now());
+    exposedMs.push(event.exposedMs);
+    overlaps.push(event.overlap);
+    if (finishedAtMs.length === warmup) resetPeakMemory();
+  });
+  await runtime.run(new URL("./gpt/job.ts", import.meta.url), model);
+  const use = memory();
+  const times = finishedAtMs
+    .slice(warmup)
+    .map((at, index) => at - (finishedAtMs[warmup - 1 + index] as number));
+  // What bears no tag is what forward and backward compute.
+  const peaks = Object.entries(use.peakByTag).map(
+    ([tag, bytes]) => [tag === "" ? "activations" : tag, bytes] as const,
+  );
+  return {
+    name,
+    tokensPerSecond: (model.batch * model.seq * 1000) / median(times),
+    peakBytes: Object.fromEntries(peaks.filter(([, bytes]) => bytes > 0)),
+    totalPeakBytes: use.peakBytes,
+    exposedMs: mean(exposedMs.slice(warmup)),
+    overlap: mean(overlaps.slice(warmup)),
+  };
+}
+
+/** Each strategy in a process of its own, so that none inherits another's memory. */
+function compare(args: readonly string[]): void {
+  const json = args.includes("--json");
+  const names = args.filter((arg) => arg !== "--json");
+  const chosen =
+    names.length === 0 ? Object.keys(strategies) : ["dp 4", ...names.filter((name) => name !== "dp 4")];
+  let plain: Row | undefined;
+  for (const name of chosen) {
+    const row = measureApart(name);
+    plain ??= row;
+    console.log(json ? JSON.stringify(row) : describe(row, plain));
+  }
+}
+
+function measureApart(name: string): Row {
+  const child = spawnSync(process.execPath, [fileURLToPath(import.meta.url), "--only", name], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const line = child.stdout.trim().split("\n").at(-1) ?? "";
+  if (child.status !== 0 || line === "") throw new Error(`[bench strategies] ${name} failed`);
+  return JSON.parse(line) as Row;
+}
+
+function describe(row: Row, plain: Row): string {
+  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
+  const kinds = Object.entries(row.peakBytes)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([kind, bytes]) => `${kind} ${megabytes(bytes)}`);
+  return [
+    row.name.padEnd(18),
+    `${Math.round(row.tokensPerSecond).toString().padStart(6)} tokens/s`,
+    `${(row.tokensPerSecond / plain.tokensPerSecond).toFixed(2)} ×`,
+    `exposed ${row.exposedMs.toFixed(1).padStart(6)} ms`,
+    `overlap ${Math.round(row.overlap * 100)
+      .toString()
+      .padStart(3)} %`,
+    `peak ${megabytes(row.totalPeakBytes).padStart(6)} MB (${kinds.join(", ")})`,
+  ].join("  ");
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,61 @@
+import { logicalRuns } from "../nn/index.ts";
+import { type FlatBlock, ownedRange, piecesIn } from "../parallel/index.ts";
+import { joinStatistics, type Statistics, scope, statisticsOf, type Tensor } from "../tensor/index.ts";
+import { sendsPart } from "./snapshot.ts";
+
+/** What one shard knows of one parameter that is inspected. Plain data. */
+export interface InspectedPart {
+  readonly name: string;
+  /** Of the whole parameter. */
+  readonly shape: readonly number[];
+  readonly values: Statistics;
+  /** Of the averaged gradient; none where the parameter is not trained. */
+  readonly gradient: Statistics | undefined;
+}
+
+/**
+ * @param name - of a parameter, or a record
+ * @param pattern - with the wildcards of a shell: `*`, `?`, `[abc]`, `[!abc]`
+ */
+export function matchesName(name: string, pattern: string): boolean {
+  const source = pattern
+    .replace(/[.+^${}()|\\]/g, "\\$&")
+    .replace(/\*/g, ".*")
+    .replace(/\?/g, ".")
+    .replace(/\[!/g, "[^");
+  return new RegExp(`^${source}$`, "s").test(name);
+}
+
+/**
+ * Statistics of the parameters in a shard's owned range that match one of the patterns. Of equal copies on several
+ * ranks one is looked at, and what pads a parameter is not.
+ * @param rank - of the world
+ * @param values - a flat tensor of the owned range; still the caller's
+ */
+export function inspectRange(
+  layout: FlatBlock,
+  rank: number,
+  patterns: readonly string[],
+  values: Tensor,
+): Map<string, Statistics> {
+  const found = new Map<string, Statistics>();
+  if (!sendsPart(layout, rank)) return found;
+  for (const { parameter, parameterBegin, rangeBegin, numel } of piecesIn(layout, ownedRange(layout, rank))) {
+    const { name, shape, split } = parameter;
+    if (!patterns.some((pattern) => matchesName(name, pattern))) continue;
+    const runs = [...logicalRuns(shape, split, parameterBegin, numel)];
+    const isWhole = runs.reduce((sum, run) => sum + run.numel, 0) === numel;
+    const stretches = isWhole ? [{ begin: parameterBegin, numel }] : runs;
+    const parts = stretches.map((stretch) =>
+      scope(() => statisticsOf(values.narrow(0, rangeBegin + stretch.begin - parameterBegin, stretch.numel))),
+    );
+    found.set(name, joinStatistics(parts));
+  }
+  return found;
+}
+
+/** @returns the owned range of a flat tensor of a whole block; a view, the caller's */
+export function ownedView(layout: FlatBlock, rank: number, whole: Tensor): Tensor {
+  const { begin, end } = ownedRange(layout, rank);
+  return whole.narrow(0, begin, end - begin);
+}

@@ -1,0 +1,55 @@
+import { type RecordedTensor, stackedShape } from "../nn/index.ts";
+import { joinStatistics, type Statistics, standardDeviation } from "../tensor/index.ts";
+import type { InspectedPart } from "./inspected-part.ts";
+
+/** Statistics of a tensor over all ranks that have some of it. */
+export interface TensorSummary {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly std: number;
+  readonly mean: number;
+  readonly max: number;
+  readonly min: number;
+  /** Of its gradient; 0 where it has none. */
+  readonly gradStd: number;
+  readonly gradMean: number;
+}
+
+/** Joins what the shards know of each parameter. @param order - names of all parameters */
+export function summarizeParameters(
+  parts: readonly InspectedPart[],
+  order: readonly string[],
+): TensorSummary[] {
+  const byName = Map.groupBy(parts, ({ name }) => name);
+  return order.flatMap((name) => {
+    const ofName = byName.get(name) ?? [];
+    return ofName.length === 0 ? [] : [summaryOf(name, ofName[0]?.shape ?? [], ofName)];
+  });
+}
+
+/** Joins what the ranks have recorded, along the model: the ranks' parts lie one after the other along dim 0. */
+export function summarizeTensors(recorded: readonly RecordedTensor[]): TensorSummary[] {
+  const inOrder = recorded.toSorted((a, b) => a.place - b.place);
+  return [...Map.groupBy(inOrder, ({ name }) => name)].map(([name, parts]) =>
+    summaryOf(name, stackedShape(parts.map(({ shape }) => shape)), parts),
+  );
+}
+
+function summaryOf(
+  name: string,
+  shape: readonly number[],
+  parts: readonly { readonly values: Statistics; readonly gradient: Statistics | undefined }[],
+): TensorSummary {
+  const values = joinStatistics(parts.map((part) => part.values));
+  const gradient = joinStatistics(parts.flatMap((part) => part.gradient ?? []));
+  return {
+    name,
+    shape,
+    std: standardDeviation(values),
+    mean: values.mean,
+    max: values.max,
+    min: values.min,
+    gradStd: gradient.count === 0 ? 0 : standardDeviation(gradient),
+    gradMean: gradient.mean,
+  };
+}

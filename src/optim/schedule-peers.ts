@@ -1,0 +1,132 @@
+import { optionError } from "./option-error.ts";
+import { checkSteps, type DecayOptions, type Peak, type Schedule, warmupFactor } from "./schedule.ts";
+
+/** What {@link MegatronSchedule} may be told. Everything is counted in samples. */
+export interface MegatronScheduleOptions {
+  readonly style: "constant" | "linear" | "cosine";
+  /** Samples in one step, over all ranks. */
+  readonly batchSize: number;
+  /** Samples after which the lowest rate is reached; Megatron's lr_decay_iters × batch size. */
+  readonly decaySamples: number;
+  /** 0 */
+  readonly warmupSamples?: number;
+  /** Warm-up as a share of `decaySamples`, instead of `warmupSamples`. */
+  readonly warmupFraction?: number;
+  /** 0 */
+  readonly minLr?: number;
+}
+
+/**
+ * Megatron-LM's schedule. It counts the samples of the updates made before, so that with warm-up the first update is
+ * made at rate 0, and it stands still where a step is skipped.
+ */
+export class MegatronSchedule implements Schedule {
+  readonly peakLr: number;
+  readonly style: MegatronScheduleOptions["style"];
+  readonly batchSize: number;
+  readonly decaySamples: number;
+  readonly warmupSamples: number;
+  readonly minLr: number;
+
+  /** @throws `OPTIMIZER_OPTION` for a number out of range, or warm-up given twice */
+  constructor(optimizer: Peak, options: MegatronScheduleOptions) {
+    const { warmupFraction, warmupSamples } = options;
+    this.peakLr = optimizer.lr;
+    this.style = options.style;
+    this.batchSize = checkSteps("batchSize", options.batchSize, 1);
+    this.decaySamples = checkSteps("decaySamples", options.decaySamples, 1);
+    if (!["constant", "linear", "cosine"].includes(this.style))
+      throw optionError("style", "constant, linear or cosine", this.style);
+    if (warmupFraction !== undefined && warmupSamples !== undefined)
+      throw optionError("warmupFraction", "given without warmupSamples", warmupFraction);
+    if (warmupFraction !== undefined && !(warmupFraction >= 0 && warmupFraction < 1))
+      throw optionError("warmupFraction", "in [0, 1)", warmupFraction);
+    this.warmupSamples = warmupSamples ?? (warmupFraction ?? 0) * this.decaySamples;
+    if (!(this.warmupSamples >= 0 && this.warmupSamples < this.decaySamples))
+      throw optionError("warmupSamples", `from 0 to below ${this.decaySamples}`, this.warmupSamples);
+    this.minLr = checkMinLr(options.minLr ?? 0, this.peakLr);
+  }
+
+  lrAt(step: number): number {
+    const samples = Math.max(0, step - 1) * this.batchSize;
+    if (this.warmupSamples > 0 && samples <= this.warmupSamples)
+      return (this.peakLr * samples) / this.warmupSamples;
+    if (this.style === "constant") return this.peakLr;
+    if (samples > this.decaySamples) return this.minLr;
+    const progress = (samples - this.warmupSamples) / (this.decaySamples - this.warmupSamples);
+    const remaining = this.style === "linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
+    return this.minLr + (this.peakLr - this.minLr) * remaining;
+  }
+}
+
+/** transformers' `get_linear_schedule_with_warmup`: the first update is made at rate 0 where there is warm-up. */
+export class LinearWithWarmup implements Schedule {
+  readonly peakLr: number;
+  readonly warmup: number;
+  readonly end: number;
+
+  /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order */
+  constructor(optimizer: Peak, options: { readonly warmup?: number; readonly end: number }) {
+    this.peakLr = optimizer.lr;
+    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    this.end = checkSteps("end", options.end, this.warmup);
+  }
+
+  lrAt(step: number): number {
+    const made = Math.max(0, step - 1);
+    if (made < this.warmup) return (this.peakLr * made) / Math.max(1, this.warmup);
+    return this.peakLr * Math.max(0, (this.end - made) / Math.max(1, this.end - this.warmup));
+  }
+}
+
+/** What {@link WarmupStableDecay} may be told. */
+export interface WarmupStableDecayOptions extends DecayOptions {
+  /** The step from which the rate falls. */
+  readonly stableUntil: number;
+  /** How the rate falls: 1 - √progress, in a straight line, or along a cosine. "sqrt" */
+  readonly fall?: "sqrt" | "linear" | "cosine";
+}
+
+/**
+ * Warm-up, then the peak for as long as training goes on well, then a short fall.
+ * @see Hu et al. 2024 (MiniCPM), https://arxiv.org/abs/2404.06395; the fall by √ after Haegele et al. 2024,
+ *   https://arxiv.org/abs/2405.18392
+ */
+export class WarmupStableDecay implements Schedule {
+  readonly peakLr: number;
+  readonly warmup: number;
+  readonly stableUntil: number;
+  readonly end: number;
+  readonly minLr: number;
+  readonly fall: "sqrt" | "linear" | "cosine";
+
+  /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order, or a lowest rate outside [0, peak] */
+  constructor(optimizer: Peak, options: WarmupStableDecayOptions) {
+    this.peakLr = optimizer.lr;
+    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    this.stableUntil = checkSteps("stableUntil", options.stableUntil, this.warmup);
+    this.end = checkSteps("end", options.end, this.stableUntil);
+    this.minLr = checkMinLr(options.minLr ?? 0, this.peakLr);
+    this.fall = options.fall ?? "sqrt";
+    if (!["sqrt", "linear", "cosine"].includes(this.fall))
+      throw optionError("fall", "sqrt, linear or cosine", this.fall);
+  }
+
+  lrAt(step: number): number {
+    if (step < this.warmup) return this.peakLr * warmupFactor(step, this.warmup);
+    if (step <= this.stableUntil) return this.peakLr;
+    if (step >= this.end) return this.minLr;
+    const progress = (step - this.stableUntil) / (this.end - this.stableUntil);
+    return this.minLr + (this.peakLr - this.minLr) * remaining(this.fall, progress);
+  }
+}
+
+function remaining(fall: WarmupStableDecay["fall"], progress: number): number {
+  if (fall === "sqrt") return 1 - Math.sqrt(progress);
+  return fall === "linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
+}
+
+function checkMinLr(minLr: number, peakLr: number): number {
+  if (minLr >= 0 && minLr <= peakLr) return minLr;
+  throw optionError("minLr", `between 0 and the peak ${peakLr}`, minLr);
+}

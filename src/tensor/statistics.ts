@@ -1,0 +1,71 @@
+import { scope } from "./scope.ts";
+import type { Tensor } from "./tensor.ts";
+
+/** Of some values, in float64; parts of a tensor can be joined to those of the whole. Plain data. */
+export interface Statistics {
+  readonly count: number;
+  readonly mean: number;
+  /** Sum of the squared deviations from the mean. */
+  readonly squares: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Of no values at all. */
+export const NO_VALUES: Statistics = {
+  count: 0,
+  mean: 0,
+  squares: 0,
+  min: Number.POSITIVE_INFINITY,
+  max: Number.NEGATIVE_INFINITY,
+};
+
+/** @param values - of any floating dtype; still the caller's */
+export function statisticsOf(values: Tensor): Statistics {
+  if (values.numel === 0) return NO_VALUES;
+  return scope(() => {
+    const wide = values.to("float64");
+    const mean = wide.mean().item();
+    const squares = wide.sub(mean).square().sum().item();
+    return { count: values.numel, mean, squares, min: wide.min().item(), max: wide.max().item() };
+  });
+}
+
+/**
+ * Joins the statistics of disjoint parts.
+ * @see Chan, Golub, LeVeque 1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances"
+ */
+export function joinStatistics(parts: Iterable<Statistics>): Statistics {
+  let whole = NO_VALUES;
+  for (const part of parts) {
+    if (part.count === 0) continue;
+    const count = whole.count + part.count;
+    const shift = part.mean - whole.mean;
+    whole = {
+      count,
+      mean: whole.mean + (shift * part.count) / count,
+      squares: whole.squares + part.squares + (shift * shift * whole.count * part.count) / count,
+      // Comparisons alone would lose what is not a number.
+      min: Math.min(whole.min, part.min),
+      max: Math.max(whole.max, part.max),
+    };
+  }
+  return whole;
+}
+
+/** @returns the statistics of all values times a positive factor */
+export function scaleStatistics(statistics: Statistics, factor: number): Statistics {
+  const { count, mean, squares, min, max } = statistics;
+  return {
+    count,
+    mean: mean * factor,
+    squares: squares * factor * factor,
+    min: min * factor,
+    max: max * factor,
+  };
+}
+
+/** @returns the unbiased standard deviation; NaN of a single value, as in torch */
+export function standardDeviation({ squares, count }: Statistics): number {
+  return Math.sqrt(squares / (count - 1));
+}

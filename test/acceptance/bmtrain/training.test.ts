@@ -1,0 +1,90 @@
+// BMTrain's tests of whole training runs; it compares statistics of parameters to 1e-2, here they are equal to the bit.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { materialize, noGrad, type RuntimeOptions, scope } from "../../../src/index.ts";
+import { gpt, tokens } from "../../fixtures/acceptance/gpt.ts";
+import { gradientsOf, parametersOf, type Trained, train } from "../../fixtures/acceptance/train.ts";
+import { Workspace } from "../../fixtures/run-tiny.ts";
+
+const job = new URL("../../fixtures/acceptance/gpt.ts", import.meta.url);
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+let numRuns = 0;
+const run = (options: RuntimeOptions, config: Readonly<Record<string, unknown>>) =>
+  train(job, workspace.path(`run-${numRuns++}`), options, config);
+
+// BMTrain test training.
+describe("a GPT with dropout trains to the same losses and parameters", () => {
+  const steps = 3;
+  const config = { lr: 1e-2, dropout: 0.1, batch: 4 };
+  let plain: Trained;
+
+  /** @returns runs that must be equal to the bit */
+  const both = async (precision: RuntimeOptions["precision"] & string): Promise<[Trained, Trained]> => [
+    await run({ ranks: 2, zero: 0, steps, precision }, config),
+    await run({ ranks: 1, accumulation: 2, zero: 3, recompute: true, steps, precision }, config),
+  ];
+
+  async function expectEqual([one, other]: readonly [Trained, Trained]): Promise<void> {
+    expect(one.losses).toHaveLength(steps);
+    expect(other.losses).toEqual(one.losses);
+    expect(await parametersOf(other, steps)).toEqual(await parametersOf(one, steps));
+  }
+
+  beforeAll(async () => {
+    plain = await run({ ranks: 2, zero: 0, steps }, config);
+  });
+
+  it("in float32: whole or sharded, kept or recomputed, on two ranks or accumulated on one", async () => {
+    expect(plain.losses[0]).not.toBe(plain.losses[1]);
+    await expectEqual([plain, await run({ ranks: 2, zero: 3, recompute: true, steps }, config)]);
+    await expectEqual([plain, await run({ ranks: 1, accumulation: 2, zero: 2, steps }, config)]);
+  });
+
+  it.each(["bf16", "amp-bf16"] as const)("in %s, and near float32", async (precision) => {
+    const [one, other] = await both(precision);
+    await expectEqual([one, other]);
+    for (const [step, loss] of one.losses.entries()) {
+      // BMTrain's own tolerance.
+      expect(Math.abs(loss - (plain.losses[step] ?? Number.NaN))).toBeLessThan(1e-2);
+    }
+  });
+});
+
+describe("without an update", () => {
+  const same = { same: true, batch: 4 };
+  let plain: Trained;
+
+  beforeAll(async () => {
+    plain = await run({ ranks: 1, steps: 2 }, same);
+  });
+
+  // BMTrain test grad_accu.
+  it("a micro-batch made twice has its gradient twice: the mean of both is that of one, to the bit", async () => {
+    const twice = await run({ ranks: 1, accumulation: 2, zero: 3, recompute: true }, { ...same, batch: 8 });
+    expect(await gradientsOf(twice, 1)).toEqual(await gradientsOf(plain, 1));
+  });
+
+  // BMTrain test dropout.
+  it("dropout draws anew in every step of training and is off in evaluation", async () => {
+    const dropped = await run({ ranks: 2, zero: 3, steps: 2 }, { ...same, dropout: 0.5 });
+    expect(plain.losses[1]).toBe(plain.losses[0]);
+    expect(dropped.losses[0]).not.toBe(plain.losses[0]);
+    expect(dropped.losses[1]).not.toBe(dropped.losses[0]);
+    expect(dropped.sample).toBe(plain.sample);
+  });
+
+  // BMTrain test model_wrapper: its own compares a model with itself.
+  it("the sharded model computes the logits of an untouched copy", async () => {
+    const sharded = await run({ ranks: 2, zero: 3 }, { ...same, batch: 4 });
+    const copy = gpt({ layers: 2, dropout: 0 }).eval();
+    materialize(copy, { seed: 1337 });
+    const { inputIds } = tokens(0, 2);
+    const expected = noGrad(() => scope(() => copy.forward(inputIds).logits.toTypedArray() as Float32Array));
+    const logits = JSON.parse(sharded.sample ?? "[]") as number[];
+    expect(logits).toHaveLength(expected.length);
+    // The copy computes with another number of threads, which may split a sum elsewhere.
+    for (const [index, logit] of logits.entries())
+      expect(logit).toBeCloseTo(expected[index] ?? Number.NaN, 6);
+  });
+});

@@ -1,0 +1,36 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { Workspace } from "../fixtures/run-tiny.ts";
+import { holds, Matrix } from "./matrix.ts";
+import { switches } from "./switches.ts";
+
+const named = (...names: string[]) =>
+  names.map((name) => {
+    const found = switches.find((each) => each.name === name);
+    if (found === undefined) throw new Error(`no switch ${name}`);
+    return found;
+  });
+
+// What composes most different machinery; `npm run matrix` tries every pair.
+describe("switches compose", () => {
+  const workspace = new Workspace();
+  const matrix = new Matrix(workspace);
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each([
+    ["zero 3", "tp 2 sp"],
+    ["zero 2", "pp 2 × 2"],
+    ["tp 2", "pp 2 1f1b"],
+    ["zero 3", "ep 2"],
+    ["ep 2", "pp 2 gpipe"],
+    ["recompute", "tp 2"],
+    ["bf16", "pp 2 1f1b"],
+    ["processes", "zero 3"],
+    ["processes", "tp 2"],
+    ["offload nvme", "pp 2 1f1b"],
+    ["tp 2 sp", "pp 2 × 2", "zero 1", "recompute", "offload half"],
+  ])("%s with %s", async (...names) => {
+    const outcome = await matrix.try(named(...names));
+    expect(outcome.failure).toBeUndefined();
+    expect(outcome).toSatisfy(holds);
+  });
+});

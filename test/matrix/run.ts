@@ -1,0 +1,29 @@
+// npm run matrix: trains every pair of switches and prints what became of it.
+import { Workspace } from "../fixtures/run-tiny.ts";
+import { holds, Matrix, type Outcome } from "./matrix.ts";
+import { pairs, switches } from "./switches.ts";
+
+const filter = process.argv[2];
+using workspace = new Workspace();
+const matrix = new Matrix(workspace);
+const combinations = [...switches.map((each) => [each]), ...pairs()].filter(
+  (on) => filter === undefined || on.some(({ name }) => name === filter),
+);
+
+const width = 2 + Math.max(...combinations.map((on) => on.map(({ name }) => name).join(" + ").length));
+let numBroken = 0;
+for (const [index, on] of combinations.entries()) {
+  const outcome = await matrix.try(on);
+  if (!holds(outcome)) numBroken += 1;
+  const place = `${index + 1}/${combinations.length}`.padStart(8);
+  process.stdout.write(`${place}  ${outcome.names.join(" + ").padEnd(width)}${describe(outcome)}\n`);
+}
+process.stdout.write(`${combinations.length - numBroken} of ${combinations.length} combinations hold\n`);
+process.exitCode = numBroken === 0 ? 0 : 1;
+
+function describe({ failure, sameBits, deviationNats, toleranceNats }: Outcome): string {
+  if (failure !== undefined) return `FAILED: ${failure}`;
+  const bits = sameBits ? "same bits" : "OTHER BITS";
+  const far = deviationNats <= toleranceNats ? "" : `  TOO FAR: ${toleranceNats} allowed`;
+  return `${bits}  ${deviationNats.toExponential(1)} nats from one rank${far}`;
+}

@@ -1,0 +1,64 @@
+import { tmpdir } from "node:os";
+import type { RuntimeOptions } from "../../src/index.ts";
+
+/** What a switch turns on, and what may change by it. */
+export interface Switch {
+  readonly name: string;
+  /** Of two switches of one kind only one can be on. */
+  readonly kind: string;
+  readonly options?: RuntimeOptions;
+  readonly config?: Readonly<Record<string, unknown>>;
+  /**
+   * "nothing": the same bits as without it. "order": sums are added in another order than on one rank. "mathematics":
+   * something else is computed, on one rank too.
+   */
+  readonly changes: "nothing" | "order" | "mathematics";
+}
+
+/** Everything that can be composed, each with what it promises. */
+export const switches: readonly Switch[] = [
+  { name: "zero 1", kind: "zero", options: { zero: 1 }, changes: "nothing" },
+  { name: "zero 2", kind: "zero", options: { zero: 2 }, changes: "nothing" },
+  { name: "zero 3", kind: "zero", options: { zero: 3 }, changes: "nothing" },
+  { name: "tp 2", kind: "tp", options: { tp: 2 }, changes: "order" },
+  { name: "tp 2 sp", kind: "tp", options: { tp: 2, sequenceParallel: true }, changes: "order" },
+  { name: "pp 2 1f1b", kind: "pp", options: { pp: 2 }, changes: "order" },
+  { name: "pp 2 gpipe", kind: "pp", options: { pp: 2, schedule: "gpipe" }, changes: "order" },
+  { name: "pp 2 × 2", kind: "pp", options: { pp: 2, chunks: 2 }, changes: "order" },
+  { name: "ep 2", kind: "ep", options: { ep: 2 }, config: { experts: 4 }, changes: "mathematics" },
+  { name: "bf16", kind: "precision", options: { precision: "bf16" }, changes: "mathematics" },
+  {
+    name: "bf16 stochastic",
+    kind: "precision",
+    options: { precision: "bf16", rounding: "stochastic" },
+    changes: "mathematics",
+  },
+  { name: "fp16", kind: "precision", options: { precision: "fp16" }, changes: "mathematics" },
+  { name: "amp-bf16", kind: "precision", options: { precision: "amp-bf16" }, changes: "mathematics" },
+  { name: "recompute", kind: "recompute", options: { recompute: true }, changes: "nothing" },
+  { name: "accumulate 2", kind: "accumulation", config: { accumulation: 2 }, changes: "order" },
+  { name: "processes", kind: "placement", options: { placement: "process" }, changes: "nothing" },
+  { name: "offload host", kind: "offload", options: { offload: { optimizer: "host" } }, changes: "nothing" },
+  {
+    name: "offload half",
+    kind: "offload",
+    options: { offload: { optimizer: "host", ratio: 0.5 } },
+    changes: "nothing",
+  },
+  {
+    name: "offload nvme",
+    kind: "offload",
+    options: { offload: { optimizer: "nvme", dir: tmpdir() } },
+    changes: "nothing",
+  },
+  { name: "clip inf", kind: "clip", config: { clipBy: "inf" }, changes: "mathematics" },
+  { name: "no clip", kind: "clip", config: { clipNorm: 0 }, changes: "mathematics" },
+  { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
+];
+
+/** @returns every two switches that can be on together */
+export function pairs(of: readonly Switch[] = switches): (readonly [Switch, Switch])[] {
+  return of.flatMap((first, index) =>
+    of.slice(index + 1).flatMap((second) => (first.kind === second.kind ? [] : [[first, second] as const])),
+  );
+}
