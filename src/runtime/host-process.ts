@@ -34,6 +34,7 @@ export class HostProcess {
   readonly #ready = Promise.withResolvers<void>();
   readonly #unheard = Promise.withResolvers<void>();
   #isReady = false;
+  #isLeaving = false;
   #blame: Error | undefined;
 
   constructor(name: string, birth: ProcessBirth, hub: Hub) {
@@ -60,6 +61,11 @@ export class HostProcess {
   /** Whether it can be given orders. */
   get isReady(): boolean {
     return this.#isReady;
+  }
+
+  /** Whether it takes no more actors. */
+  get isLeaving(): boolean {
+    return this.#isLeaving;
   }
 
   /** Whether no actor lives in it. */
@@ -97,6 +103,7 @@ export class HostProcess {
 
   /** Lets it go, now that no actor lives in it. */
   async leave(): Promise<void> {
+    this.#isLeaving = true;
     if (this.#isReady) this.order({ kind: "leave" });
     this.#endBy(this.#isReady ? patienceMs : 0);
     await this.ended;

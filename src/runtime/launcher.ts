@@ -136,10 +136,14 @@ export class Launcher {
     await this.#preloaded;
     const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
     this.#refuseTakenName(name);
-    const host =
-      placement === "process"
-        ? await this.#processes.host(place.process ?? name, startDeadlineMs)
-        : undefined;
+    if (placement !== "process" && place.process !== undefined)
+      throw processWithoutPlacement(name, placement);
+    let host: HostProcess | undefined;
+    if (placement === "process") {
+      // Its last actor may end while this one waits: then it is another that is meant.
+      do host = await this.#processes.host(place.process ?? name, startDeadlineMs);
+      while (host.isLeaving);
+    }
     this.#refuseTakenName(name); // another may have taken it meanwhile
     const record = this.#launch(place, init, { placement, signal: new Signal(), host }, answerable);
     await this.#untilStarted(record, startDeadlineMs);
@@ -308,6 +312,14 @@ export class Launcher {
     this.registry.end(record, { actor: name, incarnation, reason: "stopped" }, true);
     await record.vessel.terminate();
   }
+}
+
+function processWithoutPlacement(name: string, placement: Placement): TroupeError {
+  return new TroupeError(
+    "PROCESS_UNSUPPORTED",
+    `[spawn ${name}] no process with placement "${placement}": got one (leave it out, or use placement "process")`,
+    { fields: { name, placement } },
+  );
 }
 
 function isStuck(address: Address): TroupeError {

@@ -54,6 +54,7 @@ export class SupervisedRanks {
   ): Promise<SupervisedRanks> {
     const lives = new Lives();
     const places = Array.from({ length: numRanks }, (_, rank) => rank);
+    const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
     const supervisor = await system.supervise({
       name: "ranks",
       strategy: "one_for_all",
@@ -63,15 +64,13 @@ export class SupervisedRanks {
         ...(offload === undefined ? [] : places).map((rank) => ({
           name: `offload-${rank}`,
           module: actorModules.offload,
-          placement,
-          process: `rank-${rank}`,
+          ...placeOf(rank),
           init: () => undefined,
         })),
         ...places.map((rank) => ({
           name: `shard-${rank}`,
           module: actorModules.shard,
-          placement,
-          process: `rank-${rank}`,
+          ...placeOf(rank),
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): ShardInit => ({
             rank,
             offload: offload && refs<OffloadProtocol>(`offload-${rank}`),
@@ -80,8 +79,7 @@ export class SupervisedRanks {
         ...places.map((rank) => ({
           name: `rank-${rank}`,
           module: actorModules.rank,
-          placement,
-          process: `rank-${rank}`,
+          ...placeOf(rank),
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): RankInit => ({
             rank,
             shard: refs<ShardProtocol>(`shard-${rank}`),

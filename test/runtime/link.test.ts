@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { BorderPost } from "../../src/runtime/border.ts";
-import { Hub } from "../../src/runtime/hub.ts";
+import { frameHeader } from "../../src/runtime/frame.ts";
+import { Hub, socketPath } from "../../src/runtime/hub.ts";
 import { Ledger, ledgerSizeBytes } from "../../src/runtime/ledger.ts";
 import type { Link } from "../../src/runtime/link.ts";
 import { LinkOpener } from "../../src/runtime/link-opener.ts";
@@ -163,6 +165,25 @@ describe.each(Object.keys(makers))("%s", (name) => {
     expect(() => left.post(packet("too late"), [], false)).not.toThrow();
     expect(right.poll()).toBeUndefined();
   });
+});
+
+test("a process that says what cannot be a frame is given up, with the reason", async () => {
+  const lost = Promise.withResolvers<[number, Error | undefined]>();
+  const hub = await Hub.open({
+    index: 7,
+    folder,
+    token: "token",
+    maxFrameBytes: 1 << 20,
+    onControl: () => {},
+    onLost: (index, error) => lost.resolve([index, error]),
+  });
+  const greeting = new TextEncoder().encode(JSON.stringify([3, "token"]));
+  const call = connect(socketPath(folder, 7));
+  call.write(Buffer.concat([frameHeader(greeting.length, 0, 0), greeting, frameHeader(1 << 30, 5, 0)]));
+  const [index, error] = await lost.promise;
+  hub.close();
+  expect(index).toBe(3);
+  expect(error).toMatchObject({ code: "FRAME_INVALID", fields: { sizeBytes: 1 << 30 } });
 });
 
 test("a packet gives back every record as it was written, in order", () => {

@@ -1,6 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -165,7 +173,7 @@ test("a process that stands still is named with what it is at, and ended with it
   const held = beside.ask("hold", null, { deadlineMs });
   const pid = await mortal.ask("pid", null, { deadlineMs });
   mortal.tell("die", { signal: "SIGSTOP", words: "stands still" });
-  await until(() => system.inspect().some(({ op }) => op?.sequence === 1841));
+  await until(() => readFileSync(`/proc/${pid}/stat`, "utf8").includes(") T "));
   expect(system.inspect().find(({ actor }) => actor === "mortal")).toMatchObject({
     pid,
     op: { name: "all_reduce", block: "layers.3", sequence: 1841 },
@@ -228,6 +236,9 @@ test("what starts a process is not known to what the process starts", async () =
 test("a process that cannot start, and a system without the support for processes, are refused", async () => {
   const { system } = startSystem();
   await expect(system.spawn({ name: "x", module, placement: "process" })).rejects.toMatchObject({
+    code: "PROCESS_UNSUPPORTED",
+  });
+  await expect(system.spawn({ name: "x", module, process: "one" })).rejects.toMatchObject({
     code: "PROCESS_UNSUPPORTED",
   });
   const { system: other } = startSystem({ preload });
