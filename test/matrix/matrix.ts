@@ -49,15 +49,9 @@ export class Matrix {
     const names = on.map(({ name }) => name);
     const toleranceNats = Math.max(FLOAT32_TOLERANCE_NATS, ...names.map((name) => TOLERANCE_NATS[name] ?? 0));
     try {
-      const losses = await this.#train(on, NUM_RANKS);
-      const without = await this.#train(
-        on.filter(({ changes }) => changes !== "nothing"),
-        NUM_RANKS,
-      );
-      const oneRank = await this.#train(
-        on.filter(({ changes }) => changes === "mathematics"),
-        1,
-      );
+      const losses = await this.#train(spread(on));
+      const without = await this.#train(spread(on.filter(({ changes }) => changes !== "nothing")));
+      const oneRank = await this.#train(alone(on));
       const differences = losses.map((loss, step) => Math.abs(loss - (oneRank[step] ?? Number.NaN)));
       return {
         names,
@@ -72,9 +66,9 @@ export class Matrix {
     }
   }
 
-  #train(on: readonly Switch[], ranks: number): Promise<readonly number[]> {
-    const key = `${ranks} ${on.map(({ name }) => name).join(" + ")}`;
-    const run = this.#runs.get(key) ?? lossesOf(this.#workspace, ...settingsOf(on, ranks));
+  #train(settings: Settings): Promise<readonly number[]> {
+    const key = JSON.stringify(settings);
+    const run = this.#runs.get(key) ?? lossesOf(this.#workspace, ...settings);
     this.#runs.set(key, run);
     return run;
   }
@@ -85,19 +79,30 @@ export function holds({ failure, sameBits, deviationNats, toleranceNats }: Outco
   return failure === undefined && sameBits && deviationNats <= toleranceNats;
 }
 
-function settingsOf(
-  on: readonly Switch[],
-  ranks: number,
-): [RuntimeOptions, Readonly<Record<string, unknown>>] {
-  const alone = ranks === 1;
+type Settings = readonly [RuntimeOptions & { readonly ranks: number }, Readonly<Record<string, unknown>>];
+
+/** Four ranks with these switches on. */
+function spread(on: readonly Switch[]): Settings {
   const options: RuntimeOptions = Object.assign({}, ...on.map((each) => each.options));
   const config = Object.assign({ layers: 4, heads: 4, batch: BATCH }, ...on.map((each) => each.config));
-  // One rank adds up micro-batches where four replicas do; stages need micro-batches to be full.
-  const staged = (options.pp ?? 1) > 1;
-  const accumulation = alone ? NUM_RANKS : Math.max(config.accumulation ?? 1, staged ? 2 : 1);
-  const plain = alone ? { ...options, ep: 1 } : options;
+  const staged = (options.pp ?? 1) > 1; // stages need micro-batches to be full
+  const accumulation = Math.max(config.accumulation ?? 1, staged ? 2 : 1);
   return [
-    { zero: 0, ...plain, ranks, steps: STEPS },
+    { zero: 0, ...options, ranks: NUM_RANKS, steps: STEPS },
     { ...config, accumulation },
+  ];
+}
+
+/**
+ * One rank that computes the same mathematics. It makes the micro-batches that all replicas make together: what is drawn
+ * at random and how many tokens an expert takes goes by them.
+ */
+function alone(on: readonly Switch[]): Settings {
+  const [{ tp = 1, pp = 1 }, { accumulation }] = spread(on);
+  const [options, config] = spread(on.filter(({ changes }) => changes === "mathematics"));
+  const numMicroBatches = (NUM_RANKS / (tp * pp)) * (accumulation as number);
+  return [
+    { ...options, ranks: 1, ep: 1 },
+    { ...config, accumulation: numMicroBatches },
   ];
 }

@@ -22,6 +22,12 @@ export const switches: readonly Switch[] = [
   { name: "zero 3", kind: "zero", options: { zero: 3 }, changes: "nothing" },
   { name: "tp 2", kind: "tp", options: { tp: 2 }, changes: "order" },
   { name: "tp 2 sp", kind: "tp", options: { tp: 2, sequenceParallel: true }, changes: "order" },
+  {
+    name: "tp 2 sp overlapped",
+    kind: "tp",
+    options: { tp: 2, sequenceParallel: true, overlapChunks: 2 },
+    changes: "order",
+  },
   { name: "pp 2 1f1b", kind: "pp", options: { pp: 2 }, changes: "order" },
   { name: "pp 2 gpipe", kind: "pp", options: { pp: 2, schedule: "gpipe" }, changes: "order" },
   { name: "pp 2 × 2", kind: "pp", options: { pp: 2, chunks: 2 }, changes: "order" },
@@ -52,6 +58,7 @@ export const switches: readonly Switch[] = [
     changes: "nothing",
   },
   { name: "clip inf", kind: "clip", config: { clipBy: "inf" }, changes: "mathematics" },
+  { name: "dropout", kind: "dropout", config: { dropout: 0.1 }, changes: "mathematics" },
   { name: "no clip", kind: "clip", config: { clipNorm: 0 }, changes: "mathematics" },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];

@@ -61,11 +61,12 @@ describe("tensor parallelism", () => {
 
   it("saves whole parameters, which any other layout goes on from", async () => {
     const dir = workspace.path("split");
+    const padded = { ...job, vocab: 257 }; // words that the ranks do not divide: padding is not saved
     const options = { zero: 3, steps, checkpoint: { dir, everySteps: 5 } } as const;
-    const split = await runTiny(workspace, { ...options, ranks: 2, tp: 2 }, job);
+    const split = await runTiny(workspace, { ...options, ranks: 2, tp: 2 }, padded);
     expect(split.error).toBeUndefined();
     for (const layout of [{ ranks: 1 }, { ranks: 2 }, { ranks: 4, tp: 4 }]) {
-      const resumed = await runTiny(workspace, { ...layout, steps, resume: `${dir}/step-000005` }, job);
+      const resumed = await runTiny(workspace, { ...layout, steps, resume: `${dir}/step-000005` }, padded);
       expect(resumed.error).toBeUndefined();
       expectNear(resumed.losses.slice(5), split.losses.slice(5));
     }
