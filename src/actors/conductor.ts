@@ -58,6 +58,8 @@ export interface ConductorOptions {
   /** What a checkpoint keeps beside tensors, after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
+  /** Memory of all processes of the run, in bytes. */
+  readonly residentBytes: () => number;
 }
 
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
@@ -179,7 +181,8 @@ export class Conductor {
     const durationMs = nowMs - this.#toldAtMs;
     this.#toldAtMs = nowMs;
     this.#lossNats = meanLoss(ranks);
-    const measured = measure(ranks, shards, durationMs);
+    const residentBytes = this.#options.residentBytes();
+    const measured = { ...measure(ranks, shards, durationMs), residentBytes };
     this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
     const [{ parameters }] = this.#models as [DeclaredModel];
     this.#options.inspections.answer(
@@ -308,6 +311,5 @@ function measure(ranks: readonly RankStepped[], shards: readonly StepUpdated[], 
     durationMs,
     overlap: communicationMs === 0 ? 1 : Math.max(0, 1 - exposedMs / communicationMs),
     exposedMs: exposedMs / ranks.length,
-    residentBytes: process.memoryUsage.rss(),
   };
 }

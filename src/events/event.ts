@@ -53,7 +53,7 @@ export interface StepFinished {
   readonly overlap: number;
   /** Time a rank waited for communication, mean over the ranks. */
   readonly exposedMs: number;
-  /** Memory of the process. */
+  /** Memory of all processes of the run; what they share is counted once. */
   readonly residentBytes: number;
 }
 

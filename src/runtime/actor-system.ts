@@ -6,6 +6,7 @@ import type { DeadLetters } from "./dead-letters.ts";
 import { type ActorInspection, inspectActor } from "./inspection.ts";
 import { Launcher, type SpawnPlace, type StopOptions } from "./launcher.ts";
 import type { Protocol } from "./protocol.ts";
+import { residentBytes } from "./resident-bytes.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
 import { defaultMessagingSettings, defaultStallAfterMs, type MessagingSettings } from "./settings.ts";
 import { Supervisor } from "./supervisor.ts";
@@ -114,6 +115,11 @@ export class ActorSystem {
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
     return registry.living.map((record) => inspectActor(record, clock.now(), (uid) => registry.nameOf(uid)));
+  }
+
+  /** Memory of all processes its actors live in, this one included. */
+  residentBytes(): number {
+    return residentBytes([...new Set([process.pid, ...this.inspect().map(({ pid }) => pid)])]);
   }
 
   /**

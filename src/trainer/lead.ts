@@ -13,6 +13,8 @@ export interface LeadOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   readonly inspections: Inspections;
   readonly emit: (event: TroupeEventBody) => void;
+  /** Memory of all processes of the run, in bytes. */
+  readonly residentBytes: () => number;
 }
 
 /**
@@ -43,6 +45,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
       inspections,
       stateAt: (step) => stateAt(plan, step),
       emit,
+      residentBytes: options.residentBytes,
     });
     try {
       return await conductor.lead();

@@ -192,6 +192,7 @@ export class Runtime implements AsyncDisposable {
       checkpointer,
       inspections: this.#inspections,
       emit: (event) => this.#hub.emit(event),
+      residentBytes: () => system.residentBytes(),
     });
   }
 

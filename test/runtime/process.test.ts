@@ -95,6 +95,8 @@ test("actors that name one process share it, others do not, and it ends with the
   );
   expect(a).toBe(b);
   expect(new Set([a, c, process.pid]).size).toBe(3);
+  // Two more Node programs with libtorch: each has some 20 MB of its own at the least.
+  expect(system.residentBytes()).toBeGreaterThan(process.memoryUsage.rss() + 2 * 20e6);
   await system.stopActor(actors[0] as ActorRef<MortalProtocol>);
   expect(await actors[1]?.ask("pid", null, { deadlineMs })).toBe(b);
   await system.stopActor(actors[1] as ActorRef<MortalProtocol>);
