@@ -270,8 +270,8 @@ function checkAlike(models: readonly DeclaredModel[]): void {
   }
 }
 
-function describe({ group, parameters }: FlatBlock): string {
-  return `${group}: ${parameters.map(({ name, shape }) => `${name} [${shape}]`).join(", ")}`;
+function describe({ group, zero, parameters }: FlatBlock): string {
+  return `${group} at level ${zero}: ${parameters.map(({ name, shape }) => `${name} [${shape}]`).join(", ")}`;
 }
 
 function ranksDiffer({ name }: FlatBlock, rank: number, peer: number): TroupeError {
