@@ -42,6 +42,8 @@ export const errorTable = {
   // nn
   MODULE_ARGUMENT: "an argument of a module is out of its range",
   MODULE_LAYOUT: "a module hides its parts from discovery, or a list is called as if it computed",
+  MODULE_STATE: "a module changes a tensor that it holds beside its parameters, which nobody would save",
+  PARAMETER_DTYPE: "a parameter is of a dtype that is not trained",
   PARAMETER_SHAPE: "a parameter's shape is invalid, or what is bound to it has another",
   PARAMETER_SPLIT: "a parameter cannot be split among ranks as was asked",
   PARAMETER_UNBOUND: "a parameter was used before memory was bound to it",

@@ -39,6 +39,7 @@ import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
+import { HeldTensors } from "./held-tensors.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
 import { type GroupPlan, RankGroups } from "./rank-groups.ts";
@@ -206,6 +207,7 @@ class Rank {
   readonly #job: Job;
   readonly #place: MeshPlace;
   readonly #model: Module;
+  readonly #held: HeldTensors;
   readonly #optimizers: readonly OptimizerSpec[];
   /** One an optimizer. */
   readonly #schedules: readonly Schedule[];
@@ -241,6 +243,7 @@ class Rank {
       { reader: this.#name, deadlineMs },
     );
     this.#model = job.model(plan.config, plan.facts);
+    this.#held = new HeldTensors(this.#model);
     this.#randomness = new Randomness(plan.seed);
     bindRandomness(this.#model, this.#randomness);
     this.#optimizers = optimizersOf(job, this.#model, plan.config);
@@ -313,6 +316,8 @@ class Rank {
       if (index === 0)
         this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect });
     });
+    // What a model does in one step it does in all: said before anything is trained in vain.
+    if (step === this.#plan.initial.step) this.#held.checkUnchanged();
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = this.#shard.measured;
     const waits = {

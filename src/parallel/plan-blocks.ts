@@ -1,3 +1,4 @@
+import { TroupeError } from "../errors.ts";
 import { cutBlocks, type Module, type Parameter, specOf } from "../nn/index.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
 import type { Mesh } from "./mesh.ts";
@@ -66,6 +67,7 @@ export interface BlockPlanOptions {
  * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one
  * unit, parameters that different ranks hold lie in different flat blocks: experts, what tensor parallelism has split
  * and what it has not, what several stages hold, and what is frozen.
+ * @throws {TroupeError} `PARAMETER_DTYPE` for a parameter that is not declared in float32
  */
 export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
   const cut = cutBlocks(model);
@@ -130,6 +132,7 @@ class Planner {
         this.absent.push(parameter);
         continue;
       }
+      checkDType(name, parameter);
       const { sharing, suffix } = sharingOf(parameter, holders, mesh, rank);
       const held = sorted.get(suffix) ?? { sharing, parameters: new Map<string, Parameter>() };
       held.parameters.set(name, parameter);
@@ -137,6 +140,16 @@ class Planner {
     }
     return sorted;
   }
+}
+
+/** A block is one buffer of one dtype; what the model computes in is the run's to say. */
+function checkDType(name: string, { dtype }: Parameter): void {
+  if (dtype === "float32") return;
+  throw new TroupeError(
+    "PARAMETER_DTYPE",
+    `[${name}] expected a parameter declared in float32: got ${dtype} (precision is an option of the run; hold constants of other dtypes as tensors)`,
+    { fields: { name, dtype } },
+  );
 }
 
 /** Who shares a parameter, and a word for that where it is not the common case. */

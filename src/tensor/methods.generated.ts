@@ -1551,6 +1551,12 @@ export interface OperatorMethods {
    */
   zero_(): Tensor;
   /**
+   * How often the memory has been written to in place.
+   *
+   * `aten::_version(Tensor self) -> int`
+   */
+  writeCount(): number;
+  /**
    * Uninitialised, shape and dtype of self unless given.
    *
    * `aten::empty_like(Tensor self, *, ScalarType? dtype=None) -> Tensor`
@@ -2345,6 +2351,9 @@ const methods: OperatorMethods & ThisType<Tensor> = {
   },
   zero_() {
     return ops.zero_(this);
+  },
+  writeCount() {
+    return ops.writeCount(this);
   },
   emptyLike(dtype) {
     return ops.emptyLike(this, dtype);

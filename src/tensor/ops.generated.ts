@@ -3722,6 +3722,16 @@ export function zero_(self: Tensor): Tensor {
 }
 
 /**
+ * How often the memory has been written to in place.
+ *
+ * `aten::_version(Tensor self) -> int`
+ */
+export function writeCount(self: Tensor): number {
+  frame[0] = self.handle;
+  return call(321);
+}
+
+/**
  * Uninitialised memory.
  *
  * `aten::empty.memory_format(int[] size, *, ScalarType? dtype=None) -> Tensor`
@@ -3730,7 +3740,7 @@ export function empty(size: readonly number[], dtype?: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(321));
+  return adopt(call(322));
 }
 
 /**
@@ -3742,7 +3752,7 @@ export function zeros(size: readonly number[], dtype?: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(322));
+  return adopt(call(323));
 }
 
 /**
@@ -3754,7 +3764,7 @@ export function ones(size: readonly number[], dtype?: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(323));
+  return adopt(call(324));
 }
 
 /**
@@ -3767,7 +3777,7 @@ export function full(size: readonly number[], fillValue: number, dtype?: DType):
   frame[next] = fillValue;
   frame[next + 1] = dtype === undefined ? 0 : 1;
   frame[next + 2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(324));
+  return adopt(call(325));
 }
 
 /**
@@ -3781,7 +3791,7 @@ export function arange(start: number, end: number, step = 1, dtype?: DType): Ten
   frame[2] = step;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(325));
+  return adopt(call(326));
 }
 
 /**
@@ -3795,7 +3805,7 @@ export function linspace(start: number, end: number, steps: number, dtype?: DTyp
   frame[2] = steps;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(326));
+  return adopt(call(327));
 }
 
 /**
@@ -3808,7 +3818,7 @@ export function eye(n: number, m: number, dtype?: DType): Tensor {
   frame[1] = m;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(327));
+  return adopt(call(328));
 }
 
 /**
@@ -3820,7 +3830,7 @@ export function emptyLike(self: Tensor, dtype?: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(328));
+  return adopt(call(329));
 }
 
 /**
@@ -3832,7 +3842,7 @@ export function zerosLike(self: Tensor, dtype?: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(329));
+  return adopt(call(330));
 }
 
 /**
@@ -3844,7 +3854,7 @@ export function onesLike(self: Tensor, dtype?: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(330));
+  return adopt(call(331));
 }
 
 /**
@@ -3857,7 +3867,7 @@ export function fullLike(self: Tensor, fillValue: number, dtype?: DType): Tensor
   frame[1] = fillValue;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(331));
+  return adopt(call(332));
 }
 
 /**
@@ -3869,7 +3879,7 @@ export function scalarTensor(s: number, dtype?: DType): Tensor {
   frame[0] = s;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(332));
+  return adopt(call(333));
 }
 
 /**
@@ -3883,7 +3893,7 @@ export function trilIndices(row: number, col: number, offset = 0, dtype: DType =
   frame[2] = offset;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(333));
+  return adopt(call(334));
 }
 
 /**
@@ -3897,5 +3907,5 @@ export function triuIndices(row: number, col: number, offset = 0, dtype: DType =
   frame[2] = offset;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(334));
+  return adopt(call(335));
 }

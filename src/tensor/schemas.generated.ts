@@ -323,6 +323,7 @@ export const schemas: readonly string[] = [
   "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
   "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
   "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
+  "aten::_version(Tensor self) -> int",
   "aten::empty.memory_format(int[] size, *, ScalarType? dtype=None) -> Tensor",
   "aten::zeros(int[] size, *, ScalarType? dtype=None) -> Tensor",
   "aten::ones(int[] size, *, ScalarType? dtype=None) -> Tensor",

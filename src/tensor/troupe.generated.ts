@@ -24,7 +24,7 @@ export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Te
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(335);
+  call(336);
 }
 
 /**
@@ -47,7 +47,7 @@ export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Ten
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(336);
+  call(337);
 }
 
 /**
@@ -70,7 +70,7 @@ export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, gr
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(337);
+  call(338);
 }
 
 /**
@@ -93,7 +93,7 @@ export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Te
   frame[next + 2] = nesterov ? 1 : 0;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(338);
+  call(339);
 }
 
 /**
@@ -113,7 +113,7 @@ export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision:
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = gradScale;
-  call(339);
+  call(340);
 }
 
 /**
@@ -133,7 +133,7 @@ export function lambDirection_(grad: Tensor, param: Tensor, expAvg: Tensor, expA
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(340);
+  call(341);
 }
 
 /**
@@ -147,7 +147,7 @@ export function adafactorVector_(grad: Tensor, expAvgSq: Tensor, beta2: number, 
   frame[2] = beta2;
   frame[3] = eps;
   frame[4] = gradScale;
-  call(341);
+  call(342);
 }
 
 /**
@@ -162,7 +162,7 @@ export function adafactorMatrix_(grad: Tensor, rowFactors: Tensor, columnFactors
   const next = putNumbers(3, shape);
   frame[next] = begin;
   frame[next + 1] = gradScale;
-  call(342);
+  call(343);
 }
 
 /**
@@ -176,7 +176,7 @@ export function blendDirection_(direction: Tensor, expAvg: Tensor, segmentEnds: 
   let next = putNumbers(2, segmentEnds);
   next = putNumbers(next, rates);
   frame[next] = beta;
-  call(343);
+  call(344);
 }
 
 /**
@@ -192,7 +192,7 @@ export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tenso
   let next = putNumbers(4, segmentEnds);
   next = putNumbers(next, rates);
   putNumbers(next, keeps);
-  call(344);
+  call(345);
 }
 
 /**
@@ -203,7 +203,7 @@ export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tenso
 export function segmentMaxima(flat: Tensor, ends: readonly number[]): Tensor {
   frame[0] = flat.handle;
   putNumbers(1, ends);
-  return adopt(call(345));
+  return adopt(call(346));
 }
 
 /**
@@ -215,7 +215,7 @@ export function exactSquareSums(flat: Tensor, ends: readonly number[], bounds: r
   frame[0] = flat.handle;
   const next = putNumbers(1, ends);
   putNumbers(next, bounds);
-  return adopt(call(346));
+  return adopt(call(347));
 }
 
 /**
@@ -229,7 +229,7 @@ export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin
   frame[next] = begin;
   frame[next + 1] = scale;
   frame[next + 2] = bound;
-  call(347);
+  call(348);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -240,7 +240,7 @@ export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin
  */
 export function chunkSquareSums(flat: Tensor): Tensor {
   frame[0] = flat.handle;
-  return adopt(call(348));
+  return adopt(call(349));
 }
 
 /**
@@ -253,7 +253,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
   const next = putTensors(1, sources);
   frame[next] = begin;
   frame[next + 1] = accumulate ? 1 : 0;
-  call(349);
+  call(350);
 }
 
 /**
@@ -264,7 +264,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
 export function placeholder(size: readonly number[], dtype: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtypeCode(dtype);
-  return adopt(call(350));
+  return adopt(call(351));
 }
 
 /**
@@ -275,7 +275,7 @@ export function placeholder(size: readonly number[], dtype: DType): Tensor {
 export function observe(x: Tensor, id: number): Tensor {
   frame[0] = x.handle;
   frame[1] = id;
-  return adopt(call(351));
+  return adopt(call(352));
 }
 
 /**
@@ -285,7 +285,7 @@ export function observe(x: Tensor, id: number): Tensor {
  */
 export function observed(id: number): Tensor[] {
   frame[0] = id;
-  return adoptList(call(352));
+  return adoptList(call(353));
 }
 
 /**
@@ -298,7 +298,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
   let next = putOptionalTensors(1, gradients);
   next = putNumbers(next, offsets);
   frame[next] = accumulate ? 1 : 0;
-  call(353);
+  call(354);
 }
 
 /**
@@ -313,7 +313,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(354);
+  call(355);
   return self;
 }
 
@@ -329,7 +329,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(355);
+  call(356);
   return self;
 }
 
@@ -346,7 +346,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(356));
+  return adopt(call(357));
 }
 
 /**
@@ -360,7 +360,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : bias.handle;
   frame[4] = eps;
-  return adopt(call(357));
+  return adopt(call(358));
 }
 
 /**
@@ -375,7 +375,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : bias.handle;
   frame[5] = eps;
-  call(358);
+  call(359);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -387,7 +387,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
 export function biasGelu(x: Tensor, bias: Tensor): Tensor {
   frame[0] = x.handle;
   frame[1] = bias.handle;
-  return adopt(call(359));
+  return adopt(call(360));
 }
 
 /**
@@ -401,7 +401,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = v.handle;
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(360));
+  return adopt(call(361));
 }
 
 /**
@@ -413,7 +413,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(361));
+  return adopt(call(362));
 }
 
 /**
@@ -426,7 +426,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(362));
+  return adopt(call(363));
 }
 
 /**
@@ -442,7 +442,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(363));
+  return adopt(call(364));
 }
 
 /**
@@ -458,7 +458,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(364);
+  call(365);
 }
 
 /**
@@ -471,7 +471,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(365));
+  return adopt(call(366));
 }
 
 /**
@@ -485,7 +485,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(366);
+  call(367);
 }
 
 /**
@@ -495,7 +495,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(367) !== 0;
+  return call(368) !== 0;
 }
 
 /**
@@ -507,7 +507,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(368);
+  call(369);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -519,7 +519,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(369));
+  return adopt(call(370));
 }
 
 /**
@@ -530,7 +530,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(370));
+  return adopt(call(371));
 }
 
 /**
@@ -542,7 +542,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(371));
+  return adopt(call(372));
 }
 
 /**
@@ -554,7 +554,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(372));
+  return adopt(call(373));
 }
 
 /**
@@ -566,7 +566,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(373));
+  return adopt(call(374));
 }
 
 /**
@@ -578,7 +578,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(374));
+  return adopt(call(375));
 }
 
 /**
@@ -593,7 +593,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(375));
+  return adopt(call(376));
 }
 
 /**
@@ -608,7 +608,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(376));
+  return adopt(call(377));
 }
 
 /**
@@ -620,7 +620,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(377));
+  return adopt(call(378));
 }
 
 /**
@@ -632,7 +632,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(378));
+  return adopt(call(379));
 }
 
 /**
@@ -644,7 +644,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(379));
+  return adopt(call(380));
 }
 
 /**
@@ -657,5 +657,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(380));
+  return adopt(call(381));
 }
