@@ -1,0 +1,54 @@
+// What BMTrain lets pass, and trains wrong or waits for: here it is refused, with a word on what to do.
+import { describe, expect, it } from "vitest";
+import { Runtime, type RuntimeOptions } from "../../../src/index.ts";
+import { parseZeroLevel } from "../../../src/parallel/index.ts";
+
+const odd = new URL("../../fixtures/acceptance/odd.ts", import.meta.url);
+
+async function run(options: RuntimeOptions, config: Readonly<Record<string, unknown>>): Promise<void> {
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+  await runtime.run(odd, config);
+}
+
+describe("a rank whose model is another one", () => {
+  it.each(["fewer blocks", "more blocks", "parameters", "frozen", "level"])(
+    "is named before the first step, not waited for: %s",
+    async (how) => {
+      await expect(run({ ranks: 2, zero: 3 }, { odd: how })).rejects.toMatchObject({
+        code: "RANKS_DIFFER",
+      });
+    },
+  );
+});
+
+// Appendix A 4.
+describe("a module", () => {
+  it.each(["written to", "replaced"])(
+    "whose own tensor is %s in a step is refused in the first one",
+    async (holds) => {
+      await expect(run({}, { holds })).rejects.toMatchObject({
+        code: "MODULE_STATE",
+        message: expect.stringContaining("[layers.1] expected mean, a tensor that the module holds, to stay"),
+      });
+    },
+  );
+
+  it("with a parameter of whole numbers is refused, which is not made a float", async () => {
+    await expect(run({}, { holds: "int64" })).rejects.toMatchObject({ code: "PARAMETER_DTYPE" });
+  });
+});
+
+// Appendix A 2, where the layers of one list lie on several stages.
+describe("a layer that stands in the list twice", () => {
+  it("is refused in a pipeline, whose stages each have their own layers", async () => {
+    const shared = run({ ranks: 2, pp: 2, accumulation: 2 }, { holds: "one layer twice" });
+    await expect(shared).rejects.toMatchObject({ code: "PIPELINE_MODEL" });
+  });
+});
+
+describe("the names of other libraries for ZeRO levels", () => {
+  it("mean the levels: oss 1, sdp 2, fsdp 3; another is refused", async () => {
+    expect(["oss", "sdp", "fsdp"].map(parseZeroLevel)).toEqual([1, 2, 3]);
+    await expect(Runtime.spawn({ zero: "ddp" as "oss" })).rejects.toMatchObject({ code: "ZERO_LEVEL" });
+  });
+});

@@ -1,0 +1,31 @@
+// What BMTrain does to the process around it, and what its pages promise and its code does not.
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { describe, expect, it } from "vitest";
+import { addRunCommand } from "../../../src/cli/run.ts";
+import { gradEnabled, liveTensors, numThreads, Runtime } from "../../../src/index.ts";
+
+// Appendix A 17.
+describe("a run", () => {
+  it("leaves the process around it as it was: threads of arithmetic, autograd, tensors", async () => {
+    const present = () => [numThreads(), gradEnabled(), liveTensors()];
+    const before = present();
+    await using runtime = await Runtime.spawn({ ranks: 2, threadsPerRank: 1 });
+    await runtime.run(new URL("../../fixtures/acceptance/gpt.ts", import.meta.url));
+    expect(present()).toEqual(before);
+  });
+});
+
+// Appendix A 21.
+describe("the README's table of options", () => {
+  it("names only options that troupe run has", () => {
+    const program = new Command();
+    addRunCommand(program);
+    const options = program.commands[0]?.options.map(({ long }) => long);
+    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+    const section = readme.slice(readme.indexOf("## `troupe run JOB`")).split("\n## ")[0] ?? "";
+    const documented = [...section.matchAll(/^\| `(--[\w-]+)/gm)].map(([, flag]) => flag);
+    expect(documented.length).toBeGreaterThan(5);
+    expect(documented.filter((flag) => !options?.includes(flag))).toEqual([]);
+  });
+});
