@@ -200,6 +200,12 @@ interface StepProgress {
   updateMs: number;
 }
 
+/** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
+interface ClipFactors {
+  readonly all: number;
+  readonly own?: readonly (number | undefined)[];
+}
+
 const ALL_BLOCKS = -1;
 
 class Shard {
@@ -292,14 +298,14 @@ class Shard {
     if (layout.counted)
       progress.sums.set(
         block,
-        hold(() => store.squareSums(block)),
+        hold(() => store.squareSums(block, this.#clippedAlone)),
       );
     this.#inspectGradient(progress, layout);
     progress.reducing.add(beginMs, systemClock.now());
     if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
-    if (this.#updatesAtOnce) this.#order(step, block, 1);
+    if (this.#updatesAtOnce) this.#order(step, block, { all: 1 });
     if (progress.numReduced === this.#trained.length) await this.#endStep(step, progress);
   }
 
@@ -341,14 +347,14 @@ class Shard {
   /** Gradient whole on every rank: the norm, the updates that waited for it, in forward order, and what waits for the step's end. */
   async #endStep(step: number, progress: StepProgress): Promise<void> {
     const { plan, store, keeper } = this.#prepared();
-    const factor = await this.#agree(step, progress);
+    const factors = await this.#agree(step, progress);
     const before = this.#progressBefore(step);
     this.#optimizer.set(step + 1, advanceProgress(before, plan.lossScale, progress.skipped));
     this.#tellProgress(step);
     if (progress.skipped) store.dropGradients();
     if (!this.#updatesAtOnce) {
       for (const block of this.#updateOrder) {
-        this.#order(step, block, factor);
+        this.#order(step, block, factors);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
@@ -362,24 +368,31 @@ class Shard {
   /**
    * Exchanges what all ranks must know of the gradient: its norm, and with it whether it is finite. All see the same
    * numbers, so all skip or none.
-   * @returns the factor that clips it
+   * @returns the factors that clip it
    */
-  async #agree(step: number, progress: StepProgress): Promise<number> {
+  async #agree(step: number, progress: StepProgress): Promise<ClipFactors> {
     const { plan } = this.#prepared();
     const divisor = this.#gradientDivisor(step);
-    const { square, largest } = await this.#measure(step, progress);
-    progress.gradientNorm = Math.sqrt(square) / divisor;
+    const { squares, largest } = await this.#measure(step, progress);
+    const [norm = 0, ...ofParts] = squares.map((square) => Math.sqrt(square) / divisor);
+    progress.gradientNorm = norm;
     progress.skipped = !Number.isFinite(progress.gradientNorm);
     if (progress.skipped && plan.lossScale === undefined) throw notFinite(step, progress.gradientNorm);
-    if (plan.clip === undefined || plan.clip.by === "value") return 1;
-    return clipFactor(plan.clip.by === "inf" ? largest / divisor : progress.gradientNorm, plan.clip.max);
+    const own = plan.optimizers.map(({ clipNorm }) =>
+      clipNorm === undefined ? undefined : clipFactor(ofParts.shift() ?? 0, clipNorm),
+    );
+    if (plan.clip === undefined || plan.clip.by === "value") return { all: 1, own };
+    return { all: clipFactor(plan.clip.by === "inf" ? largest / divisor : norm, plan.clip.max), own };
   }
 
-  /** The summed gradient's square and largest magnitude: over the replicas' slices, then over the parts of the model. */
+  /**
+   * The summed gradient's squares, of all of it and of what each optimizer clips by itself, and its largest magnitude:
+   * over the replicas' slices, then over the parts of the model.
+   */
   async #measure(
     step: number,
     progress: StepProgress,
-  ): Promise<{ readonly square: number; readonly largest: number }> {
+  ): Promise<{ readonly squares: number[]; readonly largest: number }> {
     const { plan, store } = this.#prepared();
     const counted = this.#trained.filter((layout) => layout.counted);
     const sums = counted.map(({ index }) => progress.sums.get(index) as Tensor);
@@ -390,12 +403,16 @@ class Shard {
     });
     for (const each of sums) each.dispose();
     const bySlice = await this.#gathered(plan.replicas, `norm/${step}`, shares);
-    const ofPart = [sumOfSquares(counted, bySlice), Math.max(...bySlice.map((share) => share.at(-1) ?? 0))];
-    const part = hold(() => tensor(ofPart, { dtype: "float64" }));
+    const numKinds = 1 + this.#clippedAlone.length;
+    const squares = Array.from({ length: numKinds }, (_, kind) =>
+      sumOfSquares(counted, bySlice, kind, numKinds),
+    );
+    const ofPart = Math.max(...bySlice.map((share) => share.at(-1) ?? 0));
+    const part = hold(() => tensor([...squares, ofPart], { dtype: "float64" }));
     const byPart = await this.#gathered(plan.modelParallel, `norm of parts/${step}`, part);
     return {
-      square: byPart.reduce((sum, [square = 0]) => sum + square, 0),
-      largest: Math.max(...byPart.map(([, largest = 0]) => largest)),
+      squares: squares.map((_, kind) => byPart.reduce((sum, part) => sum + (part[kind] ?? 0), 0)),
+      largest: Math.max(...byPart.map((part) => part[numKinds] ?? 0)),
     };
   }
 
@@ -442,6 +459,13 @@ class Shard {
     return values;
   }
 
+  /** The names of each optimizer's parameters, of those that clip by themselves. */
+  get #clippedAlone(): ReadonlySet<string>[] {
+    return this.#prepared().plan.optimizers.flatMap(({ clipNorm, groups }) =>
+      clipNorm === undefined ? [] : new Set(groups.flatMap(({ names }) => names)),
+    );
+  }
+
   /** The flat blocks that are reduced and updated. */
   get #trained(): FlatBlock[] {
     return this.#prepared().plan.layouts.filter((layout) => layout.trainable);
@@ -456,7 +480,8 @@ class Shard {
   /** Nothing that an update does depends on other blocks' gradients. */
   get #updatesAtOnce(): boolean {
     const { clip, lossScale } = this.#prepared().plan;
-    return lossScale === undefined && (clip === undefined || clip.by === "value");
+    const waits = lossScale !== undefined || this.#clippedAlone.length > 0;
+    return !waits && (clip === undefined || clip.by === "value");
   }
 
   /** Known once the step before it has ended; without loss scale nothing is ever skipped, and it is known always. */
@@ -477,15 +502,15 @@ class Shard {
     return [...away, ...here];
   }
 
-  #order(step: number, block: number, factor: number): void {
-    const whole = this.#update(step, block, factor);
+  #order(step: number, block: number, factors: ClipFactors): void {
+    const whole = this.#update(step, block, factors);
     // Whatever goes wrong is thrown where the step's end waits for all of them.
     whole.catch(() => {});
     this.#progressOf(step).updates.push(whole);
   }
 
   /** @returns settled once every rank has updated the block */
-  async #update(step: number, block: number, factor: number): Promise<void> {
+  async #update(step: number, block: number, { all, own }: ClipFactors): Promise<void> {
     const { plan, store, keeper } = this.#prepared();
     const progress = this.#progressOf(step);
     if (progress.skipped) return this.#announceWhole(block, step + 1);
@@ -496,7 +521,8 @@ class Shard {
       block,
       updateIndex: this.#progressBefore(step).numUpdates + 1,
       learningRates: progress.learningRates,
-      gradientScale: factor / divisor,
+      gradientScale: all / divisor,
+      ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
     };
     const beginMs = systemClock.now();
     const updateMs = await keeper.update(update, store.takeGradient(block));

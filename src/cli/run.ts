@@ -7,6 +7,7 @@ import { consoleSink, jsonLinesSink } from "../events/index.ts";
 import {
   type Precision,
   type RankPlacement,
+  type Rounding,
   Runtime,
   type RuntimeOptions,
   type ScheduleName,
@@ -28,6 +29,8 @@ interface RunFlags {
   readonly zero: number | ZeroName;
   readonly placement: RankPlacement;
   readonly precision: Precision;
+  readonly lossScale?: number;
+  readonly rounding: Rounding;
   readonly steps?: number;
   readonly seed?: number;
   readonly set: Record<string, string>;
@@ -66,7 +69,17 @@ export function addRunCommand(program: Command): void {
       zeroLevel,
       3,
     )
-    .option("--precision <dtype>", "what the model computes in: fp32 or bf16", "fp32")
+    .option(
+      "--precision <dtype>",
+      "what the model computes in: fp32, bf16, fp16, amp-bf16 or amp-fp16",
+      "fp32",
+    )
+    .option(
+      "--loss-scale <s>",
+      "what the loss is multiplied by before backward (default: torch's rules in float16, else nothing)",
+      number,
+    )
+    .option("--rounding <how>", "of narrow weights: nearest or stochastic", "nearest")
     .option("--steps <n>", "optimizer steps, in place of the job's own number", number)
     .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
@@ -101,6 +114,8 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.accumulation === undefined ? {} : { accumulation: flags.accumulation }),
     placement: flags.placement,
     precision: flags.precision,
+    rounding: flags.rounding,
+    ...(flags.lossScale === undefined ? {} : { lossScale: flags.lossScale }),
     checkpoint: { dir: directory },
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),

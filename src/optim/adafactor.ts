@@ -53,6 +53,7 @@ export class Adafactor implements AdafactorSpec {
   readonly warmupInit: boolean;
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
@@ -67,6 +68,7 @@ export class Adafactor implements AdafactorSpec {
     this.lr = common.lr;
     this.groups = common.groups;
     this.maximize = common.maximize;
+    this.clipNorm = common.clipNorm;
     const [eps1, eps2] = options.eps ?? [1e-30, 1e-3];
     this.eps = [atLeastZero("eps", eps1), atLeastZero("eps", eps2)];
     this.clipThreshold = atLeastZero("clipThreshold", options.clipThreshold ?? 1);

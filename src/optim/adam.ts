@@ -47,6 +47,7 @@ abstract class AnyAdam implements AdamSpec {
   readonly eps: number;
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
@@ -57,6 +58,7 @@ abstract class AnyAdam implements AdamSpec {
     this.lr = common.lr;
     this.groups = common.groups;
     this.maximize = common.maximize;
+    this.clipNorm = common.clipNorm;
     this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
     this.eps = atLeastZero("eps", options.eps ?? 1e-8);
   }

@@ -32,6 +32,7 @@ export class LAMB implements LAMBSpec {
   readonly eps: number;
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
@@ -42,6 +43,7 @@ export class LAMB implements LAMBSpec {
     this.lr = common.lr;
     this.groups = common.groups;
     this.maximize = common.maximize;
+    this.clipNorm = common.clipNorm;
     this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
     this.eps = atLeastZero("eps", options.eps ?? 1e-6);
   }

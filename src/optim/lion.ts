@@ -27,6 +27,7 @@ export class Lion implements LionSpec {
   readonly betas: readonly [number, number];
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
@@ -37,6 +38,7 @@ export class Lion implements LionSpec {
     this.lr = common.lr;
     this.groups = common.groups;
     this.maximize = common.maximize;
+    this.clipNorm = common.clipNorm;
     this.betas = checkBetas(options.betas ?? [0.9, 0.99]);
   }
 }

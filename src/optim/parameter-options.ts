@@ -1,4 +1,5 @@
 import { atLeastZero } from "./checks.ts";
+import { clipRuleOf } from "./clip.ts";
 import {
   type Decay,
   type GroupRule,
@@ -18,6 +19,8 @@ export interface OptimizerOptions {
   readonly groups?: readonly GroupRule[];
   /** Follows the gradient up instead of down. false */
   readonly maximize?: boolean;
+  /** Largest L2 norm of the averaged gradient of its own parameters, in place of the job's rule for them. */
+  readonly clipNorm?: number;
   /** Only parameters whose names it matches; another optimizer of the job takes the rest. All unless told otherwise. */
   readonly only?: RegExp;
 }
@@ -27,6 +30,7 @@ export interface CommonSpec {
   readonly lr: number;
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
 }
 
 /**
@@ -49,5 +53,6 @@ export function commonSpec(
       rules: options.groups ?? [],
     }),
     maximize: options.maximize ?? false,
+    clipNorm: clipRuleOf(options.clipNorm)?.max,
   };
 }

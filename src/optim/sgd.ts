@@ -35,6 +35,7 @@ export class SGD implements SGDSpec {
   readonly nesterov: boolean;
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
@@ -45,6 +46,7 @@ export class SGD implements SGDSpec {
     this.lr = common.lr;
     this.groups = common.groups;
     this.maximize = common.maximize;
+    this.clipNorm = common.clipNorm;
     this.momentum = atLeastZero("momentum", options.momentum ?? 0);
     this.dampening = options.dampening ?? 0;
     this.nesterov = options.nesterov ?? false;

@@ -69,6 +69,8 @@ export interface UpdateStep {
   readonly learningRates: readonly number[];
   /** What the gradient is multiplied by: 1 / micro-batches / loss scale, times the clip factor. */
   readonly gradientScale: number;
+  /** The same for each rule that clips its own parameters by itself; undefined for the others. */
+  readonly ownScales?: readonly (number | undefined)[];
 }
 
 /**

@@ -148,16 +148,17 @@ export class BlockState {
    */
   *update(gradient: Tensor, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
     let kept = this.#isNarrow ? 1 : 0;
-    for (const share of this.#shares) {
+    for (const [index, share] of this.#shares.entries()) {
       const { rule, firstGroup, parameters, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
+      const gradientScale = step.ownScales?.[index] ?? step.gradientScale;
       const views = stretches.map((stretch) => {
         const first = kept;
         kept += stretch.state.length;
         return this.#viewsOf(stretch, gradient, first, rule.rounding === undefined);
       });
       try {
-        yield* rule.update({ parameters, stretches: views }, { ...step, learningRates });
+        yield* rule.update({ parameters, stretches: views }, { ...step, gradientScale, learningRates });
         this.#roundByChance(share, step.updateIndex);
       } finally {
         for (const { master, gradient: part, lowPrecision } of views)

@@ -5,16 +5,25 @@ import { SLICE_ALIGNMENT } from "./flat-block.ts";
  * Adds the sums of squares of the ranks that hold one part of the model up in the order of the parameters: block, then
  * rank, then chunk. The order does not depend on the number of ranks or the ZeRO level, so neither do the norm's bits.
  * @param counted - the flat blocks whose squares count, in order
- * @param bySlice - for each rank, the sums over its slice of every counted block, one block after the other
+ * @param bySlice - for each rank, the sums over its slice of every counted block, one block after the other; of each
+ *   block `numKinds` kinds of sums follow each other
+ * @param kind - which of them is added up
  * @returns square of the L2 norm of the summed (not yet averaged) gradient
  */
-export function sumOfSquares(counted: readonly FlatBlock[], bySlice: readonly Float64Array[]): number {
+export function sumOfSquares(
+  counted: readonly FlatBlock[],
+  bySlice: readonly Float64Array[],
+  kind = 0,
+  numKinds = 1,
+): number {
   let sum = 0;
   let begin = 0;
   for (const layout of counted) {
-    const end = begin + layout.sliceNumel / SLICE_ALIGNMENT;
-    for (const sums of bySlice) for (let chunk = begin; chunk < end; chunk++) sum += sums[chunk] as number;
-    begin = end;
+    const numChunks = layout.sliceNumel / SLICE_ALIGNMENT;
+    const first = begin + kind * numChunks;
+    for (const sums of bySlice)
+      for (let chunk = first; chunk < first + numChunks; chunk++) sum += sums[chunk] as number;
+    begin += numKinds * numChunks;
   }
   return sum;
 }

@@ -1,6 +1,6 @@
 import { type DType, empty, emptyShared, hold, ops, scope, type Tensor, tagMemory } from "../tensor/index.ts";
 import { ownedRange } from "./block-state.ts";
-import { type FlatBlock, memberOf, sliceOf } from "./flat-block.ts";
+import { type FlatBlock, memberOf, piecesIn, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
 
 interface HeldBlock {
@@ -68,9 +68,29 @@ export class ShardStore {
     ops.troupe.reduceRanks_(held.gradient, contributions, range.begin, false);
   }
 
-  /** @returns the sums of squares of the reduced gradient over this rank's slice, float64, one a chunk of 1,024 */
-  squareSums(block: number): Tensor {
-    return scope(() => ops.troupe.chunkSquareSums(this.#gradientOfSlice(block)));
+  /**
+   * @param parts - names of parameters that are summed by themselves too
+   * @returns the sums of squares of the reduced gradient over this rank's slice, float64, one a chunk of 1,024: of all
+   *   of it, then of each part alone
+   */
+  squareSums(block: number, parts: readonly ReadonlySet<string>[]): Tensor {
+    return scope(() => {
+      const gradient = this.#gradientOfSlice(block);
+      const all = ops.troupe.chunkSquareSums(gradient);
+      if (parts.length === 0) return all;
+      const ofParts = parts.map((names) => ops.troupe.chunkSquareSums(this.#only(block, gradient, names)));
+      return ops.cat([all, ...ofParts]);
+    });
+  }
+
+  /** A copy of a slice's gradient in which all other parameters are zero: sums of it are added in the same order. */
+  #only(block: number, gradient: Tensor, names: ReadonlySet<string>): Tensor {
+    const { layout } = this.#at(block);
+    const range = sliceOf(layout, memberOf(layout, this.#rank));
+    const only = gradient.clone();
+    for (const { parameter, rangeBegin, numel } of piecesIn(layout, range))
+      if (!names.has(parameter.name)) only.narrow(0, rangeBegin, numel).zero_();
+    return only;
   }
 
   /** @returns the largest magnitude of the reduced gradient over this rank's slice; padding is zero */

@@ -80,6 +80,15 @@ describe("a job's optimizer", () => {
     expect(records[1].optimizer).toEqual(records[0].optimizer);
   });
 
+  it("is kept elsewhere to the same bits: Adafactor's means and LAMB's norms in an offload actor", async () => {
+    for (const optimizer of ["Adafactor", "LAMB"]) {
+      const options = { ranks: 2, zero: 3, steps: 4 } as const;
+      const here = await lossesOf(workspace, options, { optimizer });
+      const offload = { optimizer: "host" } as const;
+      expect(await lossesOf(workspace, { ...options, offload }, { optimizer })).toEqual(here);
+    }
+  });
+
   it("refuses optimizers that share a parameter or leave one out", async () => {
     const job = new URL("../fixtures/jobs/optimizers.ts", import.meta.url);
     for (const [only, message] of [
@@ -145,6 +154,26 @@ describe("clipping", () => {
     },
   );
 
+  it("bounds the gradient of one optimizer's parameters by themselves, and of the rest by the job's rule", async () => {
+    const dir = workspace.path("alone");
+    const config = { optimizer: "clipped alone", clipNorm: 0.5 };
+    const options = { ranks: 2, steps: 6 } as const;
+    const checkpoint = { dir, everySteps: 1 };
+    const { events, error, losses } = await runTiny(workspace, { ...options, zero: 3, checkpoint }, config);
+    expect(error).toBeUndefined();
+    const rate =
+      events.flatMap((event) => (event.kind === "step.finished" ? [event.learningRate] : []))[5] ?? 0;
+    const moved = (of: RegExp) => difference(join(dir, "step-000005"), join(dir, "step-000006"), of);
+    expect(Math.hypot(...(await moved(/wte|wpe/))) / (rate * 1e-2)).toBeCloseTo(1, 3);
+    // What is left of the job's 0.5 once the embeddings' share of the norm is taken off.
+    const rest = Math.hypot(...(await moved(/^(?!.*(wte|wpe))/))) / rate;
+    expect(rest).toBeGreaterThan(0.02);
+    expect(rest).toBeLessThan(0.5);
+    expect(await lossesOf(workspace, { ...options, zero: 0 }, config)).toEqual(losses);
+    const one = { ...config, accumulation: 2 };
+    expect(await lossesOf(workspace, { ranks: 1, steps: 6, zero: 2 }, one)).toEqual(losses);
+  });
+
   it.each([["a norm of nobody", { clipNorm: 0.5, clipBy: "taxicab" }, /clip\.by must be l2, inf or value/]])(
     "refuses %s",
     async (_, config, message) => {
@@ -159,12 +188,13 @@ describe("clipping", () => {
   );
 });
 
-/** Every parameter's change from one checkpoint to another. */
-async function difference(from: string, to: string): Promise<number[]> {
+/** Every parameter's change from one checkpoint to another, of those whose names match. */
+async function difference(from: string, to: string, of = /./): Promise<number[]> {
   await using before = await SafetensorsFile.open(join(from, "model.safetensors"));
   await using after = await SafetensorsFile.open(join(to, "model.safetensors"));
   const changes: number[] = [];
   for (const name of before.tensors.keys()) {
+    if (!of.test(name)) continue;
     const [a, b] = await Promise.all([before.read(name), after.read(name)]);
     const numbers = (bytes: Uint8Array) =>
       new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
