@@ -46,6 +46,18 @@ describe("an offloaded optimizer", () => {
     });
   });
 
+  it.each(["Adafactor", "LAMB"])(
+    "is %s's too, which asks all ranks for what its slice cannot tell",
+    async (optimizer) => {
+      const options = { ranks: 2, zero: 3, steps } as const;
+      const resident = await lossesOf(workspace, options, { optimizer });
+      expect(resident).not.toEqual(await lossesOf(workspace, options));
+      for (const [, offload] of homes) {
+        expect(await lossesOf(workspace, { ...options, offload }, { optimizer })).toEqual(resident);
+      }
+    },
+  );
+
   it("saves a checkpoint of the same bytes, and goes on from one of a resident run, and the other way round", async () => {
     const saved = async (name: string, offload: RuntimeOptions["offload"], resume?: string) => {
       const checkpoint = { dir: workspace.path(name), everySteps: 2 };
