@@ -33,7 +33,7 @@ class ListReader {
       number();
       return at::Tensor();
     });
-    operands.inputs = next([this] { return tensor(); });
+    operands.inputs = next([this] { return environment_.handles.identity(static_cast<Handle>(number()), op_); });
     return operands;
   }
 

@@ -2,12 +2,17 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "core/away.h"
 #include "core/error.h"
 #include "io/scratch_file.h"
 #include "io/transfer_threads.h"
@@ -32,6 +37,35 @@ Napi::Value error_of(Napi::Env env, const std::exception_ptr& error) {
     return error_in_flight(env, "scratch");
   }
 }
+
+// A transfer that is waited for by blocking.
+struct Awaited {
+  explicit Awaited(at::Tensor used) : tensor(std::move(used)) {}
+
+  const at::Tensor tensor;  // whose memory it uses
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool ended = false;
+  std::exception_ptr error;
+
+  void end(std::exception_ptr with) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      ended = true;
+      error = std::move(with);
+    }
+    wake.notify_all();
+  }
+  // Throws what the transfer threw; CodedError SCRATCH_FILE at the deadline.
+  void wait(std::chrono::milliseconds deadline) {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (!wake.wait_for(lock, deadline, [this] { return ended; })) {
+      throw CodedError("SCRATCH_FILE", "[scratch] expected the disk to answer within " + std::to_string(deadline.count()) +
+                                           " ms: it did not (is it sound?)");
+    }
+    if (error) std::rethrow_exception(error);
+  }
+};
 
 void settle(Napi::Env env, const Ended& ended) noexcept {
   // A terminated worker refuses every call, also these: then nobody waits any more.
@@ -91,6 +125,26 @@ class ScratchFiles {
     return ended->promise.Promise();
   }
 
+  // Begins a transfer that `await` waits for; its number.
+  int32_t begin(int32_t id, at::Tensor tensor, int64_t offset_bytes, bool write) {
+    check(*at(id), tensor, offset_bytes);
+    auto* memory = static_cast<char*>(tensor.data_ptr());
+    const size_t size_bytes = tensor.nbytes();
+    const auto awaited = std::make_shared<Awaited>(std::move(tensor));
+    threads_->submit({at(id), write, memory, size_bytes, offset_bytes,
+                      [awaited](std::exception_ptr error) { awaited->end(std::move(error)); }});
+    awaited_.emplace(next_id_, awaited);
+    return next_id_++;
+  }
+
+  void await(int32_t transfer, std::chrono::milliseconds deadline) {
+    const auto found = awaited_.find(transfer);
+    if (found == awaited_.end()) throw CodedError("TENSOR_ARGUMENT", "[scratch] a transfer under way was expected: it has ended");
+    const std::shared_ptr<Awaited> awaited = found->second;
+    awaited_.erase(found);
+    awaited->wait(deadline);
+  }
+
  private:
   // Runs in the JavaScript thread; without `env` that thread is ending, and nobody waits any more.
   static void come_back(napi_env env, napi_value, void* context, void* data) {
@@ -120,6 +174,7 @@ class ScratchFiles {
 
   napi_threadsafe_function back_ = nullptr;
   std::unordered_map<int32_t, std::shared_ptr<const ScratchFile>> files_;
+  std::unordered_map<int32_t, std::shared_ptr<Awaited>> awaited_;
   int32_t next_id_ = 1;
   int num_under_way_ = 0;
   std::unique_ptr<TransferThreads> threads_;
@@ -162,6 +217,42 @@ Napi::Value WriteScratch(const Napi::CallbackInfo& info) {
                 info[2].As<Napi::Number>().Int64Value(), true);
 }
 
+// beginScratch(file, handle, offsetBytes, write): the transfer's number, for awaitScratch.
+Napi::Value BeginScratch(const Napi::CallbackInfo& info) {
+  const bool write = info[3].ToBoolean();
+  const at::Tensor& tensor =
+      write ? Environment::tensor(info, 1, "scratch") : Environment::writable_tensor(info, 1, "scratch");
+  return Napi::Number::New(info.Env(),
+                           ScratchFiles::of(info.Env())
+                               .begin(info[0].As<Napi::Number>().Int32Value(), tensor, info[2].As<Napi::Number>().Int64Value(), write));
+}
+
+// awaitScratch(transfer, deadlineMs): blocks until it is through.
+Napi::Value AwaitScratch(const Napi::CallbackInfo& info) {
+  ScratchFiles::of(info.Env())
+      .await(info[0].As<Napi::Number>().Int32Value(), std::chrono::milliseconds(info[1].As<Napi::Number>().Int64Value()));
+  return info.Env().Undefined();
+}
+
+// The handles in the frame, `count` of them.
+std::vector<Handle> handles_in_frame(const Napi::CallbackInfo& info) {
+  const Frame& frame = Environment::of(info.Env()).frame;
+  std::vector<Handle> handles(info[0].As<Napi::Number>().Uint32Value());
+  for (size_t i = 0; i < handles.size(); ++i) handles[i] = static_cast<Handle>(frame.data[i]);
+  return handles;
+}
+
+// giveMemoryUp(count): of the tensors in the frame; whether nothing else uses it.
+Napi::Value GiveMemoryUp(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), give_memory_up(Environment::of(info.Env()).handles, handles_in_frame(info)));
+}
+
+// takeMemoryBack(count)
+Napi::Value TakeMemoryBack(const Napi::CallbackInfo& info) {
+  take_memory_back(Environment::of(info.Env()).handles, handles_in_frame(info));
+  return info.Env().Undefined();
+}
+
 Napi::Value CloseScratch(const Napi::CallbackInfo& info) {
   ScratchFiles::of(info.Env()).close(info[0].As<Napi::Number>().Int32Value());
   return info.Env().Undefined();
@@ -175,6 +266,10 @@ void InitScratch(Napi::Env env, Napi::Object exports) {
   define<ScratchIsDirect>(env, exports, "scratchIsDirect");
   define<ReadScratch>(env, exports, "readScratch");
   define<WriteScratch>(env, exports, "writeScratch");
+  define<BeginScratch>(env, exports, "beginScratch");
+  define<AwaitScratch>(env, exports, "awaitScratch");
+  define<GiveMemoryUp>(env, exports, "giveMemoryUp");
+  define<TakeMemoryBack>(env, exports, "takeMemoryBack");
   define<CloseScratch>(env, exports, "closeScratch");
 }
 

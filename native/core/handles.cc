@@ -65,6 +65,11 @@ const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* ar
   if (is_lent(slot.guard, true)) {
     refuse("TENSOR_LENT", op, argument, "the tensor is lent to another thread (wait until it is returned)");
   }
+  if (slot.guard.away) {
+    refuse("TENSOR_AWAY", op, argument,
+           "a tensor with its memory was expected: a block's input is away until backward (a model that reads one again keeps "
+           "its activations: leave their offload out)");
+  }
   return slot.tensor;
 }
 

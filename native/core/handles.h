@@ -25,6 +25,7 @@ struct Guard {
   bool read_only = false;                // shared to us, or mapped from a file
   std::shared_ptr<const Loan> borrowed;  // we are a reader of another thread's tensor
   std::weak_ptr<const Loan> lent;        // others read ours
+  bool away = false;                     // its memory is given up for a while
 };
 
 // Not thread-safe: each environment has its own.
@@ -33,7 +34,9 @@ class HandleTable {
   // Names a tensor. Throws CodedError TENSOR_TOO_MANY when the thread holds 2^21 already.
   Handle put(at::Tensor tensor, Guard guard = {});
 
-  // The tensor, to be read. Throws TENSOR_DISPOSED or TENSOR_LENT, naming `op` and the argument.
+  // The tensor as a place in the graph: its memory may be lent or away. Throws TENSOR_DISPOSED.
+  const at::Tensor& identity(Handle handle, const char* op) const { return expect(handle, op, "self").tensor; }
+  // The tensor, to be read. Throws TENSOR_DISPOSED, TENSOR_LENT or TENSOR_AWAY, naming `op` and the argument.
   const at::Tensor& get(Handle handle, const char* op, const char* argument = "self") const;
   // The tensor, while no other thread reads it: throws also TENSOR_SHARED.
   const at::Tensor& get_exclusive(Handle handle, const char* op, const char* argument = "self") const;

@@ -19,10 +19,10 @@ export {
   type TrainingPlan,
 } from "./job.ts";
 export type { OffloadProtocol } from "./offload.ts";
-export type { DeclaredModel, RankInit, RankPlan, RankProtocol } from "./rank.ts";
+export type { DeclaredModel, OffloadSettings, RankInit, RankPlan, RankProtocol } from "./rank.ts";
 export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
 export { recipientName } from "./recipient.ts";
-export type { OffloadSettings, ShardInit, ShardProtocol, Slowdown } from "./shard.ts";
+export type { ShardInit, ShardProtocol, Slowdown } from "./shard.ts";
 export type { TensorSummary } from "./tensor-summary.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */

@@ -9,6 +9,7 @@ import {
   TensorRecording,
   wrapForward,
 } from "../nn/index.ts";
+import { ActivationShelter } from "../offload/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec, Schedule, StochasticRounding } from "../optim/index.ts";
 import {
   BlockEngine,
@@ -44,7 +45,7 @@ import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
 import { type GroupPlan, RankGroups } from "./rank-groups.ts";
 import { recipientName } from "./recipient.ts";
-import type { OffloadSettings, ShardProtocol, Slowdown } from "./shard.ts";
+import type { OptimizerOffload, ShardProtocol, Slowdown } from "./shard.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink, type StageLinkProtocol } from "./stage-link.ts";
 
@@ -84,14 +85,21 @@ export interface RankPlan {
   readonly numThreads: number;
   /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
   readonly deadlineMs: number;
-  /** What optimizer state is kept outside the shards, and where. */
-  readonly offload: OffloadSettings | undefined;
+  /** What is kept outside ranks and shards, and where. */
+  readonly offload: OffloadSettings;
   readonly slowdown: Slowdown;
   /** Whether actors tell what they do to each block. */
   readonly trace: boolean;
   readonly initial: InitialState;
   /** Life of the rank group, counted from 0. */
   readonly life: number;
+}
+
+/** What is kept elsewhere than where it is used. Plain data. */
+export interface OffloadSettings {
+  readonly optimizer: OptimizerOffload | undefined;
+  /** What recomputed blocks keep for backward: in files on the disk of a folder. */
+  readonly activations: { readonly directory: string } | undefined;
 }
 
 /** What the conductor learns of the model once a rank has built it. Plain data. */
@@ -260,7 +268,9 @@ class Rank {
     this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs);
     this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace: plan.trace });
     const { dtype, autocast, prefetchBytes } = plan;
-    this.#engine = new BlockEngine(this.#blocks, this.#shard, { dtype, autocast, prefetchBytes });
+    const { activations } = plan.offload;
+    const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
+    this.#engine = new BlockEngine(this.#blocks, this.#shard, { dtype, autocast, prefetchBytes, shelter });
   }
 
   get #name(): string {
@@ -293,7 +303,7 @@ class Rank {
       life,
       numThreads,
       reader: this.#name,
-      offload: this.#plan.offload,
+      offload: this.#plan.offload.optimizer,
       slowdown: this.#plan.slowdown,
       trace: this.#plan.trace,
       deadlineMs,

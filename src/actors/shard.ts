@@ -78,7 +78,7 @@ export interface ShardPlan {
   readonly numThreads: number;
   /** Who reads the parameters, by the name of {@link recipientName}. */
   readonly reader: string;
-  readonly offload: OffloadSettings | undefined;
+  readonly offload: OptimizerOffload | undefined;
   readonly slowdown: Slowdown;
   /** Whether actors tell what they do to each block. */
   readonly trace: boolean;
@@ -87,7 +87,7 @@ export interface ShardPlan {
 }
 
 /** What optimizer state each shard leaves to an offload actor. Plain data. */
-export interface OffloadSettings {
+export interface OptimizerOffload {
   /** How much of it, from 0 to 1. */
   readonly ratio: number;
   readonly home: StateHome;

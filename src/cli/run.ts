@@ -39,6 +39,7 @@ interface RunFlags {
   readonly resume?: string;
   readonly offloadOptimizer?: "host" | "nvme";
   readonly offloadRatio?: number;
+  readonly offloadActivations?: "nvme";
   readonly offloadDir?: string;
 }
 
@@ -91,6 +92,7 @@ export function addRunCommand(program: Command): void {
       "keep the optimizer's state outside the shards: host (memory) or nvme (a file)",
     )
     .option("--offload-ratio <share>", "how much of it, from 0 to 1 (default: all)", number)
+    .option("--offload-activations <where>", "keep what recomputed blocks keep for backward in a file: nvme")
     .option("--offload-dir <dir>", "a folder on the disk that is to hold what goes into files")
     .action(run);
 }
@@ -145,6 +147,7 @@ function offloadOf(flags: RunFlags): Pick<RuntimeOptions, "offload"> {
   const given = Object.entries({
     optimizer: flags.offloadOptimizer,
     ratio: flags.offloadRatio,
+    activations: flags.offloadActivations,
     dir: flags.offloadDir,
   }).filter(([, value]) => value !== undefined);
   return given.length === 0 ? {} : { offload: Object.fromEntries(given) };

@@ -16,6 +16,7 @@ import type { FlatBlock } from "./flat-block.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
 import { type GatherPort, Prefetcher } from "./prefetch.ts";
+import type { Shelter } from "./shelter.ts";
 import type { BlockRange } from "./stage-cut.ts";
 import { StageEnd, StagePass } from "./stage-pass.ts";
 
@@ -35,6 +36,8 @@ export interface EngineOptions {
   readonly prefetchBytes: number;
   /** What operators cast to while the model computes forward; none where they compute in what they are given. */
   readonly autocast?: AutocastDType | undefined;
+  /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
+  readonly shelter?: Shelter | undefined;
 }
 
 /** Which micro-batch runs through which chunk of this stage. */
@@ -82,6 +85,7 @@ export class BlockEngine<Ticket> {
   readonly #trained: Tensor[][] = [];
   readonly #bound: Tensor[] = [];
   readonly #autocast: AutocastDType | undefined;
+  readonly #shelter: Shelter | undefined;
   readonly #unwrap: (() => void)[] = [];
   readonly #open = new Map<string, OpenPass>();
   /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
@@ -97,6 +101,7 @@ export class BlockEngine<Ticket> {
     this.#plan = plan;
     this.#port = port;
     this.#autocast = options.autocast;
+    this.#shelter = options.shelter;
     const bytesPerElement = BYTES_PER_ELEMENT[options.dtype] ?? 4;
     const ofRoot = new Set(this.#unit(ROOT_UNIT).flats);
     this.#prefetcher = new Prefetcher(port, {
@@ -142,8 +147,8 @@ export class BlockEngine<Ticket> {
    */
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
-    const checks = !this.#checked;
-    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#trained, { received: leaves, checks });
+    const options = { received: leaves, checks: !this.#checked, shelter: this.#shelter };
+    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#trained, options);
     try {
       const forwarded = this.#run(key.chunk, body, received, tape);
       const { result: loss, sent } = forwarded;

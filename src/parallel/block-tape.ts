@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { grad, hold, noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
 import { mapTensors } from "./map-tensors.ts";
+import type { Shelter } from "./shelter.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
@@ -30,6 +31,8 @@ interface Call {
   readonly kept: readonly Tensor[];
   /** Computes the outputs again, from the cut inputs. */
   readonly again: () => unknown;
+  /** Of the inputs whose memory is sheltered. */
+  readonly tickets: unknown[];
 }
 
 /** How a block is called. */
@@ -53,6 +56,7 @@ export class BlockTape {
   readonly #root: number;
   readonly #leaves: readonly (readonly Tensor[])[];
   readonly #calls: Call[] = [];
+  readonly #shelter: Shelter | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
   readonly #checks: boolean;
@@ -65,18 +69,24 @@ export class BlockTape {
    * @param options.received - leaves that come from outside the pass; none unless told otherwise
    * @param options.checks - whether to look for gradients that would be lost, for which all parameters are named in every
    *   call's backward: what a model does wrong it does in its first pass, so one is enough. False unless told otherwise
+   * @param options.shelter - where the inputs of what is computed again rest until then; they stay unless told otherwise
    */
   constructor(
     hooks: BlockHooks,
     root: number,
     leaves: readonly (readonly Tensor[])[],
-    options: { readonly received?: readonly Tensor[]; readonly checks?: boolean } = {},
+    options: {
+      readonly received?: readonly Tensor[];
+      readonly checks?: boolean;
+      readonly shelter?: Shelter | undefined;
+    } = {},
   ) {
     this.#hooks = hooks;
     this.#root = root;
     this.#leaves = leaves;
     this.#received = options.received ?? [];
     this.#checks = options.checks ?? false;
+    this.#shelter = options.shelter;
   }
 
   /**
@@ -111,14 +121,17 @@ export class BlockTape {
     const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
     const outputs: Tensor[] = [];
     const outputLeaves: Tensor[] = [];
-    const result = again ? noGrad(() => forward(...cutArgs)) : forward(...cutArgs);
-    const cutResult = mapTensors(result, (tensor) => {
-      if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;
-      const leaf = hold(tensor.detach().requiresGrad_());
-      if (!again) outputs.push(hold(tensor));
-      outputLeaves.push(leaf);
-      return leaf;
-    }) as R;
+    // What is computed is released where the tape does not keep it: its memory is then the leaf's alone.
+    const cutResult = scope(() => {
+      const result = again ? noGrad(() => forward(...cutArgs)) : forward(...cutArgs);
+      return mapTensors(result, (tensor) => {
+        if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;
+        const leaf = hold(tensor.detach().requiresGrad_());
+        if (!again) outputs.push(hold(tensor));
+        outputLeaves.push(leaf);
+        return leaf;
+      }) as R;
+    });
     this.#calls.push({
       block,
       inputs,
@@ -127,6 +140,7 @@ export class BlockTape {
       outputLeaves,
       kept,
       again: () => forward(...cutArgs),
+      tickets: again ? this.#giveShelter(inputs, inputLeaves) : [],
     });
     this.#hooks.release(block);
     return cutResult;
@@ -165,7 +179,7 @@ export class BlockTape {
         gradient?.dispose();
         this.#forgetInput(input);
       }
-      forget(call);
+      this.#forget(call);
       calls.pop();
     }
     this.#hooks.whole(this.#root);
@@ -175,7 +189,7 @@ export class BlockTape {
   /** Gives up a pass that will not be walked. */
   clear(): void {
     for (const call of this.#calls.splice(0)) {
-      forget(call);
+      this.#forget(call);
       for (const input of call.inputs) this.#forgetInput(input);
     }
     for (const gradient of this.#gradients.values()) gradient.dispose();
@@ -192,6 +206,7 @@ export class BlockTape {
       return;
     }
     this.#hooks.need(call.block);
+    this.#bringInputs(call);
     const outputs = call.outputs ?? compute(call);
     const rootLeaves = this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
@@ -217,6 +232,28 @@ export class BlockTape {
     call.inputs.forEach((input, index) => {
       this.#add(input, gradients[index]);
     });
+  }
+
+  /** Lets go of the memory of inputs that only this call reads: all are of no use until it is computed again. */
+  #giveShelter(inputs: readonly Tensor[], inputLeaves: readonly Tensor[]): unknown[] {
+    const shelter = this.#shelter;
+    if (shelter === undefined) return [];
+    return inputs.flatMap((input, index) => {
+      const ticket = shelter.keep([input, inputLeaves[index] as Tensor]);
+      return ticket === undefined ? [] : [ticket];
+    });
+  }
+
+  /** A call's inputs are brought back; those of the call before it are on their way while this one is walked. */
+  #bringInputs(call: Call): void {
+    for (const ticket of call.tickets.splice(0)) this.#shelter?.bring(ticket);
+    const before = this.#calls[this.#calls.indexOf(call) - 1];
+    for (const ticket of before?.tickets ?? []) this.#shelter?.expect(ticket);
+  }
+
+  #forget(call: Call): void {
+    for (const ticket of call.tickets.splice(0)) this.#shelter?.drop(ticket);
+    forget(call);
   }
 
   /** Ordinary autograd between the blocks: from `output` to block outputs, what was received and root parameters. */

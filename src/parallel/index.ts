@@ -58,6 +58,7 @@ export {
 } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
 export { ShardStore } from "./shard-store.ts";
+export type { Shelter } from "./shelter.ts";
 export {
   type BlockRange,
   cutStages,

@@ -39,7 +39,14 @@ export {
   type TensorRef,
 } from "./ref.ts";
 export { hold, keep, liveTensors, scope } from "./scope.ts";
-export { PAGE_BYTES, pageAligned, ScratchFile } from "./scratch-file.ts";
+export {
+  type BlockingTransfer,
+  giveMemoryUp,
+  PAGE_BYTES,
+  pageAligned,
+  ScratchFile,
+  takeMemoryBack,
+} from "./scratch-file.ts";
 export {
   joinStatistics,
   NO_VALUES,

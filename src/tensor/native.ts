@@ -114,6 +114,13 @@ export interface Native {
   readScratch(file: number, handle: number, offsetBytes: number): Promise<void>;
   writeScratch(file: number, handle: number, offsetBytes: number): Promise<void>;
   closeScratch(file: number): void;
+  /** A transfer's number, for {@link awaitScratch}. */
+  beginScratch(file: number, handle: number, offsetBytes: number, write: boolean): number;
+  /** Blocks. */
+  awaitScratch(transfer: number, deadlineMs: number): void;
+  /** Of the first `count` handles in the frame. */
+  giveMemoryUp(count: number): boolean;
+  takeMemoryBack(count: number): void;
 
   setNumThreads(count: number): void;
   numThreads(): number;

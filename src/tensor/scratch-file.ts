@@ -1,5 +1,5 @@
 import { type DType, dtypeCode } from "./dtype.ts";
-import { native } from "./native.ts";
+import { frame, native } from "./native.ts";
 import { adopt, liveHandle, type Tensor } from "./tensor.ts";
 
 /** What the memory, the place and the size of every transfer of a {@link ScratchFile} are whole multiples of. */
@@ -45,10 +45,60 @@ export class ScratchFile implements Disposable {
     return native().writeScratch(this.#file, liveHandle(from, "scratch"), offsetBytes);
   }
 
+  /** Begins {@link read} for a thread that blocks. */
+  beginRead(into: Tensor, offsetBytes: number): BlockingTransfer {
+    return new BlockingTransfer(
+      native().beginScratch(this.#file, liveHandle(into, "scratch"), offsetBytes, false),
+    );
+  }
+
+  /** Begins {@link write} for a thread that blocks. */
+  beginWrite(from: Tensor, offsetBytes: number): BlockingTransfer {
+    return new BlockingTransfer(
+      native().beginScratch(this.#file, liveHandle(from, "scratch"), offsetBytes, true),
+    );
+  }
+
   /** Gives the file up; what is under way still ends. */
   [Symbol.dispose](): void {
     native().closeScratch(this.#file);
   }
+}
+
+/** A tensor on its way to or from a file. */
+export class BlockingTransfer {
+  readonly #transfer: number;
+
+  /** For {@link ScratchFile} only. */
+  constructor(transfer: number) {
+    this.#transfer = transfer;
+  }
+
+  /** Blocks this thread until it is through; once. @throws {TroupeError} `SCRATCH_FILE` when the disk fails, or at the deadline */
+  wait(deadlineMs: number): void {
+    native().awaitScratch(this.#transfer, deadlineMs);
+  }
+}
+
+/**
+ * Frees the memory of `aliases`, tensors over the whole of one memory, unless anything else uses it: a view, another thread,
+ * the graph. They stay what they are, but reading one throws `TENSOR_AWAY` until {@link takeMemoryBack}.
+ * @returns whether it did
+ */
+export function giveMemoryUp(aliases: readonly Tensor[]): boolean {
+  return native().giveMemoryUp(inFrame(aliases, "giveMemoryUp"));
+}
+
+/** Gives tensors that {@link giveMemoryUp} took it from memory again, with any content. */
+export function takeMemoryBack(aliases: readonly Tensor[]): void {
+  native().takeMemoryBack(inFrame(aliases, "takeMemoryBack"));
+}
+
+function inFrame(tensors: readonly Tensor[], op: string): number {
+  tensors.forEach((tensor, index) => {
+    frame[index] = liveHandle(tensor, op);
+  });
+  return tensors.length;
 }
 
 /** A new 1-D tensor with memory that begins on a page; uninitialised. For {@link ScratchFile}. */

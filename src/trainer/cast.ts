@@ -26,8 +26,8 @@ import type { RankPlacement } from "./options.ts";
 export interface RankSpread {
   readonly numRanks: number;
   readonly placement: RankPlacement;
-  /** With any, each shard has an offload actor at its side. */
-  readonly offload: OffloadSettings | undefined;
+  /** Where it has to do with the optimizer, each shard has an offload actor at its side. */
+  readonly offload: OffloadSettings;
 }
 
 /**
@@ -61,7 +61,7 @@ export class SupervisedRanks {
       restarts: maxRestarts,
       children: [
         { name: "feeder", module: actorModules.feeder, init: () => feeder },
-        ...(offload === undefined ? [] : places).map((rank) => ({
+        ...(offload.optimizer === undefined ? [] : places).map((rank) => ({
           name: `offload-${rank}`,
           module: actorModules.offload,
           ...placeOf(rank),
@@ -73,7 +73,7 @@ export class SupervisedRanks {
           ...placeOf(rank),
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): ShardInit => ({
             rank,
-            offload: offload && refs<OffloadProtocol>(`offload-${rank}`),
+            offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
           }),
         })),
         ...places.map((rank) => ({

@@ -12,6 +12,11 @@ export interface OffloadOptions {
   readonly optimizer?: "host" | "nvme";
   /** How much of the optimizer's state, from 0 to 1; by whole blocks, the last ones first. 1 */
   readonly ratio?: number;
+  /**
+   * Where recomputed blocks keep their inputs between forward and backward: in files ("nvme"). In memory is where they
+   * are anyway.
+   */
+  readonly activations?: "nvme";
   /** A folder on the disk that is to hold what goes into files. Nothing is ever seen in it, and nothing is left. */
   readonly dir?: string;
 }
@@ -26,30 +31,52 @@ export interface SlowdownOptions {
 
 /**
  * Checks what is to be offloaded.
- * @returns undefined where nothing is
  * @throws {TroupeError} `OPTION`
  */
-export function settleOffload(options: OffloadOptions | undefined): OffloadSettings | undefined {
-  if (options === undefined) return undefined;
-  const { optimizer, ratio = 1, dir } = options;
-  if (optimizer === undefined) {
-    const given = Object.keys(options).join(", ");
-    throw optionError(
-      "offload.optimizer",
-      "host or nvme",
-      optimizer,
-      `${given || "offload"} alone says nothing`,
-    );
+export function settleOffload(options: {
+  readonly offload?: OffloadOptions;
+  readonly recompute?: boolean;
+}): OffloadSettings {
+  const { offload, recompute = false } = options;
+  if (offload === undefined) return { optimizer: undefined, activations: undefined };
+  const { optimizer, ratio, activations, dir } = offload;
+  if (optimizer === undefined && activations === undefined) {
+    const given = Object.keys(offload).join(", ");
+    throw optionError("offload.optimizer", CHOICES, optimizer, `${given || "offload"} alone says nothing`);
   }
-  if (optimizer !== "host" && optimizer !== "nvme") {
-    throw optionError("offload.optimizer", "host or nvme", optimizer);
+  if (optimizer !== undefined && optimizer !== "host" && optimizer !== "nvme") {
+    throw optionError("offload.optimizer", CHOICES, optimizer);
   }
-  if (!(ratio >= 0 && ratio <= 1)) throw optionError("offload.ratio", "a share from 0 to 1", ratio);
-  if (optimizer === "host") {
-    if (dir !== undefined) throw optionError("offload.dir", "left out where nothing goes into files", dir);
-    return { home: { kind: "host" }, ratio };
+  if (ratio !== undefined && optimizer === undefined) {
+    throw optionError("offload.ratio", "left out where the optimizer's state stays", ratio);
   }
-  return { home: { kind: "nvme", directory: directoryAt(dir) }, ratio };
+  if (!((ratio ?? 1) >= 0 && (ratio ?? 1) <= 1))
+    throw optionError("offload.ratio", "a share from 0 to 1", ratio);
+  checkActivations(activations, recompute);
+  const usesFiles = optimizer === "nvme" || activations !== undefined;
+  if (!usesFiles && dir !== undefined) {
+    throw optionError("offload.dir", "left out where nothing goes into files", dir);
+  }
+  const directory = usesFiles ? directoryAt(dir) : "";
+  const home = optimizer === "nvme" ? { kind: optimizer, directory } : { kind: "host" as const };
+  return {
+    optimizer: optimizer && { home, ratio: ratio ?? 1 },
+    activations: activations && { directory },
+  };
+}
+
+const CHOICES = "host or nvme";
+
+function checkActivations(activations: unknown, recompute: boolean): void {
+  if (activations === undefined) return;
+  if (activations === "host") {
+    const advice = "on this device they are in the host's memory anyway";
+    throw optionError("offload.activations", "nvme", activations, advice);
+  }
+  if (activations !== "nvme") throw optionError("offload.activations", "nvme", activations);
+  if (recompute) return;
+  const advice = "what blocks compute inside would stay in memory, which is by far the most";
+  throw optionError("recompute", "true where activations are offloaded", recompute, advice);
 }
 
 /** @throws {TroupeError} `OPTION` */

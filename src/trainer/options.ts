@@ -93,7 +93,7 @@ export interface RuntimeSettings {
   readonly steps: number | undefined;
   readonly prefetchBytes: number;
   readonly threadsPerRank: number;
-  readonly offload: OffloadSettings | undefined;
+  readonly offload: OffloadSettings;
   readonly slowdown: Required<SlowdownOptions>;
   readonly trace: boolean;
   readonly checkpoint: { readonly directory: string; readonly everySteps: number } | undefined;
@@ -159,7 +159,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
       options.threadsPerRank ?? Math.max(1, Math.floor(cpus().length / ranks)),
       1,
     ),
-    offload: settleOffload(options.offload),
+    offload: settleOffload(options),
     slowdown: settleSlowdown(options.slowdown ?? {}),
     trace: options.trace ?? false,
     checkpoint: checkpoint && {

@@ -46,8 +46,8 @@ describe("an offloaded optimizer", () => {
     });
   });
 
-  it.each(["Adafactor", "LAMB"])(
-    "is %s's too, which asks all ranks for what its slice cannot tell",
+  it.each(["Adafactor", "LAMB", "several", "plain SGD"])(
+    "may be another than AdamW, also one that keeps nothing or asks all ranks for their share: %s",
     async (optimizer) => {
       const options = { ranks: 2, zero: 3, steps } as const;
       const resident = await lossesOf(workspace, options, { optimizer });

@@ -47,6 +47,21 @@ describe("Runtime.spawn", () => {
       { ranks: 2, tp: 2, overlapChunks: 2 },
       /overlapChunks to be used with sequenceParallel: got 2/,
     ],
+    [
+      "a share of what stays",
+      { recompute: true, offload: { activations: "nvme", dir: ".", ratio: 0.5 } },
+      /offload\.ratio to be left out where the optimizer's state stays/,
+    ],
+    [
+      "activations in the memory that they are in",
+      { recompute: true, offload: { activations: "host" as "nvme" } },
+      /offload\.activations to be nvme: got host \(on this device they are in the host's memory anyway\)/,
+    ],
+    [
+      "activations of which the most would stay",
+      { offload: { activations: "nvme", dir: "." } },
+      /recompute to be true where activations are offloaded: got false/,
+    ],
     ["time to go back", { slowdown: { updateMs: -1 } }, /slowdown\.updateMs to be ≥ 0: got -1/],
     ["NaN as a deadline", { deadlineMs: Number.NaN }, /deadlineMs .*: got NaN/],
   ];
