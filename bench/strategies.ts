@@ -37,6 +37,7 @@ const strategies: Readonly<Record<string, Strategy>> = {
   "zero 3, on demand": { options: { zero: 3, prefetchBytes: 0 } },
   "tp 2": { options: { tp: 2 } },
   "tp 2, sequence": { options: { tp: 2, sequenceParallel: true } },
+  "tp 2, overlapped": { options: { tp: 2, sequenceParallel: true, overlapChunks: 2 } },
   "tp 4": { options: { tp: 4 } },
   "pp 2, gpipe": { options: { pp: 2, schedule: "gpipe" }, accumulation: 4 },
   "pp 2, 1f1b": { options: { pp: 2 }, accumulation: 4 },
