@@ -3,6 +3,7 @@ export {
   type ConfigValue,
   defineJob,
   formatSummary,
+  type HeldMemory,
   type Job,
   type JobConfig,
   type JobDefinition,

@@ -162,7 +162,8 @@ export class Conductor {
     const requests = this.#newRequests();
     const inspect = requests.filter(({ of }) => of === "parameters").map(({ pattern }) => pattern);
     const record = requests.some(({ of }) => of === "tensors");
-    const message = { step, inspect, record, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
+    const ledger = requests.some(({ of }) => of === "memory");
+    const message = { step, inspect, record, ledger, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
     const [stepped, updated] = await Promise.all([
       Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
       Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
@@ -185,14 +186,14 @@ export class Conductor {
     const measured = { ...measure(ranks, shards, durationMs), residentBytes };
     this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
     const [{ parameters }] = this.#models as [DeclaredModel];
-    this.#options.inspections.answer(
-      requests,
-      summarizeParameters(
+    this.#options.inspections.answer(requests, {
+      parameters: summarizeParameters(
         shards.flatMap(({ inspected }) => inspected),
         parameters,
       ),
-      summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
-    );
+      tensors: summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
+      memory: shards.flatMap(({ held }) => held ?? []),
+    });
   }
 
   async #evaluate(step: number): Promise<void> {

@@ -4,8 +4,10 @@ export { Conductor, type RankGroup, type RunResult, type Score } from "./conduct
 export { spreadModel, tensorPlanOf } from "./declare-model.ts";
 export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
 export { formatSummary } from "./format-summary.ts";
+export type { HeldMemory } from "./held-memory.ts";
 export type { InitialState } from "./initial-state.ts";
-export { type Inspected, Inspections } from "./inspections.ts";
+export { matchesName } from "./inspected-part.ts";
+export { type Findings, Inspections } from "./inspections.ts";
 export {
   type ConfigValue,
   defineJob,

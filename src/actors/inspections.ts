@@ -1,27 +1,35 @@
 import { TroupeError } from "../errors.ts";
-import { matchesName } from "./inspected-part.ts";
+import type { HeldMemory } from "./held-memory.ts";
 import type { TensorSummary } from "./tensor-summary.ts";
 
-/** What can be looked at: a model's parameters, or the tensors that its code records. */
-export type Inspected = "parameters" | "tensors";
+/** What a step that is looked at tells. */
+export interface Findings {
+  /** Those that somebody's pattern matches, in the order of the model. */
+  readonly parameters: readonly TensorSummary[];
+  /** What the model's code has recorded, along the model. */
+  readonly tensors: readonly TensorSummary[];
+  /** In rank order. */
+  readonly memory: readonly HeldMemory[];
+}
 
-/** Somebody wants to know of some of them. */
+/** Somebody wants to know. */
 export interface InspectionRequest {
-  readonly of: Inspected;
+  readonly of: keyof Findings;
+  /** Of the parameters' names. */
   readonly pattern: string;
-  readonly resolve: (summaries: readonly TensorSummary[]) => void;
+  readonly resolve: (findings: Findings) => void;
   readonly reject: (reason: Error) => void;
 }
 
 /**
- * Requests to inspect a model while it is trained. They are answered by the next step that is granted, and outlive a
+ * Requests to inspect a run while it makes steps. They are answered by the next step that is granted, and outlive a
  * restart of the ranks.
  */
 export class Inspections {
   readonly #requests = new Set<InspectionRequest>();
 
-  /** @returns those that match, in the order of the model, as a step leaves them */
-  ask(of: Inspected, pattern: string): Promise<readonly TensorSummary[]> {
+  /** @returns what the step finds; of the other kinds it may have looked at nothing */
+  ask(of: keyof Findings, pattern: string): Promise<Findings> {
     return new Promise((resolve, reject) => this.#requests.add({ of, pattern, resolve, reject }));
   }
 
@@ -31,15 +39,10 @@ export class Inspections {
   }
 
   /** A step has been looked at for these requests. */
-  answer(
-    requests: readonly InspectionRequest[],
-    parameters: readonly TensorSummary[],
-    tensors: readonly TensorSummary[],
-  ): void {
+  answer(requests: readonly InspectionRequest[], findings: Findings): void {
     for (const request of requests) {
       this.#requests.delete(request);
-      const all = request.of === "parameters" ? parameters : tensors;
-      request.resolve(all.filter(({ name }) => matchesName(name, request.pattern)));
+      request.resolve(findings);
     }
   }
 

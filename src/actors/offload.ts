@@ -1,9 +1,18 @@
 import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
 import { BlockState, type FlatBlock } from "../parallel/index.ts";
 import { type ActorContext, type ActorRef, defineActor, systemClock } from "../runtime/index.ts";
-import { attach, hold, moveRef, setNumThreads, type Tensor, type TensorRef } from "../tensor/index.ts";
+import {
+  attach,
+  chargeThreadTo,
+  hold,
+  moveRef,
+  setNumThreads,
+  type Tensor,
+  type TensorRef,
+} from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
 import { FileKeeper } from "./file-keeper.ts";
+import { ownerOf } from "./held-memory.ts";
 import type { InitialState } from "./initial-state.ts";
 import { sentTo } from "./recipient.ts";
 import type { ShardProtocol } from "./shard.ts";
@@ -90,6 +99,7 @@ class Offload {
     this.#plan = plan;
     this.#turns = new Turns(plan.delayMs);
     setNumThreads(plan.numThreads);
+    chargeThreadTo(ownerOf(plan.rank), "working");
     const rules = plan.optimizers.map(updateRuleOf);
     const states = plan.layouts.map((layout, index) => {
       const owned = hold(() => attach(plan.owned[index] as TensorRef));

@@ -28,6 +28,7 @@ import { type ActorContext, type ActorRef, defineActor } from "../runtime/index.
 import {
   type AutocastDType,
   attach,
+  chargeThreadTo,
   type DType,
   full,
   hold,
@@ -40,6 +41,7 @@ import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
+import { ownerOf } from "./held-memory.ts";
 import { HeldTensors } from "./held-tensors.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type Job, type JobConfig, loadJob, optimizersOf, schedulesOf } from "./job.ts";
@@ -156,6 +158,8 @@ export interface StepOrder {
   readonly inspect?: readonly string[];
   /** Whether tensors that the model records are looked at. */
   readonly record?: boolean;
+  /** Whether the memory that each rank holds is looked at. */
+  readonly ledger?: boolean;
 }
 
 export type RankProtocol = StageLinkProtocol & {
@@ -190,6 +194,7 @@ export default defineActor<RankProtocol, RankInit>({
       handlers: {
         async declare({ plan, peers }) {
           setNumThreads(plan.numThreads);
+          chargeThreadTo(ownerOf(init.rank), "activations");
           rank = new Rank(context, init, plan, peers, await loadJob(plan.jobUrl));
           return rank.declared;
         },
@@ -314,7 +319,7 @@ class Rank {
   }
 
   /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
-  step({ step, snapshotTo, inspect = [], record = false }: StepOrder): RankStepped {
+  step({ step, snapshotTo, inspect = [], record = false, ledger = false }: StepOrder): RankStepped {
     const begin = performance.now();
     using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
@@ -324,7 +329,7 @@ class Rank {
       else this.#backward(step, action, index === this.#actions.length - 1);
       // Rates follow from how far the optimizer has come, which the first gathers have told.
       if (index === 0)
-        this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect });
+        this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect, ledger });
     });
     // What a model does in one step it does in all: said before anything is trained in vain.
     if (step === this.#plan.initial.step) this.#held.checkUnchanged();

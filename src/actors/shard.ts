@@ -30,6 +30,7 @@ import {
 } from "../runtime/index.ts";
 import {
   attach,
+  chargeThreadTo,
   type DType,
   hold,
   ops,
@@ -44,6 +45,7 @@ import {
 } from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
 import type { InitialState } from "./initial-state.ts";
 import { type InspectedPart, inspectRange, ownedView } from "./inspected-part.ts";
 import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
@@ -115,6 +117,8 @@ export interface StepUpdated {
   readonly updateMs: number;
   /** This shard's share of the parameters that were to be looked at. */
   readonly inspected: readonly InspectedPart[];
+  /** What its rank holds, where that was asked. */
+  readonly held: HeldMemory | undefined;
 }
 
 /** Answer to a gather. */
@@ -135,7 +139,9 @@ export type ShardProtocol = LocalGroupProtocol & {
   /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
   prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
   /** Learning rates of a step, and which parameters it is inspected for; sent before its first gradient. */
-  begin: { in: { step: number; learningRates: readonly number[]; inspect: readonly string[] } };
+  begin: {
+    in: { step: number; learningRates: readonly number[]; inspect: readonly string[]; ledger: boolean };
+  };
   /** Answered once the block's parameters of `step` are whole. */
   gather: { in: { step: number; block: number }; out: Gathered };
   /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
@@ -167,7 +173,7 @@ export default defineActor<ShardProtocol, ShardInit>({
       handlers: {
         join: ({ peers, ranks }) => shard.join(peers, ranks),
         prepare: (plan) => shard.prepare(plan),
-        begin: ({ step, learningRates, inspect }) => shard.begin(step, learningRates, inspect),
+        begin: (message) => shard.begin(message),
         gather: ({ step, block }) => shard.gather(step, block),
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
         own: (given) => shard.groups.at(given.group).owned(given),
@@ -186,6 +192,8 @@ interface StepProgress {
   readonly learningRates: readonly number[];
   /** Patterns of parameters to look at. */
   readonly inspect: readonly string[];
+  /** Whether to look at the memory that is held. */
+  readonly ledger: boolean;
   /** Of the summed gradients of those, by name. */
   readonly gradients: Map<string, Statistics>;
   inspected: readonly InspectedPart[];
@@ -247,6 +255,7 @@ class Shard {
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     this.#plan = plan;
     setNumThreads(plan.numThreads);
+    chargeThreadTo(ownerOf(this.#rank), "working");
     if (plan.slowdown.reduceMs > 0) this.#delayed = new Turns(plan.slowdown.reduceMs);
     const store = new ShardStore(this.#rank, plan.dtype);
     this.#store = store;
@@ -262,10 +271,11 @@ class Shard {
     };
   }
 
-  begin(step: number, learningRates: readonly number[], inspect: readonly string[]): void {
+  begin({ step, learningRates, inspect, ledger }: ShardProtocol["begin"]["in"]): void {
     this.#steps.set(step, {
       learningRates,
       inspect,
+      ledger,
       gradients: new Map(),
       inspected: [],
       sums: new Map(),
@@ -323,11 +333,19 @@ class Shard {
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { gradientNorm, skipped, reducing, updateMs, inspected } = this.#progressOf(step);
+    const { gradientNorm, skipped, reducing, updateMs, inspected, ledger } = this.#progressOf(step);
     const lossScale = this.#progressBefore(step).lossScale?.scale;
     this.#steps.delete(step);
     this.#optimizer.delete(step);
-    return { gradientNorm, skipped, lossScale, reduceMs: reducing.totalMs, updateMs, inspected };
+    return {
+      gradientNorm,
+      skipped,
+      lossScale,
+      reduceMs: reducing.totalMs,
+      updateMs,
+      inspected,
+      held: ledger ? heldBy(this.#rank) : undefined,
+    };
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {

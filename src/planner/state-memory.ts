@@ -1,4 +1,4 @@
-import { type FlatBlock, ownedRange, piecesIn, splittingOf } from "../parallel/index.ts";
+import { type FlatBlock, memberOf, ownedRange, piecesIn, splittingOf } from "../parallel/index.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 
 /** Bytes of a model's state on one rank, by the tags of the memory ledger. */
@@ -20,20 +20,21 @@ export type Residence = "process" | "device";
  * The closed formulas: what a rank holds of its flat blocks between the last gradient and the first update of a step.
  * Equal to what the allocator counts, to the byte.
  * @param layouts - the rank's flat blocks, padded as they are
- * @param position - the rank's place among the ranks that share them
+ * @param rank - of the world, where the groups that share the blocks are numbered
  */
 export function stateBytes(
   layouts: readonly FlatBlock[],
   scheme: ByteScheme,
   residence: Residence,
-  position = 0,
+  rank = 0,
 ): StateBytes {
   let [parameters, master, optimizer, gradients] = [0, 0, 0, 0];
   for (const layout of layouts) {
-    const range = ownedRange(layout, position);
+    const range = ownedRange(layout, rank);
     const owned = range.end - range.begin;
-    parameters += scheme.compute * heldElements(residence, position, layout);
+    parameters += scheme.compute * heldElements(residence, rank, layout);
     master += scheme.master * owned;
+    if (!layout.trainable) continue;
     // A range of nothing but padding is not optimized.
     optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
     gradients += scheme.reducedGradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
@@ -41,11 +42,8 @@ export function stateBytes(
   return { parameters, master, optimizer, gradients };
 }
 
-function heldElements(
-  residence: Residence,
-  position: number,
-  { zero, numel, sliceNumel }: FlatBlock,
-): number {
+function heldElements(residence: Residence, rank: number, layout: FlatBlock): number {
+  const { zero, numel, sliceNumel } = layout;
   if (residence === "device") return splittingOf(zero).parameters ? sliceNumel : numel;
-  return zero === 0 || position === 0 ? numel : 0;
+  return zero === 0 || memberOf(layout, rank) === 0 ? numel : 0;
 }

@@ -18,7 +18,15 @@ export {
 } from "./create.ts";
 export { type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export { mapFile } from "./map-file.ts";
-export { type MemoryUse, memory, releaseCachedMemory, resetPeakMemory, tagMemory } from "./memory.ts";
+export {
+  chargeThreadTo,
+  type MemoryUse,
+  memory,
+  releaseCachedMemory,
+  resetPeakMemory,
+  type TagUse,
+  tagMemory,
+} from "./memory.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type NativeInfo, native } from "./native.ts";
 export * as ops from "./ops.ts";

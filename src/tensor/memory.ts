@@ -1,5 +1,13 @@
 import { native } from "./native.ts";
 
+/** Bytes under one tag. */
+export interface TagUse {
+  /** Held by tensors now. */
+  readonly liveBytes: number;
+  /** The most that was held at once since the start or the last {@link resetPeakMemory}. */
+  readonly peakBytes: number;
+}
+
 /** What the allocator's ledger says, in bytes that tensors asked for, over all threads of the process. */
 export interface MemoryUse {
   /** Held by tensors now. */
@@ -8,28 +16,64 @@ export interface MemoryUse {
   readonly peakBytes: number;
   /** Held from the system, in use or cached. */
   readonly residentBytes: number;
-  /** Held now, by the tag under which it was allocated; "" is untagged. */
+  /** Held now, by the tag under which it was allocated, of all owners together; "" is untagged. */
   readonly byTag: Readonly<Record<string, number>>;
-  /** The most that was held at once under each tag, since the start or the last {@link resetPeakMemory}. */
+  /** By {@link chargeThreadTo owner} and tag. */
+  readonly byOwner: Readonly<Record<string, Readonly<Record<string, TagUse>>>>;
+  /** The most that was held at once under each tag, of several owners the sum of each one's most, since the start or the last {@link resetPeakMemory}. */
   readonly peakByTag: Readonly<Record<string, number>>;
 }
+
+/** Between an owner and a tag. */
+const OWNED_BY = ":";
 
 /** The ledger of CPU memory now. */
 export function memory(): MemoryUse {
   const { liveBytes, peakBytes, residentBytes, tags } = native().memory();
-  const byTag = Object.fromEntries(Object.entries(tags).map(([tag, use]) => [tag, use.liveBytes]));
-  const peakByTag = Object.fromEntries(Object.entries(tags).map(([tag, use]) => [tag, use.peakBytes]));
-  return { totalBytes: liveBytes, peakBytes, residentBytes, byTag, peakByTag };
+  const byTag: Record<string, number> = {};
+  const peakByTag: Record<string, number> = {};
+  const byOwner: Record<string, Record<string, TagUse>> = {};
+  for (const [name, use] of Object.entries(tags)) {
+    const [first = "", second] = name.split(OWNED_BY, 2);
+    const tag = second ?? first;
+    byTag[tag] = (byTag[tag] ?? 0) + use.liveBytes;
+    peakByTag[tag] = (peakByTag[tag] ?? 0) + use.peakBytes;
+    if (second === undefined) continue;
+    byOwner[first] ??= {};
+    byOwner[first][tag] = use;
+  }
+  return { totalBytes: liveBytes, peakBytes, residentBytes, byTag, byOwner, peakByTag };
 }
 
-/** Charges what `body` allocates in this thread to a tag such as "rank-0/activations"; inner tags win over outer ones. */
+let owner = "";
+const tagIds = new Map<string, number>();
+
+/**
+ * Charges all that this thread allocates from now on to an owner, such as `rank-0`; several threads may have one owner.
+ * @param untagged - the tag of what no {@link tagMemory} tags
+ */
+export function chargeThreadTo(name: string, untagged: string): void {
+  owner = name + OWNED_BY;
+  tagIds.clear();
+  native().setAllocationTag(tagId(untagged));
+}
+
+/** Charges what `body` allocates in this thread to a tag such as "gradients"; inner tags win over outer ones. */
 export function tagMemory<T>(tag: string, body: () => T): T {
-  const before = native().setAllocationTag(native().allocationTag(tag));
+  const before = native().setAllocationTag(tagId(tag));
   try {
     return body();
   } finally {
     native().setAllocationTag(before);
   }
+}
+
+function tagId(tag: string): number {
+  const known = tagIds.get(tag);
+  if (known !== undefined) return known;
+  const id = native().allocationTag(owner + tag);
+  tagIds.set(tag, id);
+  return id;
 }
 
 /** Starts the peak again at what is held now. */

@@ -3,9 +3,11 @@ import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
 import {
   actorModules,
-  type Inspected,
+  type Findings,
+  type HeldMemory,
   Inspections,
   loadJob,
+  matchesName,
   type RunResult,
   recipientName,
   type TensorSummary,
@@ -119,7 +121,8 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
    */
   async inspectModel(pattern = "*"): Promise<readonly TensorSummary[]> {
-    return this.#inspect("parameters", pattern);
+    const { parameters } = await this.#inspect("parameters", pattern);
+    return parameters.filter(({ name }) => matchesName(name, pattern));
   }
 
   /**
@@ -129,7 +132,17 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
    */
   async inspectTensors(pattern = "*"): Promise<readonly TensorSummary[]> {
-    return this.#inspect("tensors", pattern);
+    const { tensors } = await this.#inspect("tensors", pattern);
+    return tensors.filter(({ name }) => matchesName(name, pattern));
+  }
+
+  /**
+   * What each rank holds by kind at the end of the next step that is granted, and the most it has held: the allocator's
+   * own count, in bytes that tensors asked for.
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
+  async inspectMemory(): Promise<readonly HeldMemory[]> {
+    return (await this.#inspect("memory", "")).memory;
   }
 
   /** Ends the events. A run in progress fails. */
@@ -142,7 +155,7 @@ export class Runtime implements AsyncDisposable {
     await this.stop();
   }
 
-  async #inspect(of: Inspected, pattern: string): Promise<readonly TensorSummary[]> {
+  async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {
     if (this.#running) return this.#inspections.ask(of, pattern);
     throw new TroupeError(
       "INSPECTION_OVER",
