@@ -29,7 +29,11 @@ interface RunFlags {
   readonly zero: number | ZeroName;
   readonly placement: RankPlacement;
   readonly precision: Precision;
+<<<<<<< HEAD
   readonly lossScale?: number;
+=======
+  readonly lossScale?: NonNullable<RuntimeOptions["lossScale"]>;
+>>>>>>> 51700af (docs: say what can be composed; cli: loss scale and rounding)
   readonly rounding: Rounding;
   readonly steps?: number;
   readonly seed?: number;
@@ -71,6 +75,7 @@ export function addRunCommand(program: Command): void {
       3,
     )
     .option(
+<<<<<<< HEAD
       "--precision <dtype>",
       "what the model computes in: fp32, bf16, fp16, amp-bf16 or amp-fp16",
       "fp32",
@@ -81,6 +86,18 @@ export function addRunCommand(program: Command): void {
       number,
     )
     .option("--rounding <how>", "of narrow weights: nearest or stochastic", "nearest")
+=======
+      "--precision <name>",
+      "fp32, bf16, fp16, or autocast over fp32 weights: amp-bf16, amp-fp16",
+      "fp32",
+    )
+    .option(
+      "--loss-scale <scale>",
+      "a number, or by whose rules it changes: torch, bmtrain or megatron (default: torch in float16)",
+      lossScale,
+    )
+    .option("--rounding <how>", "of narrow weights: nearest, or stochastic", "nearest")
+>>>>>>> 51700af (docs: say what can be composed; cli: loss scale and rounding)
     .option("--steps <n>", "optimizer steps, in place of the job's own number", number)
     .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
@@ -135,6 +152,11 @@ const STANDARD_OUTPUT = 1;
 function nameOf(path: string): string {
   const { name, dir } = parse(path);
   return name === "job" ? basename(dir) : name;
+}
+
+function lossScale(text: string): NonNullable<RuntimeOptions["lossScale"]> {
+  if (text === "torch" || text === "bmtrain" || text === "megatron") return { kind: text };
+  return number(text);
 }
 
 /** What is no number may be a name; the runtime says which there are. */
