@@ -29,11 +29,7 @@ interface RunFlags {
   readonly zero: number | ZeroName;
   readonly placement: RankPlacement;
   readonly precision: Precision;
-<<<<<<< HEAD
-  readonly lossScale?: number;
-=======
   readonly lossScale?: NonNullable<RuntimeOptions["lossScale"]>;
->>>>>>> 51700af (docs: say what can be composed; cli: loss scale and rounding)
   readonly rounding: Rounding;
   readonly steps?: number;
   readonly seed?: number;
@@ -75,18 +71,6 @@ export function addRunCommand(program: Command): void {
       3,
     )
     .option(
-<<<<<<< HEAD
-      "--precision <dtype>",
-      "what the model computes in: fp32, bf16, fp16, amp-bf16 or amp-fp16",
-      "fp32",
-    )
-    .option(
-      "--loss-scale <s>",
-      "what the loss is multiplied by before backward (default: torch's rules in float16, else nothing)",
-      number,
-    )
-    .option("--rounding <how>", "of narrow weights: nearest or stochastic", "nearest")
-=======
       "--precision <name>",
       "fp32, bf16, fp16, or autocast over fp32 weights: amp-bf16, amp-fp16",
       "fp32",
@@ -97,7 +81,6 @@ export function addRunCommand(program: Command): void {
       lossScale,
     )
     .option("--rounding <how>", "of narrow weights: nearest, or stochastic", "nearest")
->>>>>>> 51700af (docs: say what can be composed; cli: loss scale and rounding)
     .option("--steps <n>", "optimizer steps, in place of the job's own number", number)
     .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
