@@ -156,6 +156,43 @@ describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits a
   });
 });
 
+// The cases in which BMTrain was seen to go wrong, with its numbers.
+describe("BMTrain's defects stay away", () => {
+  test("5: a row's bias sees every rank's positions, where each rank saw 6 or 22 of 28", async () => {
+    for (const bias of await ranks.run("rowBias", 2, undefined)) expect([...bias]).toEqual([28]);
+  });
+
+  test("6: a table's gradient counts every rank's words", async () => {
+    const all = await ranks.run("wordCounts", 2, undefined);
+    const gradient = wholeOf(all.map((rank) => rank.gradients)).get("table.weight") as Float64Array;
+    expect([0, 1, 2, 3].map((word) => gradient[4 * word])).toEqual([2, 1, 1, 0]);
+  });
+
+  test("6: several samples keep apart, also from split inputs to shared positions", async () => {
+    const rule = row({ input: "sequence", output: "sequence" });
+    const wanted: AffineCase = { layer: "Linear", rule, shape: [2, 4, 8], sequenceDim: 1 };
+    const [one] = await ranks.run("affine", 1, wanted);
+    const all = await ranks.run("affine", 2, wanted);
+    const held = { input: "sequence", output: "sequence" };
+    expectGiven(all, one, held, { sequenceDim: 1, tolerance: TOLERANCE });
+  });
+
+  test("7 and 20: a split vocabulary's gradient is not 1/2 of the true one, and takes float32 and class weights", async () => {
+    const wanted = {
+      numWords: 100,
+      batch: 2,
+      length: 8,
+      dtype: "float32",
+      input: "whole",
+      answer: "loss",
+    } as const;
+    const [one] = await ranks.run("projection", 1, { ...wanted, weighed: true });
+    const all = await ranks.run("projection", 2, { ...wanted, weighed: true });
+    const held = { input: "whole", output: "whole" };
+    expectGiven(all, one, held, { sequenceDim: 1, tolerance: TOLERANCE });
+  });
+});
+
 describe("a split embedding", () => {
   test.each([false, true])("gets the gradient of every rank's tokens, sequence split: %s", async (split) => {
     const [one] = await ranks.run("lookup", 1, { split });
