@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
@@ -9,6 +9,7 @@ import { checkLayout, type Layout, type ScheduleName } from "../parallel/index.t
 import {
   type ClusterName,
   calibrated,
+  chromeTrace,
   clusters,
   describeBytes,
   describeCount,
@@ -25,6 +26,7 @@ import {
   type PlannedPrecision,
   type PlanOptions,
   planMemory,
+  type Simulation,
   simulate,
   suggestLayouts,
 } from "../planner/index.ts";
@@ -48,6 +50,7 @@ interface PlanFlags {
   readonly memory?: number;
   readonly flops?: number;
   readonly simulate: boolean;
+  readonly timeline?: string;
   readonly json: boolean;
   readonly set: Record<string, string>;
 }
@@ -81,6 +84,7 @@ export function addPlanCommand(program: Command): void {
       number,
     )
     .option("--simulate", "run the schedules of all ranks in virtual time", false)
+    .option("--timeline <file>", "simulate, and write a rank of each stage as a Chrome trace")
     .option("--json", "print one JSON object", false)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
     .action(plan);
@@ -120,21 +124,31 @@ function planOne(subject: Subject, batchSize: number, flags: PlanFlags): void {
   const options = optionsOf(flags);
   const memory = planMemory(facts, layout, options);
   const estimate = estimateStep(facts, layout, options);
-  const { timeline, ...simulation } = flags.simulate
-    ? simulate(facts, layout, options)
-    : { timeline: undefined };
+  const simulation = simulated(facts, layout, flags);
   if (flags.json) {
-    print(JSON.stringify({ layout, memory, estimate, ...(flags.simulate ? { simulation } : {}) }));
+    print(JSON.stringify({ layout, memory, estimate, ...(simulation && { simulation }) }));
     return;
   }
   print(headline(subject, flags));
   print(describeLayout(layout));
   print(describeMemory(memory));
   print(
-    "stepS" in simulation
-      ? describeSimulation(simulation as Parameters<typeof describeSimulation>[0], options.cluster)
-      : describeEstimate(estimate),
+    simulation === undefined ? describeEstimate(estimate) : describeSimulation(simulation, options.cluster),
   );
+}
+
+/** Runs the schedules where that is asked for, and writes the timeline. */
+function simulated(
+  facts: ModelFacts,
+  layout: Layout,
+  flags: PlanFlags,
+): Omit<Simulation, "timeline"> | undefined {
+  if (!flags.simulate && flags.timeline === undefined) return undefined;
+  const firstOfStages = Array.from({ length: layout.pp }, (_, stage) => (stage * layout.ranks) / layout.pp);
+  const timelineOf = flags.timeline === undefined ? [] : firstOfStages;
+  const { timeline, ...simulation } = simulate(facts, layout, { ...optionsOf(flags), timelineOf });
+  if (flags.timeline !== undefined) writeFileSync(flags.timeline, chromeTrace(timeline));
+  return simulation;
 }
 
 function suggest(subject: Subject, batchSize: number, flags: PlanFlags): void {

@@ -47,7 +47,7 @@ export function describeEstimate(estimate: Estimate): string {
 }
 
 /** @returns two lines on a simulated step's time, where it goes, and what that makes of the machines */
-export function describeSimulation(simulation: Simulation, cluster: Cluster): string {
+export function describeSimulation(simulation: Omit<Simulation, "timeline">, cluster: Cluster): string {
   const { stepS, computeS, tensorParallelS, exposedS, bubbleS, communicationS, updateS } = simulation;
   const shares = {
     computing: computeS,

@@ -1,4 +1,5 @@
 export { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
+export { chromeTrace } from "./chrome-trace.ts";
 export {
   allReduceSeconds,
   type Cluster,

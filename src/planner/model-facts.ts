@@ -1,6 +1,6 @@
 import type { GPT2Config } from "../models/index.ts";
 import { cutBlocks, type Module, type Parameter, type ParameterSpec } from "../nn/index.ts";
-import type { LayoutFacts } from "../parallel/index.ts";
+import { expertCounts, type LayoutFacts } from "../parallel/index.ts";
 
 /** A parameter as declared, and how tensor parallelism would cut it. */
 export interface DeclaredParameter extends ParameterSpec {
@@ -42,10 +42,11 @@ export interface ModelFacts {
 /** A model that can be planned: it says its sizes as GPT-2 does. */
 type GptModule = Module & { readonly config: GPT2Config };
 
-/** @returns whether {@link factsOf} can read the model's sizes */
+/** @returns whether {@link factsOf} can read the model's sizes; experts are not planned for */
 export function isGpt(model: Module): model is GptModule {
   const { config } = model as { readonly config?: Partial<GPT2Config> };
-  return typeof config?.n_embd === "number" && typeof config.n_layer === "number";
+  const hasSizes = typeof config?.n_embd === "number" && typeof config.n_layer === "number";
+  return hasSizes && expertCounts(model).length === 0;
 }
 
 /** Reads the facts off a declared GPT; nothing is allocated. */

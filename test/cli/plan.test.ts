@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { Workspace } from "../fixtures/run-tiny.ts";
@@ -63,6 +64,19 @@ describe("troupe plan", () => {
     expect(out).toMatch(/hidden; [\d.]+ TFLOP\/s a rank/);
   });
 
+  it("writes what a rank of each stage does when as a Chrome trace with --timeline", async () => {
+    const file = workspace.path("timeline.json");
+    const layout = ["--tp", "8", "--pp", "4", "--accumulation", "8"];
+    expect((await plan(...gpt13b, ...layout, "--timeline", file)).code).toBe(0);
+    const { traceEvents } = JSON.parse(readFileSync(file, "utf8")) as {
+      traceEvents: { name: string; ph: string; pid: number; dur: number }[];
+    };
+    expect(new Set(traceEvents.map(({ pid }) => pid))).toEqual(new Set([0, 8, 16, 24]));
+    const spans = traceEvents.filter(({ ph }) => ph === "X");
+    expect(spans.some(({ name, dur }) => name === "backward 10" && dur > 0)).toBe(true);
+    expect(spans.some(({ name }) => name === "update 1")).toBe(true);
+  });
+
   it("suggests layouts that fit where none is given", async () => {
     const { code, out } = await plan(...gpt13b, "--memory", "16GB");
     expect(code).toBe(0);
@@ -92,6 +106,13 @@ describe("troupe plan", () => {
     const { code, err } = await plan(...gpt13b, "--memory", "1GB");
     expect(code).toBe(2);
     expect(err).toContain("expected a layout of 32 ranks that fits 1.00 GB");
+  });
+
+  it("refuses a model with experts, which it does not know", async () => {
+    const job = [file("test/fixtures/jobs/experts.ts"), "--set", `data=${workspace.text}`];
+    const { code, err } = await plan(...job, "--ranks", "2");
+    expect(code).toBe(2);
+    expect(err).toContain("sizes of a GPT-2");
   });
 
   it("refuses machines and sizes it does not know", async () => {
