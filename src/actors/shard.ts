@@ -14,6 +14,7 @@ import {
   BlockState,
   BusyTime,
   type FlatBlock,
+  firstNotFinite,
   Milestones,
   memberOf,
   offloadedBlocks,
@@ -208,6 +209,9 @@ interface StepProgress {
   updateMs: number;
 }
 
+/** From 2³² down to 1 a scale halves 32 times; what still overflows after three times as many steps will go on to. */
+const MAX_SKIPPED_IN_A_ROW = 100;
+
 /** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
 interface ClipFactors {
   readonly all: number;
@@ -233,6 +237,7 @@ class Shard {
   #keeper: StateKeeper | undefined;
   /** In which reductions end, where each is put off on purpose. */
   #delayed: Turns | undefined;
+  #skippedInARow = 0;
   /** A checkpoint that does not know yet how far the optimizer has come. */
   #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
 
@@ -391,11 +396,13 @@ class Shard {
   async #agree(step: number, progress: StepProgress): Promise<ClipFactors> {
     const { plan } = this.#prepared();
     const divisor = this.#gradientDivisor(step);
-    const { squares, largest } = await this.#measure(step, progress);
+    const { squares, largest, where } = await this.#measure(step, progress);
     const [norm = 0, ...ofParts] = squares.map((square) => Math.sqrt(square) / divisor);
     progress.gradientNorm = norm;
     progress.skipped = !Number.isFinite(progress.gradientNorm);
-    if (progress.skipped && plan.lossScale === undefined) throw notFinite(step, progress.gradientNorm);
+    this.#skippedInARow = progress.skipped ? this.#skippedInARow + 1 : 0;
+    if (progress.skipped && (plan.lossScale === undefined || this.#skippedInARow > MAX_SKIPPED_IN_A_ROW))
+      throw notFinite(step, norm, where, this.#skippedInARow);
     const own = plan.optimizers.map(({ clipNorm }) =>
       clipNorm === undefined ? undefined : clipFactor(ofParts.shift() ?? 0, clipNorm),
     );
@@ -410,7 +417,7 @@ class Shard {
   async #measure(
     step: number,
     progress: StepProgress,
-  ): Promise<{ readonly squares: number[]; readonly largest: number }> {
+  ): Promise<{ readonly squares: number[]; readonly largest: number; readonly where: string | undefined }> {
     const { plan, store } = this.#prepared();
     const counted = this.#trained.filter((layout) => layout.counted);
     const sums = counted.map(({ index }) => progress.sums.get(index) as Tensor);
@@ -431,6 +438,7 @@ class Shard {
     return {
       squares: squares.map((_, kind) => byPart.reduce((sum, part) => sum + (part[kind] ?? 0), 0)),
       largest: Math.max(...byPart.map((part) => part[numKinds] ?? 0)),
+      where: firstNotFinite(counted, bySlice, numKinds),
     };
   }
 
@@ -647,11 +655,13 @@ function progressOf(initial: InitialState): OptimizerProgress | undefined {
   return initial.kind === "checkpoint" ? initial.progress : undefined;
 }
 
-function notFinite(step: number, norm: number): TroupeError {
+function notFinite(step: number, norm: number, where: string | undefined, inARow: number): TroupeError {
+  const first = where === undefined ? "" : `, first in block ${where}`;
+  const skipped = inARow > 1 ? ` ${inARow} steps in a row` : "";
   return new TroupeError(
     "GRADIENT_NOT_FINITE",
-    `[step ${step}] expected a finite gradient norm: got ${norm} (lower the learning rate, or look at the batch)`,
-    { fields: { step, norm: String(norm) } },
+    `[step ${step}] expected a finite gradient norm: got ${norm}${skipped}${first} (lower the learning rate, or look at the batch)`,
+    { fields: { step, norm: String(norm), block: where } },
   );
 }
 

@@ -86,8 +86,12 @@ export function nextLossScale(
   overflowed: boolean,
 ): LossScaleState {
   const rules = rulesOf(rule);
-  return overflowed ? rules.overflow(state) : rules.good(state);
+  const next = overflowed ? rules.overflow(state) : rules.good(state);
+  return next.scale <= LARGEST_SCALE ? next : { ...next, scale: state.scale };
 }
+
+/** The scale multiplies a float32. */
+const LARGEST_SCALE = 2 ** 127;
 
 function rulesOf(rule: LossScaleRule): Rules {
   switch (rule.kind) {
@@ -172,7 +176,9 @@ function torch(rule: TorchLossScale): Rules {
 }
 
 function start(scale: number, hysteresis: number): LossScaleState {
-  return { scale: positive("lossScale.scale", scale), goodSteps: 0, hysteresis };
+  if (!(scale > 0 && scale <= LARGEST_SCALE))
+    throw optionError("lossScale.scale", "from 0 to 2 ** 127", scale);
+  return { scale, goodSteps: 0, hysteresis };
 }
 
 function positive(option: string, value: number): number {

@@ -1,6 +1,21 @@
 import type { FlatBlock } from "./flat-block.ts";
 import { SLICE_ALIGNMENT } from "./flat-block.ts";
 
+/** @returns the name of the first block with a sum that is not finite, if any; for arguments see {@link sumOfSquares} */
+export function firstNotFinite(
+  counted: readonly FlatBlock[],
+  bySlice: readonly Float64Array[],
+  numKinds = 1,
+): string | undefined {
+  let begin = 0;
+  for (const layout of counted) {
+    const end = begin + (numKinds * layout.sliceNumel) / SLICE_ALIGNMENT;
+    if (bySlice.some((sums) => !sums.subarray(begin, end).every(Number.isFinite))) return layout.name;
+    begin = end;
+  }
+  return undefined;
+}
+
 /**
  * Adds the sums of squares of the ranks that hold one part of the model up in the order of the parameters: block, then
  * rank, then chunk. The order does not depend on the number of ranks or the ZeRO level, so neither do the norm's bits.

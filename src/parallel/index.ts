@@ -26,7 +26,7 @@ export {
   sliceOf,
 } from "./flat-block.ts";
 export { GradientBuckets } from "./gradient-buckets.ts";
-export { sumOfSquares } from "./gradient-norm.ts";
+export { firstNotFinite, sumOfSquares } from "./gradient-norm.ts";
 export {
   checkLayout,
   type Layout,

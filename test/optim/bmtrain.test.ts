@@ -1,7 +1,8 @@
 // BMTrain's golden values (Appendices A and B of the reference), and the assertions of its own optimizer tests.
 import { describe, expect, it } from "vitest";
+import { bindRandomness, Dropout, evaluating, ModuleList, Randomness } from "../../src/nn/index.ts";
 import { Adam, AdamW, BMTrainAdam, SGD } from "../../src/optim/index.ts";
-import { empty, ops, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { empty, ones, ops, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
 import { numbers } from "../tensor/numbers.ts";
 import { named, type Shapes, shardedSteps, type Values } from "./sharded-steps.ts";
 
@@ -114,6 +115,38 @@ describe("BMTrain's Adam", () => {
     expect(distance(single, torch)).toBe(0);
     for (const dtype of ["float16", "bfloat16"] as const) {
       expect(distance(run(new BMTrainAdam(names, "half", { lr: 1 }), dtype), single)).toBeLessThan(1);
+    }
+  });
+});
+
+// Appendix A 18: with torch before 1.12 the float32 path passed step 0, whose bias correction is zero.
+describe("step 0", () => {
+  it.each([
+    ["adamw_", ops.troupe.adamw_],
+    ["adam_", ops.troupe.adam_],
+    ["bmtrain_adam_", ops.troupe.bmtrainAdam_],
+  ] as const)("is refused by %s instead of divided by", (_, step) => {
+    const [p, m, v, g] = [zeros([4]), zeros([4]), zeros([4]), zeros([4])];
+    expect(() => step(p, m, v, g, undefined, [4], [0.1], [0], 0.9, 0.99, 1e-8, 0, 1)).toThrow(
+      /steps count from 1/,
+    );
+  });
+});
+
+describe("dropout", () => {
+  it("of a half through five blocks zeroes some of 32 ones in training and none in evaluation, five times", () => {
+    const blocks = new ModuleList(Array.from({ length: 5 }, () => new Dropout(0.5)));
+    const randomness = new Randomness(1);
+    bindRandomness(blocks, randomness);
+    const numZeros = () =>
+      scope(() => {
+        const out = [...blocks].reduce((x, block) => block.forward(x), ones([32]));
+        return numbers(out).filter((value) => value === 0).length;
+      });
+    for (let round = 0; round < 5; round++) {
+      randomness.step = round;
+      expect(numZeros()).toBeGreaterThan(0);
+      expect(evaluating(blocks, numZeros)).toBe(0);
     }
   });
 });

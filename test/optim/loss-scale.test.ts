@@ -67,7 +67,11 @@ describe("the loss scale", () => {
       [8, 1],
       [16, 0],
     ]);
-    // It does not grow to infinity.
+    // It does not grow beyond what float32 holds, whoever's the rules.
+    for (const kind of ["bmtrain", "megatron"] as const) {
+      const eager = { scale: 2 ** 127, goodSteps: 1, window: 1 };
+      expect(trace({ kind, ...eager }, [_])).toEqual([[2 ** 127, 0]]);
+    }
     expect(trace({ ...rule, scale: 2 ** 127, growthInterval: 1 }, [_])).toEqual([[2 ** 127, 0]]);
   });
 
@@ -81,6 +85,7 @@ describe("the loss scale", () => {
 
   it.each([
     ["a scale of zero", { kind: "static", scale: 0 }],
+    ["a scale beyond float32", { kind: "static", scale: 2 ** 128 }],
     ["an infinite scale", { kind: "torch", scale: Number.POSITIVE_INFINITY }],
     ["no growth", { kind: "torch", growthFactor: 1 }],
     ["a backoff that grows", { kind: "torch", backoffFactor: 2 }],

@@ -75,6 +75,18 @@ describe("a scaled loss", () => {
   it("refuses a gradient that is not finite where the loss is not scaled", async () => {
     const { error } = await runTiny(workspace, { ranks: 2, steps }, fault);
     expect(error).toMatchObject({ code: "GRADIENT_NOT_FINITE" });
+    expect(error?.message).toMatch(/got NaN, first in block root/);
+  });
+
+  it("gives up after a hundred skipped steps in a row, and says so", async () => {
+    const { error, events } = await runTiny(
+      workspace,
+      { ranks: 2, steps: 120, lossScale: { kind: "torch" } },
+      { ...fault, faultAt: -1, layers: 1 },
+    );
+    expect(error?.message).toMatch(/\[step 100\] .*101 steps in a row/);
+    const skipped = events.filter((event) => event.kind === "step.finished" && event.skipped);
+    expect(skipped).toHaveLength(100);
   });
 });
 
