@@ -7,16 +7,9 @@ import type { Clock } from "./clock.ts";
 import { CodecSet } from "./codec.ts";
 import { type Down, type Failure, firstCause, fromFailure } from "./failure.ts";
 import type { HostProcess } from "./host-process.ts";
-import type { LinkEnd } from "./link.ts";
+import { type LaunchContext, launch } from "./launch.ts";
 import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
-import {
-  type LinkPlace,
-  linkBetween,
-  type Placement,
-  startVessel,
-  type ThreadOptions,
-  type Vessel,
-} from "./placement.ts";
+import type { LinkPlace, Placement, ThreadOptions } from "./placement.ts";
 import { ProcessPool } from "./process-pool.ts";
 import { RecordType } from "./record.ts";
 import { refCodec } from "./ref-codec.ts";
@@ -29,7 +22,6 @@ import {
   terminateGraceMs,
 } from "./settings.ts";
 import { Signal } from "./signal.ts";
-import { boardSizeBytes, StatusBoard } from "./status-board.ts";
 
 /** What to start, but for the value given to `start`. */
 export interface SpawnPlace extends ThreadOptions {
@@ -41,7 +33,7 @@ export interface SpawnPlace extends ThreadOptions {
   readonly placement?: Placement;
   /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
   readonly process?: string;
-  /** How long loading and `start` may take. */
+  /** How long loading and `start` may take, once its process has started. */
   readonly startDeadlineMs?: number;
 }
 
@@ -61,14 +53,6 @@ export interface LauncherOptions {
   readonly preload: URL | undefined;
   readonly onEvent: ((event: RuntimeEvent) => void) | undefined;
   readonly onUnhandled: ((error: Error) => void) | undefined;
-}
-
-/** An incarnation that has been started, as its system holds it. */
-interface Launched {
-  readonly vessel: Vessel;
-  readonly board: StatusBoard;
-  /** The system's end of its link to it. */
-  readonly systemEnd: LinkEnd;
 }
 
 /** Starts and ends incarnations, and says what became of them; what a supervisor works with. */
@@ -119,10 +103,10 @@ export class Launcher {
   }
 
   /** Begins to start the process that an actor is to live in, so that several start at once. */
-  prepare({ name, placement, process, startDeadlineMs = defaultStartDeadlineMs }: SpawnPlace): void {
+  prepare({ name, placement, process }: SpawnPlace): void {
     if (placement !== "process") return;
     this.#preloaded ??= this.#preload();
-    const prepared = this.#preloaded.then(() => this.#processes.host(process ?? name, startDeadlineMs));
+    const prepared = this.#preloaded.then(() => this.#processes.host(process ?? name));
     prepared.catch(() => {}); // told by `start`, which comes next
   }
 
@@ -141,7 +125,7 @@ export class Launcher {
     let host: HostProcess | undefined;
     if (placement === "process") {
       // Its last actor may end while this one waits: then it is another that is meant.
-      do host = await this.#processes.host(place.process ?? name, startDeadlineMs);
+      do host = await this.#processes.host(place.process ?? name);
       while (host.isLeaving);
     }
     this.#refuseTakenName(name); // another may have taken it meanwhile
@@ -229,13 +213,7 @@ export class Launcher {
     this.#incarnations.set(name, incarnation);
     this.#lastUid += 1;
     const address: Address = { uid: this.#lastUid, name, incarnation, lanes: {} };
-    const launched = (linkPlace.host === undefined ? this.#launchHere : this.#launchThere).call(
-      this,
-      place,
-      address,
-      this.#codecs.encode(init),
-      linkPlace,
-    );
+    const launched = launch(this.#context(), place, address, this.#codecs.encode(init), linkPlace);
     const record: ActorRecord = {
       address,
       place: linkPlace,
@@ -255,44 +233,11 @@ export class Launcher {
     return record;
   }
 
-  #launchHere(place: SpawnPlace, address: Address, init: unknown, linkPlace: LinkPlace): Launched {
-    const { settings, preload } = this.#options;
-    const { placement, signal } = linkPlace;
-    const board = new SharedArrayBuffer(boardSizeBytes);
-    const [systemEnd, systemLink] = linkBetween(this.registry.place, linkPlace, settings.freezeMessages);
-    const boot = {
-      address,
-      hasThread: placement === "thread",
-      moduleUrl: place.module.href,
-      preloadUrl: preload?.href,
-      init,
-      settings,
-      systemLink,
-      signal: signal.buffer,
-      board,
-    };
-    return {
-      vessel: startVessel(placement, boot, this.clock, place),
-      board: new StatusBoard(this.clock.now, new Uint8Array(board)),
-      systemEnd,
-    };
-  }
-
-  #launchThere(place: SpawnPlace, address: Address, init: unknown, linkPlace: LinkPlace): Launched {
-    const { settings } = this.#options;
-    const board = this.#processes.allocate(boardSizeBytes);
-    const [systemRoute, actorRoute] = this.#processes.route(this.registry.place, linkPlace);
-    const systemEnd = this.#processes.open(systemRoute, this.registry.place);
-    const vessel = (linkPlace.host as HostProcess).start({
-      address,
-      moduleUrl: place.module.href,
-      init: this.#opener.border.leave(init).value,
-      settings,
-      systemRoute: actorRoute,
-      board: board.place,
-      resourceLimits: place.resourceLimits,
-    });
-    return { vessel, board: new StatusBoard(this.clock.now, board.bytes), systemEnd };
+  #context(): LaunchContext {
+    const { clock, settings, preload } = this.#options;
+    const systemPlace = this.registry.place;
+    const [opener, processes] = [this.#opener, this.#processes];
+    return { clock, settings, preloadUrl: preload?.href, opener, processes, systemPlace };
   }
 
   async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {

@@ -12,6 +12,7 @@ import { type ProcessSupport, processSupport } from "./link-opener.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackControl } from "./process-orders.ts";
 import { HubPipe, PortRoute, type RouteEnd } from "./routes.ts";
+import { defaultStartDeadlineMs } from "./settings.ts";
 import { type MappedMemory, SharedMemory } from "./shared-memory.ts";
 
 const own = 0;
@@ -49,11 +50,11 @@ export class ProcessPool {
    * The living process of this name, started if need be.
    * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`
    */
-  async host(name: string, deadlineMs: number): Promise<HostProcess> {
+  async host(name: string): Promise<HostProcess> {
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     const host = this.#byName.get(name) ?? this.#start(name, opened);
-    await this.#untilReady(host, deadlineMs);
+    await untilReady(host);
     return host;
   }
 
@@ -154,17 +155,17 @@ export class ProcessPool {
     sweepHostFolder(folder, host.index);
   }
 
-  async #untilReady(host: HostProcess, deadlineMs: number): Promise<void> {
-    const timer = setTimeout(() => host.kill(), deadlineMs);
-    try {
-      await host.ready;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
   #use(): Opened {
     if (this.#opened !== undefined) return this.#opened;
     throw new TroupeError("SYSTEM_STOPPED", "[processes] an open pool: no process has been started yet");
+  }
+}
+
+async function untilReady(host: HostProcess): Promise<void> {
+  const timer = setTimeout(() => host.kill(), defaultStartDeadlineMs);
+  try {
+    await host.ready;
+  } finally {
+    clearTimeout(timer);
   }
 }

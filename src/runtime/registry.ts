@@ -8,13 +8,13 @@ import { Endpoint } from "./endpoint.ts";
 import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
 import { refuseKind } from "./handling.ts";
 import { inspectActor } from "./inspection.ts";
+import { Joiner } from "./joiner.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import type { SpawnPlace, StopOptions } from "./launcher.ts";
 import type { LinkEnd } from "./link.ts";
 import type { LinkOpener } from "./link-opener.ts";
 import type { Delivery } from "./mailbox.ts";
-import { blankRecord, singlePacket } from "./packet.ts";
-import { type LinkPlace, linkBetween, portsOf } from "./placement.ts";
+import type { LinkPlace } from "./placement.ts";
 import type { ProcessPool } from "./process-pool.ts";
 import { type Envelope, RecordType } from "./record.ts";
 import type { Resident } from "./resident.ts";
@@ -52,13 +52,19 @@ export class Registry implements Resident {
   /** Where the system itself lives. */
   readonly place: LinkPlace = { placement: "main", signal: this.signal };
   readonly #options: RegistryOptions;
+  readonly #joiner: Joiner;
   readonly #records = new Map<number, ActorRecord>();
   /** How those ended of which nothing runs any more. */
   readonly #ends = new Map<number, Down>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { clock, codecs, settings, opener } = options;
+    const { clock, codecs, settings, opener, processes } = options;
+    this.#joiner = new Joiner({
+      processes,
+      isStrict: settings.freezeMessages,
+      sendTo: (record, message) => this.sendTo(record, message),
+    });
     this.endpoint = new Endpoint({
       address: systemAddress,
       clock,
@@ -199,45 +205,11 @@ export class Registry implements Resident {
   #join(left: ActorRecord, to: Address): void {
     const right = this.#livingRecord(to.uid);
     if (right === undefined) {
-      this.#sendDown(left, to.uid, this.#endOf(to));
+      this.#joiner.tellEnd(left, to.uid, this.#endOf(to));
       return;
     }
-    if (left.linked.has(to.uid)) return;
-    // An actor that writes to itself holds both ends: the receiving one goes by a uid nobody has.
-    const sender = left === right ? { ...left.address, uid: -left.address.uid } : left.address;
-    const host = left.place.host;
-    const route = host === right.place.host ? 0 : this.#joinByRoute(left, right);
-    left.linked.set(to.uid, route);
-    right.linked.set(left.address.uid, route);
-    if (route !== 0) return;
-    if (host !== undefined) {
-      const [leftUid, rightUid] = [left.address.uid, right.address.uid];
-      host.order({
-        kind: "join",
-        left: { uid: leftUid, peer: right.address },
-        right: { uid: rightUid, peer: sender },
-      });
-      return;
-    }
-    const [leftEnd, rightEnd] = linkBetween(left.place, right.place, this.#options.settings.freezeMessages);
-    this.#sendLink(right, sender, rightEnd);
-    this.#sendLink(left, right.address, leftEnd);
-  }
-
-  /** Joins actors of two processes; returns the route between them. */
-  #joinByRoute(left: ActorRecord, right: ActorRecord): number {
-    const { processes } = this.#options;
-    const [leftEnd, rightEnd] = processes.route(left.place, right.place);
-    for (const [record, peer, end] of [
-      [right, left, rightEnd],
-      [left, right, leftEnd],
-    ] as const) {
-      const { place, address } = record;
-      const joined = { uid: address.uid, peer: peer.address };
-      if (place.host !== undefined) place.host.order({ kind: "route", joined, end });
-      else this.#sendLink(record, peer.address, processes.open(end, place));
-    }
-    return leftEnd.id;
+    // Who has ended since it asked needs no link.
+    if (left.down === undefined) this.#joiner.join(left, right);
   }
 
   #livingRecord(uid: number): ActorRecord | undefined {
@@ -250,39 +222,17 @@ export class Registry implements Resident {
     return end ?? { actor: name, incarnation, reason: "unknown" };
   }
 
-  #sendLink(to: ActorRecord, peer: Address, end: LinkEnd): void {
-    this.sendTo(to, { type: RecordType.link, body: { peer, end }, transfer: portsOf(end) });
-  }
-
-  #sendDown(to: ActorRecord, uid: number, down: Down): void {
-    this.sendTo(to, { type: RecordType.down, body: { uid, down } });
-  }
-
   #watch(watcher: ActorRecord, of: Address): void {
     const record = this.#livingRecord(of.uid);
-    if (record === undefined) this.#sendDown(watcher, of.uid, this.#endOf(of));
+    if (record === undefined) this.#joiner.tellEnd(watcher, of.uid, this.#endOf(of));
     else record.watchers.add(watcher.address.uid);
   }
 
   #tellOthers(record: ActorRecord, down: Down): void {
     for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
       const listener = this.#livingRecord(uid);
-      if (listener === undefined) continue;
-      const route = record.linked.get(uid) ?? 0;
-      if (route === 0) this.#sendDown(listener, record.address.uid, down);
-      else this.#sendDownAfter(route, listener, record.address.uid, down);
+      if (listener !== undefined) this.#joiner.tellEnd(listener, record.address.uid, down);
     }
-  }
-
-  /** What the dead still sent over a route of its own comes by another way than this news, and is to come first. */
-  #sendDownAfter(route: number, to: ActorRecord, uid: number, down: Down): void {
-    const { host } = to.place;
-    if (host === undefined) {
-      this.#options.processes.afterRoute(route, () => this.#sendDown(to, uid, down));
-      return;
-    }
-    const packet = singlePacket({ ...blankRecord, type: RecordType.down, body: { uid, down } });
-    host.order({ kind: "tellAfter", uid: to.address.uid, route, packet });
   }
 
   #emitted({ from, body }: Delivery): void {
