@@ -21,10 +21,7 @@ const levels = [0, 1, 2, 3].flatMap((zero) => [
   { ranks: 2, zero },
   { ranks: 2, zero, recompute: true },
 ]);
-const others = [
-  { ranks: 1, zero: 3, accumulation: 2 },
-  { ranks: 2, zero: 3, tp: 2, accumulation: 2, recompute: true },
-];
+const others = [{ ranks: 2, zero: 3, tp: 2, accumulation: 2, recompute: true }];
 
 const expected = plainly(
   new Exhibition(),
