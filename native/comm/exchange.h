@@ -4,12 +4,12 @@
 // and in two for an all-reduce: slices to their owners, reduced there in rank order, and back.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 
 #include "comm/communicator.h"
 #include "comm/ordered_queue.h"
+#include "comm/round.h"
 #include "comm/transport.h"
 
 namespace troupe::comm {
@@ -23,7 +23,7 @@ class ExchangeCommunicator final : public Communicator {
   void leave() override;
 
  protected:
-  void fail(Failure failure) override { first_failure(std::move(failure)); }
+  void fail(Failure failure) override { failure_.keep(std::move(failure)); }
   void end_waits() override { leave(); }
   WorkPointer start(Operation operation, bool waited_for_at_once) override;
 
@@ -35,17 +35,12 @@ class ExchangeCommunicator final : public Communicator {
     OrderedQueue queue;
   };
   class ExchangeWork;
-  class Round;
 
   Lane& lane_of(const Operation& operation);
-  // The first failure of the group, kept.
-  Failure first_failure(Failure failure);
-  void throw_if_failed();
 
   const std::shared_ptr<Transport> signals_;
   const std::shared_ptr<Transport> payload_;
-  std::mutex mutex_;
-  std::unique_ptr<Failure> failure_;
+  FirstFailure failure_;
   std::map<std::pair<Kind, int>, Lane> lanes_;
 };
 
