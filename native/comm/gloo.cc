@@ -135,8 +135,12 @@ std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, 
   // Gloo's own timeout breaks the connections and names nobody: it is the net under the alarm, which does neither.
   const std::chrono::milliseconds timeout(2 * identity.deadline_ms + 10'000);
   try {
-    return std::make_shared<GlooTransport>(std::make_shared<ProcessGroupGloo>(store, identity.rank, identity.size,
-                                                                              options(timeout, identity.rendezvous)));
+    auto group = std::make_shared<ProcessGroupGloo>(store, identity.rank, identity.size, options(timeout, identity.rendezvous));
+    // Nobody leaves while others still connect: they would take it for a failure.
+    wait_for_all(identity, *store, "connected");
+    return std::make_shared<GlooTransport>(std::move(group));
+  } catch (const CodedError&) {
+    throw;
   } catch (const std::exception& error) {
     throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] every rank to stay until all are connected "
                                            "was expected: " + reason_of(error));

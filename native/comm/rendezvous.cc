@@ -66,8 +66,6 @@ StorePointer store_at(const Communicator::Identity& identity) {
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-std::string place_of(int rank) { return "here/" + std::to_string(rank); }
-
 [[noreturn]] void refuse(const Communicator::Identity& identity, const std::string& expected, const std::string& got) {
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator " + identity.name + "] " + expected + " was expected: got " + got);
 }
@@ -76,20 +74,6 @@ std::string place_of(int rank) { return "here/" + std::to_string(rank); }
   throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + identity.name + "] " + std::to_string(identity.size) +
                                              " ranks within " + std::to_string(identity.deadline_ms) + " ms were expected: " + who +
                                              " did not come (see whether it runs, or allow more time)");
-}
-
-void wait_for_all(const Communicator::Identity& identity, c10d::Store& store) {
-  std::vector<std::string> places;
-  for (int rank = 0; rank < identity.size; rank++) places.push_back(place_of(rank));
-  try {
-    store.wait(places, Milliseconds(identity.deadline_ms));
-  } catch (const std::exception&) {
-    std::vector<int> missing;
-    for (int rank = 0; rank < identity.size; rank++) {
-      if (!store.check({place_of(rank)})) missing.push_back(rank);
-    }
-    throw_late(identity, "rank " + join(missing));
-  }
 }
 
 }  // namespace
@@ -118,9 +102,24 @@ StorePointer meet(const Communicator::Identity& identity) {
   if (store->add("members/" + std::to_string(identity.rank), 1) != 1) {
     refuse(identity, "one member for rank " + std::to_string(identity.rank), "another (a group that is built anew takes a new name)");
   }
-  store->set(place_of(identity.rank), bytes_of("1"));
-  wait_for_all(identity, *store);
+  wait_for_all(identity, *store, "met");
   return store;
+}
+
+void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
+  const auto key_of = [&](int rank) { return place + "/" + std::to_string(rank); };
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < identity.size; rank++) keys.push_back(key_of(rank));
+  store.set(key_of(identity.rank), bytes_of("1"));
+  try {
+    store.wait(keys, Milliseconds(identity.deadline_ms));
+  } catch (const std::exception&) {
+    std::vector<int> missing;
+    for (int rank = 0; rank < identity.size; rank++) {
+      if (!store.check({key_of(rank)})) missing.push_back(rank);
+    }
+    throw_late(identity, "rank " + join(missing));
+  }
 }
 
 }  // namespace troupe::comm

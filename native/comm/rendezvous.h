@@ -19,6 +19,10 @@ bool is_on_this_host(const std::string& rendezvous);
 // COLLECTIVE_TIMEOUT naming those that did not come within the deadline.
 c10::intrusive_ptr<c10d::Store> meet(const Communicator::Identity& identity);
 
+// Blocks until all members of the store have come to the place that `place` names. Throws COLLECTIVE_TIMEOUT naming those
+// that did not within the deadline.
+void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place);
+
 }  // namespace troupe::comm
 
 #endif
