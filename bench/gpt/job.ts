@@ -2,8 +2,23 @@ import { AdamW, type Dataset, defineJob, GPT2LMHeadModel, ops, type TextBatch, t
 
 /** The work of the PyTorch peer script: its model, its optimizer, its clipping, tokens of a file or at random. */
 export default defineJob({
-  config: { layers: 12, dim: 768, heads: 12, vocab: 50257, batch: 8, seq: 256, steps: 7, lr: 3e-4, data: "" },
-  training: (config) => ({ steps: config.steps, batchSize: config.batch, clipNorm: 1 }),
+  config: {
+    layers: 12,
+    dim: 768,
+    heads: 12,
+    vocab: 50257,
+    batch: 8,
+    seq: 256,
+    steps: 7,
+    lr: 3e-4,
+    clip: 1,
+    data: "",
+  },
+  training: ({ steps, batch, clip }) => ({
+    steps,
+    batchSize: batch,
+    ...(clip > 0 ? { clipNorm: clip } : {}),
+  }),
   data: (config, { seed }): Promise<Dataset<TextBatch>> | Dataset<TextBatch> =>
     config.data === ""
       ? randomTokens(config.vocab, config.seq, seed)

@@ -23,6 +23,7 @@ export class FileKeeper implements StateKeeper {
   readonly #records: StagedRecords;
   readonly #turns: Turns;
   readonly #share: ShareWithRanks;
+  readonly #placeOf: (block: number) => number;
   #snapshot: Snapshot | undefined;
   /** The blocks of the present step, in the order of their updates, and of the step before. */
   #order: number[] = [];
@@ -33,9 +34,17 @@ export class FileKeeper implements StateKeeper {
    * @param directory - on the disk that is to hold the file
    * @param states - ownership passes
    * @param turns - in which the arithmetic is done
+   * @param placeOf - which block goes first of those that wait for the disk, the lowest
    * @throws {TroupeError} `SCRATCH_FILE`
    */
-  constructor(directory: string, states: readonly BlockState[], turns: Turns, share: ShareWithRanks) {
+  constructor(
+    directory: string,
+    states: readonly BlockState[],
+    turns: Turns,
+    share: ShareWithRanks,
+    placeOf: (block: number) => number,
+  ) {
+    this.#placeOf = placeOf;
     this.#kept = new Map(states.map((state, record) => [state.block, { state, record }]));
     this.#records = new StagedRecords(directory, states.map(numelOf));
     this.#turns = turns;
@@ -63,13 +72,15 @@ export class FileKeeper implements StateKeeper {
     const { state, record } = this.#at(update.block);
     this.#note(update);
     try {
-      const updated = this.#records.use(record, async (memory) => {
-        await this.#turns.next();
+      const place = this.#placeOf(update.block);
+      const work = async (memory: Tensor) => {
+        await this.#turns.next(place);
         return this.#bound(state, memory, () => {
           if (this.#snapshot !== undefined && this.#snapshot.step < update.step) this.#snapshot.copy(state);
           return runUpdate(state, update, gradient, this.#share);
         });
-      });
+      };
+      const updated = this.#records.use(record, work, { place });
       this.#readAhead();
       return await updated;
     } finally {

@@ -87,6 +87,9 @@ export default defineActor<OffloadProtocol>({
   },
 });
 
+/** Optimizers whose update of a slice asks all ranks for theirs. */
+const SHARING: readonly OptimizerSpec["kind"][] = ["lamb", "adafactor"];
+
 class Offload {
   readonly keeper: StateKeeper;
   readonly #context: ActorContext<OffloadProtocol>;
@@ -111,7 +114,7 @@ class Offload {
     const { home } = plan;
     this.keeper =
       home.kind === "nvme"
-        ? new FileKeeper(home.directory, states, this.#turns, share)
+        ? new FileKeeper(home.directory, states, this.#turns, share, (block) => this.#placeOf(block))
         : new MemoryKeeper(states, share, () => "offload");
   }
 
@@ -125,7 +128,7 @@ class Offload {
     this.#context.board.set("update", this.#nameOf(block), step);
     const attached = hold(() => attach(gradient));
     // What rests in a file waits for the disk first and takes its turn then.
-    if (this.#plan.home.kind === "host") await this.#turns.next();
+    if (this.#plan.home.kind === "host") await this.#turns.next(this.#placeOf(block));
     const updateMs = await this.keeper.update(update, attached);
     if (this.#plan.trace)
       tellActivity(this.#context, "update", update, systemClock.now() - updateMs - this.#plan.delayMs);
@@ -137,6 +140,15 @@ class Offload {
     const message = { update, round, value: moveRef(value, sentTo(shard)) };
     const { values } = await shard.ask("share", message, { deadlineMs });
     return values.map((ref) => hold(() => attach(ref)));
+  }
+
+  /**
+   * Of updates that wait, the block that forward needs first goes first: the root, which is reduced last. Where an
+   * update asks all ranks for their share they go as they come, which is in one order on all ranks: with few buffers,
+   * ranks that hold different blocks would wait for each other for ever.
+   */
+  #placeOf(block: number): number {
+    return this.#plan.optimizers.some(({ kind }) => SHARING.includes(kind)) ? 0 : block;
   }
 
   #nameOf(block: number): string {

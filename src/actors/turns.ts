@@ -1,12 +1,18 @@
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 
+interface Waiting {
+  readonly place: number;
+  readonly resolve: () => void;
+}
+
 /**
- * Deals the turns of an actor's event loop: one piece of work each, in the order in which they asked, so that between two
- * of them messages come and go.
+ * Deals the turns of an actor's event loop: one piece of work each, so that between two of them messages come and go.
+ * Of those that wait, the one with the lowest place goes first.
  */
 export class Turns {
   readonly #delayMs: number;
-  #last: Promise<void> = Promise.resolve();
+  readonly #waiting: Waiting[] = [];
+  #dealing = false;
 
   /** @param delayMs - each turn is put off for so long, on purpose: what slower work would cost */
   constructor(delayMs = 0) {
@@ -14,9 +20,22 @@ export class Turns {
   }
 
   /** Resolves when it is the caller's turn. */
-  next(): Promise<void> {
-    const wait = this.#delayMs === 0 ? nextTurn : () => delay(this.#delayMs);
-    this.#last = this.#last.then(() => wait());
-    return this.#last;
+  next(place = 0): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ place, resolve });
+      if (!this.#dealing) void this.#deal();
+    });
+  }
+
+  async #deal(): Promise<void> {
+    this.#dealing = true;
+    while (this.#waiting.length > 0) {
+      const first = this.#waiting.reduce((best, each) => (each.place < best.place ? each : best));
+      this.#waiting.splice(this.#waiting.indexOf(first), 1);
+      if (this.#delayMs === 0) await nextTurn();
+      else await delay(this.#delayMs);
+      first.resolve();
+    }
+    this.#dealing = false;
   }
 }

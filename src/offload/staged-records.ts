@@ -12,6 +12,8 @@ export interface RecordUse {
   readonly fresh?: boolean;
   /** The record is not changed: it is not written back. */
   readonly readOnly?: boolean;
+  /** Of uses that wait for a buffer, the one with the lowest place goes first. 0 */
+  readonly place?: number;
 }
 
 const FLOATS_IN_PAGE = PAGE_BYTES / 4;
@@ -31,7 +33,7 @@ export class StagedRecords {
   readonly #offsets: readonly number[];
   readonly #buffers: readonly Tensor[];
   readonly #free: Tensor[];
-  readonly #waiting: ((buffer: Tensor) => void)[] = [];
+  readonly #waiting: { readonly place: number; readonly take: (buffer: Tensor) => void }[] = [];
   /** By record, the oldest first. */
   readonly #ahead = new Map<number, Guess>();
   /** The end of each record's last use, its write included. */
@@ -71,19 +73,19 @@ export class StagedRecords {
   }
 
   /**
-   * Runs `work` on a record's memory. Uses get their buffers in the order in which they are asked for, and those of one
-   * record follow each other.
+   * Runs `work` on a record's memory. Uses of one place get their buffers in the order in which they are asked for, and
+   * those of one record follow each other.
    * @param work - may keep the tensor until it ends, and no longer
    * @returns what `work` returns, before the record has been written
    */
   async use<T>(
     record: number,
     work: (memory: Tensor) => Promise<T>,
-    { fresh = false, readOnly = false }: RecordUse = {},
+    { fresh = false, readOnly = false, place = 0 }: RecordUse = {},
   ): Promise<T> {
     this.#throwFailure();
     const end = this.#begin(record);
-    const buffer = await this.#bring(record, fresh, end.before).catch((error: unknown) => {
+    const buffer = await this.#bring(record, { fresh, place }, end.before).catch((error: unknown) => {
       end.reach();
       throw error;
     });
@@ -139,10 +141,14 @@ export class StagedRecords {
     return { before, reach };
   }
 
-  async #bring(record: number, fresh: boolean, before: Promise<void> | undefined): Promise<Tensor> {
+  async #bring(
+    record: number,
+    { fresh, place }: { readonly fresh: boolean; readonly place: number },
+    before: Promise<void> | undefined,
+  ): Promise<Tensor> {
     const guess = this.#ahead.get(record);
     this.#ahead.delete(record);
-    const buffer = guess?.buffer ?? (await this.#take());
+    const buffer = guess?.buffer ?? (await this.#take(place));
     try {
       await (guess?.read ?? (fresh ? before : this.#read(record, buffer, before)));
       return buffer;
@@ -171,11 +177,11 @@ export class StagedRecords {
     }
   }
 
-  async #take(): Promise<Tensor> {
+  async #take(place: number): Promise<Tensor> {
     const free = this.#free.pop();
     if (free !== undefined) return free;
     const [guessed] = this.#ahead;
-    if (guessed === undefined) return new Promise((resolve) => this.#waiting.push(resolve));
+    if (guessed === undefined) return new Promise((take) => this.#waiting.push({ place, take }));
     // A wrong guess gives way to what is needed.
     const [record, { buffer, read }] = guessed;
     this.#ahead.delete(record);
@@ -184,9 +190,14 @@ export class StagedRecords {
   }
 
   #give(buffer: Tensor): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free.push(buffer);
-    else next(buffer);
+    const [first, ...rest] = this.#waiting;
+    if (first === undefined) {
+      this.#free.push(buffer);
+      return;
+    }
+    const next = rest.reduce((best, each) => (each.place < best.place ? each : best), first);
+    this.#waiting.splice(this.#waiting.indexOf(next), 1);
+    next.take(buffer);
   }
 
   #part(record: number, buffer: Tensor): Tensor {

@@ -40,6 +40,8 @@ export function settleOffload(options: {
   const { offload, recompute = false } = options;
   if (offload === undefined) return { optimizer: undefined, activations: undefined };
   const { optimizer, ratio, activations, dir } = offload;
+  const unknown = Object.keys(offload).filter((key) => !KNOWN.includes(key));
+  if (unknown.length > 0) throw optionError("offload", `one of ${KNOWN.join(", ")}`, unknown.join(", "));
   if (optimizer === undefined && activations === undefined) {
     const given = Object.keys(offload).join(", ");
     throw optionError("offload.optimizer", CHOICES, optimizer, `${given || "offload"} alone says nothing`);
@@ -64,6 +66,8 @@ export function settleOffload(options: {
     activations: activations && { directory },
   };
 }
+
+const KNOWN: readonly string[] = ["optimizer", "ratio", "activations", "dir"];
 
 const CHOICES = "host or nvme";
 

@@ -9,7 +9,7 @@ import { liveRefs, type RuntimeOptions, type TroupeEvent } from "../../src/index
 import { memory } from "../../src/tensor/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
-const steps = 8;
+const steps = 6;
 const workspace = new Workspace();
 const dir = workspace.path("disk");
 beforeAll(() => void mkdirSync(dir));
@@ -46,15 +46,17 @@ describe("an offloaded optimizer", () => {
     });
   });
 
-  it.each(["Adafactor", "LAMB", "several", "plain SGD"])(
+  it.each([
+    ["Adafactor", nvme],
+    ["LAMB", host],
+    ["several", nvme],
+    ["plain SGD", nvme],
+  ])(
     "may be another than AdamW, also one that keeps nothing or asks all ranks for their share: %s",
-    async (optimizer) => {
-      const options = { ranks: 2, zero: 3, steps } as const;
+    async (optimizer, offload) => {
+      const options = { ranks: 2, zero: 3, steps: 4 } as const;
       const resident = await lossesOf(workspace, options, { optimizer });
-      expect(resident).not.toEqual(await lossesOf(workspace, options));
-      for (const [, offload] of homes) {
-        expect(await lossesOf(workspace, { ...options, offload }, { optimizer })).toEqual(resident);
-      }
+      expect(await lossesOf(workspace, { ...options, offload }, { optimizer })).toEqual(resident);
     },
   );
 
@@ -71,7 +73,7 @@ describe("an offloaded optimizer", () => {
       return told.losses.slice(4);
     };
     const bytesOf = (name: string) =>
-      ["step-000002", "step-000006", "step-000008"].flatMap((step) =>
+      ["step-000002", "step-000006"].flatMap((step) =>
         ["model.safetensors", "optimizer.safetensors"].map((file) =>
           // A folder that a resumed run did not write is not there.
           readdirSync(workspace.path(name)).includes(step)

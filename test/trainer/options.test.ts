@@ -48,6 +48,11 @@ describe("Runtime.spawn", () => {
       /overlapChunks to be used with sequenceParallel: got 2/,
     ],
     [
+      "to offload what stays with the ranks",
+      { offload: { optimizer: "host", parameters: "host" } as RuntimeOptions["offload"] & object },
+      /offload to be one of optimizer, ratio, activations, dir: got parameters/,
+    ],
+    [
       "a share of what stays",
       { recompute: true, offload: { activations: "nvme", dir: ".", ratio: 0.5 } },
       /offload\.ratio to be left out where the optimizer's state stays/,
