@@ -115,7 +115,8 @@ void gather_ahead(Communicator& member, const Cut& cut, const at::Tensor& share,
   }
 }
 
-at::Tensor gathered(Communicator& member, const Cut& cut, const at::Tensor& stacked, const at::Tensor& share) {
+// [R, ..., s, ...] of all ranks -> [..., R s, ...].
+at::Tensor gathered(const Cut& cut, const at::Tensor& stacked, const at::Tensor& share) {
   at::Tensor whole = like(share, cut.dim, share.size(cut.dim) * cut.ranks, share.size(-1));
   std::vector<int64_t> shape = whole.sizes().vec();
   shape.erase(shape.begin() + cut.dim);
@@ -125,6 +126,7 @@ at::Tensor gathered(Communicator& member, const Cut& cut, const at::Tensor& stac
 }
 
 at::Tensor gather_matmul_forward(Communicator& member, const Cut& cut, const at::Tensor& x, const at::Tensor& w) {
+  if (cut.chunks == 1) return at::matmul(gathered(cut, start_gather(member, x).arrived(), x), w);
   const at::Tensor y = like(x, cut.dim, x.size(cut.dim) * cut.ranks, w.size(1));
   gather_ahead(member, cut, x, [&](int64_t c, const at::Tensor& rows) { cut.of_all(y, c).copy_(at::matmul(rows, w)); });
   return y;
@@ -137,7 +139,7 @@ Tensors gather_matmul_backward(Communicator& member, const Cut& cut, const at::T
   const Moving inputs = start_gather(member, x);
   const at::Tensor dx_whole = at::matmul(dy, inputs_first(weight, outputs_first).t());
   const Cut shares{cut.dim, cut.ranks, 1, cut.rows * cut.chunks};
-  const at::Tensor x_whole = gathered(member, cut, inputs.arrived(), x);
+  const at::Tensor x_whole = gathered(cut, inputs.arrived(), x);
   const Moving dx = start_scatter(member, shares.of_all(dx_whole, 0));
   const at::Tensor dw = weight_gradient(x_whole, dy, outputs_first);
   return {dx.arrived(), dw};

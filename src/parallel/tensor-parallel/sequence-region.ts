@@ -59,9 +59,10 @@ export class SequenceRegion {
     return reduceScatterSequence(this.#padded(part), this.group, this.dim);
   }
 
-  /** The product of a layer that is split by outputs with all positions. */
+  /** The product of a layer that is split by outputs with all positions. These are gathered again in backward, not kept. */
   gatherProduct(share: Tensor, layer: Affine): Tensor {
-    if (!this.#overlaps(share, 1)) return layer.product(this.gather(share));
+    if (this.#numPadding > 0) return layer.product(this.gather(share));
+    const chunks = this.#chunksOf(share, 1);
     const outputsFirst = layer.outputDim === 0;
     return ops.troupe.gatherMatmul(
       share,
@@ -69,13 +70,14 @@ export class SequenceRegion {
       outputsFirst,
       this.group.number,
       this.dim,
-      this.chunks,
+      chunks,
     );
   }
 
   /** The own share of the product of a layer that is split by inputs. */
   productScatter(x: Tensor, layer: Affine): Tensor {
-    if (!this.#overlaps(x, this.group.size)) return this.reduceScatter(layer.product(x));
+    const chunks = this.#chunksOf(x, this.group.size);
+    if (chunks === 1 || this.#numPadding > 0) return this.reduceScatter(layer.product(x));
     const outputsFirst = layer.outputDim === 0;
     return ops.troupe.matmulReduceScatter(
       x,
@@ -83,7 +85,7 @@ export class SequenceRegion {
       outputsFirst,
       this.group.number,
       this.dim,
-      this.chunks,
+      chunks,
     );
   }
 
@@ -92,10 +94,9 @@ export class SequenceRegion {
     return this.#unpadded(gatherFromGroup(share, this.group, this.dim));
   }
 
-  /** Whether each of `shares` shares of the positions can be cut into chunks. */
-  #overlaps(x: Tensor, shares: number): boolean {
-    const { chunks, dim } = this;
-    return chunks > 1 && this.#numPadding === 0 && (x.shape[dim] ?? 0) % (chunks * shares) === 0;
+  /** Into how many chunks each of `shares` shares of the positions is cut: one, where they do not divide. */
+  #chunksOf(x: Tensor, shares: number): number {
+    return (x.shape[this.dim] ?? 0) % (this.chunks * shares) === 0 ? this.chunks : 1;
   }
 
   #padded(x: Tensor): Tensor {

@@ -133,6 +133,13 @@ describe("chunks that overlap communication and product", () => {
   });
 });
 
+test.each([1, 2])(
+  "positions gathered for a split layer are not kept for backward, in %i chunks",
+  async (chunks) => {
+    for (const bytes of await ranks.run("keptBytes", 2, { chunks })) expect(bytes).toBeLessThan(2048); // of 65,536
+  },
+);
+
 describe("BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one", () => {
   const tolerances = { float32: TOLERANCE, bfloat16: 2 ** -6, float16: 2 ** -9 }; // a few roundings
   const cases = (["float32", "bfloat16", "float16"] as const).flatMap((dtype) =>
