@@ -121,7 +121,8 @@ function stageOf(model: Model, stage: number, into: Map<string, number[]>): Bloc
       const full = keep(zeros([layout.numel], { dtype }));
       scope(() => {
         for (const { name, offset, numel } of layout.parameters) {
-          full.narrow(0, offset, numel).copy_((byName.get(name)?.tensor as Tensor).detach().view([numel]));
+          const { tensor } = byName.get(name) as Parameter;
+          full.narrow(0, offset, numel).copy_(tensor.detach().view([numel]));
         }
       });
       return full;
