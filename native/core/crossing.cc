@@ -35,9 +35,10 @@ Proxies& proxies() {
   return *instance;
 }
 
-bool is_over(const Proxy& proxy) {
+bool is_over(const Proxy& proxy, bool ask_system) {
   const uint32_t state = proxy.segment->slot(proxy.slot).load();
   if (state == Segment::kReturned) return true;
+  if (!ask_system) return false;
   if (state == Segment::kUnderWay) {
     // Without its name nobody will take it; who has just taken it said so before the name was gone.
     const bool unnamed = access(shared_path(proxy.name).c_str(), F_OK) != 0;
@@ -96,7 +97,7 @@ std::shared_ptr<const Loan> reader_of(const std::shared_ptr<Segment>& segment, i
 }  // namespace
 
 Crossing export_ref(RefId ref) {
-  settle_crossings();
+  settle_crossings(false);
   PendingRef pending = take_ref(ref);
   at::Tensor tensor = pending.tensor;
   std::shared_ptr<Segment> segment = Segment::of(tensor);
@@ -154,14 +155,14 @@ int64_t release_exported_to(const std::string& owner) {
   });
 }
 
-void settle_crossings() {
+void settle_crossings(bool all) {
   std::list<Proxy> over;
   {
-    Proxies& all = proxies();
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    for (auto it = all.waiting.begin(); it != all.waiting.end();) {
+    Proxies& held = proxies();
+    const std::lock_guard<std::mutex> lock(held.mutex);
+    for (auto it = held.waiting.begin(); it != held.waiting.end();) {
       const auto here = it++;
-      if (is_over(*here)) over.splice(over.end(), all.waiting, here);
+      if (is_over(*here, all)) over.splice(over.end(), held.waiting, here);
     }
   }
   for (Proxy& proxy : over) {

@@ -35,7 +35,8 @@ bool release_exported(RefId ref);
 // The same for all that were on their way to an actor that died, whoever sent them; returns how many.
 int64_t release_exported_to(const std::string& owner);
 
-// Gives back the rights of those tensors whose readers in other processes have released them, or have ended.
-void settle_crossings();
+// Gives back the rights of those tensors whose readers in other processes have released them; and, where `all` is asked for,
+// whose readers have ended, which takes a system call for each.
+void settle_crossings(bool all);
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ bool is_lent(const Guard& guard, bool exclusively) {
     const auto loan = guard.lent.lock();
     if (!loan || (exclusively && !loan->exclusive)) return false;
     if (settled) return true;
-    settle_crossings();
+    settle_crossings(true);
   }
 }
 
