@@ -41,6 +41,8 @@ export const switches: readonly Switch[] = [
   },
   { name: "fp16", kind: "precision", options: { precision: "fp16" }, changes: "mathematics" },
   { name: "amp-bf16", kind: "precision", options: { precision: "amp-bf16" }, changes: "mathematics" },
+  // A power of two: exact in float32.
+  { name: "loss scale 1024", kind: "precision", options: { lossScale: 1024 }, changes: "nothing" },
   { name: "recompute", kind: "recompute", options: { recompute: true }, changes: "nothing" },
   { name: "accumulate 2", kind: "accumulation", config: { accumulation: 2 }, changes: "order" },
   { name: "processes", kind: "placement", options: { placement: "process" }, changes: "nothing" },
@@ -59,6 +61,7 @@ export const switches: readonly Switch[] = [
   },
   { name: "clip inf", kind: "clip", config: { clipBy: "inf" }, changes: "mathematics" },
   { name: "dropout", kind: "dropout", config: { dropout: 0.1 }, changes: "mathematics" },
+  { name: "clip value", kind: "clip", config: { clipBy: "value", clipNorm: 1e-2 }, changes: "mathematics" },
   { name: "no clip", kind: "clip", config: { clipNorm: 0 }, changes: "mathematics" },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];

@@ -59,6 +59,23 @@ describe("a scaled loss", () => {
     expect(stepsOf(here).map(({ skipped }) => skipped)).toEqual([_, _, true, _, _, _, _, _]);
   });
 
+  it.each([
+    ["tensor-parallel ranks", { tp: 2, ranks: 4 }],
+    ["pipeline stages", { pp: 2, ranks: 2 }],
+  ])("is skipped together by %s, though one alone overflows", async (_name, parts) => {
+    const run = await runTiny(
+      workspace,
+      { ...scaled, ...parts, zero: 1, steps: 5 },
+      { ...fault, accumulation: 2 },
+    );
+    expect(run.error).toBeUndefined();
+    const steps = stepsOf(run);
+    const at = steps.findIndex(({ skipped }) => skipped);
+    expect(steps.filter(({ skipped }) => skipped)).toHaveLength(1);
+    expect(steps[at + 1]).toMatchObject({ lossScale: 512, learningRate: steps[at]?.learningRate });
+    expect(run.losses.every(Number.isFinite)).toBe(true);
+  });
+
   it("goes on from a checkpoint after the skipped step with its scale and its schedule", async () => {
     const dir = workspace.path("saved");
     await runTiny(workspace, { ...scaled, zero: 3, steps: 4, checkpoint: { dir, everySteps: 1 } }, fault);
