@@ -7,14 +7,8 @@ import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
 import type { InspectionRequest, Inspections } from "./inspections.ts";
 import { Pipeline } from "./pipeline.ts";
-import type {
-  DeclaredModel,
-  EvaluatedBatch,
-  RankEvaluated,
-  RankPlan,
-  RankProtocol,
-  RankStepped,
-} from "./rank.ts";
+import type { RankProtocol } from "./rank.ts";
+import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
 import { sendsPart } from "./snapshot.ts";
 import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";

@@ -21,10 +21,12 @@ export {
   type TrainingPlan,
 } from "./job.ts";
 export type { OffloadProtocol } from "./offload.ts";
-export type { DeclaredModel, OffloadSettings, RankInit, RankPlan, RankProtocol } from "./rank.ts";
+export type { RankInit, RankProtocol } from "./rank.ts";
 export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
+export type { DeclaredModel, OffloadSettings, RankPlan } from "./rank-plan.ts";
 export { recipientName } from "./recipient.ts";
-export type { ShardInit, ShardProtocol, Slowdown } from "./shard.ts";
+export type { ShardInit, ShardProtocol } from "./shard.ts";
+export type { Slowdown } from "./shard-plan.ts";
 export type { TensorSummary } from "./tensor-summary.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */

@@ -1,25 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
+import type { OptimizerProgress } from "../optim/index.ts";
 import {
-  advanceProgress,
-  beginProgress,
-  type ClipRule,
-  clipFactor,
-  type LossScaleRule,
-  type OptimizerProgress,
-  type OptimizerSpec,
-  updateRuleOf,
-} from "../optim/index.ts";
-import {
-  BlockState,
   BusyTime,
   type FlatBlock,
-  firstNotFinite,
   Milestones,
   memberOf,
   offloadedBlocks,
   ShardStore,
-  sumOfSquares,
 } from "../parallel/index.ts";
 import {
   type ActorContext,
@@ -32,77 +20,28 @@ import {
 import {
   attach,
   chargeThreadTo,
-  type DType,
   hold,
-  ops,
-  type Statistics,
-  scaleStatistics,
-  scope,
   setNumThreads,
   shareRef,
   type Tensor,
   type TensorRef,
-  tensor,
 } from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { type AgreedGradient, type ClipFactors, GradientAgreement } from "./gradient-agreement.ts";
 import { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
-import type { InitialState } from "./initial-state.ts";
-import { type InspectedPart, inspectRange, ownedView } from "./inspected-part.ts";
+import type { InspectedPart } from "./inspected-part.ts";
+import { keeperOf } from "./keep-state.ts";
 import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
 import { LocalGroups } from "./local-groups.ts";
-import type { OffloadProtocol, StateHome } from "./offload.ts";
+import type { OffloadProtocol } from "./offload.ts";
+import { OptimizerClock } from "./optimizer-clock.ts";
 import { sentTo } from "./recipient.ts";
-import { RemoteKeeper } from "./remote-keeper.ts";
+import { ShardInspection } from "./shard-inspection.ts";
+import type { ShardPlan } from "./shard-plan.ts";
 import { sendsPart } from "./snapshot.ts";
-import { type BlockUpdate, DividedKeeper, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
+import type { BlockUpdate, StateKeeper } from "./state-keeper.ts";
 import { Turns } from "./turns.ts";
-
-/** What a shard owns and whom it works with. */
-export interface ShardPlan {
-  readonly layouts: readonly FlatBlock[];
-  /** Ranks that hold the same part of the model, in order, this one included. */
-  readonly replicas: readonly number[];
-  /** Ranks that together hold this replica of the model, in order. */
-  readonly modelParallel: readonly number[];
-  readonly dtype: DType;
-  /** Over disjoint parameters; the first takes what none of them names. */
-  readonly optimizers: readonly OptimizerSpec[];
-  /** Without clipping and loss scale each block is updated as soon as it is reduced. */
-  readonly clip: ClipRule | undefined;
-  /** With one, a step whose gradient is not finite is skipped on all ranks; without one it is an error. */
-  readonly lossScale: LossScaleRule | undefined;
-  /** Gradients are sums over this many micro-batches of all ranks. */
-  readonly numMicroBatches: number;
-  readonly initial: InitialState;
-  /** Life of the rank group, counted from 0. */
-  readonly life: number;
-  /** Threads of this shard's arithmetic. */
-  readonly numThreads: number;
-  /** Who reads the parameters, by the name of {@link recipientName}. */
-  readonly reader: string;
-  readonly offload: OptimizerOffload | undefined;
-  readonly slowdown: Slowdown;
-  /** Whether actors tell what they do to each block. */
-  readonly trace: boolean;
-  /** How long one answer of another actor may take. */
-  readonly deadlineMs: number;
-}
-
-/** What optimizer state each shard leaves to an offload actor. Plain data. */
-export interface OptimizerOffload {
-  /** How much of it, from 0 to 1. */
-  readonly ratio: number;
-  readonly home: StateHome;
-}
-
-/** Delays on purpose, in milliseconds: what slower disks or links would cost. */
-export interface Slowdown {
-  /** Each offloaded update. */
-  readonly updateMs: number;
-  /** Each reduction of a block's gradient. */
-  readonly reduceMs: number;
-}
 
 /** What a step's end looked like from the shard. */
 export interface StepUpdated {
@@ -174,7 +113,7 @@ export default defineActor<ShardProtocol, ShardInit>({
       handlers: {
         join: ({ peers, ranks }) => shard.join(peers, ranks),
         prepare: (plan) => shard.prepare(plan),
-        begin: (message) => shard.begin(message),
+        begin: (message) => unlessAborted(shard.begin(message)),
         gather: ({ step, block }) => shard.gather(step, block),
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
         own: (given) => shard.groups.at(given.group).owned(given),
@@ -188,34 +127,34 @@ export default defineActor<ShardProtocol, ShardInit>({
   },
 });
 
+/** What a shard works with once it is prepared. */
+interface Prepared {
+  readonly plan: ShardPlan;
+  readonly store: ShardStore;
+  readonly keeper: StateKeeper;
+  readonly agreement: GradientAgreement;
+  readonly clock: OptimizerClock;
+  /** In which reductions end, where each is put off on purpose. */
+  readonly delayed: Turns | undefined;
+  /** The flat blocks that are reduced and updated. */
+  readonly trained: readonly FlatBlock[];
+}
+
 /** What is known of one step until all its updates are done. */
 interface StepProgress {
   readonly learningRates: readonly number[];
-  /** Patterns of parameters to look at. */
-  readonly inspect: readonly string[];
   /** Whether to look at the memory that is held. */
   readonly ledger: boolean;
-  /** Of the summed gradients of those, by name. */
-  readonly gradients: Map<string, Statistics>;
+  readonly inspection: ShardInspection;
   inspected: readonly InspectedPart[];
   /** Sums of squares of the reduced gradients, by block that counts in the norm. */
   readonly sums: Map<number, Tensor>;
   numReduced: number;
-  gradientNorm: number;
-  skipped: boolean;
+  agreed: AgreedGradient | undefined;
   readonly reducing: BusyTime;
   /** Of the blocks whose updates have been ordered: settled once they are whole. */
   readonly updates: Promise<void>[];
   updateMs: number;
-}
-
-/** From 2³² down to 1 a scale halves 32 times; what still overflows after three times as many steps will go on to. */
-const MAX_SKIPPED_IN_A_ROW = 100;
-
-/** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
-interface ClipFactors {
-  readonly all: number;
-  readonly own?: readonly (number | undefined)[];
 }
 
 const ALL_BLOCKS = -1;
@@ -230,17 +169,7 @@ class Shard {
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
   readonly #updated = new Milestones();
   readonly #steps = new Map<number, StepProgress>();
-  /** By step, how far the optimizer has come before it. */
-  readonly #optimizer = new Map<number, OptimizerProgress>();
-  #store: ShardStore | undefined;
-  #plan: ShardPlan | undefined;
-  #keeper: StateKeeper | undefined;
-  /** In which reductions end, where each is put off on purpose. */
-  #delayed: Turns | undefined;
-  #skippedInARow = 0;
-  /** A checkpoint that does not know yet how far the optimizer has come. */
-  #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
-
+  #prepared: Prepared | undefined;
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
     this.#rank = init.rank;
@@ -258,48 +187,59 @@ class Shard {
   }
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
-    this.#plan = plan;
     setNumThreads(plan.numThreads);
     chargeThreadTo(ownerOf(this.#rank), "working");
-    if (plan.slowdown.reduceMs > 0) this.#delayed = new Turns(plan.slowdown.reduceMs);
     const store = new ShardStore(this.#rank, plan.dtype);
-    this.#store = store;
     const owned: Tensor[] = [];
     for (const layout of plan.layouts) owned.push(await this.#place(layout, store));
-    this.#keeper = this.#keeperOf(plan, owned);
-    await this.#keeper.fill(plan.initial);
-    const { step } = plan.initial;
-    this.#optimizer.set(step, beginProgress(progressOf(plan.initial), plan.lossScale));
-    await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, step)));
+    const keeper = keeperOf(plan, owned, {
+      rank: this.#rank,
+      shard: this.#context.self,
+      offload: this.#offload,
+      share: (update, round, value) => this.#share(update, round, value),
+    });
+    this.#prepared = {
+      plan,
+      store,
+      keeper,
+      agreement: new GradientAgreement(plan, store, this.groups),
+      clock: new OptimizerClock(plan),
+      delayed: plan.slowdown.reduceMs > 0 ? new Turns(plan.slowdown.reduceMs) : undefined,
+      trained: plan.layouts.filter((layout) => layout.trainable),
+    };
+    await keeper.fill(plan.initial);
+    await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
     return {
       fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index), { owner: plan.reader })),
     };
   }
 
-  begin({ step, learningRates, inspect, ledger }: ShardProtocol["begin"]["in"]): void {
-    this.#steps.set(step, {
+  async begin({ step, learningRates, inspect, ledger }: ShardProtocol["begin"]["in"]): Promise<void> {
+    const { store, trained } = this.#ready;
+    const progress: StepProgress = {
       learningRates,
-      inspect,
       ledger,
-      gradients: new Map(),
+      inspection: new ShardInspection(this.#rank, inspect, store),
       inspected: [],
       sums: new Map(),
       numReduced: 0,
-      gradientNorm: Number.NaN,
-      skipped: false,
+      agreed: undefined,
       reducing: new BusyTime(),
       updates: [],
       updateMs: 0,
-    });
+    };
+    this.#steps.set(step, progress);
+    // A stage of which everything is frozen has nothing to reduce, and still takes part in what all agree on.
+    if (trained.length === 0) await this.#endStep(step, progress);
   }
 
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#whole.until(block, step);
-    return { wholeAtMs: systemClock.now(), progress: this.#progressBefore(step) };
+    return { wholeAtMs: systemClock.now(), progress: this.#ready.clock.before(step) };
   }
 
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
-    const { store, plan } = this.#prepared();
+    const { store, plan, agreement, delayed, trained } = this.#ready;
     const progress = this.#progressOf(step);
     const layout = plan.layouts[block] as FlatBlock;
     this.#context.board.set("reduce", layout.name, step);
@@ -308,20 +248,17 @@ class Shard {
       `reduce/${step}/${layout.name}`,
       hold(() => attach(gradient)),
     );
-    await this.#delayed?.next();
+    await delayed?.next();
     store.reduce(block, flats as Tensor[]);
-    if (layout.counted)
-      progress.sums.set(
-        block,
-        hold(() => store.squareSums(block, this.#clippedAlone)),
-      );
-    this.#inspectGradient(progress, layout);
+    const sums = agreement.squareSums(layout);
+    if (sums !== undefined) progress.sums.set(block, sums);
+    progress.inspection.lookAtGradient(layout);
     progress.reducing.add(beginMs, systemClock.now());
     if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
-    if (this.#updatesAtOnce) this.#order(step, block, { all: 1 });
-    if (progress.numReduced === this.#trained.length) await this.#endStep(step, progress);
+    if (!agreement.isAwaited) this.#order(step, block, { all: 1 });
+    if (progress.numReduced === trained.length) await this.#endStep(step, progress);
   }
 
   async share(update: BlockUpdate, round: number, value: TensorRef): Promise<{ values: TensorRef[] }> {
@@ -338,13 +275,14 @@ class Shard {
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { gradientNorm, skipped, reducing, updateMs, inspected, ledger } = this.#progressOf(step);
-    const lossScale = this.#progressBefore(step).lossScale?.scale;
+    const { agreed, reducing, updateMs, inspected, ledger } = this.#progressOf(step);
+    const { clock } = this.#ready;
+    const lossScale = clock.before(step).lossScale?.scale;
     this.#steps.delete(step);
-    this.#optimizer.delete(step);
+    clock.forget(step);
     return {
-      gradientNorm,
-      skipped,
+      gradientNorm: agreed?.norm ?? Number.NaN,
+      skipped: agreed?.skipped ?? false,
       lossScale,
       reduceMs: reducing.totalMs,
       updateMs,
@@ -354,177 +292,44 @@ class Shard {
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
-    const { plan, keeper } = this.#prepared();
+    const { plan, keeper, clock } = this.#ready;
     const blocks = plan.layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
     keeper.snapshot({ step, life: plan.life, checkpointer, blocks });
-    this.#saving = { step, checkpointer };
-    this.#tellProgress(step);
+    // One rank tells it for all.
+    if (this.#rank === 0) clock.tellAfter(step, checkpointer);
     if (this.#updated.has(ALL_BLOCKS, step + 1)) await keeper.settle(step);
   }
 
   stop(): void {
-    this.#keeper?.stop();
-    this.#store?.dispose();
+    this.#prepared?.keeper.stop();
+    this.#prepared?.store.dispose();
   }
 
-  /** Gradient whole on every rank: the norm, the updates that waited for it, in forward order, and what waits for the step's end. */
+  /** Gradient whole on every rank: the norm, the updates that waited for it, and what waits for the step's end. */
   async #endStep(step: number, progress: StepProgress): Promise<void> {
-    const { plan, store, keeper } = this.#prepared();
-    const factors = await this.#agree(step, progress);
-    const before = this.#progressBefore(step);
-    this.#optimizer.set(step + 1, advanceProgress(before, plan.lossScale, progress.skipped));
-    this.#tellProgress(step);
-    if (progress.skipped) store.dropGradients();
-    if (!this.#updatesAtOnce) {
+    const { plan, store, keeper, agreement, clock } = this.#ready;
+    const agreed = await agreement.agree(step, progress.sums, clock.divisor(step));
+    progress.agreed = agreed;
+    clock.advance(step, agreed.skipped);
+    if (agreed.skipped) store.dropGradients();
+    if (agreement.isAwaited) {
       for (const block of this.#updateOrder) {
-        this.#order(step, block, factors);
+        this.#order(step, block, agreed.factors);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
     }
     await Promise.all(progress.updates);
-    progress.inspected = this.#inspectParameters(step, progress);
+    progress.inspected = progress.inspection.parts(plan.layouts, clock.divisor(step));
     this.#updated.reach(ALL_BLOCKS, step + 1);
     await keeper.settle(step);
   }
 
-  /**
-   * Exchanges what all ranks must know of the gradient: its norm, and with it whether it is finite. All see the same
-   * numbers, so all skip or none.
-   * @returns the factors that clip it
-   */
-  async #agree(step: number, progress: StepProgress): Promise<ClipFactors> {
-    const { plan } = this.#prepared();
-    const divisor = this.#gradientDivisor(step);
-    const { squares, largest, where } = await this.#measure(step, progress);
-    const [norm = 0, ...ofParts] = squares.map((square) => Math.sqrt(square) / divisor);
-    progress.gradientNorm = norm;
-    progress.skipped = !Number.isFinite(progress.gradientNorm);
-    this.#skippedInARow = progress.skipped ? this.#skippedInARow + 1 : 0;
-    if (progress.skipped && (plan.lossScale === undefined || this.#skippedInARow > MAX_SKIPPED_IN_A_ROW))
-      throw notFinite(step, norm, where, this.#skippedInARow);
-    const own = plan.optimizers.map(({ clipNorm }) =>
-      clipNorm === undefined ? undefined : clipFactor(ofParts.shift() ?? 0, clipNorm),
-    );
-    if (plan.clip === undefined || plan.clip.by === "value") return { all: 1, own };
-    return { all: clipFactor(plan.clip.by === "inf" ? largest / divisor : norm, plan.clip.max), own };
-  }
-
-  /**
-   * The summed gradient's squares, of all of it and of what each optimizer clips by itself, and its largest magnitude:
-   * over the replicas' slices, then over the parts of the model.
-   */
-  async #measure(
-    step: number,
-    progress: StepProgress,
-  ): Promise<{ readonly squares: number[]; readonly largest: number; readonly where: string | undefined }> {
-    const { plan, store } = this.#prepared();
-    const counted = this.#trained.filter((layout) => layout.counted);
-    const sums = counted.map(({ index }) => progress.sums.get(index) as Tensor);
-    const shares = hold(() => {
-      const magnitudes =
-        plan.clip?.by === "inf" ? counted.map(({ index }) => store.largestGradient(index)) : [];
-      return ops.cat([...sums, tensor([Math.max(0, ...magnitudes)], { dtype: "float64" })]);
-    });
-    for (const each of sums) each.dispose();
-    const bySlice = await this.#gathered(plan.replicas, `norm/${step}`, shares);
-    const numKinds = 1 + this.#clippedAlone.length;
-    const squares = Array.from({ length: numKinds }, (_, kind) =>
-      sumOfSquares(counted, bySlice, kind, numKinds),
-    );
-    const ofPart = Math.max(...bySlice.map((share) => share.at(-1) ?? 0));
-    const part = hold(() => tensor([...squares, ofPart], { dtype: "float64" }));
-    const byPart = await this.#gathered(plan.modelParallel, `norm of parts/${step}`, part);
-    return {
-      squares: squares.map((_, kind) => byPart.reduce((sum, part) => sum + (part[kind] ?? 0), 0)),
-      largest: Math.max(...byPart.map((part) => part[numKinds] ?? 0)),
-      where: firstNotFinite(counted, bySlice, numKinds),
-    };
-  }
-
-  #inspectGradient({ inspect, gradients }: StepProgress, layout: FlatBlock): void {
-    if (inspect.length === 0) return;
-    scope(() => {
-      const gradient = this.#prepared().store.ownedGradient(layout.index);
-      const found = inspectRange(layout, this.#rank, inspect, gradient);
-      for (const [name, statistics] of found) gradients.set(name, statistics);
-    });
-  }
-
-  /** After the updates of a step: nobody but this shard writes its owned range. */
-  #inspectParameters(step: number, { inspect, gradients }: StepProgress): InspectedPart[] {
-    if (inspect.length === 0) return [];
-    const { plan, store } = this.#prepared();
-    const divisor = this.#gradientDivisor(step);
-    return plan.layouts.flatMap((layout) =>
-      scope(() => {
-        const values = ownedView(layout, this.#rank, store.full(layout.index));
-        const found = inspectRange(layout, this.#rank, inspect, values);
-        return layout.parameters.flatMap(({ name, shape, split }) => {
-          const statistics = found.get(name);
-          if (statistics === undefined) return [];
-          const gradient = gradients.get(name);
-          return [
-            {
-              name,
-              shape: split?.logicalShape ?? shape,
-              values: statistics,
-              gradient: gradient && scaleStatistics(gradient, 1 / divisor),
-            },
-          ];
-        });
-      }),
-    );
-  }
-
-  /** The float64 values of all ranks of a group, in order; takes `value`. */
-  async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
-    const all = (await this.groups.of(group).all(key, value)) as Tensor[];
-    const values = all.map((each) => each.toTypedArray() as Float64Array);
-    for (const each of all) each.dispose();
-    return values;
-  }
-
-  /** The names of each optimizer's parameters, of those that clip by themselves. */
-  get #clippedAlone(): ReadonlySet<string>[] {
-    return this.#prepared().plan.optimizers.flatMap(({ clipNorm, groups }) =>
-      clipNorm === undefined ? [] : new Set(groups.flatMap(({ names }) => names)),
-    );
-  }
-
-  /** The flat blocks that are reduced and updated. */
-  get #trained(): FlatBlock[] {
-    return this.#prepared().plan.layouts.filter((layout) => layout.trainable);
-  }
-
-  /** What the gradients' sum is divided by to be the gradient of the mean loss. */
-  #gradientDivisor(step: number): number {
-    const lossScale = this.#progressBefore(step).lossScale?.scale ?? 1;
-    return this.#prepared().plan.numMicroBatches * lossScale;
-  }
-
-  /** Nothing that an update does depends on other blocks' gradients. */
-  get #updatesAtOnce(): boolean {
-    const { clip, lossScale } = this.#prepared().plan;
-    const waits = lossScale !== undefined || this.#clippedAlone.length > 0;
-    return !waits && (clip === undefined || clip.by === "value");
-  }
-
-  /** Known once the step before it has ended; without loss scale nothing is ever skipped, and it is known always. */
-  #progressBefore(step: number): OptimizerProgress {
-    const { initial, lossScale } = this.#prepared().plan;
-    const known = this.#optimizer.get(step);
-    if (known !== undefined) return known;
-    if (lossScale !== undefined) throw new Error(`[shard ${this.#rank}] step ${step} has no loss scale yet`);
-    const before = beginProgress(progressOf(initial), undefined);
-    return { numUpdates: before.numUpdates + step - initial.step };
-  }
-
   /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
   get #updateOrder(): number[] {
-    const { layouts, offload } = this.#prepared().plan;
-    const away = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
-    const here = this.#trained.flatMap(({ index }) => (away.includes(index) ? [] : index));
+    const { plan, trained } = this.#ready;
+    const away = plan.offload === undefined ? [] : offloadedBlocks(plan.layouts, plan.offload.ratio);
+    const here = trained.flatMap(({ index }) => (away.includes(index) ? [] : index));
     return [...away, ...here];
   }
 
@@ -537,15 +342,15 @@ class Shard {
 
   /** @returns settled once every rank has updated the block */
   async #update(step: number, block: number, { all, own }: ClipFactors): Promise<void> {
-    const { plan, store, keeper } = this.#prepared();
+    const { plan, store, keeper, clock } = this.#ready;
     const progress = this.#progressOf(step);
-    if (progress.skipped) return this.#announceWhole(block, step + 1);
-    const divisor = this.#gradientDivisor(step);
+    if (progress.agreed?.skipped) return this.#announceWhole(block, step + 1);
+    const divisor = clock.divisor(step);
     if (plan.clip?.by === "value") store.clampGradient(block, plan.clip.max * divisor);
     const update = {
       step,
       block,
-      updateIndex: this.#progressBefore(step).numUpdates + 1,
+      updateIndex: clock.before(step).numUpdates + 1,
       learningRates: progress.learningRates,
       gradientScale: all / divisor,
       ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
@@ -559,27 +364,17 @@ class Shard {
 
   /** What an update wants of all ranks; at level 0 each has everything itself. */
   async #share({ step, block }: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
-    const { name, zero, group } = this.#prepared().plan.layouts[block] as FlatBlock;
+    const { name, zero, group } = this.#ready.plan.layouts[block] as FlatBlock;
     if (zero === 0) return [value];
     return (await this.groups.of(group).all(`update/${step}/${name}/${round}`, value)) as Tensor[];
   }
 
   async #announceWhole(block: number, step: number): Promise<void> {
-    const { name, zero, group, trainable } = this.#prepared().plan.layouts[block] as FlatBlock;
+    const { name, zero, group, trainable } = this.#ready.plan.layouts[block] as FlatBlock;
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (zero !== 0) await this.groups.of(group).all(`whole/${step}/${name}`, null);
     // What is frozen is whole for good.
     this.#whole.reach(block, trainable ? step : Number.POSITIVE_INFINITY);
-  }
-
-  /** A checkpoint of a step keeps how far the optimizer has come: told as soon as that is known, by rank 0 for all. */
-  #tellProgress(step: number): void {
-    const { plan } = this.#prepared();
-    if (this.#rank > 0 || this.#saving?.step !== step) return;
-    if (plan.lossScale !== undefined && !this.#optimizer.has(step + 1)) return;
-    const progress = this.#progressBefore(step + 1);
-    this.#saving.checkpointer.tell("progress", { life: plan.life, step: step + 1, progress });
-    this.#saving = undefined;
   }
 
   /** Whoever waits for a member that has ended is told so. */
@@ -608,61 +403,16 @@ class Shard {
     return slice;
   }
 
-  /** Here, or with the offload actor, as the plan says. */
-  #keeperOf(plan: ShardPlan, owned: readonly Tensor[]): StateKeeper {
-    const { layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
-    const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
-    const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
-    const rules = optimizers.map(updateRuleOf);
-    const states = layouts.flatMap((layout, index) =>
-      isAway(layout) ? [] : new BlockState(layout, this.#rank, rules, owned[index] as Tensor),
-    );
-    const here = new MemoryKeeper(states, (update, round, value) => this.#share(update, round, value));
-    if (offload === undefined || this.#offload === undefined) return here;
-    const away = new RemoteKeeper(
-      this.#offload,
-      {
-        rank: this.#rank,
-        layouts: layouts.filter(isAway),
-        optimizers,
-        home: offload.home,
-        shard: this.#context.self,
-        numThreads,
-        deadlineMs,
-        delayMs: slowdown.updateMs,
-        trace,
-      },
-      owned.filter((_, index) => isAway(layouts[index] as FlatBlock)),
-    );
-    return new DividedKeeper([away, here], (block) => (blocksAway.includes(block) ? away : here));
-  }
-
   #progressOf(step: number): StepProgress {
     const progress = this.#steps.get(step);
     if (progress === undefined) throw new Error(`[shard ${this.#rank}] step ${step} has not begun`);
     return progress;
   }
 
-  #prepared(): { store: ShardStore; plan: ShardPlan; keeper: StateKeeper } {
-    const [store, plan, keeper] = [this.#store, this.#plan, this.#keeper];
-    if (store === undefined || plan === undefined || keeper === undefined)
-      throw new Error("[shard] not prepared");
-    return { store, plan, keeper };
+  get #ready(): Prepared {
+    if (this.#prepared === undefined) throw new Error("[shard] not prepared");
+    return this.#prepared;
   }
-}
-
-function progressOf(initial: InitialState): OptimizerProgress | undefined {
-  return initial.kind === "checkpoint" ? initial.progress : undefined;
-}
-
-function notFinite(step: number, norm: number, where: string | undefined, inARow: number): TroupeError {
-  const first = where === undefined ? "" : `, first in block ${where}`;
-  const skipped = inARow > 1 ? ` ${inARow} steps in a row` : "";
-  return new TroupeError(
-    "GRADIENT_NOT_FINITE",
-    `[step ${step}] expected a finite gradient norm: got ${norm}${skipped}${first} (lower the learning rate, or look at the batch)`,
-    { fields: { step, norm: String(norm), block: where } },
-  );
 }
 
 const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];

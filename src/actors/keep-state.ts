@@ -1,0 +1,53 @@
+import { updateRuleOf } from "../optim/index.ts";
+import { BlockState, type FlatBlock, offloadedBlocks } from "../parallel/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+import type { OffloadProtocol } from "./offload.ts";
+import { RemoteKeeper } from "./remote-keeper.ts";
+import type { ShardProtocol } from "./shard.ts";
+import type { ShardPlan } from "./shard-plan.ts";
+import { DividedKeeper, MemoryKeeper, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
+
+/** Who works together to keep one rank's state. */
+export interface KeeperPlace {
+  readonly rank: number;
+  readonly shard: ActorRef<ShardProtocol>;
+  /** Where the shard may leave state. */
+  readonly offload: ActorRef<OffloadProtocol> | undefined;
+  readonly share: ShareWithRanks;
+}
+
+/**
+ * @param owned - the owned range of each block's parameters, writable; ownership passes
+ * @returns who keeps the optimizers' state: the shard's own thread, its offload actor, or each a part, as the plan says
+ */
+export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: KeeperPlace): StateKeeper {
+  const { layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
+  const { rank, shard, share } = place;
+  const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
+  const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
+  const rules = optimizers.map(updateRuleOf);
+  const states = layouts.flatMap((layout, index) =>
+    isAway(layout) ? [] : new BlockState(layout, rank, rules, owned[index] as Tensor),
+  );
+  const here = new MemoryKeeper(states, share);
+  if (offload === undefined || place.offload === undefined) return here;
+  const layoutsAway = layouts.filter(isAway);
+  const ownedAway = owned.filter((_, index) => isAway(layouts[index] as FlatBlock));
+  const away = new RemoteKeeper(
+    place.offload,
+    {
+      rank,
+      layouts: layoutsAway,
+      optimizers,
+      home: offload.home,
+      shard,
+      numThreads,
+      deadlineMs,
+      delayMs: slowdown.updateMs,
+      trace,
+    },
+    ownedAway,
+  );
+  return new DividedKeeper([away, here], (block) => (blocksAway.includes(block) ? away : here));
+}

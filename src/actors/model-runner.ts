@@ -1,0 +1,280 @@
+import {
+  bindRandomness,
+  evaluating,
+  type Module,
+  Randomness,
+  type RecordedTensor,
+  TensorRecording,
+  wrapForward,
+} from "../nn/index.ts";
+import { ActivationShelter } from "../offload/index.ts";
+import type { OptimizerSpec, Schedule } from "../optim/index.ts";
+import {
+  BlockEngine,
+  type BlockPlan,
+  Mesh,
+  type MeshPlace,
+  type PipelineAction,
+  pipelineSchedule,
+} from "../parallel/index.ts";
+import type { ActorContext, ActorRef } from "../runtime/index.ts";
+import { attach, scaleStatistics, scope, type Tensor } from "../tensor/index.ts";
+import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
+import { spreadModel, tensorPlanOf } from "./declare-model.ts";
+import type { BatchRequest } from "./feeder.ts";
+import { HeldTensors } from "./held-tensors.ts";
+import { type Job, optimizersOf, schedulesOf } from "./job.ts";
+import { MicroBatches, type StepReport } from "./micro-batches.ts";
+import type { RankInit, RankProtocol, StepOrder } from "./rank.ts";
+import { RankGroups } from "./rank-groups.ts";
+import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
+import { recipientName } from "./recipient.ts";
+import { type Gather, ShardLink } from "./shard-link.ts";
+import { StageLink } from "./stage-link.ts";
+
+/** Runs a job's model step by step; computes synchronously and waits by blocking, so nothing else runs in its thread. */
+export class ModelRunner {
+  readonly stages: StageLink;
+  readonly #context: ActorContext<RankProtocol>;
+  readonly #init: RankInit;
+  readonly #plan: RankPlan;
+  readonly #job: Job;
+  readonly #place: MeshPlace;
+  readonly #model: Module;
+  readonly #held: HeldTensors;
+  readonly #optimizers: readonly OptimizerSpec[];
+  /** One an optimizer. */
+  readonly #schedules: readonly Schedule[];
+  readonly #randomness: Randomness;
+  readonly #groups: RankGroups;
+  readonly #blocks: BlockPlan;
+  readonly #actions: readonly PipelineAction[];
+  readonly #shard: ShardLink;
+  readonly #engine: BlockEngine<Gather>;
+  readonly #batches: BatchSource;
+  readonly #microBatches: MicroBatches;
+
+  constructor(
+    context: ActorContext<RankProtocol>,
+    init: RankInit,
+    plan: RankPlan,
+    peers: readonly ActorRef<RankProtocol>[],
+    job: Job,
+  ) {
+    const { rank } = init;
+    const { deadlineMs, accumulation, microBatchSize, numChunks } = plan;
+    const mesh = new Mesh(plan.mesh);
+    this.#context = context;
+    this.#init = init;
+    this.#plan = plan;
+    this.#job = job;
+    this.#place = mesh.placeOf(rank);
+    this.#batches = new BatchSource(
+      context,
+      init.feeder,
+      { accumulation, microBatchSize, numReplicas: mesh.shape.dp, replica: this.#place.dp },
+      { reader: this.#name, deadlineMs },
+    );
+    this.#model = job.model(plan.config, plan.facts);
+    this.#held = new HeldTensors(this.#model);
+    this.#randomness = new Randomness(plan.seed);
+    bindRandomness(this.#model, this.#randomness);
+    this.#optimizers = optimizersOf(job, this.#model, plan.config);
+    this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
+    this.#groups = new RankGroups(plan.groups, plan.mesh, rank, plan.life, deadlineMs);
+    const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.#model, plan.config) : undefined;
+    const spread = { ...plan, mesh, rank };
+    this.#blocks = spreadModel(this.#model, tensorPlan, this.#groups, () => this.#trialLoss(), spread);
+    this.#actions = pipelineSchedule(plan.schedule, this.#place.pp, {
+      numStages: mesh.shape.pp,
+      numMicroBatches: accumulation,
+      numChunks,
+    });
+    this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs);
+    this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace: plan.trace });
+    const { dtype, autocast, prefetchBytes } = plan;
+    const { activations } = plan.offload;
+    const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
+    this.#engine = new BlockEngine(this.#blocks, this.#shard, { dtype, autocast, prefetchBytes, shelter });
+    this.#microBatches = new MicroBatches({
+      engine: this.#engine,
+      batches: this.#batches,
+      stages: this.stages,
+      shard: this.#shard,
+      randomness: this.#randomness,
+      place: this.#place,
+      accumulation,
+      numChunks,
+      lossOf: (batch) => job.loss(this.#model, batch),
+    });
+  }
+
+  get #name(): string {
+    return recipientName(this.#context.name, this.#context.incarnation);
+  }
+
+  get declared(): DeclaredModel {
+    return {
+      layouts: this.#blocks.layouts,
+      parameters: [...this.#model.namedParameters().keys()],
+      numParameters: this.#model.numParameters,
+      modelConfig: modelConfigOf(this.#model),
+    };
+  }
+
+  /** Has the shard lay the state out and binds the model to it. */
+  async prepare(): Promise<Record<string, never>> {
+    const { dtype, clip, lossScale, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
+    const mesh = new Mesh(this.#plan.mesh);
+    const shardPlan = {
+      layouts: this.#blocks.layouts,
+      replicas: mesh.groupOf("dp", this.#init.rank),
+      modelParallel: mesh.groupOf("mp", this.#init.rank),
+      dtype,
+      optimizers: this.#optimizers.map((optimizer) => ({ ...optimizer, rounding: this.#plan.rounding })),
+      clip,
+      lossScale,
+      numMicroBatches: accumulation * mesh.shape.dp,
+      initial,
+      life,
+      numThreads,
+      reader: this.#name,
+      offload: this.#plan.offload.optimizer,
+      slowdown: this.#plan.slowdown,
+      trace: this.#plan.trace,
+      deadlineMs,
+    };
+    const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
+    this.#engine.bind(fulls.map(attach));
+    return {};
+  }
+
+  /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
+  step({ step, snapshotTo, inspect = [], record = false, ledger = false }: StepOrder): RankStepped {
+    const begin = performance.now();
+    using recording = record ? new TensorRecording() : undefined;
+    this.#begin(step, "step");
+    const report: StepReport = { lossesNats: [], numTokens: 0 };
+    this.#actions.forEach((action, index) => {
+      if (action.kind === "forward") this.#microBatches.forward(step, action, report);
+      else this.#microBatches.backward(step, action, index === this.#actions.length - 1);
+      // Rates follow from how far the optimizer has come, which the first gathers have told.
+      if (index === 0)
+        this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect, ledger });
+    });
+    // What a model does in one step it does in all: said before anything is trained in vain.
+    if (step === this.#plan.initial.step) this.#held.checkUnchanged();
+    if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
+    const { exposedMs, gatherMs } = this.#shard.measured;
+    const waits = {
+      exposedMs: exposedMs + this.stages.waitedMs,
+      gatherMs: gatherMs + this.stages.waitedMs,
+      dataMs: this.#batches.waitedMs,
+    };
+    const learningRate = this.#rates()[0] ?? 0;
+    const recorded = recording === undefined ? [] : this.#unscaled(recording.finish());
+    return { ...report, learningRate, durationMs: performance.now() - begin, waits, recorded };
+  }
+
+  /** Without the loss scale; of tensor-parallel neighbours the first tells for all. */
+  #unscaled(recorded: readonly RecordedTensor[]): RecordedTensor[] {
+    if (this.#place.tp > 0) return [];
+    const scale = this.#shard.progress.lossScale?.scale ?? 1;
+    return recorded.map((each) => ({
+      ...each,
+      gradient: each.gradient && scaleStatistics(each.gradient, 1 / scale),
+    }));
+  }
+
+  /** Held-out loss of this replica's share of the batches: every `dp`-th. */
+  evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
+    this.#begin(step, "evaluate");
+    const { dp } = this.#plan.mesh;
+    const batches: EvaluatedBatch[] = [];
+    evaluating(this.#model, () => {
+      for (let first = 0; first < requests.length; first += dp) {
+        const request = requests[first + this.#place.dp];
+        // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
+        if (request === undefined && this.#plan.mesh.ep === 1) break;
+        const batch = this.#batches.fetch(request ?? (requests[first] as BatchRequest));
+        const pass = `evaluate ${step} ${first}`;
+        scope(() => {
+          const loss = this.#microBatches.throughChunks(pass, () => this.#job.loss(this.#model, batch));
+          if (loss !== undefined && this.#microBatches.reports && request !== undefined)
+            batches.push({ lossNats: loss.item(), numTokens: numTokensIn(batch) });
+        });
+        disposeBatch(batch);
+      }
+    });
+    return { batches };
+  }
+
+  /** What the job shows of its model. */
+  sample(step: number): { text: string } {
+    const { config, facts, seed, mesh } = this.#plan;
+    this.#begin(step, "sample");
+    const restore = mesh.pp > 1 ? this.#stageForward(step) : () => {};
+    try {
+      const text = evaluating(this.#model, () =>
+        this.#engine.evaluate(() => scope(() => this.#job.sample?.(this.#model, { config, facts, seed }))),
+      );
+      return { text: text ?? "" };
+    } finally {
+      restore();
+    }
+  }
+
+  /** Lets every call of the model pass through all stages and give its result on each of them. */
+  #stageForward(step: number): () => void {
+    let numCalls = 0;
+    return wrapForward(this.#model, (forward, inputs) => {
+      const pass = `sample ${step} ${numCalls++}`;
+      const result = this.#microBatches.throughChunks(pass, () => forward(...inputs));
+      if (result === undefined) return this.stages.receiveResult(pass) as never;
+      this.stages.sendResult(pass, result);
+      return result as never;
+    });
+  }
+
+  /** Leaves the groups that it computes with. */
+  leave(): void {
+    this.#groups[Symbol.dispose]();
+  }
+
+  /** Each optimizer's rate for this step. */
+  #rates(): number[] {
+    return this.#schedules.map((schedule) => schedule.lrAt(this.#shard.progress.numUpdates + 1));
+  }
+
+  /** Rates of every group of every optimizer. */
+  #learningRates(): number[] {
+    const rates = this.#rates();
+    return this.#optimizers.flatMap(({ groups }, index) =>
+      groups.map((group) => (rates[index] ?? 0) * group.lrFactor),
+    );
+  }
+
+  #begin(step: number, pass: string): void {
+    this.#context.board.set(pass, "", step);
+    this.#randomness.step = step;
+    this.#shard.begin(step);
+    this.stages.waitedMs = 0;
+    this.#batches.waitedMs = 0;
+    this.#engine.begin(pass);
+  }
+
+  /** The loss of the first batch, computed with whatever the model's parameters are now. */
+  #trialLoss(): Tensor {
+    const numSamples = this.#plan.microBatchSize;
+    const batch = this.#batches.fetch({ split: "train", position: 0, numSamples });
+    try {
+      return this.#job.loss(this.#model, batch);
+    } finally {
+      disposeBatch(batch);
+    }
+  }
+}
+
+function modelConfigOf(model: Module): DeclaredModel["modelConfig"] {
+  return (model as { readonly configJson?: DeclaredModel["modelConfig"] }).configJson;
+}

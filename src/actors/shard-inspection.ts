@@ -1,0 +1,54 @@
+import type { FlatBlock, ShardStore } from "../parallel/index.ts";
+import { type Statistics, scaleStatistics, scope } from "../tensor/index.ts";
+import { type InspectedPart, inspectRange, ownedView } from "./inspected-part.ts";
+
+/** One step's look at the parameters that a shard owns and whose names match, and at their gradients. */
+export class ShardInspection {
+  readonly #rank: number;
+  readonly #patterns: readonly string[];
+  readonly #store: ShardStore;
+  /** Of the summed gradients, by name. */
+  readonly #gradients = new Map<string, Statistics>();
+
+  /** @param patterns - none: nothing is looked at, which costs nothing */
+  constructor(rank: number, patterns: readonly string[], store: ShardStore) {
+    this.#rank = rank;
+    this.#patterns = patterns;
+    this.#store = store;
+  }
+
+  /** To be called while a block's reduced gradient is there. */
+  lookAtGradient(layout: FlatBlock): void {
+    if (this.#patterns.length === 0) return;
+    scope(() => {
+      const gradient = this.#store.ownedGradient(layout.index);
+      const found = inspectRange(layout, this.#rank, this.#patterns, gradient);
+      for (const [name, statistics] of found) this.#gradients.set(name, statistics);
+    });
+  }
+
+  /**
+   * To be called after the updates of the step: nobody but this shard writes its owned range.
+   * @param divisor - of the gradients' sum
+   */
+  parts(layouts: readonly FlatBlock[], divisor: number): InspectedPart[] {
+    if (this.#patterns.length === 0) return [];
+    return layouts.flatMap((layout) => scope(() => this.#partsOf(layout, divisor)));
+  }
+
+  #partsOf(layout: FlatBlock, divisor: number): InspectedPart[] {
+    const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
+    const found = inspectRange(layout, this.#rank, this.#patterns, values);
+    return layout.parameters.flatMap(({ name, shape, split }) => {
+      const statistics = found.get(name);
+      if (statistics === undefined) return [];
+      const gradient = this.#gradients.get(name);
+      return {
+        name,
+        shape: split?.logicalShape ?? shape,
+        values: statistics,
+        gradient: gradient && scaleStatistics(gradient, 1 / divisor),
+      };
+    });
+  }
+}

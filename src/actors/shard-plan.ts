@@ -1,0 +1,51 @@
+import type { ClipRule, LossScaleRule, OptimizerSpec } from "../optim/index.ts";
+import type { FlatBlock } from "../parallel/index.ts";
+import type { DType } from "../tensor/index.ts";
+import type { InitialState } from "./initial-state.ts";
+import type { StateHome } from "./offload.ts";
+
+/** What a shard owns and whom it works with. */
+export interface ShardPlan {
+  readonly layouts: readonly FlatBlock[];
+  /** Ranks that hold the same part of the model, in order, this one included. */
+  readonly replicas: readonly number[];
+  /** Ranks that together hold this replica of the model, in order. */
+  readonly modelParallel: readonly number[];
+  readonly dtype: DType;
+  /** Over disjoint parameters; the first takes what none of them names. */
+  readonly optimizers: readonly OptimizerSpec[];
+  /** Without clipping and loss scale each block is updated as soon as it is reduced. */
+  readonly clip: ClipRule | undefined;
+  /** With one, a step whose gradient is not finite is skipped on all ranks; without one it is an error. */
+  readonly lossScale: LossScaleRule | undefined;
+  /** Gradients are sums over this many micro-batches of all ranks. */
+  readonly numMicroBatches: number;
+  readonly initial: InitialState;
+  /** Life of the rank group, counted from 0. */
+  readonly life: number;
+  /** Threads of this shard's arithmetic. */
+  readonly numThreads: number;
+  /** Who reads the parameters, by the name of {@link recipientName}. */
+  readonly reader: string;
+  readonly offload: OptimizerOffload | undefined;
+  readonly slowdown: Slowdown;
+  /** Whether actors tell what they do to each block. */
+  readonly trace: boolean;
+  /** How long one answer of another actor may take. */
+  readonly deadlineMs: number;
+}
+
+/** What optimizer state each shard leaves to an offload actor. Plain data. */
+export interface OptimizerOffload {
+  /** How much of it, from 0 to 1. */
+  readonly ratio: number;
+  readonly home: StateHome;
+}
+
+/** Delays on purpose, in milliseconds: what slower disks or links would cost. */
+export interface Slowdown {
+  /** Each offloaded update. */
+  readonly updateMs: number;
+  /** Each reduction of a block's gradient. */
+  readonly reduceMs: number;
+}
