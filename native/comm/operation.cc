@@ -95,8 +95,6 @@ void check_shapes(Operation& operation, int size) {
   }
 }
 
-int32_t described_dtype(const at::Tensor& tensor) { return static_cast<int32_t>(tensor.scalar_type()); }
-
 int64_t split_of(const std::vector<int64_t>& splits, int rank) {
   return splits.empty() ? -1 : splits[static_cast<size_t>(rank)];
 }
@@ -133,7 +131,7 @@ Signature signature_of(const Operation& operation, int64_t sequence, int rank, i
   if (is_rooted(operation.kind)) signature.peer = operation.peer;
   const at::Tensor& tensor = operation.kind == Kind::recv ? operation.output : operation.input;
   if (!tensor.defined()) return signature;
-  signature.dtype = described_dtype(tensor);
+  signature.dtype = static_cast<int32_t>(tensor.scalar_type());
   signature.ndim = static_cast<int32_t>(tensor.dim());
   std::copy(tensor.sizes().begin(), tensor.sizes().end(), signature.dims);
   signature.ragged = operation.output_splits.empty() ? 0 : 1;

@@ -28,7 +28,7 @@ struct Operation {
   std::vector<int64_t> input_splits;
 
   bool is_meta() const { return (input.defined() && input.is_meta()) || (output.defined() && output.is_meta()); }
-  // Whether this rank's bytes go to every rank, or those of all come to it.
+  // Whether ranks' elements become one.
   bool reduces() const {
     return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
   }
