@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include "core/describe.h"
 #include "core/error.h"
@@ -153,16 +154,18 @@ bool agree(const Signature& mine, const Signature& theirs) {
 }
 
 std::string describe(const Signature& signature) {
-  std::string text = "#" + std::to_string(signature.sequence) + " " + kKindNames[signature.kind] + "(";
+  std::ostringstream text;
+  text << '#' << signature.sequence << ' ' << kKindNames[signature.kind] << '(';
   if (signature.ndim >= 0) {
-    text += dtype_name(static_cast<c10::ScalarType>(signature.dtype)) + "[";
-    for (int dim = 0; dim < signature.ndim; dim++) text += (dim > 0 ? "," : "") + std::to_string(signature.dims[dim]);
-    text += "]";
+    text << dtype_name(static_cast<c10::ScalarType>(signature.dtype)) << '[';
+    for (int dim = 0; dim < signature.ndim; dim++) text << (dim > 0 ? "," : "") << signature.dims[dim];
+    text << ']';
   }
-  if (signature.reduction >= 0) text += std::string(", ") + kReductionNames[signature.reduction];
-  if (signature.peer >= 0) text += ", root " + std::to_string(signature.peer);
-  if (signature.rows_to >= 0) text += ", " + std::to_string(signature.rows_to) + " rows out, " + std::to_string(signature.rows_from) + " in";
-  return text + ")";
+  if (signature.reduction >= 0) text << ", " << kReductionNames[signature.reduction];
+  if (signature.peer >= 0) text << ", root " << signature.peer;
+  if (signature.rows_to >= 0) text << ", " << signature.rows_to << " rows out, " << signature.rows_from << " in";
+  text << ')';
+  return text.str();
 }
 
 std::string describe_mismatch(const std::string& group, const std::vector<int>& ranks,
