@@ -64,6 +64,7 @@ export const errorTable = {
   PIPELINE_BOUNDARY: "what passes from one pipeline stage to the next is not what the next one needs",
   PIPELINE_MODEL: "a model cannot be cut into pipeline stages",
   RANKS_DIFFER: "ranks that should train the same model have declared different ones",
+  RECOMPUTE_PART: "a part of a block that is to be recomputed does not exist",
   ZERO_LEVEL: "a ZeRO level is none of 0, 1, 2 and 3",
   // planner
   SIMULATION_DEADLOCK: "simulated ranks wait for what never comes",

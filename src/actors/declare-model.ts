@@ -6,6 +6,7 @@ import {
   expertParallel,
   type Mesh,
   planBlocks,
+  type Recompute,
   type StageCut,
   tensorParallel,
   traceUse,
@@ -21,7 +22,7 @@ export interface SpreadOptions {
   readonly rank: number;
   readonly numChunks: number;
   readonly zero: ZeroLevel;
-  readonly recompute: boolean;
+  readonly recompute: Recompute;
   /** Whether tensor-parallel ranks share the positions between the split layers. */
   readonly sequence: boolean;
   /** In how many chunks what is gathered and scattered there overlaps the products beside it. */

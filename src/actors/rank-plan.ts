@@ -1,7 +1,7 @@
 import type { DatasetFacts } from "../data/index.ts";
 import type { RecordedTensor } from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
-import type { FlatBlock, MeshShape, ScheduleName, ZeroLevel } from "../parallel/index.ts";
+import type { FlatBlock, MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
 import type { AutocastDType, DType } from "../tensor/index.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { JobConfig } from "./job.ts";
@@ -19,8 +19,8 @@ export interface RankPlan {
   /** Chunks of the model on each pipeline stage. */
   readonly numChunks: number;
   readonly zero: ZeroLevel;
-  /** Whether blocks that do not say otherwise are computed again in backward. */
-  readonly recompute: boolean;
+  /** What of blocks that do not say otherwise is computed again in backward. */
+  readonly recompute: Recompute;
   /** Whether tensor-parallel ranks share the positions between the split layers. */
   readonly sequence: boolean;
   readonly overlapChunks: number;

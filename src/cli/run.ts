@@ -25,7 +25,7 @@ interface RunFlags {
   readonly schedule?: ScheduleName;
   readonly chunks: number;
   readonly accumulation?: number;
-  readonly recompute: boolean;
+  readonly recompute: boolean | readonly string[];
   readonly zero: number | ZeroName;
   readonly placement: RankPlacement;
   readonly precision: Precision;
@@ -62,7 +62,12 @@ export function addRunCommand(program: Command): void {
       "micro-batches of one replica in one step, in place of the job's own",
       number,
     )
-    .option("--recompute", "compute blocks again in backward instead of keeping what they computed", false)
+    .option(
+      "--recompute [parts]",
+      "compute blocks, or the named parts of each, again in backward instead of keeping what they computed",
+      parts,
+      false,
+    )
     .option("--placement <where>", "where ranks live: thread, or process for one each", "thread")
     .option(
       "--zero <level>",
@@ -140,6 +145,10 @@ function nameOf(path: string): string {
 function lossScale(text: string): NonNullable<RuntimeOptions["lossScale"]> {
   if (text === "torch" || text === "bmtrain" || text === "megatron") return { kind: text };
   return number(text);
+}
+
+function parts(text: string): boolean | string[] {
+  return text.split(",").map((part) => part.trim());
 }
 
 /** What is no number may be a name; the runtime says which there are. */

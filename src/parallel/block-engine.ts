@@ -14,6 +14,7 @@ import {
 import { BlockTape } from "./block-tape.ts";
 import type { FlatBlock } from "./flat-block.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
+import { InnerTape } from "./inner-tape.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
 import { type GatherPort, Prefetcher } from "./prefetch.ts";
 import type { Shelter } from "./shelter.ts";
@@ -91,6 +92,8 @@ export class BlockEngine<Ticket> {
   /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
   #pass: StagePass | undefined;
   #tape: BlockTape | undefined;
+  /** The tape of the block that is called now, where parts of it are to be computed again. */
+  #inner: InnerTape | undefined;
   /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
   #checked = false;
   /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
@@ -126,8 +129,12 @@ export class BlockEngine<Ticket> {
       this.#bound.push(placeholder);
     }
     for (const full of fulls) full.dispose();
-    this.#plan.units.forEach(({ module }, unit) => {
-      if (module !== undefined) this.#unwrap.push(this.#wrap(module, unit));
+    this.#plan.units.forEach(({ module, recompute }, unit) => {
+      if (module === undefined) return;
+      this.#unwrap.push(this.#wrap(module, unit));
+      if (typeof recompute === "boolean") return;
+      const modules = module.namedModules();
+      for (const name of recompute) this.#unwrap.push(this.#wrapPart(modules.get(name) as Module));
     });
   }
 
@@ -283,13 +290,50 @@ export class BlockEngine<Ticket> {
       }
       recording?.unmute();
       if (this.#tape !== undefined && gradEnabled()) {
-        const { recompute } = this.#unit(unit);
-        return this.#tape.call(unit, run, entered.args, { recompute }) as never;
+        return this.#record(this.#tape, unit, run, entered.args) as never;
       }
       this.#need(unit);
       const result = run(...entered.args);
       this.#release(unit);
       return result as never;
+    });
+  }
+
+  /** Calls a block on the tape, with what of it is to be computed again. */
+  #record(
+    tape: BlockTape,
+    unit: number,
+    run: (...args: unknown[]) => unknown,
+    args: readonly unknown[],
+  ): unknown {
+    const { recompute, name } = this.#unit(unit);
+    if (typeof recompute === "boolean") return tape.call(unit, run, args, { recompute });
+    const outside = this.#inner;
+    const parts = (inputs: readonly Tensor[], parameters: readonly Tensor[]) => {
+      this.#inner = new InnerTape(inputs, parameters, name);
+      return this.#inner;
+    };
+    try {
+      return tape.call(unit, run, args, { recompute: false, parts });
+    } finally {
+      this.#inner = outside;
+    }
+  }
+
+  /** Lets a part of a block be computed again in backward, where the block is recorded. */
+  #wrapPart(part: Module): () => void {
+    return wrapForward(part, (forward, inputs) => {
+      const inner = this.#inner;
+      const run = (...args: unknown[]) =>
+        autocast(this.#autocast, () => (forward as (...args: unknown[]) => unknown)(...args));
+      if (inner === undefined || !gradEnabled()) return run(...inputs) as never;
+      // Parts within parts are computed again with them.
+      this.#inner = undefined;
+      try {
+        return inner.call(run, inputs) as never;
+      } finally {
+        this.#inner = inner;
+      }
     });
   }
 

@@ -33,12 +33,23 @@ interface Call {
   readonly again: () => unknown;
   /** Of the inputs whose memory is sheltered. */
   readonly tickets: unknown[];
+  /** Walks the call where parts of it are computed again. */
+  readonly parts: PartTape | undefined;
+}
+
+/** A tape of its own for one call of a block. */
+export interface PartTape {
+  /** @returns gradients of the call's inputs, then of the block's and the root's parameters; the caller's to dispose */
+  backward(outputs: readonly Tensor[], gradients: readonly Tensor[]): (Tensor | null)[];
+  clear(): void;
 }
 
 /** How a block is called. */
 export interface CallOptions {
   /** Whether what forward computes inside is let go and computed again in backward. */
   readonly recompute: boolean;
+  /** Where parts of the block are: opens a tape for this call, on which `forward` records them. None unless told otherwise. */
+  readonly parts?: ((inputs: readonly Tensor[], parameters: readonly Tensor[]) => PartTape) | undefined;
 }
 
 /**
@@ -99,7 +110,7 @@ export class BlockTape {
     block: number,
     forward: (...args: unknown[]) => R,
     args: readonly unknown[],
-    { recompute }: CallOptions,
+    { recompute, parts: openParts }: CallOptions,
   ): R {
     this.#hooks.need(block);
     const inputs: Tensor[] = [];
@@ -119,6 +130,7 @@ export class BlockTape {
     }) as unknown[];
     // Where nothing asks for a gradient there is nothing to compute again.
     const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
+    const parts = openParts?.(inputLeaves, [...this.#leavesOf(block), ...this.#leavesOf(this.#root)]);
     const outputs: Tensor[] = [];
     const outputLeaves: Tensor[] = [];
     // What is computed is released where the tape does not keep it: its memory is then the leaf's alone.
@@ -141,6 +153,7 @@ export class BlockTape {
       kept,
       again: () => forward(...cutArgs),
       tickets: again ? this.#giveShelter(inputs, inputLeaves) : [],
+      parts,
     });
     this.#hooks.release(block);
     return cutResult;
@@ -216,7 +229,9 @@ export class BlockTape {
     );
     const roots = outputs.filter((_, index) => reached[index]);
     const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
-    const gradients = grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true });
+    const gradients =
+      call.parts?.backward(roots, rootGradients) ??
+      grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true });
     this.#refuse(gradients.splice(own.length), call);
     this.#hooks.release(call.block);
     if (call.outputs === undefined) for (const output of outputs) output.dispose();
@@ -348,6 +363,7 @@ function isFloating({ dtype }: Tensor): boolean {
 }
 
 function forget(call: Call): void {
+  call.parts?.clear();
   const { inputLeaves, kept, outputs = [], outputLeaves } = call;
   for (const tensor of [...inputLeaves, ...kept, ...outputs, ...outputLeaves]) tensor.dispose();
 }

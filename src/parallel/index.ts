@@ -54,6 +54,7 @@ export {
   type BlockUnit,
   block,
   planBlocks,
+  type Recompute,
   ROOT_UNIT,
 } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";

@@ -5,11 +5,14 @@ import type { Mesh } from "./mesh.ts";
 import { type BlockRange, rangesOf, type StageCut, wholeModel } from "./stage-cut.ts";
 import type { ZeroLevel } from "./zero.ts";
 
+/** What is computed again in backward: whole blocks, nothing, or parts of blocks by the names of their modules. */
+export type Recompute = boolean | readonly string[];
+
 /** What one block may do differently from the rest of the run. */
 export interface BlockOptions {
   readonly zero?: ZeroLevel;
-  /** Whether backward computes the block again instead of keeping what forward computed inside it. */
-  readonly recompute?: boolean;
+  /** What backward computes again instead of keeping what forward computed inside it. */
+  readonly recompute?: Recompute;
 }
 
 const OPTIONS = Symbol("troupe.block");
@@ -33,7 +36,7 @@ export interface BlockUnit {
   readonly flats: readonly number[];
   /** Its parameters here, in the order of its flat blocks and their layouts. */
   readonly parameters: readonly Parameter[];
-  readonly recompute: boolean;
+  readonly recompute: Recompute;
 }
 
 /** A model cut for the engine of one rank: layouts are plain data, the modules and parameters stay in this thread. */
@@ -57,8 +60,8 @@ export interface BlockPlanOptions {
   readonly zero: ZeroLevel;
   readonly mesh: Mesh;
   readonly rank: number;
-  /** Whether every block that does not say otherwise is recomputed. False unless told otherwise. */
-  readonly recompute?: boolean;
+  /** What of every block that does not say otherwise is recomputed. Nothing unless told otherwise. */
+  readonly recompute?: Recompute;
   /** Which stage holds what; the whole model on one stage unless told otherwise. */
   readonly stages?: StageCut;
 }
@@ -119,6 +122,7 @@ class Planner {
       this.layouts.push(layoutBlock(this.layouts.length, flatName, own.zero ?? zero, specs, held.sharing));
     }
     const recomputed = module !== undefined && (own.recompute ?? recompute);
+    if (typeof recomputed !== "boolean") checkParts(name, module, recomputed);
     return { name, module, flats, parameters: ordered, recompute: recomputed };
   }
 
@@ -175,6 +179,20 @@ function sharingOf(
     sharing: { group, counted: !copied || tp === 0, trainable: parameter.trainable },
     suffix: words.filter((word) => word !== "").join(", "),
   };
+}
+
+/** @throws {TroupeError} `RECOMPUTE_PART` for a name that no module of the block has */
+function checkParts(block: string, module: Module | undefined, parts: readonly string[]): void {
+  const names = [...(module?.namedModules() ?? new Map<string, Module>()).keys()].filter(
+    (name) => name !== "",
+  );
+  const unknown = parts.find((part) => !names.includes(part));
+  if (unknown === undefined) return;
+  throw new TroupeError(
+    "RECOMPUTE_PART",
+    `[recompute] expected one of the modules of block ${block}, which are ${names.join(", ")}: got ${unknown}`,
+    { fields: { block, part: unknown, names } },
+  );
 }
 
 function optionsOf(module: Module): BlockOptions {

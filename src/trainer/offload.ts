@@ -1,6 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { OffloadSettings } from "../actors/index.ts";
+import type { Recompute } from "../parallel/index.ts";
 import { optionError } from "./option-error.ts";
 
 /** What is kept outside the ranks' shards, and where. */
@@ -35,7 +36,7 @@ export interface SlowdownOptions {
  */
 export function settleOffload(options: {
   readonly offload?: OffloadOptions;
-  readonly recompute?: boolean;
+  readonly recompute?: Recompute;
 }): OffloadSettings {
   const { offload, recompute = false } = options;
   if (offload === undefined) return { optimizer: undefined, activations: undefined };
@@ -71,14 +72,14 @@ const KNOWN: readonly string[] = ["optimizer", "ratio", "activations", "dir"];
 
 const CHOICES = "host or nvme";
 
-function checkActivations(activations: unknown, recompute: boolean): void {
+function checkActivations(activations: unknown, recompute: Recompute): void {
   if (activations === undefined) return;
   if (activations === "host") {
     const advice = "on this device they are in the host's memory anyway";
     throw optionError("offload.activations", "nvme", activations, advice);
   }
   if (activations !== "nvme") throw optionError("offload.activations", "nvme", activations);
-  if (recompute) return;
+  if (recompute === true) return;
   const advice = "what blocks compute inside would stay in memory, which is by far the most";
   throw optionError("recompute", "true where activations are offloaded", recompute, advice);
 }

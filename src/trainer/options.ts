@@ -7,6 +7,7 @@ import {
   type MeshShape,
   PLAIN_LAYOUT,
   parseZeroLevel,
+  type Recompute,
   type ScheduleName,
   type ZeroLevel,
   type ZeroName,
@@ -38,8 +39,11 @@ export interface RuntimeOptions {
   readonly chunks?: number;
   /** Micro-batches of one replica in one step; the job's own number. */
   readonly accumulation?: number;
-  /** Whether backward computes blocks again instead of keeping what forward computed inside them. false */
-  readonly recompute?: boolean;
+  /**
+   * What backward computes again instead of keeping what forward computed inside: blocks (true), or parts of each block by
+   * the names of their modules, such as `["attn"]`. false
+   */
+  readonly recompute?: Recompute;
   /** What is split over the replicas, of every block that does not say otherwise: a ZeRO level or its name. 3 */
   readonly zero?: number | ZeroName;
   /** "thread" */
@@ -81,7 +85,7 @@ export interface RuntimeSettings {
   readonly schedule: ScheduleName;
   readonly numChunks: number;
   readonly accumulation: number | undefined;
-  readonly recompute: boolean;
+  readonly recompute: Recompute;
   readonly sequence: boolean;
   readonly overlapChunks: number;
   readonly zero: ZeroLevel;

@@ -59,6 +59,18 @@ describe("pipeline parallelism", () => {
     expectNear(staged, plain);
   });
 
+  it("recomputes parts of blocks to the same bits, dropout included", async () => {
+    const dropout = { dropout: 0.2 };
+    const plain = await train({ ranks: 1 }, dropout);
+    expect(await train({ ranks: 1, recompute: ["attn", "mlp"] }, dropout)).toEqual(plain);
+    expect(await train({ ranks: 2, pp: 2, zero: 3, recompute: ["attn"] }, dropout)).toEqual(
+      await train({ ranks: 2, pp: 2 }, dropout),
+    );
+    await expect(train({ ranks: 1, recompute: ["attention"] })).rejects.toThrow(
+      "[recompute] expected one of the modules of block transformer.h.0",
+    );
+  });
+
   it("evaluates and saves from all stages, and goes on in another layout", async () => {
     const evaluateEvery = 5;
     const dir = workspace.path("staged");
