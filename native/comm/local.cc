@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <map>
 
 #include "comm/backends.h"
@@ -14,9 +15,9 @@ namespace {
 using Clock = LocalGroup::Clock;
 
 // A thread that sleeps needs tens of microseconds to wake; a small operation is over in one.
-constexpr auto kLongSpin = std::chrono::microseconds(40);
-// Waits longer than this are not worth the processor: after one, the next does not spin, and leaves it to who computes.
-constexpr auto kWorthSpinning = std::chrono::microseconds(120);
+constexpr auto kLongestSpin = std::chrono::microseconds(40);
+// After a spin in vain, so many waits at most sleep at once: others need the processor, perhaps the rank that is awaited.
+constexpr int kMostSleeps = 64;
 constexpr int kPausesPerLook = 16;
 
 void pause_processor() {
@@ -32,27 +33,36 @@ int num_processors() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// How one rank waits: it spins while its last wait was short, and never where the ranks outnumber the processors.
+// How one rank waits: it spins while spinning helps, and never where the ranks outnumber the processors.
 class Patience {
  public:
   explicit Patience(int group_size) : may_spin_(num_processors() >= group_size) {}
 
   template <class Over>
-  bool spin(Clock::time_point begin, const Over& over) const {
-    if (!may_spin_ || !last_was_short_) return over();
+  bool spin(Clock::time_point begin, const Over& over) {
+    if (!may_spin_) return over();
+    if (num_sleeps_left_ > 0) {
+      num_sleeps_left_--;
+      return over();
+    }
     do {
       for (int i = 0; i < kPausesPerLook; i++) {
-        if (over()) return true;
+        if (over()) {
+          num_sleeps_ = 0;
+          return true;
+        }
         pause_processor();
       }
-    } while (Clock::now() - begin < kLongSpin);
+    } while (Clock::now() - begin < kLongestSpin);
+    num_sleeps_ = std::min(kMostSleeps, 2 * num_sleeps_ + 1);
+    num_sleeps_left_ = num_sleeps_;
     return false;
   }
-  void learn(Clock::time_point begin) { last_was_short_ = Clock::now() - begin < kWorthSpinning; }
 
  private:
   const bool may_spin_;
-  bool last_was_short_ = true;
+  int num_sleeps_ = 0;
+  int num_sleeps_left_ = 0;
 };
 
 class LocalWork final : public Work {
@@ -76,7 +86,6 @@ class LocalWork final : public Work {
     const Clock::time_point begin = Clock::now();
     const bool over = patience_->spin(begin, [this] { return done() || meeting_->has_unclaimed(); });
     if (!over || !done()) group_->await(lane_, *meeting_, begin + std::chrono::milliseconds(deadline_ms_), deadline_ms_);
-    patience_->learn(begin);
   }
 
   const std::shared_ptr<LocalGroup> group_;
