@@ -83,9 +83,8 @@ async function measure(name: string): Promise<Row> {
   const times = finishedAtMs
     .slice(warmup)
     .map((at, index) => at - (finishedAtMs[warmup - 1 + index] as number));
-  // What bears no tag is what forward and backward compute.
   const peaks = Object.entries(use.peakByTag).map(
-    ([tag, bytes]) => [tag === "" ? "activations" : tag, bytes] as const,
+    ([tag, bytes]) => [tag === "" ? "untagged" : tag, bytes] as const,
   );
   return {
     name,
