@@ -106,7 +106,7 @@ export interface ShardInit {
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
-  concurrent: ["prepare", "gather", "reduce", "share", "finish"],
+  concurrent: ["prepare", "begin", "gather", "reduce", "share", "finish"],
   async start(context, init) {
     const shard = new Shard(context, init);
     return {
@@ -208,6 +208,7 @@ class Shard {
       trained: plan.layouts.filter((layout) => layout.trainable),
     };
     await keeper.fill(plan.initial);
+    this.#updated.reach(ALL_BLOCKS, plan.initial.step);
     await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
     return {
       fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index), { owner: plan.reader })),
@@ -235,6 +236,10 @@ class Shard {
 
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#whole.until(block, step);
+    const { plan } = this.#ready;
+    // What is frozen is whole before it is known how far the optimizer has come.
+    if (plan.lossScale !== undefined && !plan.layouts[block]?.trainable)
+      await this.#updated.until(ALL_BLOCKS, step);
     return { wholeAtMs: systemClock.now(), progress: this.#ready.clock.before(step) };
   }
 

@@ -1,6 +1,7 @@
 // BMTrain tests requires_grad and requires_grad_multi_gpu: parameters of one block are frozen and trained in turns.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RuntimeOptions } from "../../../src/index.ts";
 import { type ByName, gradientsOf, parametersOf, train } from "../../fixtures/acceptance/train.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 
@@ -60,5 +61,15 @@ describe("a parameter", () => {
       code: "RESUME_MISMATCH",
       message: expect.stringContaining(`expected optimizer state of ${bias} in the checkpoint`),
     });
+  });
+
+  it("may be frozen with all others of its stage, also where the loss is scaled", async () => {
+    const config = { lr, frozen: "wte|wpe|h[.]0", steps: 3 };
+    const losses = async (folder: string, layout: RuntimeOptions) =>
+      (await train(job, workspace.path(folder), { lossScale: 8, accumulation: 2, ...layout }, config)).losses;
+    const oneRank = await losses("alone", { ranks: 1 });
+    expect(oneRank).toHaveLength(3);
+    expect(oneRank[2]).not.toBe(oneRank[0]);
+    expect(await losses("staged", { ranks: 2, pp: 2 })).toEqual(oneRank);
   });
 });
