@@ -25,7 +25,8 @@ interface RunFlags {
   readonly schedule?: ScheduleName;
   readonly chunks: number;
   readonly accumulation?: number;
-  readonly recompute: boolean | readonly string[];
+  readonly recompute: boolean;
+  readonly recomputeParts?: readonly string[];
   readonly zero: number | ZeroName;
   readonly placement: RankPlacement;
   readonly precision: Precision;
@@ -62,12 +63,8 @@ export function addRunCommand(program: Command): void {
       "micro-batches of one replica in one step, in place of the job's own",
       number,
     )
-    .option(
-      "--recompute [parts]",
-      "compute blocks, or the named parts of each, again in backward instead of keeping what they computed",
-      parts,
-      false,
-    )
+    .option("--recompute", "compute blocks again in backward instead of keeping what they computed", false)
+    .option("--recompute-parts <names>", "only these modules of each block, such as attn,mlp", parts)
     .option("--placement <where>", "where ranks live: thread, or process for one each", "thread")
     .option(
       "--zero <level>",
@@ -115,7 +112,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ep: flags.ep,
     pp: flags.pp,
     chunks: flags.chunks,
-    recompute: flags.recompute,
+    recompute: flags.recomputeParts ?? flags.recompute,
     zero: flags.zero,
     ...(flags.schedule === undefined ? {} : { schedule: flags.schedule }),
     ...(flags.accumulation === undefined ? {} : { accumulation: flags.accumulation }),
@@ -147,7 +144,7 @@ function lossScale(text: string): NonNullable<RuntimeOptions["lossScale"]> {
   return number(text);
 }
 
-function parts(text: string): boolean | string[] {
+function parts(text: string): string[] {
   return text.split(",").map((part) => part.trim());
 }
 
