@@ -85,9 +85,15 @@ describe("troupe plan", () => {
   });
 
   it("plans a job by its own model, batch and settings, as JSON too", async () => {
-    const job = [file("test/fixtures/jobs/tiny.ts"), "--set", `data=${workspace.text}`];
-    const cache = ["--set", `cache=${workspace.path("cache")}`, "--set", "layers=3"];
-    const { code, out } = await plan(...job, ...cache, "--ranks", "4", "--pp", "2", "--json");
+    const job = [
+      file("test/fixtures/jobs/tiny.ts"),
+      "--set",
+      `data=${workspace.text}`,
+      "--set",
+      `cache=${workspace.path("cache")}`,
+    ];
+    const layers = ["--set", "layers=3"];
+    const { code, out } = await plan(...job, ...layers, "--ranks", "4", "--pp", "2", "--json");
     expect(code).toBe(0);
     const { layout, memory } = JSON.parse(out) as { layout: object; memory: { numParameters: number }[] };
     expect(layout).toMatchObject({ ranks: 4, pp: 2, batchSize: 4 });
