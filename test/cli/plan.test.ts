@@ -115,7 +115,8 @@ describe("troupe plan", () => {
   });
 
   it("refuses a model with experts, which it does not know", async () => {
-    const job = [file("test/fixtures/jobs/experts.ts"), "--set", `data=${workspace.text}`];
+    const settings = [`data=${workspace.text}`, `cache=${workspace.path("cache")}`];
+    const job = [file("test/fixtures/jobs/experts.ts"), ...settings.flatMap((each) => ["--set", each])];
     const { code, err } = await plan(...job, "--ranks", "2");
     expect(code).toBe(2);
     expect(err).toContain("sizes of a GPT-2");
