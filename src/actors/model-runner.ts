@@ -197,7 +197,8 @@ export class ModelRunner {
         // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
         if (request === undefined && this.#plan.mesh.ep === 1) break;
         const batch = this.#batches.fetch(request ?? (requests[first] as BatchRequest));
-        const pass = `evaluate ${step} ${first}`;
+        // Several orders of one step may be under way: a pass is named by what it reads.
+        const pass = `evaluate ${step} ${requests[first]?.position}`;
         scope(() => {
           const loss = this.#microBatches.throughChunks(pass, () => this.#job.loss(this.#model, batch));
           if (loss !== undefined && this.#microBatches.reports && request !== undefined)
