@@ -1,15 +1,15 @@
-import type { Batch } from "../data/index.ts";
+import { type Batch, type SampleCourse, samplesBefore } from "../data/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../runtime/index.ts";
 import { attach, hold, scope } from "../tensor/index.ts";
 import type { BatchRefs, BatchRequest, FeederProtocol } from "./feeder.ts";
 
 /** How the samples of a run are dealt. */
 export interface BatchDealing {
+  readonly course: SampleCourse;
   /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
-  readonly numReplicas: number;
   readonly replica: number;
 }
 
@@ -58,10 +58,10 @@ export class BatchSource {
 
   /** The samples of this replica's micro-batch number `index`, counted over the run. */
   #trainRequest(index: number): BatchRequest {
-    const { accumulation, microBatchSize, numReplicas, replica } = this.#dealing;
-    const step = Math.floor(index / accumulation);
-    const place = (step * numReplicas + replica) * accumulation + (index % accumulation);
-    return { split: "train", position: place * microBatchSize, numSamples: microBatchSize };
+    const { course, accumulation, microBatchSize, replica } = this.#dealing;
+    const first = samplesBefore(course, Math.floor(index / accumulation));
+    const place = replica * accumulation + (index % accumulation);
+    return { split: "train", position: first + place * microBatchSize, numSamples: microBatchSize };
   }
 
   #ask(request: BatchRequest): Pending<BatchRefs> {

@@ -62,7 +62,7 @@ export class ModelRunner {
     job: Job,
   ) {
     const { rank } = init;
-    const { deadlineMs, accumulation, microBatchSize, numChunks } = plan;
+    const { course, deadlineMs, accumulation, microBatchSize, numChunks } = plan;
     const mesh = new Mesh(plan.mesh);
     this.#context = context;
     this.#init = init;
@@ -72,7 +72,7 @@ export class ModelRunner {
     this.#batches = new BatchSource(
       context,
       init.feeder,
-      { accumulation, microBatchSize, numReplicas: mesh.shape.dp, replica: this.#place.dp },
+      { course, accumulation, microBatchSize, replica: this.#place.dp },
       { reader: this.#name, deadlineMs },
     );
     this.#model = job.model(plan.config, plan.facts);

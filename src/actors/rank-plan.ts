@@ -1,4 +1,4 @@
-import type { DatasetFacts } from "../data/index.ts";
+import type { DatasetFacts, SampleCourse } from "../data/index.ts";
 import type { RecordedTensor } from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
 import type { FlatBlock, MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
@@ -30,6 +30,8 @@ export interface RankPlan {
   /** What operators cast to; none where they compute in what they are given. */
   readonly autocast: AutocastDType | undefined;
   readonly seed: number;
+  /** Which samples each step takes. */
+  readonly course: SampleCourse;
   /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */

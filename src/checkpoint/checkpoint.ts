@@ -150,8 +150,16 @@ async function candidatesIn(path: string): Promise<string[]> {
 }
 
 function stateOf(record: TrainerRecord): TrainerState {
-  const { step, seed, samplesConsumed, optimizer, job, tokenizer } = record;
-  return { step, seed, samplesConsumed, ...(optimizer === undefined ? {} : { optimizer }), job, tokenizer };
+  const { step, seed, samplesConsumed, batchSize, optimizer, job, tokenizer } = record;
+  return {
+    step,
+    seed,
+    samplesConsumed,
+    ...(batchSize === undefined ? {} : { batchSize }),
+    ...(optimizer === undefined ? {} : { optimizer }),
+    job,
+    tokenizer,
+  };
 }
 
 function writeConfig(path: string, config: JsonObject): Promise<FileFacts> {

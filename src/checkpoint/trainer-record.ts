@@ -12,6 +12,8 @@ export interface TrainerState {
   readonly seed: number;
   /** Samples trained on, over all ranks: the position of the sampler. */
   readonly samplesConsumed: number;
+  /** Samples of one step; left out where that is not the saver's to say. */
+  readonly batchSize?: number;
   /** How far the optimizer has come, where it is behind the steps or scales the loss; null or left out where it is not. */
   readonly optimizer?: JsonValue;
   /** The job's own configuration. */
@@ -38,12 +40,13 @@ export async function writeRecord(
   state: TrainerState,
   files: Readonly<Record<string, FileFacts>>,
 ): Promise<FileFacts> {
-  const { step, seed, samplesConsumed, optimizer = null, job, tokenizer } = state;
+  const { step, seed, samplesConsumed, batchSize, optimizer = null, job, tokenizer } = state;
   const record: TrainerRecord = {
     formatVersion: 1,
     step,
     seed,
     samplesConsumed,
+    ...(batchSize === undefined ? {} : { batchSize }),
     ...(optimizer === null ? {} : { optimizer }),
     files,
     job,

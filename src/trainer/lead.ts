@@ -1,5 +1,6 @@
 import { type CheckpointerProtocol, Conductor, type Inspections, type RunResult } from "../actors/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
+import { samplesBefore } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import type { TroupeEventBody } from "../events/index.ts";
 import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
@@ -71,7 +72,8 @@ function refuseDeliberate(failure: Failure | undefined): void {
 }
 
 function stateAt(plan: RunPlan, step: number): TrainerState {
-  const { seed, config, facts } = plan.ranks;
+  const { seed, config, facts, course } = plan.ranks;
   const tokenizer = (facts.tokenizer ?? null) as JsonValue;
-  return { step, seed, samplesConsumed: step * plan.batchSize, job: config, tokenizer };
+  const { batchSize } = course;
+  return { step, seed, samplesConsumed: samplesBefore(course, step), batchSize, job: config, tokenizer };
 }

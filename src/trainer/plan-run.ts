@@ -10,7 +10,7 @@ import {
   schedulesOf,
   tensorPlanOf,
 } from "../actors/index.ts";
-import { checkVocabulary } from "../data/index.ts";
+import { checkVocabulary, type SampleCourse } from "../data/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { clipRuleOf } from "../optim/index.ts";
 import {
@@ -27,7 +27,6 @@ import { checkResumed, type Start } from "./start.ts";
 export interface RunPlan {
   readonly score: Score;
   readonly ranks: RankPlan;
-  readonly batchSize: number;
 }
 
 /** How a job's batch is dealt to ranks and micro-batches. */
@@ -112,7 +111,6 @@ export function planRun(
   const training = job.training(config);
   if (start.resumed !== undefined) checkResumed(start.resumed, batch.batchSize, data.facts);
   return {
-    batchSize: batch.batchSize,
     score: {
       steps: batch.steps,
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
@@ -140,6 +138,7 @@ export function planRun(
       lossScale: settings.lossScale,
       rounding: settings.rounding === "stochastic" ? { seed: start.seed } : undefined,
       seed: start.seed,
+      course: courseOf(start, batch.batchSize),
       accumulation: batch.accumulation,
       microBatchSize: batch.microBatchSize,
       clip: clipRuleOf(training.clipNorm),
@@ -153,6 +152,11 @@ export function planRun(
       life: 0,
     },
   };
+}
+
+/** The samples go on where a checkpoint left them, whatever the number of its steps. */
+function courseOf({ initial, resumed }: Start, batchSize: number): SampleCourse {
+  return { step: initial.step, numSamples: resumed?.samplesConsumed ?? 0, batchSize, skips: [] };
 }
 
 /** Held-out samples side by side, as many a batch as a micro-batch has. */

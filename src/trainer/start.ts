@@ -46,14 +46,14 @@ export async function startFromCheckpoint(path: string, seed: number | undefined
 }
 
 /**
- * Refuses to go on from a checkpoint with data that it was not trained on: the position in the data would mean another
- * place, and the tokens other text.
+ * Refuses to go on from a checkpoint as another run than the one it is of: a step would be another step with another
+ * batch, and the tokens would mean other text.
  * @throws {TroupeError} `RESUME_MISMATCH`
  */
 export function checkResumed(resumed: TrainerState, batchSize: number, facts: DatasetFacts): void {
-  const { step, samplesConsumed, tokenizer } = resumed;
-  if (samplesConsumed !== step * batchSize) {
-    throw mismatch(`a batch of ${samplesConsumed / step} samples, that of the checkpoint`, `${batchSize}`);
+  const { tokenizer } = resumed;
+  if (resumed.batchSize !== undefined && resumed.batchSize !== batchSize) {
+    throw mismatch(`a batch of ${resumed.batchSize} samples, that of the checkpoint`, `${batchSize}`);
   }
   if (JSON.stringify(tokenizer) !== JSON.stringify(facts.tokenizer ?? null)) {
     throw mismatch("the tokenizer of the checkpoint", `another one, of ${facts.source}`);

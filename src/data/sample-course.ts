@@ -1,0 +1,33 @@
+/**
+ * Which samples of a run's endless sequence each step takes. Plain data. Every life of a run and every save asks it for
+ * positions, so that what is repeated after a loss takes the samples that it took before.
+ */
+export interface SampleCourse {
+  /** Where the run begins: `numSamples` had been taken before its step `step`. */
+  readonly step: number;
+  readonly numSamples: number;
+  /** Samples of one step. */
+  readonly batchSize: number;
+  /** Samples that are left out, each before a step is made, in the order of steps. */
+  readonly skips: readonly { readonly step: number; readonly numSamples: number }[];
+}
+
+/** @returns samples that are behind a run before it makes its step `step` (counted from 0): the first that it takes */
+export function samplesBefore(course: SampleCourse, step: number): number {
+  const { step: first, numSamples, batchSize, skips } = course;
+  const skipped = skips
+    .filter((skip) => skip.step <= step)
+    .reduce((total, skip) => total + skip.numSamples, 0);
+  return numSamples + (step - first) * batchSize + skipped;
+}
+
+/**
+ * A run that goes back from before step `from` to before step `to`, and leaves out the samples that it had taken between
+ * them: its next step takes what step `from` would have.
+ */
+export function passOver(course: SampleCourse, to: number, from: number): SampleCourse {
+  const numSamples = samplesBefore(course, from) - samplesBefore(course, to);
+  // What was left out on the way that is given up is among them.
+  const skips = course.skips.filter((skip) => skip.step <= to);
+  return { ...course, skips: [...skips, { step: to, numSamples }] };
+}
