@@ -91,6 +91,26 @@ describe("pipeline parallelism", () => {
     }
   });
 
+  // The conductor orders held-out batches in parts, and the second part is under way before the first has ended.
+  it("evaluates more batches than one order holds to the loss of one rank", async () => {
+    const config = { ...job, evaluateEvery: 1, evaluationSamples: 24 };
+    const evaluate = async (options: RuntimeOptions) => {
+      const told = await runTiny(workspace, { steps: 2, zero: 0, deadlineMs: 20_000, ...options }, config);
+      expect(told.error).toBeUndefined();
+      return told.events.filter((event) => event.kind === "evaluation.finished");
+    };
+    const whole = await evaluate({ ranks: 1 });
+    expect(whole.map(({ numTokens }) => numTokens)).toEqual([24 * 16, 24 * 16]);
+    for (const options of [{ schedule: "1f1b" }, { schedule: "interleaved", chunks: 2 }] as const) {
+      const staged = await evaluate({ ranks: 2, pp: 2, ...options });
+      expect(staged.map(({ numTokens }) => numTokens)).toEqual([24 * 16, 24 * 16]);
+      expectNear(
+        staged.map(({ lossNats }) => lossNats),
+        whole.map(({ lossNats }) => lossNats),
+      );
+    }
+  });
+
   it("restarts all stages from the last checkpoint when one is lost", async () => {
     const dir = workspace.path("restarted");
     const fault = { fault: "exit", faultAt: 22, faultOnce: workspace.path("struck") };
