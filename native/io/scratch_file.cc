@@ -15,9 +15,12 @@ namespace {
 
 constexpr int kOwnerOnly = 0600;
 
+// Letters at the end of a name that mkostemp puts its own in place of.
+constexpr size_t kNumDrawnLetters = 6;
+
 // Where the file system knows no nameless files, one with a name for a moment.
 int open_and_unlink(const std::string& directory) {
-  std::string path = directory + "/.scratch-XXXXXX";
+  std::string path = directory + "/.scratch-" + std::string(kNumDrawnLetters, 'X');
   const int descriptor = mkostemp(path.data(), O_CLOEXEC);
   if (descriptor >= 0) unlink(path.c_str());
   return descriptor;
