@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../src/index.ts";
+import { expectNear } from "../fixtures/expect-near.ts";
 import { expertsJob, lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 10;
@@ -12,9 +13,7 @@ describe("expert parallelism", () => {
     lossesOf(workspace, { zero: 0, steps, ...options }, config, expertsJob);
 
   /** Matrix products of other numbers of rows may be blocked otherwise: float32 rounding, which training lets grow. */
-  const expectNear = (losses: readonly number[], expected: readonly number[]) => {
-    for (const [step, loss] of losses.entries()) expect(loss).toBeCloseTo(expected[step] ?? Number.NaN, 4);
-  };
+  const numDigits = 4;
 
   beforeAll(async () => {
     four = await train({ ranks: 4 });
@@ -24,14 +23,14 @@ describe("expert parallelism", () => {
   it.each([2, 4])(
     "trains four replicas whose experts are dealt to %i ranks as with all experts on each",
     async (ep) => {
-      expectNear(await train({ ranks: 4, ep }), four);
+      expectNear(await train({ ranks: 4, ep }), four, numDigits);
     },
   );
 
   it.each([{ k: 2 }, { residual: true }, { dropTokens: false }])(
     "deals experts to ranks with %o",
     async (config) => {
-      expectNear(await train({ ranks: 2, ep: 2 }, config), await train({ ranks: 2 }, config));
+      expectNear(await train({ ranks: 2, ep: 2 }, config), await train({ ranks: 2 }, config), numDigits);
     },
   );
 
@@ -50,7 +49,7 @@ describe("expert parallelism", () => {
     { ranks: 4, ep: 2, pp: 2 },
   ])("goes with the other ways to split: %o", async (options) => {
     const config = { accumulation: 2 };
-    expectNear(await train(options, config), await train({ ranks: 2 }, config));
+    expectNear(await train(options, config), await train({ ranks: 2 }, config), numDigits);
   });
 
   it("saves whole experts, which any other layout goes on from", async () => {
@@ -62,7 +61,7 @@ describe("expert parallelism", () => {
       const from = { steps, resume: `${dir}/step-000005` };
       const resumed = await runTiny(workspace, { ...layout, ...from }, {}, expertsJob);
       expect(resumed.error).toBeUndefined();
-      expectNear(resumed.losses.slice(5), dealt.losses.slice(5));
+      expectNear(resumed.losses.slice(5), dealt.losses.slice(5), numDigits);
     }
   });
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../src/index.ts";
+import { expectNear } from "../fixtures/expect-near.ts";
 import { lossesOf, runTiny, towerJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 10;
@@ -18,9 +19,7 @@ describe("tensor parallelism", () => {
     lossesOf(workspace, { zero: 0, steps, ...options }, { ...job, ...config });
 
   /** Sums over features are split and added up: float32 rounding of some 1e-7 a step, which training lets grow. */
-  const expectNear = (losses: readonly number[], expected: readonly number[]) => {
-    for (const [step, loss] of losses.entries()) expect(loss).toBeCloseTo(expected[step] ?? Number.NaN, 5);
-  };
+  const numDigits = 5;
 
   it.each([
     { ranks: 2, tp: 2 },
@@ -29,7 +28,7 @@ describe("tensor parallelism", () => {
     { ranks: 4, tp: 4, sequenceParallel: true },
     { ranks: 2, tp: 2, sequenceParallel: true, overlapChunks: 2 },
   ])("trains %o to the losses of one rank", async (options) => {
-    expectNear(await train(options), oneRank);
+    expectNear(await train(options), oneRank, numDigits);
   });
 
   it("gives two replicas of two ranks the same bits at every ZeRO level", async () => {
@@ -39,10 +38,11 @@ describe("tensor parallelism", () => {
 
   it("draws dropout as one rank does", async () => {
     const dropout = { dropout: 0.2 };
-    expectNear(await train({ ranks: 2, tp: 2 }, dropout), await train({ ranks: 1 }, dropout));
+    expectNear(await train({ ranks: 2, tp: 2 }, dropout), await train({ ranks: 1 }, dropout), numDigits);
     expectNear(
       await train({ ranks: 2, tp: 2, sequenceParallel: true }, dropout),
       await train({ ranks: 1 }, dropout),
+      numDigits,
     );
   });
 
@@ -50,9 +50,9 @@ describe("tensor parallelism", () => {
     const tower = (options: RuntimeOptions) =>
       lossesOf(workspace, { zero: 0, steps, ...options }, {}, towerJob);
     const plain = await tower({ ranks: 1 });
-    expectNear(await tower({ ranks: 2, tp: 2 }), plain);
-    expectNear(await tower({ ranks: 4, tp: 4, sequenceParallel: true, overlapChunks: 2 }), plain);
-    expectNear(await tower({ ranks: 4, tp: 2, zero: 3 }), await tower({ ranks: 2 }));
+    expectNear(await tower({ ranks: 2, tp: 2 }), plain, numDigits);
+    expectNear(await tower({ ranks: 4, tp: 4, sequenceParallel: true, overlapChunks: 2 }), plain, numDigits);
+    expectNear(await tower({ ranks: 4, tp: 2, zero: 3 }), await tower({ ranks: 2 }), numDigits);
   });
 
   it("recomputes to the same bits", async () => {
@@ -68,7 +68,7 @@ describe("tensor parallelism", () => {
     for (const layout of [{ ranks: 1 }, { ranks: 2 }, { ranks: 4, tp: 4 }]) {
       const resumed = await runTiny(workspace, { ...layout, steps, resume: `${dir}/step-000005` }, padded);
       expect(resumed.error).toBeUndefined();
-      expectNear(resumed.losses.slice(5), split.losses.slice(5));
+      expectNear(resumed.losses.slice(5), split.losses.slice(5), numDigits);
     }
   });
 
@@ -84,7 +84,7 @@ describe("tensor parallelism", () => {
   it("trains two replicas of two stages of two ranks each", async () => {
     const config = { layers: 4, accumulation: 2 };
     const plain = await train({ ranks: 1 }, { ...config, accumulation: 4 });
-    expectNear(await train({ ranks: 8, tp: 2, pp: 2, zero: 3 }, config), plain);
+    expectNear(await train({ ranks: 8, tp: 2, pp: 2, zero: 3 }, config), plain, numDigits);
   });
 
   it("refuses to split what does not divide, naming layouts that work", async () => {
