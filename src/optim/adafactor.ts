@@ -1,7 +1,7 @@
 import { atLeastZero, decayRate } from "./checks.ts";
 import { optionError } from "./option-error.ts";
-import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
-import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import type { NamedShapes } from "./parameter-groups.ts";
+import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
 
 /** What {@link Adafactor} may be told; the defaults of fairseq and transformers. */
 export interface AdafactorOptions extends OptimizerOptions {
@@ -41,9 +41,8 @@ export interface AdafactorSpec extends CommonSpec {
  * size of the parameter. A job that gives `lr` has that learning rate, as with `relative_step=False`.
  * @see Shazeer and Stern 2018, https://arxiv.org/abs/1804.04235
  */
-export class Adafactor implements AdafactorSpec {
+export class Adafactor extends CommonOptimizer implements AdafactorSpec {
   readonly kind = "adafactor";
-  readonly lr: number;
   readonly eps: readonly [number, number];
   readonly clipThreshold: number;
   readonly decayRate: number;
@@ -51,24 +50,13 @@ export class Adafactor implements AdafactorSpec {
   readonly scaleParameter: boolean;
   readonly relativeStep: boolean;
   readonly warmupInit: boolean;
-  readonly groups: readonly ParameterGroup[];
-  readonly maximize: boolean;
-  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range, warm-up without relative steps, or neither of them nor `lr`
    */
   constructor(parameters: NamedShapes, options: AdafactorOptions = {}) {
-    const common = commonSpec(
-      parameters,
-      { decay: "every parameter", ...options },
-      { lr: 1, weightDecay: 0 },
-    );
-    this.lr = common.lr;
-    this.groups = common.groups;
-    this.maximize = common.maximize;
-    this.clipNorm = common.clipNorm;
+    super(parameters, { decay: "every parameter", ...options }, { lr: 1, weightDecay: 0 });
     const [eps1, eps2] = options.eps ?? [1e-30, 1e-3];
     this.eps = [atLeastZero("eps", eps1), atLeastZero("eps", eps2)];
     this.clipThreshold = atLeastZero("clipThreshold", options.clipThreshold ?? 1);

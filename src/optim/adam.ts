@@ -1,8 +1,8 @@
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
 import { optionError } from "./option-error.ts";
-import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
-import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import type { NamedShapes } from "./parameter-groups.ts";
+import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What Adam in its forms may be told. */
@@ -40,25 +40,17 @@ export interface AdamWSpec extends AdamSpec {
   readonly kind: "adamw";
 }
 
-abstract class AnyAdam implements AdamSpec {
+abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
   abstract readonly kind: AdamSpec["kind"];
-  readonly lr: number;
   readonly betas: readonly [number, number];
   readonly eps: number;
-  readonly groups: readonly ParameterGroup[];
-  readonly maximize: boolean;
-  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: AdamOptions, weightDecay: number) {
-    const common = commonSpec(parameters, options, { lr: 1e-3, weightDecay });
-    this.lr = common.lr;
-    this.groups = common.groups;
-    this.maximize = common.maximize;
-    this.clipNorm = common.clipNorm;
+    super(parameters, options, { lr: 1e-3, weightDecay });
     this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
     this.eps = atLeastZero("eps", options.eps ?? 1e-8);
   }

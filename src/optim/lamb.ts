@@ -1,7 +1,7 @@
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
-import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
-import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import type { NamedShapes } from "./parameter-groups.ts";
+import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, type Segments, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
 
@@ -25,25 +25,17 @@ export interface LAMBSpec extends CommonSpec {
  * or a direction of norm zero moves as under Adam.
  * @see You et al. 2020, https://arxiv.org/abs/1904.00962
  */
-export class LAMB implements LAMBSpec {
+export class LAMB extends CommonOptimizer implements LAMBSpec {
   readonly kind = "lamb";
-  readonly lr: number;
   readonly betas: readonly [number, number];
   readonly eps: number;
-  readonly groups: readonly ParameterGroup[];
-  readonly maximize: boolean;
-  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: LAMBOptions = {}) {
-    const common = commonSpec(parameters, options, { lr: 1e-3, weightDecay: 0.01 });
-    this.lr = common.lr;
-    this.groups = common.groups;
-    this.maximize = common.maximize;
-    this.clipNorm = common.clipNorm;
+    super(parameters, options, { lr: 1e-3, weightDecay: 0.01 });
     this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
     this.eps = atLeastZero("eps", options.eps ?? 1e-6);
   }

@@ -1,7 +1,7 @@
 import { ops, scope } from "../tensor/index.ts";
 import { checkBetas } from "./checks.ts";
-import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
-import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import type { NamedShapes } from "./parameter-groups.ts";
+import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What {@link Lion} may be told; the paper's defaults: lr 1e-4, weightDecay 0. */
@@ -21,24 +21,16 @@ export interface LionSpec extends CommonSpec {
  * decay. Half of Adam's state.
  * @see Chen et al. 2023, https://arxiv.org/abs/2302.06675
  */
-export class Lion implements LionSpec {
+export class Lion extends CommonOptimizer implements LionSpec {
   readonly kind = "lion";
-  readonly lr: number;
   readonly betas: readonly [number, number];
-  readonly groups: readonly ParameterGroup[];
-  readonly maximize: boolean;
-  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: LionOptions = {}) {
-    const common = commonSpec(parameters, options, { lr: 1e-4, weightDecay: 0 });
-    this.lr = common.lr;
-    this.groups = common.groups;
-    this.maximize = common.maximize;
-    this.clipNorm = common.clipNorm;
+    super(parameters, options, { lr: 1e-4, weightDecay: 0 });
     this.betas = checkBetas(options.betas ?? [0.9, 0.99]);
   }
 }

@@ -33,26 +33,28 @@ export interface CommonSpec {
   readonly clipNorm: number | undefined;
 }
 
-/**
- * Checks what every optimizer may be told.
- * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range
- */
-export function commonSpec(
-  parameters: NamedShapes,
-  options: OptimizerOptions,
-  defaults: { readonly lr: number; readonly weightDecay: number },
-): CommonSpec {
-  const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? defaults.weightDecay);
-  const { only } = options;
-  const mine = only === undefined ? parameters : [...parameters].filter(([name]) => only.test(name));
-  return {
-    lr: atLeastZero("lr", options.lr ?? defaults.lr),
-    groups: groupParameters(mine, {
-      weightDecay,
-      decay: options.decay ?? "matrices",
-      rules: options.groups ?? [],
-    }),
-    maximize: options.maximize ?? false,
-    clipNorm: clipRuleOf(options.clipNorm)?.max,
-  };
+/** What every optimizer says; its fields are plain, so sending it as a message keeps them. */
+export abstract class CommonOptimizer implements CommonSpec {
+  readonly lr: number;
+  readonly groups: readonly ParameterGroup[];
+  readonly maximize: boolean;
+  readonly clipNorm: number | undefined;
+
+  /**
+   * @param parameters - names with shapes: `module.namedParameters()`
+   * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range
+   */
+  constructor(
+    parameters: NamedShapes,
+    options: OptimizerOptions,
+    defaults: { readonly lr: number; readonly weightDecay: number },
+  ) {
+    const { only, decay = "matrices", groups: rules = [] } = options;
+    const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? defaults.weightDecay);
+    const mine = only === undefined ? parameters : [...parameters].filter(([name]) => only.test(name));
+    this.lr = atLeastZero("lr", options.lr ?? defaults.lr);
+    this.groups = groupParameters(mine, { weightDecay, decay, rules });
+    this.maximize = options.maximize ?? false;
+    this.clipNorm = clipRuleOf(options.clipNorm)?.max;
+  }
 }

@@ -1,8 +1,8 @@
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero } from "./checks.ts";
 import { optionError } from "./option-error.ts";
-import type { NamedShapes, ParameterGroup } from "./parameter-groups.ts";
-import { type CommonSpec, commonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import type { NamedShapes } from "./parameter-groups.ts";
+import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What {@link SGD} may be told; torch's defaults: lr 1e-3, weightDecay 0. */
@@ -27,26 +27,18 @@ export interface SGDSpec extends CommonSpec {
  * Stochastic gradient descent by the formulas of torch.optim.SGD; decay is added to the gradient.
  * @see Sutskever et al. 2013, https://proceedings.mlr.press/v28/sutskever13.html
  */
-export class SGD implements SGDSpec {
+export class SGD extends CommonOptimizer implements SGDSpec {
   readonly kind = "sgd";
-  readonly lr: number;
   readonly momentum: number;
   readonly dampening: number;
   readonly nesterov: boolean;
-  readonly groups: readonly ParameterGroup[];
-  readonly maximize: boolean;
-  readonly clipNorm: number | undefined;
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
    * @throws `OPTIMIZER_OPTION` for an option out of range, or Nesterov's form without momentum or with dampening
    */
   constructor(parameters: NamedShapes, options: SGDOptions = {}) {
-    const common = commonSpec(parameters, options, { lr: 1e-3, weightDecay: 0 });
-    this.lr = common.lr;
-    this.groups = common.groups;
-    this.maximize = common.maximize;
-    this.clipNorm = common.clipNorm;
+    super(parameters, options, { lr: 1e-3, weightDecay: 0 });
     this.momentum = atLeastZero("momentum", options.momentum ?? 0);
     this.dampening = options.dampening ?? 0;
     this.nesterov = options.nesterov ?? false;
