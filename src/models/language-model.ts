@@ -6,6 +6,9 @@ export type TextTargets =
   | { readonly labels: Tensor; readonly targets?: never }
   | { readonly targets: Tensor; readonly labels?: never };
 
+/** What is asked of a language model: to be scored against targets, or the logits of the last positions. */
+export type TextRequest = Partial<TextTargets> & { readonly logitsToKeep?: number };
+
 /** The answer where targets are given. */
 export interface Loss {
   /** float32 scalar, mean nats over the tokens that count. */

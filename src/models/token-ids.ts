@@ -1,5 +1,7 @@
 import { TroupeError } from "../errors.ts";
+import { shiftLabels } from "../nn/index.ts";
 import { noGrad, scope, type Tensor } from "../tensor/index.ts";
+import type { TextRequest } from "./language-model.ts";
 
 /**
  * Checks token ids before any work is done with them.
@@ -34,13 +36,18 @@ export function checkTokenIds(where: string, ids: Tensor, vocabSize: number, max
   }
 }
 
-/** @throws `MODEL_INPUT` unless the targets are int64 of the inputs' shape */
-export function checkSameShape(where: string, ids: Tensor, targets: Tensor): void {
-  if (targets.dtype === "int64" && targets.shape.join() === ids.shape.join()) return;
+/**
+ * What each position is asked for, labels shifted to it; none where logits are wanted.
+ * @throws `MODEL_INPUT` unless the targets are int64 of the inputs' shape
+ */
+export function targetsOf(where: string, ids: Tensor, { labels, targets }: TextRequest): Tensor | undefined {
+  const wanted = targets ?? (labels && shiftLabels(labels));
+  if (wanted === undefined) return undefined;
+  if (wanted.dtype === "int64" && wanted.shape.join() === ids.shape.join()) return wanted;
   throw inputError(
     where,
-    `labels and targets must be int64 [${ids.shape}], the shape of the ids: ${targets.dtype} [${targets.shape}]`,
-    { expected: ids.shape, got: targets.shape, dtype: targets.dtype },
+    `labels and targets must be int64 [${ids.shape}], the shape of the ids: ${wanted.dtype} [${wanted.shape}]`,
+    { expected: ids.shape, got: wanted.shape, dtype: wanted.dtype },
   );
 }
 

@@ -9,15 +9,14 @@ import {
   ModuleList,
   normal,
   sequence,
-  shiftLabels,
   type TensorPlan,
   type TensorSplittable,
   VocabularyHead,
   vocabulary,
 } from "../../nn/index.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
-import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
-import { checkSameShape, checkTokenIds } from "../token-ids.ts";
+import type { LanguageModel, Logits, Loss, TextRequest, TextTargets } from "../language-model.ts";
+import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
@@ -197,22 +196,18 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
   override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
   /**
    * @param inputIds - [B, T], int64
-   * @param options.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
-   * @param options.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
-   * @param options.logitsToKeep - of the last positions only; all unless told otherwise
+   * @param request.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
+   * @param request.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
+   * @param request.logitsToKeep - of the last positions only; all unless told otherwise
    * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
    *   never exist as a whole; else `logits` [B, kept, V]
    * @throws `MODEL_INPUT`
    */
-  override forward(
-    inputIds: Tensor,
-    options: Partial<TextTargets> & { logitsToKeep?: number } = {},
-  ): Loss | Logits {
-    const { labels, targets = labels && shiftLabels(labels), logitsToKeep } = options;
-    if (targets) checkSameShape("GPT2LMHeadModel", inputIds, targets);
+  override forward(inputIds: Tensor, request: TextRequest = {}): Loss | Logits {
+    const targets = targetsOf("GPT2LMHeadModel", inputIds, request);
     const hidden = this.transformer.forward(inputIds); // [B, T, D]
     if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
-    return { logits: this.lm_head.forward(hidden, { numPositions: logitsToKeep }) }; // [B, kept, V]
+    return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
   }
 }
 

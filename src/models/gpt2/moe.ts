@@ -9,7 +9,6 @@ import {
   Module,
   ModuleList,
   normal,
-  shiftLabels,
   type TensorPlan,
   type TensorSplittable,
   VocabularyHead,
@@ -17,8 +16,8 @@ import {
   whole,
 } from "../../nn/index.ts";
 import { arange, type Tensor, zeros } from "../../tensor/index.ts";
-import type { LanguageModel, Logits, Loss, TextTargets } from "../language-model.ts";
-import { checkSameShape, checkTokenIds } from "../token-ids.ts";
+import type { LanguageModel, Logits, Loss, TextRequest, TextTargets } from "../language-model.ts";
+import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";
 import { GPT2Attention, GPT2MLP } from "./gpt2.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
@@ -139,23 +138,19 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
   override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
   /**
    * @param inputIds - [B, T], int64
-   * @param options - as GPT-2 takes them
+   * @param request - as GPT-2 takes them
    * @returns `loss` with the weighted auxiliary loss in it, or `logits` [B, kept, V]
    * @throws `MODEL_INPUT`
    */
-  override forward(
-    inputIds: Tensor,
-    options: Partial<TextTargets> & { logitsToKeep?: number } = {},
-  ): MixtureLoss | Logits {
-    const { labels, targets = labels && shiftLabels(labels), logitsToKeep } = options;
+  override forward(inputIds: Tensor, request: TextRequest = {}): MixtureLoss | Logits {
     checkTokenIds("GPT2MoELMHeadModel", inputIds, this.vocabSize, this.maxPositions);
-    if (targets) checkSameShape("GPT2MoELMHeadModel", inputIds, targets);
+    const targets = targetsOf("GPT2MoELMHeadModel", inputIds, request);
     const positions = this.wpe.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
     let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
     let auxiliaryLoss = zeros([]);
     for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss);
     const hidden = this.ln_f.forward(x); // [B, T, D]
-    if (!targets) return { logits: this.lm_head.forward(hidden, { numPositions: logitsToKeep }) };
+    if (!targets) return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) };
     const loss = this.lm_head.forward(hidden, { targets });
     return { loss: loss.add(auxiliaryLoss.mul(this.auxiliaryWeight)), auxiliaryLoss };
   }
