@@ -25,6 +25,17 @@ const GIGABYTE = 1e9;
 const TERAFLOPS = 1e12;
 const MICROSECOND = 1e-6;
 
+/** Eight H100 80 GB with NVLink 4, 400 Gb/s a device. */
+const h100 = {
+  name: "h100",
+  ranksPerNode: 8,
+  memoryBytes: 80 * GIGABYTE,
+  flopsPerSecond: 495 * TERAFLOPS,
+  memoryBytesPerSecond: 3000 * GIGABYTE,
+  withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
+  betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
+} as const satisfies Cluster;
+
 /**
  * Machines to plan for. Devices are taken at half of the advertised rate of their matrix units, which is what large
  * products in training reach; links at what large NCCL collectives reach; calibrate for more.
@@ -60,25 +71,13 @@ export const clusters = {
     withinNode: { bytesPerSecond: 230 * GIGABYTE, latencyS: 4 * MICROSECOND },
     betweenNodes: { bytesPerSecond: 180 * GIGABYTE, latencyS: 12 * MICROSECOND },
   },
-  /** Eight H100 80 GB with NVLink 4, 400 Gb/s a device. */
-  h100: {
-    name: "h100",
-    ranksPerNode: 8,
-    memoryBytes: 80 * GIGABYTE,
-    flopsPerSecond: 495 * TERAFLOPS,
-    memoryBytesPerSecond: 3000 * GIGABYTE,
-    withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
-    betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
-  },
-  /** Eight H200 141 GB: an H100 with more and faster memory. */
+  h100,
+  /** An H100 with more and faster memory: 141 GB. */
   h200: {
+    ...h100,
     name: "h200",
-    ranksPerNode: 8,
     memoryBytes: 141 * GIGABYTE,
-    flopsPerSecond: 495 * TERAFLOPS,
     memoryBytesPerSecond: 4300 * GIGABYTE,
-    withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
-    betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
   },
 } as const satisfies Record<string, Cluster>;
 
