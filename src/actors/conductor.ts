@@ -6,6 +6,7 @@ import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
 import type { InspectionRequest, Inspections } from "./inspections.ts";
+import { measureStep } from "./measure-step.ts";
 import { Pipeline } from "./pipeline.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
@@ -27,6 +28,8 @@ export interface Score {
   readonly evaluation: readonly BatchRequest[];
   /** Infinity: only at the end. */
   readonly saveEverySteps: number;
+  /** How often it is told what each rank holds. Infinity: never. */
+  readonly memoryEverySteps: number;
   readonly sample: boolean;
 }
 
@@ -156,7 +159,8 @@ export class Conductor {
     const requests = this.#newRequests();
     const inspect = requests.filter(({ of }) => of === "parameters").map(({ pattern }) => pattern);
     const record = requests.some(({ of }) => of === "tensors");
-    const ledger = requests.some(({ of }) => of === "memory");
+    const ledger =
+      requests.some(({ of }) => of === "memory") || (step + 1) % this.#options.score.memoryEverySteps === 0;
     const message = { step, inspect, record, ledger, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
     const [stepped, updated] = await Promise.all([
       Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
@@ -177,16 +181,20 @@ export class Conductor {
     this.#toldAtMs = nowMs;
     this.#lossNats = meanLoss(ranks);
     const residentBytes = this.#options.residentBytes();
-    const measured = { ...measure(ranks, shards, durationMs), residentBytes };
+    const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
     this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
     const [{ parameters }] = this.#models as [DeclaredModel];
+    const memory = shards.flatMap(({ held }) => held ?? []);
+    if (step % this.#options.score.memoryEverySteps === 0) {
+      for (const held of memory) this.#options.emit({ kind: "memory.measured", step, ...held });
+    }
     this.#options.inspections.answer(requests, {
       parameters: summarizeParameters(
         shards.flatMap(({ inspected }) => inspected),
         parameters,
       ),
       tensors: summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
-      memory: shards.flatMap(({ held }) => held ?? []),
+      memory,
     });
   }
 
@@ -289,22 +297,4 @@ function inOrder(shares: readonly RankEvaluated[]): EvaluatedBatch[] {
   return Array.from({ length: rounds }, (_, round) =>
     shares.flatMap(({ batches }) => batches[round] ?? []),
   ).flat();
-}
-
-function measure(ranks: readonly RankStepped[], shards: readonly StepUpdated[], durationMs: number) {
-  const numTokens = sum(ranks.map((rank) => rank.numTokens));
-  const exposedMs = sum(ranks.map(({ waits }) => waits.exposedMs));
-  const communicationMs =
-    sum(ranks.map(({ waits }) => waits.gatherMs)) + sum(shards.map((shard) => shard.reduceMs));
-  return {
-    learningRate: ranks[0]?.learningRate ?? 0,
-    gradientNorm: shards[0]?.gradientNorm ?? Number.NaN,
-    skipped: shards[0]?.skipped ?? false,
-    ...(shards[0]?.lossScale === undefined ? {} : { lossScale: shards[0].lossScale }),
-    numTokens,
-    tokensPerSecond: (numTokens * 1000) / durationMs,
-    durationMs,
-    overlap: communicationMs === 0 ? 1 : Math.max(0, 1 - exposedMs / communicationMs),
-    exposedMs: exposedMs / ranks.length,
-  };
 }

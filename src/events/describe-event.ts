@@ -1,4 +1,4 @@
-import type { ErrorReport, TroupeEvent } from "./event.ts";
+import type { ErrorReport, EventOf, TroupeEvent } from "./event.ts";
 import { formatBytes, formatCount, formatDuration, printable } from "./figures.ts";
 
 /** How an event strikes the eye. */
@@ -26,6 +26,15 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
       return plain(`held-out loss ${event.lossNats.toFixed(4)} after step ${event.step}`);
     case "text.generated":
       return plain(`text after step ${event.step}:\n${event.text}`);
+    case "checkpoint.skipped":
+      return plain(`checkpoint of step ${event.step} left out: ${event.reason}`);
+    case "anomaly.detected":
+      return bad(
+        `step ${event.step}: ${event.anomaly}${event.rank === undefined ? "" : ` on rank ${event.rank}`}, ` +
+          `${formatMeasure(event.value)} where ${formatMeasure(event.limit)} is the limit: ${event.action}`,
+      );
+    case "actor.stalled":
+      return bad(`${event.actor}#${event.incarnation} shows no progress: ${describeStall(event)}`);
     case "checkpoint.saved":
       return good(
         `saved ${event.path} (${formatBytes(event.sizeBytes)} in ${(event.durationMs / 1000).toFixed(1)} s)`,
@@ -43,7 +52,11 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
     case "subscriber.failed":
       return bad(`a subscriber to events threw, training goes on: ${explain(event.error)}`);
     case "events.dropped":
-      return bad(`${event.numDropped} events were dropped: a subscriber is slower than they come`);
+      return bad(
+        event.actor === undefined
+          ? `${event.numDropped} events were dropped: a subscriber is slower than they come`
+          : `${event.numDropped} events of ${event.actor} were dropped: it tells more than is taken`,
+      );
     case "run.finished":
       return good(
         `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
@@ -53,7 +66,11 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
     case "activity.finished":
     case "actor.started":
     case "actor.stopped":
+    case "checkpoint.progressed":
     case "checkpoint.started":
+    case "histogram.measured":
+    case "memory.measured":
+    case "message.handled":
     case "step.finished":
       return undefined;
     default:
@@ -63,6 +80,17 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
 
 function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
+}
+
+/** "waiting for shard-1#0 for 31 s, at gather h.3 of 12". */
+function describeStall({ state, ageMs, handling, waitingFor, op }: EventOf<"actor.stalled">): string {
+  const subject = waitingFor === undefined ? (handling ?? "") : `for ${waitingFor}`;
+  const at = op === undefined ? "" : `, at ${op.name} ${op.block} ${op.sequence}`;
+  return `${state} ${subject} for ${formatDuration(ageMs)}${at}`;
+}
+
+function formatMeasure(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value);
 }
 
 function plain(text: string): Description {
@@ -78,7 +106,7 @@ function bad(text: string): Description {
 }
 
 /** How ranks stand, where they are not just replicas: " (2 replicas × 2 stages × tp 2)". */
-function describeMesh({ dp, pp, tp, ep }: Extract<TroupeEvent, { kind: "run.started" }>["mesh"]): string {
+function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): string {
   if (pp * tp * ep === 1) return "";
   const parts = [
     dp > 1 ? `${dp} replicas` : "",

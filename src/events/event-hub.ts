@@ -1,14 +1,27 @@
-import { type Observable, ReplaySubject } from "rxjs";
+import { filter, type Observable, ReplaySubject } from "rxjs";
 import { BoundedQueue } from "./bounded-queue.ts";
-import { reportError, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
+import {
+  type EventKind,
+  reportError,
+  schemaVersion,
+  type TroupeEvent,
+  type TroupeEventBody,
+} from "./event.ts";
 import { EventStream } from "./event-stream.ts";
 import { GuardedObservable } from "./guarded-observable.ts";
+import { type EventSelection, optionError, selector } from "./select-events.ts";
 
 /** Where events are written: called with every event, in order, within `emit`; must neither wait nor throw. */
 export interface EventSink {
   write(event: TroupeEvent): void;
   /** Writes out what is held back. */
   close(): Promise<void>;
+}
+
+/** Which events an {@link EventStream} brings, and how many wait for its reader. */
+export interface EventStreamOptions<Kind extends EventKind = EventKind> extends EventSelection<Kind> {
+  /** Events held for a slow reader at most: 1,024. Beyond it the oldest go, and `numDropped` of the stream counts them. */
+  readonly buffer?: number;
 }
 
 /** What an {@link EventHub} may be told. */
@@ -70,10 +83,18 @@ export class EventHub {
 
   /**
    * The events as an async iterator, beginning with the latest ones.
-   * @param options - `capacity`: events held for a slow reader, 1,024 by default
+   * @throws {TroupeError} `OPTION`
    */
-  events(options: { readonly capacity?: number } = {}): EventStream {
-    return new EventStream(this.events$, options.capacity ?? 1024);
+  events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
+    const { buffer = 1024 } = options;
+    if (!Number.isSafeInteger(buffer) || buffer < 1)
+      throw optionError(
+        "buffer",
+        "a whole number ≥ 1",
+        buffer,
+        "it is how many events are held for a slow reader",
+      );
+    return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
   }
 
   /** Delivers what is left, for at most a second to slow subscribers, completes `events$` and closes the sinks. */

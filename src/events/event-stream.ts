@@ -1,19 +1,19 @@
 import type { Observable, Subscription } from "rxjs";
 import { BoundedQueue } from "./bounded-queue.ts";
-import type { TroupeEvent } from "./event.ts";
+import type { EventKind, EventOf } from "./event.ts";
 
 /**
  * Events as an async iterator. A reader that is slower than the events loses the oldest, never holds anyone up; leaving
  * the loop ends the subscription.
  */
-export class EventStream implements AsyncIterableIterator<TroupeEvent> {
-  readonly #queue: BoundedQueue<TroupeEvent>;
+export class EventStream<Kind extends EventKind = EventKind> implements AsyncIterableIterator<EventOf<Kind>> {
+  readonly #queue: BoundedQueue<EventOf<Kind>>;
   readonly #subscription: Subscription;
-  readonly #waiting: ((result: IteratorResult<TroupeEvent>) => void)[] = [];
+  readonly #waiting: ((result: IteratorResult<EventOf<Kind>>) => void)[] = [];
   #ended = false;
 
   /** @param capacity - events held for the reader at most */
-  constructor(events$: Observable<TroupeEvent>, capacity: number) {
+  constructor(events$: Observable<EventOf<Kind>>, capacity: number) {
     this.#queue = new BoundedQueue(capacity);
     this.#subscription = events$.subscribe({
       next: (event) => this.#receive(event),
@@ -26,7 +26,7 @@ export class EventStream implements AsyncIterableIterator<TroupeEvent> {
     return this.#queue.numDropped;
   }
 
-  next(): Promise<IteratorResult<TroupeEvent>> {
+  next(): Promise<IteratorResult<EventOf<Kind>>> {
     const value = this.#queue.shift();
     if (value !== undefined) return Promise.resolve({ done: false, value });
     if (this.#ended) return Promise.resolve({ done: true, value: undefined });
@@ -35,7 +35,7 @@ export class EventStream implements AsyncIterableIterator<TroupeEvent> {
     });
   }
 
-  async return(): Promise<IteratorResult<TroupeEvent>> {
+  async return(): Promise<IteratorResult<EventOf<Kind>>> {
     this.#subscription.unsubscribe();
     this.#queue.keepNewest(0);
     this.#end();
@@ -50,7 +50,7 @@ export class EventStream implements AsyncIterableIterator<TroupeEvent> {
     await this.return();
   }
 
-  #receive(event: TroupeEvent): void {
+  #receive(event: EventOf<Kind>): void {
     const reader = this.#waiting.shift();
     if (reader === undefined) this.#queue.push(event);
     else reader({ done: false, value: event });

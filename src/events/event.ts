@@ -29,6 +29,8 @@ export interface RunStarted {
   readonly firstStep: number;
   /** Steps there will be in all. */
   readonly steps: number;
+  /** The clock of activities and messages when this was told: what it read at `timeMs`. */
+  readonly clockMs: number;
 }
 
 /** Every rank has finished a step; its update is on the way. */
@@ -51,8 +53,16 @@ export interface StepFinished {
   readonly durationMs: number;
   /** Share of all communication that computation hid, 0 to 1. */
   readonly overlap: number;
-  /** Time a rank waited for communication, mean over the ranks. */
+  /** Time a rank waited for communication; a mean over the ranks, as are the next four. */
   readonly exposedMs: number;
+  /** Parameters, activations and their gradients were under way to the rank, waited for or not. */
+  readonly gatherMs: number;
+  /** Gradients of parameters were under way between the ranks or being summed. */
+  readonly reduceMs: number;
+  /** The optimizer was updating parameters. */
+  readonly updateMs: number;
+  /** The rank waited for its batch. */
+  readonly dataMs: number;
   /** Memory of all processes of the run; what they share is counted once. */
   readonly residentBytes: number;
 }
@@ -78,6 +88,25 @@ export interface CheckpointStarted {
   readonly step: number;
 }
 
+/** More of a checkpoint is written; told a few times in a save. */
+export interface CheckpointProgressed {
+  readonly kind: "checkpoint.progressed";
+  readonly step: number;
+  readonly doneBytes: number;
+  /** Of the whole checkpoint; `doneBytes` at the end. */
+  readonly totalBytes: number;
+}
+
+/** A checkpoint was due and was left out, so that training need not wait; the next one is due as always. */
+export interface CheckpointSkipped {
+  readonly kind: "checkpoint.skipped";
+  readonly step: number;
+  /** Why: what is still at work, or what there is no room for. */
+  readonly reason: string;
+  /** Left out since the run began, this one included. */
+  readonly numSkipped: number;
+}
+
 /** A checkpoint is on the disk under its final name. */
 export interface CheckpointSaved {
   readonly kind: "checkpoint.saved";
@@ -94,6 +123,54 @@ export interface CheckpointFailed {
   readonly error: ErrorReport;
 }
 
+/** What a run looked like was outside what it should; what was done about it. */
+export interface AnomalyDetected {
+  readonly kind: "anomaly.detected";
+  readonly step: number;
+  readonly anomaly: "loss-not-finite" | "gradient-not-finite" | "loss-spike" | "straggler";
+  /** What was measured: nats, a norm, or milliseconds. */
+  readonly value: number;
+  /** What it should not have passed. */
+  readonly limit: number;
+  /** The rank it was seen on, where it is of one rank. */
+  readonly rank?: number | undefined;
+  /** What the run was told to do about such a thing. */
+  readonly policy: "tell" | "stop" | "skip" | "rewind";
+  /** What was done. */
+  readonly action: "told" | "stopped" | "skipped" | "rewound";
+}
+
+/** What one rank holds was counted, its shard and its offload actor with it; told every so many steps. */
+export interface MemoryMeasured {
+  readonly kind: "memory.measured";
+  readonly step: number;
+  readonly rank: number;
+  /** By kind, such as "parameters" or "activations": bytes that tensors asked for, now and at most since the start. */
+  readonly byKind: Readonly<Record<string, { readonly liveBytes: number; readonly peakBytes: number }>>;
+}
+
+/** The values of a parameter or of its averaged gradient were sorted into buckets; told every so many steps, where asked. */
+export interface HistogramMeasured {
+  readonly kind: "histogram.measured";
+  readonly step: number;
+  /** Of the parameter. */
+  readonly name: string;
+  readonly of: "weights" | "gradients";
+  /** Of the finite values; of none, 0. */
+  readonly min: number;
+  readonly max: number;
+  readonly sum: number;
+  readonly sumOfSquares: number;
+  /** Values in all, those that are not finite included. */
+  readonly numValues: number;
+  /** Infinite, or not a number. */
+  readonly numNotFinite: number;
+  /** Upper bounds of the buckets, rising; each bucket begins where the one before it ends, the first with `min`. */
+  readonly limits: readonly number[];
+  /** Finite values in each bucket. */
+  readonly counts: readonly number[];
+}
+
 /** An actor's thread runs. */
 export interface ActorStarted {
   readonly kind: "actor.started";
@@ -101,18 +178,66 @@ export interface ActorStarted {
   readonly incarnation: number;
 }
 
-/** An actor did something to a block; told only in traced runs. Times on the process's own clock. */
+/** An actor did a piece of work; told only in traced runs. Times on the clock of `run.started`. */
 export interface ActivityFinished {
   readonly kind: "activity.finished";
   readonly actor: string;
   readonly incarnation: number;
-  /** "compute": the rank has the block and goes on; "reduce" and "update": the block's gradient, its parameters. */
-  readonly activity: "compute" | "reduce" | "update";
+  /**
+   * "forward" and "backward" of a micro-batch on a rank; "wait": it stood still for a block, or for another stage;
+   * "compute": it has the block and goes on, a moment; "reduce" and "update": the block's gradient, its parameters.
+   */
+  readonly activity: "forward" | "backward" | "wait" | "compute" | "reduce" | "update";
   readonly step: number;
-  /** Index of the block, 0 for the root. */
+  /** Of a block, 0 for the root; −1 where the work is of no one block. */
   readonly blockIndex: number;
+  /** Of a micro-batch, where the work is of one. */
+  readonly microBatchIndex?: number | undefined;
   readonly beginMs: number;
   readonly endMs: number;
+}
+
+/** An actor handled a message that belongs to a trace. Times on the clock of `run.started`. */
+export interface MessageHandled {
+  readonly kind: "message.handled";
+  /** Who handled it. */
+  readonly actor: string;
+  readonly incarnation: number;
+  /** Who sent it, `name#incarnation`. */
+  readonly from: string;
+  readonly messageKind: string;
+  /** Of everything that one beginning has caused, on all threads and in all processes: 32 hexadecimal digits. */
+  readonly traceId: string;
+  /** Of this handling: 16 hexadecimal digits. */
+  readonly spanId: string;
+  /** The handling in which it was sent; none for what began the trace. */
+  readonly parentId?: string | undefined;
+  /** Whether the handler waited meanwhile and let others be handled. */
+  readonly awaited: boolean;
+  readonly sentMs: number;
+  /** When it reached the mailbox of who handled it. */
+  readonly receivedMs: number;
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
+/** An actor has shown no progress for too long: what it is at, as a healthy thread reads it. */
+export interface ActorStalled {
+  readonly kind: "actor.stalled";
+  readonly actor: string;
+  readonly incarnation: number;
+  /** Of the process it lives in. */
+  readonly pid: number;
+  /** "handling" or "waiting", or on its way up or down. */
+  readonly state: string;
+  /** How long it has been at it. */
+  readonly ageMs: number;
+  /** The message it is handling. */
+  readonly handling?: string | undefined;
+  /** Whose answer it waits for, `name#incarnation`. */
+  readonly waitingFor?: string | undefined;
+  /** What it said last it was doing: the operation, the block it is for, its number. */
+  readonly op?: { readonly name: string; readonly block: string; readonly sequence: number } | undefined;
 }
 
 /** An actor threw or its thread died. */
@@ -160,6 +285,8 @@ export interface SubscriberFailed {
 /** A reader of events was slower than they came, and the oldest were dropped. */
 export interface EventsDropped {
   readonly kind: "events.dropped";
+  /** The actor that told more than was taken, where they were lost on their way from it. */
+  readonly actor?: string | undefined;
   /** Events dropped since the last time this was told. */
   readonly numDropped: number;
 }
@@ -185,13 +312,20 @@ export type TroupeEventBody =
   | ActivityFinished
   | ActorFailed
   | ActorRestarted
+  | ActorStalled
   | ActorStarted
   | ActorStopped
+  | AnomalyDetected
   | CheckpointFailed
+  | CheckpointProgressed
   | CheckpointSaved
+  | CheckpointSkipped
   | CheckpointStarted
   | EvaluationFinished
   | EventsDropped
+  | HistogramMeasured
+  | MemoryMeasured
+  | MessageHandled
   | MessageUndelivered
   | RunFailed
   | RunFinished

@@ -1,12 +1,17 @@
 /** What happened: the union of events, where they come together, and where they are written. */
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
 export {
+  type ActivityFinished,
   type ActorFailed,
   type ActorRestarted,
+  type ActorStalled,
   type ActorStarted,
   type ActorStopped,
+  type AnomalyDetected,
   type CheckpointFailed,
+  type CheckpointProgressed,
   type CheckpointSaved,
+  type CheckpointSkipped,
   type CheckpointStarted,
   type ErrorReport,
   type EvaluationFinished,
@@ -14,6 +19,9 @@ export {
   type EventOf,
   type EventStamp,
   type EventsDropped,
+  type HistogramMeasured,
+  type MemoryMeasured,
+  type MessageHandled,
   type MessageUndelivered,
   type RunFailed,
   type RunFinished,
@@ -26,6 +34,7 @@ export {
   type TroupeEvent,
   type TroupeEventBody,
 } from "./event.ts";
-export { EventHub, type EventHubOptions, type EventSink } from "./event-hub.ts";
+export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./event-hub.ts";
 export { EventStream } from "./event-stream.ts";
+export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
 export { jsonLinesSink, toJson } from "./json-lines-sink.ts";

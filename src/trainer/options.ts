@@ -1,5 +1,6 @@
 import { cpus } from "node:os";
 import type { OffloadSettings } from "../actors/index.ts";
+import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import {
   checkLayout,
@@ -66,8 +67,16 @@ export interface RuntimeOptions {
   readonly offload?: OffloadOptions;
   /** Delays on purpose; none. */
   readonly slowdown?: SlowdownOptions;
-  /** Tells of what every actor does to every block, as `activity.finished`; for tests and traces. false */
+  /** Tells of what every actor does, as `activity.finished`, and of every message, as `message.handled`. false */
   readonly trace?: boolean;
+  /** Of the steps and of other beginnings, each so-many-th has its messages told, as `message.handled`; 0: none. 1 with `trace`, else 0 */
+  readonly traceEvery?: number;
+  /** How often it is told what each rank holds, as `memory.measured`. `{ everySteps: 10 }` */
+  readonly memory?: Cadence;
+  /** How often the values of parameters and gradients are sorted into buckets, as `histogram.measured`; never unless told. */
+  readonly histograms?: Cadence;
+  /** Where events are written, from the first on; the runtime closes them when it stops. */
+  readonly sinks?: readonly EventSink[];
   /** Where checkpoints go; none are written unless told. */
   readonly checkpoint?: { readonly dir: string; readonly everySteps?: number };
   /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
@@ -99,7 +108,7 @@ export interface RuntimeSettings {
   readonly threadsPerRank: number;
   readonly offload: OffloadSettings;
   readonly slowdown: Required<SlowdownOptions>;
-  readonly trace: boolean;
+  readonly telemetry: TelemetrySettings;
   readonly checkpoint: { readonly directory: string; readonly everySteps: number } | undefined;
   readonly resume: string | undefined;
   readonly deadlineMs: number;
@@ -117,6 +126,7 @@ import {
   type Rounding,
   roundingOf,
 } from "./precision.ts";
+import { type Cadence, settleTelemetry, type TelemetrySettings } from "./telemetry.ts";
 
 const MAX_RANKS = 256;
 
@@ -165,7 +175,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     ),
     offload: settleOffload(options),
     slowdown: settleSlowdown(options.slowdown ?? {}),
-    trace: options.trace ?? false,
+    telemetry: settleTelemetry(options),
     checkpoint: checkpoint && {
       directory: checkpoint.dir,
       everySteps: whole("checkpoint.everySteps", checkpoint.everySteps ?? 500, 1),

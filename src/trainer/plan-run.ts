@@ -119,6 +119,7 @@ export function planRun(
           ? []
           : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings),
       saveEverySteps: settings.checkpoint?.everySteps ?? Number.POSITIVE_INFINITY,
+      memoryEverySteps: settings.telemetry.memoryEverySteps,
       sample: job.sample !== undefined,
     },
     ranks: {
@@ -146,7 +147,7 @@ export function planRun(
       numThreads: settings.threadsPerRank,
       offload: settings.offload,
       slowdown: settings.slowdown,
-      trace: settings.trace,
+      trace: settings.telemetry.trace,
       deadlineMs: settings.deadlineMs,
       initial: start.initial,
       life: 0,

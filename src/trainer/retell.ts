@@ -1,6 +1,9 @@
 import { isActivity } from "../actors/index.ts";
-import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
+import type { ErrorReport, EventKind, TroupeEventBody } from "../events/index.ts";
 import type { Failure, RuntimeEvent } from "../runtime/index.ts";
+
+type RuntimeEventOf<Kind extends RuntimeEvent["kind"]> = Extract<RuntimeEvent, { kind: Kind }>;
+type EventBody<Kind extends EventKind> = Extract<TroupeEventBody, { kind: Kind }>;
 
 /** @returns what happened to an actor or a message, in the words of the event stream; undefined where it is not for it */
 export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
@@ -13,13 +16,31 @@ export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
       return isActivity(event.event)
         ? { ...event.event, kind: "activity.finished", actor: event.actor, incarnation: event.incarnation }
         : undefined;
+    case "actor.stalled":
+      return stalled(event);
+    case "message.undelivered":
+      return isTelemetry(event)
+        ? { kind: "events.dropped", actor: event.from, numDropped: event.count }
+        : event;
     case "actor.started":
     case "actor.stopped":
-    case "message.undelivered":
       return event;
-    default:
+    case "span.finished":
       return undefined;
+    default:
+      return event satisfies never;
   }
+}
+
+/** What an actor told by the lane that never waits, and nobody took in time. */
+function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivered">): boolean {
+  return reason === "Overflow" && messageKind === "telemetry";
+}
+
+function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stalled"> {
+  const { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op } = event;
+  const told = op && { name: op.name, block: op.block, sequence: op.sequence };
+  return { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op: told };
 }
 
 function reportOf({ code, message, actor, cause }: Failure): ErrorReport {

@@ -13,8 +13,16 @@ import {
   type TensorSummary,
 } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
-import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
-import { type ActorInspection, ActorSystem } from "../runtime/index.ts";
+import {
+  EventHub,
+  type EventKind,
+  type EventSink,
+  type EventStream,
+  type EventStreamOptions,
+  reportError,
+  type TroupeEvent,
+} from "../events/index.ts";
+import { type ActorInspection, ActorSystem, systemClock } from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
 import { openData, SupervisedRanks, superviseCheckpointer } from "./cast.ts";
 import { configure } from "./configure.ts";
@@ -48,6 +56,7 @@ export class Runtime implements AsyncDisposable {
   private constructor(options: RuntimeOptions) {
     this.#options = options;
     this.#settings = settle(options);
+    for (const sink of options.sinks ?? []) this.#hub.addSink(sink);
   }
 
   /**
@@ -63,9 +72,17 @@ export class Runtime implements AsyncDisposable {
     return this.#hub.events$;
   }
 
-  /** The same events for `for await`. */
-  events(): AsyncIterable<TroupeEvent> {
-    return this.#hub.events();
+  /**
+   * The same events for `for await`, or some of them:
+   *
+   * ```ts
+   * const losses = runtime.events({ kinds: ["step.finished"], sample: { "step.finished": { everyMs: 1000 } } });
+   * for await (const { step, lossNats } of losses) console.log(step, lossNats);
+   * ```
+   * @throws {TroupeError} `OPTION`
+   */
+  events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
+    return this.#hub.events(options);
   }
 
   /** Lets a sink write every event from now on; the runtime closes it when it stops. */
@@ -197,6 +214,7 @@ export class Runtime implements AsyncDisposable {
       precision: settings.precision.name,
       seed: start.seed,
       numParameters: model.numParameters,
+      clockMs: systemClock.now(),
     });
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
     this.#rankEnded = (actor) => place.ended(actor, ranks.life);

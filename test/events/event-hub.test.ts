@@ -237,7 +237,7 @@ describe("the async iterator", () => {
 
   test("loses the oldest events where its reader is behind, and counts them", async () => {
     const hub = new EventHub();
-    const events = hub.events({ capacity: 5 });
+    const events = hub.events({ buffer: 5 });
     for (let index = 1; index <= 12; index++) hub.emit(step(index));
     await hub.close();
     expect(events.numDropped).toBe(7);

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { eventsPage } from "../../scripts/events-page.ts";
 import { describeEvent } from "../../src/events/describe-event.ts";
 import { type EventKind, reportError } from "../../src/events/event.ts";
 import { toJson } from "../../src/events/json-lines-sink.ts";
@@ -8,7 +9,7 @@ import { samples, stamped } from "./samples.ts";
 const kinds = Object.keys(samples) as EventKind[];
 /** What a number may be called that is neither a measure with its unit nor a place or a count. */
 const bareNumbers =
-  /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|count|learningRate|gradientNorm|lossScale|overlap)$/;
+  /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap)$/;
 const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;
 
 test("every kind of the union has a sample, and every sample is its own kind", () => {
@@ -49,4 +50,14 @@ test("an error becomes plain data, its causes with it, whatever was thrown", () 
   const endless = new Error("again");
   endless.cause = endless;
   expect(JSON.stringify(reportError(endless)).length).toBeLessThan(500);
+});
+
+test("docs/reference/events.md has every kind and every field (npm run docs:events writes it)", () => {
+  const page = readFileSync(new URL("../../docs/reference/events.md", import.meta.url), "utf8");
+  expect(page).toBe(eventsPage());
+  const sections = new Map(page.split(/^## /m).map((text) => [text.slice(0, text.indexOf("\n")), text]));
+  for (const kind of kinds) {
+    const { kind: _, ...fields } = samples[kind];
+    for (const field of Object.keys(fields)) expect(sections.get(kind), kind).toContain(`| \`${field}\``);
+  }
 });

@@ -1,0 +1,5 @@
+// npm run docs:events: writes docs/reference/events.md from the union in src/events/event.ts.
+import { writeFileSync } from "node:fs";
+import { eventsPage } from "./events-page.ts";
+
+writeFileSync(new URL("../docs/reference/events.md", import.meta.url), eventsPage());

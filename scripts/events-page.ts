@@ -1,0 +1,78 @@
+import { readFileSync } from "node:fs";
+
+/** A field of an event, as its source declares it. */
+interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly isOptional: boolean;
+  readonly meaning: string;
+}
+
+/** One event of the union, as its source declares it. */
+interface Declaration {
+  readonly kind: string;
+  readonly meaning: string;
+  readonly fields: readonly Field[];
+}
+
+const source = new URL("../src/events/event.ts", import.meta.url);
+
+const eventPattern =
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*export interface \w+ \{\s*readonly kind: "([^"]+)";\n(.*?)\n?\}\n/gs;
+const fieldPattern = /(?:\/\*\*((?:(?!\*\/).)*)\*\/\s*)?readonly (\w+)(\??): (.*?);\n/gs;
+
+/** The text of docs/reference/events.md: every kind of event and every field of it, by name. */
+export function eventsPage(): string {
+  const text = readFileSync(source, "utf8");
+  const events = [...text.matchAll(eventPattern)].map(declarationOf);
+  return `# Events
+
+What \`runtime.events$\`, \`runtime.events()\` and the sinks carry; every event also has \`timeMs\`, when it was told, in milliseconds since
+1970, and \`schemaVersion\`, which is raised when a field changes its meaning or goes. [Events](../concepts/events.md) says how to use them.
+Made from \`src/events/event.ts\` by \`npm run docs:events\`.
+
+${events
+  .toSorted((a, b) => (a.kind < b.kind ? -1 : 1))
+  .map(sectionOf)
+  .join("\n")}`;
+}
+
+function declarationOf([, meaning = "", kind = "", body = ""]: RegExpMatchArray): Declaration {
+  const fields = [...`${body}\n`.matchAll(fieldPattern)].map(
+    ([, comment = "", name = "", mark, type = ""]): Field => ({
+      name,
+      type: oneLine(type),
+      isOptional: mark === "?",
+      meaning: oneLine(comment),
+    }),
+  );
+  return { kind, meaning: oneLine(meaning), fields };
+}
+
+function sectionOf({ kind, meaning, fields }: Declaration): string {
+  const rows = fields.map(
+    ({ name, type, isOptional, meaning }) =>
+      `| \`${name}\`${isOptional ? ", may be left out" : ""} | ${cell(`\`${type}\``)} | ${cell(meaning)} |`,
+  );
+  return `## ${kind}
+
+${meaning}
+
+| field | type | |
+| --- | --- | --- |
+${rows.join("\n")}
+`;
+}
+
+/** Comments lose their stars, types their line breaks. */
+function oneLine(text: string): string {
+  return text
+    .replace(/\n\s*\*?/g, " ")
+    .replace(/\s+/g, " ")
+    .replace(/ \| undefined$/, "")
+    .trim();
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|");
+}

@@ -1,0 +1,70 @@
+import { TroupeError } from "../errors.ts";
+import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
+
+/** How many events of one kind are taken: every so-many-th, or one in so many milliseconds; the first one always. */
+export type Sampling = { readonly every: number } | { readonly everyMs: number };
+
+/** Which events someone wants. */
+export interface EventSelection<Kind extends EventKind = EventKind> {
+  /** All, unless told. */
+  readonly kinds?: readonly Kind[];
+  /** By kind; of a kind that is not named here all are taken. */
+  readonly sample?: { readonly [K in Kind]?: Sampling };
+}
+
+/**
+ * @returns whether an event is of one of these kinds, for `filter` of an array or of rxjs:
+ * `events$.pipe(filter(ofKind("step.finished")))`
+ */
+export function ofKind<Kind extends EventKind>(
+  ...kinds: readonly Kind[]
+): (event: TroupeEvent) => event is EventOf<Kind> {
+  const wanted: ReadonlySet<EventKind> = new Set(kinds);
+  return (event): event is EventOf<Kind> => wanted.has(event.kind);
+}
+
+/**
+ * @returns whether the next event is wanted, to be asked once for each event in order
+ * @throws {TroupeError} `OPTION` for a sampling that is none, or of a kind that is left out
+ */
+export function selector<Kind extends EventKind>({
+  kinds,
+  sample = {},
+}: EventSelection<Kind>): (event: TroupeEvent) => event is EventOf<Kind> {
+  const isWanted: (event: TroupeEvent) => boolean = kinds === undefined ? () => true : ofKind(...kinds);
+  const samplers = new Map<EventKind, Sampler>();
+  for (const [kind, sampling] of Object.entries<Sampling | undefined>(sample)) {
+    if (sampling === undefined) continue;
+    if (kinds !== undefined && !kinds.includes(kind as Kind))
+      throw optionError(`sample["${kind}"]`, "of one of `kinds`", kind, "name it there too");
+    samplers.set(kind as EventKind, samplerOf(kind, sampling));
+  }
+  return (event): event is EventOf<Kind> =>
+    isWanted(event) && (samplers.get(event.kind)?.(event.timeMs) ?? true);
+}
+
+type Sampler = (timeMs: number) => boolean;
+
+function samplerOf(kind: string, sampling: Sampling): Sampler {
+  if ("every" in sampling) {
+    const { every } = sampling;
+    if (!Number.isSafeInteger(every) || every < 1)
+      throw optionError(`sample["${kind}"].every`, "a whole number ≥ 1", every, "1 takes all");
+    let numSeen = 0;
+    return () => numSeen++ % every === 0;
+  }
+  const { everyMs } = sampling;
+  if (!(everyMs > 0 && Number.isFinite(everyMs)))
+    throw optionError(`sample["${kind}"].everyMs`, "> 0", everyMs, "leave it out to take all");
+  let takenAtMs = Number.NEGATIVE_INFINITY;
+  return (timeMs) => {
+    if (timeMs - takenAtMs < everyMs) return false;
+    takenAtMs = timeMs;
+    return true;
+  };
+}
+
+/** The error for what `events()` was told. */
+export function optionError(option: string, expected: string, got: unknown, advice: string): TroupeError {
+  return new TroupeError("OPTION", `[events] expected ${option} to be ${expected}: got ${got} (${advice})`);
+}
