@@ -92,8 +92,8 @@ export interface CheckpointStarted {
 export interface CheckpointProgressed {
   readonly kind: "checkpoint.progressed";
   readonly step: number;
-  readonly doneBytes: number;
-  /** Of the whole checkpoint; `doneBytes` at the end. */
+  readonly writtenBytes: number;
+  /** Of the whole checkpoint; `writtenBytes` at the end. */
   readonly totalBytes: number;
 }
 

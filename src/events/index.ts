@@ -36,5 +36,5 @@ export {
 } from "./event.ts";
 export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./event-hub.ts";
 export { EventStream } from "./event-stream.ts";
-export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
 export { jsonLinesSink, toJson } from "./json-lines-sink.ts";
+export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";

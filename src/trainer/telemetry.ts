@@ -1,5 +1,5 @@
-import type { RuntimeOptions } from "./options.ts";
 import { optionError } from "./option-error.ts";
+import type { RuntimeOptions } from "./options.ts";
 
 /** How often something is told that costs more than a step's own figures. */
 export interface Cadence {

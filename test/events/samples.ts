@@ -47,7 +47,12 @@ export const samples: Bodies = {
     policy: "rewind",
     action: "rewound",
   },
-  "checkpoint.progressed": { kind: "checkpoint.progressed", step: 500, doneBytes: 4.8e6, totalBytes: 9.6e6 },
+  "checkpoint.progressed": {
+    kind: "checkpoint.progressed",
+    step: 500,
+    writtenBytes: 4.8e6,
+    totalBytes: 9.6e6,
+  },
   "checkpoint.saved": {
     kind: "checkpoint.saved",
     step: 500,
