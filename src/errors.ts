@@ -3,6 +3,8 @@
  * `docs/reference/errors.md` lists the same codes; a test compares the two.
  */
 export const errorTable = {
+  // access
+  ACCESS_TOKEN: "the file that keeps a token cannot be made, or is not its owner's alone",
   // checkpoint
   CHECKPOINT_ABANDONED: "a save can never become whole, because the rank group was restarted",
   CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",

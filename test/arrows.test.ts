@@ -21,6 +21,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   runtime: [],
   collectives: ["tensor"],
   tensor: [],
+  access: [],
   events: [],
   errors: [],
 };

@@ -1,0 +1,57 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { constants, type FileHandle, mkdir, open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { TroupeError } from "../errors.ts";
+
+const tokenPattern = /^[0-9a-f]{64}$/;
+
+/** @returns 256 random bits as hexadecimal digits */
+export function makeToken(): string {
+  return randomBytes(32).toString("hex");
+}
+
+/** Whether two tokens are equal, in a time that tells nothing of where they differ or how long they are. */
+export function sameToken(given: string, expected: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(given), digest(expected));
+}
+
+/**
+ * The token kept in a file that its owner alone can read, made where there is none: who has it from one run comes in to
+ * the next one of the same folder too.
+ * @throws {TroupeError} `ACCESS_TOKEN` where the file is a link, another user's, readable by others, or holds no token
+ */
+export async function keepToken(path: string): Promise<string> {
+  await mkdir(dirname(path), { recursive: true });
+  const token = makeToken();
+  try {
+    await using file = await open(path, "wx", 0o600);
+    await file.writeFile(`${token}\n`);
+    return token;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw unusable(path, error);
+  }
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    return await readToken(file, path);
+  } catch (error) {
+    throw error instanceof TroupeError ? error : unusable(path, error);
+  }
+}
+
+async function readToken(file: FileHandle, path: string): Promise<string> {
+  const { mode, uid, size } = await file.stat();
+  if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw unusable(path, "one that others can read");
+  const text = size > 100 ? "" : (await file.readFile("utf8")).trim();
+  if (!tokenPattern.test(text)) throw unusable(path, "one that holds no token");
+  return text;
+}
+
+function unusable(path: string, cause: unknown): TroupeError {
+  const got = cause instanceof Error ? cause.message : String(cause);
+  return new TroupeError(
+    "ACCESS_TOKEN",
+    `[access] expected a file of our own for the token at ${path}: got ${got} (remove it, and a new one is made)`,
+    cause instanceof Error ? { cause } : {},
+  );
+}
