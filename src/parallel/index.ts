@@ -1,6 +1,5 @@
 export {
   BlockEngine,
-  type Completion,
   type EngineOptions,
   type Forwarded,
   type PassKey,
@@ -73,4 +72,5 @@ export { StageEnd, StagePass } from "./stage-pass.ts";
 export { stageOfBlocks } from "./stages.ts";
 export { cutParameters, type TensorPlace, tensorDivisors } from "./tensor-parallel/cut-parameters.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
+export type { Completion } from "./unit-gradients.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./zero.ts";

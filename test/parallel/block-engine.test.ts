@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Linear, Module, ModuleList, materialize, normal, Parameter } from "../../src/nn/index.ts";
 import { BlockEngine, Mesh, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
 import { backward, keep, ones, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { forwardBackward } from "../fixtures/forward-backward.ts";
 
 const width = 4;
 
@@ -77,11 +78,7 @@ function byEngine(model: Module, lossOf: (x: Tensor) => Tensor, x: Tensor): ByEn
     }),
   );
   engine.begin("step");
-  engine.forwardBackward(
-    () => lossOf(x),
-    true,
-    () => 1,
-  );
+  forwardBackward(engine, () => lossOf(x));
   engine.dispose();
   return { gradients, whole };
 }
@@ -351,7 +348,7 @@ describe("BlockEngine", () => {
     expect(() => compare(new Boxed())).toThrow(/got one in a Pair \(pass \{ \.\.\.fields \} instead\)/);
   });
 
-  it("collects nothing and hands nothing on when the loss is refused", () => {
+  it("collects nothing and hands nothing on of a pass that is given up", () => {
     const model = new ModuleList([new Mix()]);
     class One extends Module {
       readonly layers = model;
@@ -371,12 +368,11 @@ describe("BlockEngine", () => {
     const engine = new BlockEngine(plan, port, { dtype: "float32", prefetchBytes: 0 });
     engine.bind(plan.layouts.map((layout) => keep(zeros([layout.numel]))));
     engine.begin("step");
-    const refuse = () => {
-      throw new Error("refused");
-    };
-    expect(() => engine.forwardBackward(() => one.forward(ones([1, width])), true, refuse)).toThrow(
-      "refused",
-    );
+    const loss = () => one.forward(ones([1, width]));
+    scope(() => engine.forward({ microBatch: 0, chunk: 0 }, loss));
+    engine.abandon();
     expect(reduced).toEqual([]);
+    forwardBackward(engine, loss);
+    expect(reduced).toEqual([0]);
   });
 });

@@ -10,6 +10,7 @@ import {
   shareOfStages,
 } from "../../src/planner/index.ts";
 import { scope, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { forwardBackward } from "../fixtures/forward-backward.ts";
 
 const numSteps = 3;
 
@@ -57,8 +58,8 @@ function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
   const steps = Array.from({ length: numSteps }, () => {
     scope(() => {
       engine.begin("step");
-      engine.forwardBackward(loss, false, () => 1);
-      engine.forwardBackward(loss, true, () => 1);
+      forwardBackward(engine, loss, false);
+      forwardBackward(engine, loss);
     });
     return told.splice(0);
   });

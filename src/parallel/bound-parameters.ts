@@ -1,0 +1,59 @@
+import type { Parameter } from "../nn/index.ts";
+import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
+import type { FlatBlock } from "./flat-block.ts";
+import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
+
+/**
+ * A model's parameters bound to views of the flat buffers in which they are gathered, or to placeholders where another
+ * stage holds them.
+ */
+export class BoundParameters implements Disposable {
+  readonly #bound: Tensor[] = [];
+  readonly #trained: readonly (readonly Tensor[])[];
+
+  /** @param fulls - one flat buffer a flat block, in the dtype that is computed with; ownership passes */
+  constructor({ units, layouts, absent }: BlockPlan, fulls: readonly Tensor[]) {
+    this.#trained = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
+    const { dtype } = fulls[0] ?? { dtype: "float32" as const };
+    for (const parameter of absent) {
+      const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, dtype));
+      parameter.bind(placeholder);
+      this.#bound.push(placeholder);
+    }
+    for (const full of fulls) full.dispose();
+  }
+
+  /** What is trained of each unit, in the order of its flat blocks: leaves of the graph. */
+  get trained(): readonly (readonly Tensor[])[] {
+    return this.#trained;
+  }
+
+  /** Releases the views; the parameters are of no use then. */
+  [Symbol.dispose](): void {
+    for (const tensor of this.#bound.splice(0)) tensor.dispose();
+  }
+
+  #bindUnit(
+    { flats, parameters }: BlockUnit,
+    layouts: readonly FlatBlock[],
+    fulls: readonly Tensor[],
+  ): Tensor[] {
+    const rest = [...parameters];
+    return flats.flatMap((index) => {
+      const layout = layouts[index] as FlatBlock;
+      const own = rest.splice(0, layout.parameters.length);
+      const leaves = bindLeaves(layout, own, fulls[index] as Tensor);
+      this.#bound.push(...leaves);
+      return layout.trainable ? leaves : [];
+    });
+  }
+}
+
+function bindLeaves(layout: FlatBlock, parameters: readonly Parameter[], full: Tensor): Tensor[] {
+  return layout.parameters.map(({ offset, numel, shape }, index) => {
+    const view = scope(() => hold(full.narrow(0, offset, numel).view(shape).detach()));
+    const leaf = layout.trainable ? view.requiresGrad_() : view;
+    parameters[index]?.bind(leaf);
+    return leaf;
+  });
+}
