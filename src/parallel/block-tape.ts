@@ -1,7 +1,15 @@
 import { TroupeError } from "../errors.ts";
-import { grad, hold, noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
-import { mapTensors } from "./map-tensors.ts";
+import { grad, ops, type Tensor } from "../tensor/index.ts";
+import {
+  type BlockCall,
+  computeAgain,
+  cutInputs,
+  cutOutputs,
+  forgetCall,
+  type PartTape,
+} from "./block-call.ts";
 import type { Shelter } from "./shelter.ts";
+import { TensorGradients } from "./tensor-gradients.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
@@ -15,33 +23,6 @@ export interface BlockHooks {
   whole(block: number): void;
   /** @returns the block's name, for errors */
   name(block: number): string;
-}
-
-/** One call of a block in forward: its own autograd graph, from cut inputs and parameter leaves to outputs. */
-interface Call {
-  readonly block: number;
-  /** What the caller passed: an output of an earlier block, or a tensor of the outer graph. */
-  readonly inputs: readonly Tensor[];
-  readonly inputLeaves: readonly Tensor[];
-  /** Tensors that the block computed; none yet where backward is to compute them again. */
-  readonly outputs: readonly Tensor[] | undefined;
-  /** What the caller received: the outputs, detached; leaves of the outer graph. */
-  readonly outputLeaves: readonly Tensor[];
-  /** Inputs that ask for no gradient, kept where the outputs are to be computed again. */
-  readonly kept: readonly Tensor[];
-  /** Computes the outputs again, from the cut inputs. */
-  readonly again: () => unknown;
-  /** Of the inputs whose memory is sheltered. */
-  readonly tickets: unknown[];
-  /** Walks the call where parts of it are computed again. */
-  readonly parts: PartTape | undefined;
-}
-
-/** A tape of its own for one call of a block. */
-export interface PartTape {
-  /** @returns gradients of the call's inputs, then of the block's and the root's parameters; the caller's to dispose */
-  backward(outputs: readonly Tensor[], gradients: readonly Tensor[]): (Tensor | null)[];
-  clear(): void;
 }
 
 /** How a block is called. */
@@ -66,13 +47,13 @@ export class BlockTape {
   readonly #hooks: BlockHooks;
   readonly #root: number;
   readonly #leaves: readonly (readonly Tensor[])[];
-  readonly #calls: Call[] = [];
+  readonly #calls: BlockCall[] = [];
   readonly #shelter: Shelter | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
   readonly #checks: boolean;
   /** Gradients of tensors outside the blocks, by identity. */
-  readonly #gradients = new Map<Tensor, Tensor>();
+  readonly #gradients = new TensorGradients();
 
   /**
    * @param root - index of the block that owns what no block owns
@@ -113,50 +94,16 @@ export class BlockTape {
     { recompute, parts: openParts }: CallOptions,
   ): R {
     this.#hooks.need(block);
-    const inputs: Tensor[] = [];
-    const inputLeaves: Tensor[] = [];
-    const kept: Tensor[] = [];
-    const cutArgs = mapTensors(args, (tensor) => {
-      if (!tensor.requiresGrad) {
-        if (!recompute) return tensor;
-        const alias = hold(tensor.detach());
-        kept.push(alias);
-        return alias;
-      }
-      const leaf = hold(tensor.detach().requiresGrad_());
-      inputs.push(hold(tensor));
-      inputLeaves.push(leaf);
-      return leaf;
-    }) as unknown[];
+    const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute);
     // Where nothing asks for a gradient there is nothing to compute again.
     const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
     const parts = openParts?.(inputLeaves, [...this.#leavesOf(block), ...this.#leavesOf(this.#root)]);
-    const outputs: Tensor[] = [];
-    const outputLeaves: Tensor[] = [];
-    // What is computed is released where the tape does not keep it: its memory is then the leaf's alone.
-    const cutResult = scope(() => {
-      const result = again ? noGrad(() => forward(...cutArgs)) : forward(...cutArgs);
-      return mapTensors(result, (tensor) => {
-        if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;
-        const leaf = hold(tensor.detach().requiresGrad_());
-        if (!again) outputs.push(hold(tensor));
-        outputLeaves.push(leaf);
-        return leaf;
-      }) as R;
-    });
-    this.#calls.push({
-      block,
-      inputs,
-      inputLeaves,
-      outputs: again ? undefined : outputs,
-      outputLeaves,
-      kept,
-      again: () => forward(...cutArgs),
-      tickets: again ? this.#giveShelter(inputs, inputLeaves) : [],
-      parts,
-    });
+    const run = () => forward(...cutArgs);
+    const { result, outputs, outputLeaves } = cutOutputs(run, again);
+    const tickets = again ? this.#giveShelter(inputs, inputLeaves) : [];
+    this.#calls.push({ block, inputs, inputLeaves, outputs, outputLeaves, kept, again: run, tickets, parts });
     this.#hooks.release(block);
-    return cutResult;
+    return result;
   }
 
   /**
@@ -169,8 +116,8 @@ export class BlockTape {
    */
   backward(roots: readonly Tensor[], gradients?: readonly (Tensor | null)[]): (Tensor | null)[] {
     const calls = this.#calls;
-    const firstCall = new Map<number, Call>();
-    const firstUse = new Map<Tensor, Call>();
+    const firstCall = new Map<number, BlockCall>();
+    const firstUse = new Map<Tensor, BlockCall>();
     for (const call of calls) {
       if (!firstCall.has(call.block)) firstCall.set(call.block, call);
       for (const input of call.inputs) if (!firstUse.has(input)) firstUse.set(input, call);
@@ -187,7 +134,7 @@ export class BlockTape {
       for (const leaf of call.outputLeaves) open.delete(leaf);
       for (const input of new Set(call.inputs)) {
         if (firstUse.get(input) !== call || open.has(input)) continue;
-        const gradient = this.#take(input);
+        const gradient = this.#gradients.take(input);
         if (gradient !== undefined) this.#pullOuter(input, gradient, open);
         gradient?.dispose();
         this.#forgetInput(input);
@@ -196,7 +143,7 @@ export class BlockTape {
       calls.pop();
     }
     this.#hooks.whole(this.#root);
-    return this.#received.map((leaf) => this.#take(leaf) ?? null);
+    return this.#received.map((leaf) => this.#gradients.take(leaf) ?? null);
   }
 
   /** Gives up a pass that will not be walked. */
@@ -205,12 +152,11 @@ export class BlockTape {
       this.#forget(call);
       for (const input of call.inputs) this.#forgetInput(input);
     }
-    for (const gradient of this.#gradients.values()) gradient.dispose();
     this.#gradients.clear();
   }
 
-  #backwardCall(call: Call, leaves: readonly Tensor[], open: ReadonlySet<Tensor>): void {
-    const outputGradients = call.outputLeaves.map((leaf) => this.#take(leaf));
+  #backwardCall(call: BlockCall, leaves: readonly Tensor[], open: ReadonlySet<Tensor>): void {
+    const outputGradients = call.outputLeaves.map((leaf) => this.#gradients.take(leaf));
     if (outputGradients.every((gradient) => gradient === undefined)) {
       this.#hooks.contribute(
         call.block,
@@ -220,7 +166,7 @@ export class BlockTape {
     }
     this.#hooks.need(call.block);
     this.#bringInputs(call);
-    const outputs = call.outputs ?? compute(call);
+    const outputs = call.outputs ?? computeAgain(call);
     const rootLeaves = this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
     const foreign = this.#foreignTo(call, open);
@@ -245,7 +191,7 @@ export class BlockTape {
     if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, ofRoot);
     for (const tensor of [...outputGradients, ...parameterGradients, ...ofRoot]) tensor?.dispose();
     call.inputs.forEach((input, index) => {
-      this.#add(input, gradients[index]);
+      this.#gradients.add(input, gradients[index]);
     });
   }
 
@@ -260,21 +206,21 @@ export class BlockTape {
   }
 
   /** A call's inputs are brought back; those of the call before it are on their way while this one is walked. */
-  #bringInputs(call: Call): void {
+  #bringInputs(call: BlockCall): void {
     for (const ticket of call.tickets.splice(0)) this.#shelter?.bring(ticket);
     const before = this.#calls[this.#calls.indexOf(call) - 1];
     for (const ticket of before?.tickets ?? []) this.#shelter?.expect(ticket);
   }
 
-  #forget(call: Call): void {
+  #forget(call: BlockCall): void {
     for (const ticket of call.tickets.splice(0)) this.#shelter?.drop(ticket);
-    forget(call);
+    forgetCall(call);
   }
 
   /** Ordinary autograd between the blocks: from `output` to block outputs, what was received and root parameters. */
   #pullOuter(output: Tensor, gradient: Tensor | undefined, open: ReadonlySet<Tensor>): void {
     if (open.has(output)) {
-      this.#add(output, gradient === undefined ? ops.onesLike(output) : gradient.alias());
+      this.#gradients.add(output, gradient === undefined ? ops.onesLike(output) : gradient.alias());
       return;
     }
     const rootLeaves = this.#leavesOf(this.#root);
@@ -292,7 +238,7 @@ export class BlockTape {
     if (rootLeaves.length > 0) this.#hooks.contribute(this.#root, rootGradients);
     for (const tensor of rootGradients) tensor?.dispose();
     outer.forEach((leaf, index) => {
-      this.#add(leaf, gradients[index]);
+      this.#gradients.add(leaf, gradients[index]);
     });
   }
 
@@ -300,7 +246,7 @@ export class BlockTape {
    * What the graph of a call, or what lies between the blocks, must not reach, where the tape checks.
    * @param open - what only the outer graph may reach
    */
-  #foreignTo(call: Call | undefined, open: Iterable<Tensor>): Tensor[] {
+  #foreignTo(call: BlockCall | undefined, open: Iterable<Tensor>): Tensor[] {
     if (!this.#checks) return [];
     const others = this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block);
     const inputs = this.#calls.filter((other) => other !== call).map(({ inputLeaves }) => inputLeaves);
@@ -309,7 +255,7 @@ export class BlockTape {
   }
 
   /** @param gradients - of what is foreign to `call`, or to what lies between the blocks */
-  #refuse(gradients: readonly (Tensor | null)[], call: Call | undefined): void {
+  #refuse(gradients: readonly (Tensor | null)[], call: BlockCall | undefined): void {
     if (gradients.every((gradient) => gradient === null)) return;
     const place = call === undefined ? "outside the blocks" : `block ${this.#hooks.name(call.block)}`;
     throw new TroupeError(
@@ -323,47 +269,8 @@ export class BlockTape {
     return this.#leaves[block] ?? [];
   }
 
-  #add(tensor: Tensor, gradient: Tensor | null | undefined): void {
-    if (gradient === null || gradient === undefined) return;
-    const sum = this.#gradients.get(tensor);
-    // Out of place: autograd may hand one tensor to several inputs.
-    this.#gradients.set(tensor, hold(sum === undefined ? gradient : ops.add(sum, gradient)));
-    if (sum !== undefined) {
-      sum.dispose();
-      gradient.dispose();
-    }
-  }
-
   /** A root parameter or what was received may be a block's input too, and outlives the walk. */
   #forgetInput(input: Tensor): void {
     if (!this.#leavesOf(this.#root).includes(input) && !this.#received.includes(input)) input.dispose();
   }
-
-  #take(tensor: Tensor): Tensor | undefined {
-    const gradient = this.#gradients.get(tensor);
-    this.#gradients.delete(tensor);
-    return gradient;
-  }
-}
-
-/** The outputs of a call that kept none, with the graph that forward did not record; the caller's to dispose. */
-function compute(call: Call): Tensor[] {
-  const outputs: Tensor[] = [];
-  scope(() => {
-    mapTensors(call.again(), (tensor) => {
-      if (isFloating(tensor)) outputs.push(hold(tensor));
-      return tensor;
-    });
-  });
-  return outputs;
-}
-
-function isFloating({ dtype }: Tensor): boolean {
-  return dtype === "float32" || dtype === "bfloat16" || dtype === "float16" || dtype === "float64";
-}
-
-function forget(call: Call): void {
-  call.parts?.clear();
-  const { inputLeaves, kept, outputs = [], outputLeaves } = call;
-  for (const tensor of [...inputLeaves, ...kept, ...outputs, ...outputLeaves]) tensor.dispose();
 }

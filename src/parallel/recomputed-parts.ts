@@ -1,6 +1,6 @@
 import { type Module, wrapForward } from "../nn/index.ts";
 import { gradEnabled, type Tensor } from "../tensor/index.ts";
-import type { PartTape } from "./block-tape.ts";
+import type { PartTape } from "./block-call.ts";
 import { InnerTape } from "./inner-tape.ts";
 
 /** Parts of blocks that backward computes again, while what lies beside them in their block is kept. */
