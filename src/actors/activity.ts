@@ -4,14 +4,21 @@ import { type ActorContext, systemClock } from "../runtime/index.ts";
 /** What an actor did to a block, on its way to the events. Plain data. */
 export type Activity = Pick<
   EventOf<"activity.finished">,
-  "kind" | "activity" | "step" | "blockIndex" | "beginMs" | "endMs"
+  "kind" | "activity" | "step" | "blockIndex" | "microBatchIndex" | "beginMs" | "endMs"
 >;
+
+/** What an activity is of: a step, and of it a block or a micro-batch. */
+export interface ActivitySubject {
+  readonly step: number;
+  readonly block?: number;
+  readonly microBatch?: number;
+}
 
 /** Tells, by the lane that never makes anyone wait, of something that ends now. */
 export function tellActivity(
   context: Pick<ActorContext<unknown>, "emit">,
   activity: Activity["activity"],
-  { step, block }: { readonly step: number; readonly block: number },
+  { step, block = -1, microBatch }: ActivitySubject,
   beginMs: number,
 ): void {
   const told: Activity = {
@@ -19,6 +26,7 @@ export function tellActivity(
     activity,
     step,
     blockIndex: block,
+    ...(microBatch === undefined ? {} : { microBatchIndex: microBatch }),
     beginMs,
     endMs: systemClock.now(),
   };

@@ -57,6 +57,8 @@ export interface ConductorOptions {
   readonly emit: (event: TroupeEventBody) => void;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
+  /** Runs something as the beginning of a trace, when its turn has come. */
+  readonly begin: <T>(kind: string, body: () => T) => T;
 }
 
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
@@ -162,10 +164,12 @@ export class Conductor {
     const ledger =
       requests.some(({ of }) => of === "memory") || (step + 1) % this.#options.score.memoryEverySteps === 0;
     const message = { step, inspect, record, ledger, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
-    const [stepped, updated] = await Promise.all([
-      Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
-      Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
-    ]);
+    const [stepped, updated] = await this.#options.begin("step", () =>
+      Promise.all([
+        Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
+        Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
+      ]),
+    );
     return { ranks: stepped, shards: updated, requests };
   }
 

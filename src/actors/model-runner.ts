@@ -17,8 +17,9 @@ import {
   type PipelineAction,
   pipelineSchedule,
 } from "../parallel/index.ts";
-import type { ActorContext, ActorRef } from "../runtime/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../runtime/index.ts";
 import { attach, scaleStatistics, scope, type Tensor } from "../tensor/index.ts";
+import { tellActivity } from "./activity.ts";
 import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import type { BatchRequest } from "./feeder.ts";
@@ -90,7 +91,9 @@ export class ModelRunner {
       numMicroBatches: accumulation,
       numChunks,
     });
-    this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs);
+    this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs, (beginMs) =>
+      this.#tell("wait", {}, beginMs),
+    );
     this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace: plan.trace });
     const { dtype, autocast, prefetchBytes } = plan;
     const { activations } = plan.offload;
@@ -156,11 +159,13 @@ export class ModelRunner {
     this.#begin(step, "step");
     const report: StepReport = { lossesNats: [], numTokens: 0 };
     this.#actions.forEach((action, index) => {
+      const beginMs = systemClock.now();
       if (action.kind === "forward") this.#microBatches.forward(step, action, report);
       else this.#microBatches.backward(step, action, index === this.#actions.length - 1);
       // Rates follow from how far the optimizer has come, which the first gathers have told.
       if (index === 0)
         this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect, ledger });
+      this.#tell(action.kind, { microBatch: action.microBatch }, beginMs);
     });
     // What a model does in one step it does in all: said before anything is trained in vain.
     if (step === this.#plan.initial.step) this.#held.checkUnchanged();
@@ -253,6 +258,11 @@ export class ModelRunner {
     return this.#optimizers.flatMap(({ groups }, index) =>
       groups.map((group) => (rates[index] ?? 0) * group.lrFactor),
     );
+  }
+
+  #tell(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
+    if (this.#plan.trace)
+      tellActivity(this.#context, activity, { step: this.#randomness.step, ...of }, beginMs);
   }
 
   #begin(step: number, pass: string): void {

@@ -69,7 +69,10 @@ export class ShardLink implements ShardPort<Gather> {
     this.#progress = progress;
     const endMs = systemClock.now();
     this.#exposedMs += endMs - beginMs;
-    if (this.#trace) tellActivity(this.#context, "compute", { step, block }, endMs);
+    if (this.#trace) {
+      tellActivity(this.#context, "wait", { step, block }, beginMs);
+      tellActivity(this.#context, "compute", { step, block }, endMs);
+    }
     this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
   }
 

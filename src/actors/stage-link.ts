@@ -1,5 +1,5 @@
 import { type Mesh, mapTensors, type PassKey } from "../parallel/index.ts";
-import type { ActorContext, ActorRef } from "../runtime/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../runtime/index.ts";
 import { attach, hold, moveRef, shareRef, type Tensor, type TensorRef } from "../tensor/index.ts";
 import { sentTo } from "./recipient.ts";
 
@@ -37,17 +37,23 @@ export class StageLink {
   readonly #activations = new Map<string, StageLinkProtocol["activation"]["in"]>();
   readonly #gradients = new Map<string, StageLinkProtocol["gradient"]["in"]>();
   readonly #results = new Map<string, StageLinkProtocol["result"]["in"]>();
+  readonly #onWaited: (beginMs: number) => void;
   /** Time the computation stood still for another stage since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
-  /** @param peers - every rank of the world, in order */
+  /**
+   * @param peers - every rank of the world, in order
+   * @param onWaited - told of each wait that ends, with its begin on the runtime's clock
+   */
   constructor(
     context: Context,
     peers: readonly ActorRef<StageLinkProtocol>[],
     position: StagePosition,
     deadlineMs: number,
+    onWaited: (beginMs: number) => void = () => {},
   ) {
     this.#context = context;
+    this.#onWaited = onWaited;
     this.#peers = peers;
     this.#position = position;
     this.#deadline = { deadlineMs };
@@ -137,12 +143,13 @@ export class StageLink {
   }
 
   #take<M>(arrived: Map<string, M>, kind: keyof StageLinkProtocol, pass: string): M {
-    const begin = performance.now();
+    const beginMs = systemClock.now();
     for (;;) {
       const message = arrived.get(pass);
       if (message !== undefined) {
         arrived.delete(pass);
-        this.waitedMs += performance.now() - begin;
+        this.waitedMs += systemClock.now() - beginMs;
+        this.#onWaited(beginMs);
         return message;
       }
       this.arrived(this.#context.receive([kind], this.#deadline).message);

@@ -123,7 +123,7 @@ function makeCell(
     systemLink: boot.systemLink,
     concurrent: definition.concurrent ?? [],
     mayBlock: boot.hasThread,
-    tracer: makeTracer(boot.address.uid, boot.settings.traceEvery, clock.now, report),
+    tracer: makeTracer(boot.address, boot.settings, clock.now, report),
     onEnd,
     onUndelivered: undeliveredHook(preload),
   });

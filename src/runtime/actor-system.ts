@@ -95,6 +95,15 @@ export class ActorSystem {
     return supervisor;
   }
 
+  /**
+   * Runs `body` as the beginning of a trace: what it sends, and all that this causes, on whatever threads, is one trace. Of
+   * all beginnings each `messaging.traceEvery`-th is traced, and nothing of the others is.
+   * @param kind - what begins, as its span is called
+   */
+  begin<T>(kind: string, body: () => T): T {
+    return this.#launcher.registry.begin(kind, body);
+  }
+
   /** Calls `onDown` once when that actor has ended, also when it has already. */
   watch(ref: Addressed, onDown: OnDown): void {
     this.#launcher.registry.endpoint.watch(ref.address, onDown);

@@ -93,7 +93,10 @@ export class Blocking {
       const delivery = this.#cell.mailbox.takeKind(kinds);
       if (delivery === undefined) return undefined;
       if (!delivery.isTaken) endpoint.take(delivery);
-      if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) return delivery;
+      if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) {
+        this.#cell.handling.taken(delivery);
+        return delivery;
+      }
       endpoint.refuse(delivery, "Expired");
     }
   }

@@ -5,7 +5,7 @@ import type { Delivery } from "./mailbox.ts";
 import type { Behavior } from "./protocol.ts";
 import { RecordType } from "./record.ts";
 import type { StatusBoard } from "./status-board.ts";
-import type { Tracer } from "./tracer.ts";
+import type { TracedMessage, Tracer } from "./tracer.ts";
 
 /** A kind of message and what handles it. */
 interface KindEntry {
@@ -94,6 +94,11 @@ export class Handling {
     }
   }
 
+  /** Enters that a handler which blocks has taken this message itself. */
+  taken(delivery: Delivery): void {
+    if (delivery.trace !== undefined) this.#options.tracer?.taken(traced(delivery));
+  }
+
   /** Takes the message being handled out of its handler's hands: the result is no answer. */
   putAside(): Delivery {
     const delivery = this.#current;
@@ -117,7 +122,7 @@ export class Handling {
     this.#current = delivery;
     try {
       if (tracer === undefined) return handler(delivery.body);
-      return tracer.run(delivery.trace, delivery.kind, () => handler(delivery.body));
+      return tracer.run(traced(delivery), () => handler(delivery.body));
     } finally {
       this.#current = outer;
     }
@@ -170,6 +175,11 @@ export class Handling {
     if (delivery.type === RecordType.tell) this.#options.onFailure(error);
     else this.#options.endpoint.answerFailure(delivery, error);
   }
+}
+
+/** What a tracer is told of a message. */
+function traced({ kind, trace, receivedMs, from }: Delivery): TracedMessage {
+  return { kind, trace, receivedMs, from: describe(from.peer) };
 }
 
 /** Refuses a message of a kind that its receiver does not have. */

@@ -34,7 +34,8 @@ export class Incoming {
     const isStream = type === RecordType.openStream;
     const [encoded, credits] = isStream ? (received.body as [unknown, number]) : [received.body, 0];
     const body = received.isEncoded ? this.#endpoint.codecs.decode(encoded) : encoded;
-    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, body, from, lane, credits });
+    const receivedMs = trace === undefined ? 0 : this.#endpoint.clock.now();
+    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, receivedMs, body, from, lane, credits });
   }
 
   #acceptRecord(from: Connection, received: Received): void {

@@ -9,6 +9,8 @@ export interface Delivery extends Envelope {
   readonly lane: LaneIndex;
   /** Items a stream may send before it is asked for more; 0 for all else. */
   readonly credits: number;
+  /** When it arrived, where it belongs to a trace; else 0. */
+  readonly receivedMs: number;
   /** Whether it was taken off its sender's books before, and put back. */
   readonly isTaken?: boolean;
 }

@@ -46,8 +46,8 @@ export function isCounted(type: RecordType): boolean {
   return isMessage(type) || isAnswer(type);
 }
 
-/** The trace a message belongs to and the span that sent it; no span at the root. */
-export type Trace = readonly [traceId: string, spanId: string | undefined];
+/** The trace a message belongs to, the span that sent it, and when; no span at the root. */
+export type Trace = readonly [traceId: string, spanId: string | undefined, sentMs: number];
 
 /** What travels between two actors. */
 export interface Envelope {

@@ -22,7 +22,7 @@ import type { RuntimeEvent } from "./runtime-event.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { Signal } from "./signal.ts";
 import { systemAddress } from "./system-address.ts";
-import { makeTracer, type Span } from "./tracer.ts";
+import { makeTracer, type Span, type Tracer } from "./tracer.ts";
 import type { OnDown } from "./watches.ts";
 
 /** What a registry is made of. */
@@ -52,6 +52,7 @@ export class Registry implements Resident {
   /** Where the system itself lives. */
   readonly place: LinkPlace = { placement: "main", signal: this.signal };
   readonly #options: RegistryOptions;
+  readonly #tracer: Tracer | undefined;
   readonly #joiner: Joiner;
   readonly #records = new Map<number, ActorRecord>();
   /** How those ended of which nothing runs any more. */
@@ -65,6 +66,10 @@ export class Registry implements Resident {
       isStrict: settings.freezeMessages,
       sendTo: (record, message) => this.sendTo(record, message),
     });
+    const { name, incarnation } = systemAddress;
+    this.#tracer = makeTracer(systemAddress, settings, clock.now, (span) =>
+      options.report({ kind: "span.finished", actor: name, incarnation, ...span }),
+    );
     this.endpoint = new Endpoint({
       address: systemAddress,
       clock,
@@ -72,7 +77,7 @@ export class Registry implements Resident {
       settings,
       opener,
       signal: this.signal,
-      tracer: makeTracer(systemAddress.uid, settings.traceEvery, clock.now, () => {}),
+      tracer: this.#tracer,
       resident: this,
     });
   }
@@ -95,6 +100,11 @@ export class Registry implements Resident {
   nameOf(uid: number): string | undefined {
     const record = this.#records.get(uid);
     return record === undefined ? undefined : describe(record.address);
+  }
+
+  /** Runs `body` as the beginning of a trace, when its turn has come. */
+  begin<T>(kind: string, body: () => T): T {
+    return this.#tracer === undefined ? body() : this.#tracer.begin(kind, describe(systemAddress), body);
   }
 
   /** Sends an actor a record of the runtime's own. */

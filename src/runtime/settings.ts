@@ -14,7 +14,7 @@ export interface MessagingSettings {
   readonly freezeMessages: boolean;
   /** The most that one packet between processes may take, in bytes. */
   readonly maxFrameBytes: number;
-  /** Of the messages sent outside any trace, each so-many-th begins one; 1 traces all, 0 none. */
+  /** Of the messages that the system sends outside any trace, each so-many-th begins one; 1 traces all, 0 none. */
   readonly traceEvery: number;
 }
 

@@ -16,6 +16,8 @@ export interface LeadOptions {
   readonly emit: (event: TroupeEventBody) => void;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
+  /** Runs something as the beginning of a trace, when its turn has come. */
+  readonly begin: <T>(kind: string, body: () => T) => T;
 }
 
 /**
@@ -47,6 +49,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
       stateAt: (step) => stateAt(plan, step),
       emit,
       residentBytes: options.residentBytes,
+      begin: options.begin,
     });
     try {
       return await conductor.lead();

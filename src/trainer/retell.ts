@@ -26,7 +26,7 @@ export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
     case "actor.stopped":
       return event;
     case "span.finished":
-      return undefined;
+      return { ...event, kind: "message.handled" };
     default:
       return event satisfies never;
   }

@@ -224,6 +224,7 @@ export class Runtime implements AsyncDisposable {
       inspections: this.#inspections,
       emit: (event) => this.#hub.emit(event),
       residentBytes: () => system.residentBytes(),
+      begin: (kind, body) => system.begin(kind, body),
     });
   }
 
@@ -231,6 +232,7 @@ export class Runtime implements AsyncDisposable {
     this.#system = new ActorSystem({
       name: "troupe",
       preload: actorModules.preload,
+      messaging: { traceEvery: this.#settings.telemetry.traceEvery },
       onEvent: (event) => {
         if (event.kind === "actor.failed" || event.kind === "actor.stopped") {
           releaseRefsOf(recipientName(event.actor, event.incarnation));

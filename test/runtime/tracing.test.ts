@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
@@ -19,8 +20,20 @@ test("DL-21 one call makes one connected trace over all the threads it touches",
     expect(of("first")?.parentId).toBeUndefined();
     expect(of("middle")?.parentId).toBe(of("first")?.spanId);
     expect(of("last")?.parentId).toBe(of("middle")?.spanId);
-    expect(of("last")).toMatchObject({ messageKind: "echo", durationMs: expect.any(Number) });
-    expect(of("first")?.durationMs).toBeGreaterThanOrEqual(of("last")?.durationMs as number);
+    expect(of("last")).toMatchObject({ messageKind: "echo", from: "middle#1", awaited: false });
+    expect(of("first")).toMatchObject({ messageKind: "relayFar", from: "system#1", awaited: true });
+    // On one clock, whatever thread or process: sent, received, taken up, done; the inner within the outer.
+    for (const span of spans) {
+      const { sentMs, receivedMs, beginMs, endMs } = span;
+      expect([sentMs, receivedMs, beginMs, endMs].toSorted((a, b) => a - b)).toEqual([
+        sentMs,
+        receivedMs,
+        beginMs,
+        endMs,
+      ]);
+    }
+    expect(of("last")?.sentMs).toBeGreaterThanOrEqual(of("middle")?.beginMs as number);
+    expect(of("first")?.endMs).toBeGreaterThanOrEqual(of("last")?.endMs as number);
   }
   expect(new Set(log.ofKind("span.finished").map(({ traceId }) => traceId)).size).toBe(2);
 });
@@ -34,16 +47,51 @@ test("DL-21 of many calls only each so-many-th is traced, whole", async () => {
     placement: "main",
   });
   for (let call = 0; call < 20; call++) await relay.ask("relay", { to, message: call }, { deadlineMs });
-  // The handlers of untraced calls send too, and each so-many-th of those begins a trace as well.
-  const isWhole = (): boolean => {
-    const spans = log.ofKind("span.finished");
-    const relayed = spans.filter(({ actor }) => actor === "relay");
-    return (
-      relayed.length === 4 && relayed.every(({ spanId }) => spans.some(({ parentId }) => parentId === spanId))
+  await log.until(() => log.ofKind("span.finished").length === 2 * 4);
+  const spans = log.ofKind("span.finished");
+  const relayed = spans.filter(({ actor }) => actor === "relay");
+  expect(relayed).toHaveLength(4);
+  for (const { spanId } of relayed) expect(spans.some(({ parentId }) => parentId === spanId)).toBe(true);
+});
+
+test("DL-21 what begins together is one trace over all threads it touches, or none of it is traced", async () => {
+  const { system, log } = startSystem({ messaging: { traceEvery: 2 } });
+  const module = actorModule("echo");
+  const echoes = await Promise.all(
+    ["one", "two", "three"].map((name) => system.spawn<EchoProtocol>({ name, module })),
+  );
+  const last = await system.spawn<EchoProtocol>({ name: "last", module });
+  const round = () =>
+    system.begin("round", () =>
+      Promise.all(echoes.map((echo) => echo.ask("relay", { to: last, message: 1 }, { deadlineMs }))),
     );
-  };
-  await log.until(isWhole);
-  expect(log.ofKind("span.finished").length).toBeLessThan(20);
+  for (let count = 0; count < 4; count++) await round();
+  await log.until(() => log.ofKind("span.finished").length === 2 * 7);
+  const byTrace = Map.groupBy(log.ofKind("span.finished"), ({ traceId }) => traceId);
+  expect(byTrace.size).toBe(2);
+  for (const spans of byTrace.values()) {
+    const root = spans.filter(({ parentId }) => parentId === undefined);
+    expect(root).toMatchObject([{ actor: "system", messageKind: "round", awaited: true }]);
+    const known = new Set(spans.map(({ spanId }) => spanId));
+    expect(spans.filter(({ parentId }) => parentId !== undefined && !known.has(parentId))).toEqual([]);
+    expect(new Set(spans.map(({ actor }) => actor))).toEqual(
+      new Set(["system", "one", "two", "three", "last"]),
+    );
+  }
+});
+
+test("DL-21 a message that a blocking receive takes is a moment of the trace it came by", async () => {
+  const { system, log } = startSystem({ messaging: { traceEvery: 1 } });
+  const blocker = await system.spawn<BlockerProtocol>({ name: "blocker", module: actorModule("blocker") });
+  const serving = blocker.ask("serve", { count: 1 }, { deadlineMs });
+  await system.begin("one", () => blocker.ask("add", 5, { deadlineMs }));
+  await serving;
+  await log.until(() => log.ofKind("span.finished").length === 3);
+  const spans = log.ofKind("span.finished");
+  const root = spans.find(({ messageKind }) => messageKind === "one");
+  const taken = spans.find(({ messageKind }) => messageKind === "add");
+  expect(taken).toMatchObject({ actor: "blocker", traceId: root?.traceId, parentId: root?.spanId });
+  expect(taken?.beginMs).toBeGreaterThanOrEqual(taken?.receivedMs as number);
 });
 
 test("DL-21 nothing is traced unless asked for", async () => {

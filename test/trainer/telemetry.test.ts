@@ -37,6 +37,64 @@ describe("what a run tells", () => {
     }
   });
 
+  it.each(["thread", "process"] as const)(
+    "makes one connected trace of a step, over all threads it touches (placement %s)",
+    async (placement) => {
+      const { events } = await runTiny(workspace, { ranks: 2, zero: 3, steps: 3, trace: true, placement });
+      const handled = ofKind(events, "message.handled");
+      const roots = handled.filter(
+        ({ messageKind, parentId }) => messageKind === "step" && parentId === undefined,
+      );
+      expect(roots.map(({ actor }) => actor)).toEqual(["system", "system", "system"]);
+      const spans = handled.filter(({ traceId }) => traceId === roots[0]?.traceId);
+      const bySpan = new Map(spans.map((span) => [span.spanId, span]));
+      for (const { spanId, parentId, from, sentMs, receivedMs, beginMs, endMs } of spans) {
+        // Nothing is handled before it was sent, nor sent before what sends it began: one clock for all threads.
+        expect(
+          [sentMs, receivedMs, beginMs, endMs].every((time, index, all) => time >= (all[index - 1] ?? 0)),
+        ).toBe(true);
+        if (spanId === roots[0]?.spanId) continue;
+        const parent = bySpan.get(parentId ?? "");
+        expect(`${parent?.actor}#${parent?.incarnation}`).toBe(from);
+        expect(sentMs).toBeGreaterThanOrEqual(parent?.beginMs ?? Number.POSITIVE_INFINITY);
+      }
+      const of = (actor: string) =>
+        spans.filter((span) => span.actor === actor).map((span) => span.messageKind);
+      for (const rank of [0, 1]) {
+        expect(of(`rank-${rank}`)).toContain("step");
+        expect(of(`shard-${rank}`)).toEqual(
+          expect.arrayContaining(["begin", "gather", "reduce", "contribute", "finish"]),
+        );
+      }
+      expect(of("feeder")).toContain("next");
+      expect(ofKind(events, "events.dropped")).toEqual([]);
+    },
+  );
+
+  it("traces each so-many-th step and nothing of the others, where that is asked for", async () => {
+    const { events } = await runTiny(workspace, { ranks: 2, steps: 6, traceEvery: 4 });
+    const handled = ofKind(events, "message.handled");
+    const steps = handled.filter(({ messageKind, actor }) => messageKind === "step" && actor === "rank-0");
+    expect(steps.length).toBeGreaterThan(0);
+    expect(steps.length).toBeLessThan(3);
+    expect(ofKind(events, "activity.finished")).toEqual([]);
+  });
+
+  it("tells what stages do with micro-batches, and when they stand still", async () => {
+    const { events } = await runTiny(workspace, { ranks: 2, pp: 2, accumulation: 2, steps: 2, trace: true });
+    const activities = ofKind(events, "activity.finished").filter(({ step }) => step === 1);
+    for (const actor of ["rank-0", "rank-1"]) {
+      const mine = activities.filter((activity) => activity.actor === actor);
+      const order = mine.filter(({ activity }) => activity === "forward" || activity === "backward");
+      expect(order.map(({ activity, microBatchIndex }) => `${activity} ${microBatchIndex}`)).toEqual(
+        actor === "rank-0"
+          ? ["forward 0", "forward 1", "backward 0", "backward 1"]
+          : ["forward 0", "backward 0", "forward 1", "backward 1"],
+      );
+      expect(mine.some(({ activity, blockIndex }) => activity === "wait" && blockIndex === -1)).toBe(true);
+    }
+  });
+
   it("tells a sink from the first event on, where it is among the options", async () => {
     const kinds: string[] = [];
     const sink = { write: (event: TroupeEvent) => void kinds.push(event.kind), close: async () => {} };
