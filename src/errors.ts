@@ -10,6 +10,7 @@ export const errorTable = {
   CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",
   CHECKPOINT_DIRECTORY: "the folder for checkpoints cannot be made or written",
   CHECKPOINT_MISSING: "no checkpoint is where one was expected",
+  CHECKPOINT_STAGING: "a save would copy more than it may",
   CHECKPOINT_SAVE_FAILED: "a checkpoint could not be made durable; the ones saved before it are kept",
   HUGGING_FACE_FOLDER: "a Hugging Face model folder lacks a file or contradicts itself",
   JSON_INVALID: "a JSON text is malformed or holds what Troupe refuses (duplicate keys, unsafe integers)",
@@ -102,6 +103,7 @@ export const errorTable = {
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
+  MEMORY_COPY_LOST: "the copy of a run's state that was kept in memory is gone",
   OPTION: "an option of the runtime is out of its range",
   RESUME_MISMATCH:
     "a run was to go on from a checkpoint with another batch size, other data or another optimizer",

@@ -8,25 +8,27 @@ import {
   writeCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import { MASTER, type Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { attach, hold, releaseRef, scope, type Tensor, type TensorRef } from "../tensor/index.ts";
+import { releaseRef, scope, shareRef, type TensorRef } from "../tensor/index.ts";
 import { entryName } from "./initial-state.ts";
+import { PartCollection } from "./part-collection.ts";
+import type { SavePlan } from "./save-plan.ts";
+import type { StateEntry, StateImage } from "./state-image.ts";
 
 /** A save that is about to be fed. Plain data. */
-export interface SaveOrder {
+export interface SaveOrder extends SavePlan {
   /** Life of the rank group that feeds it. */
   readonly life: number;
-  /** Names of the model's parameters, in order. */
-  readonly parameters: readonly string[];
-  /** Parts that the shards will send. */
-  readonly numParts: number;
   /** config.json of the model; empty where it has none. */
   readonly modelConfig: JsonObject;
   /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
   readonly state: TrainerState;
+  /** Whether it goes to the disk. */
+  readonly write: boolean;
+  /** Whether it stays in memory, in place of the one before. */
+  readonly keep: boolean;
 }
 
 /** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
@@ -41,17 +43,37 @@ export interface SavePart {
   }[];
 }
 
-/** A save that is on the disk. */
+/** A save that is done. */
 export interface Saved {
-  readonly path: string;
+  /** Where on the disk; undefined where it is in memory only. */
+  readonly path: string | undefined;
   readonly sizeBytes: number;
   readonly durationMs: number;
 }
 
+/** A whole state that is kept in memory. */
+export interface KeptState {
+  /** Updates it has seen. */
+  readonly step: number;
+  readonly progress: OptimizerProgress;
+  readonly sizeBytes: number;
+}
+
+/** What an actor wants of a kept state. Plain data. */
+export interface RestoreRequest {
+  /** Updates it has seen. */
+  readonly step: number;
+  /** Any pieces, of any layout. */
+  readonly wanted: readonly { readonly kind: string; readonly pieces: readonly Piece[] }[];
+  /** Whose the tensors are until they are attached. */
+  readonly owner: string;
+}
+
 /**
  * Saves one step at a time: `save` announces it, the shards send their parts in any order while training goes on, and
- * `save` is answered when the folder is durable under its final name. A save that fails leaves nothing behind, and the
- * checkpointer ready for the next. What an earlier life of the rank group began and could not finish is given up.
+ * `save` is answered when the folder is durable under its final name, or the copy in memory whole. A save that fails
+ * leaves nothing behind, and the checkpointer ready for the next. What an earlier life of the rank group began and could
+ * not finish is given up; what it finished in memory stays.
  */
 export type CheckpointerProtocol = {
   /** The rank group lives anew: saves of earlier lives are refused from here on. */
@@ -60,54 +82,109 @@ export type CheckpointerProtocol = {
   part: { in: SavePart };
   /** How far the optimizer has come after `step` steps: a save is not whole without it. */
   progress: { in: { life: number; step: number; progress: OptimizerProgress } };
+  /** The state that is kept in memory, if any. */
+  kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
+  /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
+  restore: { in: RestoreRequest; out: { values: readonly (readonly TensorRef[])[] } };
+  /** The state in memory is given up. */
+  forget: { in: Record<string, never> };
 };
 
 /** What a checkpointer is born with. */
 export interface CheckpointerInit {
-  /** Folder of the run's checkpoints; made where it is not there. */
-  readonly directory: string;
+  /** Folder of the run's checkpoints, made where it is not there; undefined: all is kept in memory only. */
+  readonly directory: string | undefined;
 }
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save"],
   async start(_context, { directory }) {
-    await openDirectory(directory);
-    let parts = new PartCollection(0, -1);
-    const partsOf = (life: number, step: number) => {
-      if (parts.life !== life || parts.step !== step) {
-        parts.abandon();
-        parts = new PartCollection(life, step);
+    if (directory !== undefined) await openDirectory(directory);
+    let collection = new PartCollection(0, -1);
+    let kept: KeptCopy | undefined;
+    const collectionOf = (life: number, step: number) => {
+      if (collection.life !== life || collection.step !== step) {
+        collection.abandon();
+        collection = new PartCollection(life, step);
       }
-      return parts;
+      return collection;
+    };
+    const keep = (copy: KeptCopy | undefined) => {
+      kept?.image[Symbol.dispose]();
+      kept = copy;
     };
     return {
       handlers: {
         begin({ life }) {
-          partsOf(life, -1);
+          collectionOf(life, -1);
         },
         async save(order) {
           const begin = performance.now();
-          const mine = partsOf(order.life, order.state.step);
-          try {
-            await mine.whole(order.numParts);
-            const written = await writeCheckpoint(directory, contentOf(order, mine));
-            return { ...written, durationMs: performance.now() - begin };
-          } finally {
-            mine.dispose();
-          }
+          using mine = collectionOf(order.life, order.state.step);
+          const progress = await mine.whole(order.numParts);
+          const { sizeBytes } = mine.image;
+          const written =
+            order.write && directory !== undefined
+              ? await writeCheckpoint(directory, contentOf(order, mine.image, progress))
+              : { path: undefined, sizeBytes };
+          if (order.keep) keep({ state: { step: mine.step, progress, sizeBytes }, image: mine.take() });
+          return { ...written, durationMs: performance.now() - begin };
         },
         part(part) {
-          if (part.life < parts.life) for (const { ref } of part.state) releaseRef(ref);
-          else partsOf(part.life, part.step).add(part);
+          if (part.life < collection.life) for (const { ref } of part.state) releaseRef(ref);
+          else collectionOf(part.life, part.step).add(part);
         },
         progress({ life, step, progress }) {
-          if (life >= parts.life) partsOf(life, step).setProgress(progress);
+          if (life >= collection.life) collectionOf(life, step).setProgress(progress);
         },
+        kept: () => ({ state: kept?.state }),
+        restore: (request) => ({ values: restored(kept, request) }),
+        forget: () => keep(undefined),
+      },
+      stop() {
+        collection.abandon();
+        keep(undefined);
       },
     };
   },
 });
+
+/** A state in memory, and what it is. */
+interface KeptCopy {
+  readonly state: KeptState;
+  readonly image: StateImage;
+}
+
+/** @throws {TroupeError} `MEMORY_COPY_LOST` where another step is kept, or not all that is wanted */
+function restored(kept: KeptCopy | undefined, { step, wanted, owner }: RestoreRequest): TensorRef[][] {
+  if (kept?.state.step !== step) throw notKept(step, `${kept === undefined ? "none" : `step ${kept.state.step}`}`);
+  const refs: TensorRef[][] = [];
+  try {
+    for (const { kind, pieces } of wanted) {
+      const ofKind: TensorRef[] = [];
+      refs.push(ofKind);
+      for (const piece of pieces) {
+        const values = kept.image.piece(kind, piece);
+        if (values === undefined) throw notKept(step, `no ${entryName(kind, piece.parameter.name)}`);
+        ofKind.push(shareRef(values, { owner }));
+        values.dispose();
+      }
+    }
+    return refs;
+  } catch (error) {
+    for (const ref of refs.flat()) releaseRef(ref);
+    throw error;
+  }
+}
+
+function notKept(step: number, got: string): TroupeError {
+  return new TroupeError(
+    "MEMORY_COPY_LOST",
+    `[checkpoint] expected the state of step ${step} in memory: got ${got} (go on from a checkpoint)`,
+    { fields: { step } },
+  );
+}
 
 async function openDirectory(directory: string): Promise<void> {
   try {
@@ -122,147 +199,27 @@ async function openDirectory(directory: string): Promise<void> {
   }
 }
 
-/** A stretch of a parameter's values, within a copied tensor. */
-interface Stretch {
-  readonly piece: Piece;
-  readonly values: Tensor;
-}
-
-/** The parts of one save as they come in. Owns their tensors until disposed. */
-class PartCollection {
-  readonly life: number;
-  readonly step: number;
-  /** By kind, then by parameter. */
-  readonly #stretches = new Map<string, Map<string, Stretch[]>>();
-  readonly #tensors: Tensor[] = [];
-  #progress: OptimizerProgress | undefined;
-  #numParts = 0;
-  #abandoned = false;
-  #wake: (() => void) | undefined;
-
-  constructor(life: number, step: number) {
-    this.life = life;
-    this.step = step;
-  }
-
-  add(part: SavePart): void {
-    for (const { kind, ref, pieces } of part.state) {
-      const values = hold(() => attach(ref));
-      this.#tensors.push(values);
-      const ofKind = this.#stretches.get(kind) ?? new Map<string, Stretch[]>();
-      this.#stretches.set(kind, ofKind);
-      for (const piece of pieces) {
-        const { name } = piece.parameter;
-        ofKind.set(name, [...(ofKind.get(name) ?? []), { piece, values }]);
-      }
-    }
-    this.#numParts += 1;
-    this.#wake?.();
-  }
-
-  /** Resolves when `numParts` have come, and how far the optimizer is. @throws {TroupeError} `CHECKPOINT_ABANDONED` when they never will */
-  async whole(numParts: number): Promise<void> {
-    while (this.#numParts < numParts || this.#progress === undefined) {
-      if (this.#abandoned) throw abandoned(this.step);
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-  }
-
-  /** Nobody will send the parts that are missing. */
-  abandon(): void {
-    this.#abandoned = true;
-    this.dispose();
-    this.#wake?.();
-  }
-
-  setProgress(progress: OptimizerProgress): void {
-    this.#progress = progress;
-    this.#wake?.();
-  }
-
-  /** How far the optimizer has come; known once the save is whole. */
-  get progress(): OptimizerProgress | undefined {
-    return this.#progress;
-  }
-
-  /** What the optimizer keeps, in the order of names. */
-  get kinds(): string[] {
-    return [...this.#stretches.keys()].filter((kind) => kind !== MASTER).sort();
-  }
-
-  /** The shape of one parameter's state; undefined where it has none of that kind. */
-  shape(kind: string, parameter: string): readonly number[] | undefined {
-    const held = this.#stretches.get(kind)?.get(parameter)?.[0]?.piece.parameter;
-    return held?.split?.logicalShape ?? held?.shape;
-  }
-
-  /** The bytes of one parameter's state, stretch by stretch; one that is split among ranks is put together first. */
-  *bytes(kind: string, parameter: string): Generator<Uint8Array> {
-    const stretches = this.#stretches.get(kind)?.get(parameter) ?? [];
-    if (stretches[0]?.piece.parameter.split !== undefined) {
-      yield bytesOf(assembled(stretches, this.shape(kind, parameter) ?? []));
-      return;
-    }
-    let written = 0;
-    for (const stretch of stretches.sort((a, b) => a.piece.parameterBegin - b.piece.parameterBegin)) {
-      const { parameterBegin, numel } = stretch.piece;
-      // What several ranks keep alike is taken from the first of them.
-      if (parameterBegin < written) continue;
-      written = parameterBegin + numel;
-      yield bytesOf(floatsOf(stretch));
-    }
-  }
-
-  dispose(): void {
-    for (const tensor of this.#tensors.splice(0)) tensor.dispose();
-  }
-}
-
-function floatsOf({ piece, values }: Stretch): Float32Array {
-  return scope(() => values.narrow(0, piece.rangeBegin, piece.numel).toTypedArray() as Float32Array);
-}
-
-/** A whole parameter's values, from pieces that lie anywhere in it. */
-function assembled(stretches: readonly Stretch[], shape: readonly number[]): Float32Array {
-  const whole = new Float32Array(shape.reduce((product, size) => product * size, 1));
-  for (const stretch of stretches) {
-    const { parameter, parameterBegin, numel } = stretch.piece;
-    const floats = floatsOf(stretch);
-    for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
-      const from = run.begin - parameterBegin;
-      whole.set(floats.subarray(from, from + run.numel), run.logicalBegin);
-    }
-  }
-  return whole;
-}
-
-function bytesOf(floats: Float32Array): Uint8Array {
-  return new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
-}
-
-function abandoned(step: number): TroupeError {
-  return new TroupeError(
-    "CHECKPOINT_ABANDONED",
-    `[checkpoint] expected every part of step ${step}: the rank group was restarted before they had come (the next save is whole)`,
-    { fields: { step } },
-  );
-}
-
-function contentOf(order: SaveOrder, collection: PartCollection) {
-  const sources = (kind: string): TensorSource[] =>
-    order.parameters.flatMap((name) => {
-      const shape = collection.shape(kind, name);
-      const read = () => asyncOf(collection.bytes(kind, name));
-      return shape === undefined ? [] : { name: entryName(kind, name), dtype: "F32", shape, read };
-    });
+function contentOf(order: SaveOrder, image: StateImage, progress: OptimizerProgress) {
+  const sourceOf = (entry: StateEntry): TensorSource => ({
+    name: entryName(entry.kind, entry.parameter),
+    dtype: "F32",
+    shape: entry.shape,
+    read: () => asyncOf(bytesOf(image, entry)),
+  });
   return {
-    state: { ...order.state, optimizer: (collection.progress ?? null) as JsonValue },
+    state: { ...order.state, optimizer: progress as unknown as JsonValue },
     config: order.modelConfig,
-    weights: sources(MASTER),
-    optimizer: collection.kinds.flatMap(sources),
+    weights: order.entries.filter(({ kind }) => kind === MASTER).map(sourceOf),
+    optimizer: order.entries.filter(({ kind }) => kind !== MASTER).map(sourceOf),
   };
+}
+
+function* bytesOf(image: StateImage, entry: StateEntry): Generator<Uint8Array> {
+  for (const { values } of image.ranges(entry)) {
+    const floats = scope(() => values.toTypedArray() as Float32Array);
+    values.dispose();
+    yield new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
+  }
 }
 
 async function* asyncOf(parts: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -1,6 +1,6 @@
-import type { JsonObject, TrainerState } from "../checkpoint/index.ts";
+import type { TrainerState } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import { type ErrorReport, reportError, type TroupeEventBody } from "../events/index.ts";
+import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
@@ -10,8 +10,8 @@ import { measureStep } from "./measure-step.ts";
 import { Pipeline } from "./pipeline.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
+import { Saving, type SavingRules } from "./saving.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
-import { sendsPart } from "./snapshot.ts";
 import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";
 
 /** The actors of one life of the rank group, in rank order. */
@@ -26,8 +26,7 @@ export interface Score {
   readonly evaluateEverySteps: number;
   /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */
   readonly evaluation: readonly BatchRequest[];
-  /** Infinity: only at the end. */
-  readonly saveEverySteps: number;
+  readonly saving: SavingRules;
   /** How often it is told what each rank holds. Infinity: never. */
   readonly memoryEverySteps: number;
   readonly sample: boolean;
@@ -88,12 +87,11 @@ export class Conductor {
   #models: readonly DeclaredModel[] = [];
   /** Requests that a step of this life will answer. */
   readonly #asked = new Set<InspectionRequest>();
-  #saving: Promise<void> = Promise.resolve();
+  #saving: Saving | undefined;
   #over = false;
   #toldAtMs = 0;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
-  #saveError: ErrorReport | undefined;
 
   /** @param group - refs to this life alone */
   constructor(group: RankGroup, options: ConductorOptions) {
@@ -110,16 +108,17 @@ export class Conductor {
   async lead(): Promise<RunResult> {
     try {
       this.#models = await this.#prepare();
+      this.#saving = this.#newSaving();
       await this.#makeSteps();
       const { score } = this.#options;
       const sample = score.sample ? await this.#sample(score.steps) : undefined;
-      await this.#saving;
+      await this.#saving?.settle();
       return {
         steps: score.steps,
         lossNats: this.#lossNats,
         evaluationLossNats: this.#evaluationLossNats,
         sample,
-        saveError: this.#saveError,
+        saveError: this.#saving?.error,
       };
     } finally {
       this.#over = true;
@@ -144,20 +143,30 @@ export class Conductor {
     this.#toldAtMs = performance.now();
     for (let step = plan.initial.step; step < score.steps; step++) {
       const isLast = step + 1 === score.steps;
-      const save = isLast || (step + 1) % score.saveEverySteps === 0;
-      // One save at a time bounds the memory of copies.
-      if (save) await this.#pipeline.unlessFailed(this.#saving);
-      await this.#pipeline.add(this.#step(step, save), (done) => this.#tellStep(step + 1, done));
+      const snapshotTo = await this.#pipeline.unlessFailed(this.#saving?.begin(step + 1, isLast));
+      await this.#pipeline.add(this.#step(step, snapshotTo), (done) => this.#tellStep(step + 1, done));
       if (isLast || (step + 1) % score.evaluateEverySteps === 0) await this.#evaluate(step + 1);
     }
     await this.#pipeline.drain();
   }
 
-  async #step(step: number, save: boolean): Promise<StepDone> {
-    const { checkpointer } = this.#options;
+  #newSaving(): Saving | undefined {
+    const { checkpointer, plan, score, stateAt, emit } = this.#options;
+    return (
+      checkpointer &&
+      new Saving(this.#models, {
+        rules: score.saving,
+        checkpointer,
+        life: plan.life,
+        ...this.#deadline,
+        stateAt,
+        emit: (event) => (this.#over ? undefined : emit(event)),
+      })
+    );
+  }
+
+  async #step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): Promise<StepDone> {
     const { ranks, shards } = this.#group;
-    const snapshotTo = save ? checkpointer : undefined;
-    if (snapshotTo !== undefined) this.#saving = this.#save(step + 1, snapshotTo);
     const requests = this.#newRequests();
     const inspect = requests.filter(({ of }) => of === "parameters").map(({ pattern }) => pattern);
     const record = requests.some(({ of }) => of === "tensors");
@@ -223,30 +232,6 @@ export class Conductor {
     this.#evaluationLossNats = lossNats;
     this.#options.emit({ kind: "evaluation.finished", step, lossNats, numTokens });
     this.#toldAtMs = performance.now();
-  }
-
-  /** Runs beside the steps; a save that fails is told and training goes on. */
-  async #save(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
-    const { emit, plan, stateAt } = this.#options;
-    const { parameters, modelConfig } = this.#models[0] as DeclaredModel;
-    emit({ kind: "checkpoint.started", step });
-    const order = {
-      life: plan.life,
-      parameters,
-      numParts: sum(
-        this.#models.map(({ layouts }, rank) => layouts.filter((layout) => sendsPart(layout, rank)).length),
-      ),
-      modelConfig: (modelConfig ?? {}) as JsonObject,
-      state: stateAt(step),
-    };
-    try {
-      const saved = await checkpointer.ask("save", order, this.#deadline);
-      this.#saveError = undefined;
-      if (!this.#over) emit({ kind: "checkpoint.saved", step, ...saved });
-    } catch (error) {
-      this.#saveError = reportError(error);
-      if (!this.#over) emit({ kind: "checkpoint.failed", step, error: this.#saveError });
-    }
   }
 
   async #sample(step: number): Promise<string> {

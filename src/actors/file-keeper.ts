@@ -1,7 +1,8 @@
 import { StagedRecords } from "../offload/index.ts";
 import type { BlockState } from "../parallel/index.ts";
+import type { Addressed } from "../runtime/index.ts";
 import { hold, PAGE_BYTES, scope, type Tensor } from "../tensor/index.ts";
-import { type InitialState, InitialValues } from "./initial-state.ts";
+import { type InitialState, openValues } from "./initial-state.ts";
 import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 import { type BlockUpdate, runUpdate, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
 import type { Turns } from "./turns.ts";
@@ -56,8 +57,8 @@ export class FileKeeper implements StateKeeper {
     return this.#records.sizeBytes;
   }
 
-  async fill(initial: InitialState): Promise<void> {
-    await using values = await InitialValues.open(initial);
+  async fill(initial: InitialState, reader: Addressed): Promise<void> {
+    await using values = await openValues(initial, reader);
     for (const { state, record } of this.#kept.values()) {
       const zeroAndFill = async (memory: Tensor) => {
         scope(() => memory.zero_());
@@ -89,6 +90,7 @@ export class FileKeeper implements StateKeeper {
   }
 
   snapshot(order: SnapshotOrder): void {
+    this.#snapshot?.dispose();
     this.#snapshot = new Snapshot(order);
   }
 
@@ -105,6 +107,7 @@ export class FileKeeper implements StateKeeper {
   }
 
   stop(): void {
+    this.#snapshot?.dispose();
     for (const { state } of this.#kept.values()) state.dispose();
     this.#records.dispose();
   }

@@ -3,9 +3,12 @@ import { TroupeError } from "../errors.ts";
 import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
-import { type DType, scope, type Tensor, tensor } from "../tensor/index.ts";
+import type { ActorRef, Addressed } from "../runtime/index.ts";
+import { attach, type DType, hold, scope, type Tensor, type TensorRef, tensor } from "../tensor/index.ts";
+import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { sentTo } from "./recipient.ts";
 
-/** Where a run's state comes from. Plain data. */
+/** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
 export type InitialState =
   /** Every parameter drawn from its initializer. */
   | { readonly kind: "seed"; readonly step: 0; readonly seed: number }
@@ -24,25 +27,107 @@ export type InitialState =
       readonly modelPath: string;
       readonly optimizerPath: string;
       readonly progress: OptimizerProgress;
+    }
+  /** Everything from the copy that a checkpointer holds in memory, after `step` updates. */
+  | {
+      readonly kind: "memory";
+      readonly step: number;
+      readonly progress: OptimizerProgress;
+      readonly checkpointer: ActorRef<CheckpointerProtocol>;
+      /** How long one answer of the checkpointer may take. */
+      readonly deadlineMs: number;
     };
+
+type InitialStateOf<Kind extends InitialState["kind"]> = Extract<InitialState, { kind: Kind }>;
 
 /** @returns the name of one parameter's state in a checkpoint: its own in the model, `<kind>.<parameter>` in the optimizer */
 export function entryName(kind: string, parameter: string): string {
   return kind === MASTER ? parameter : `${kind}.${parameter}`;
 }
 
-/** The values of a run's beginning, open for being read block by block. */
-export class InitialValues implements AsyncDisposable {
-  readonly #initial: InitialState;
+/** The values of a run's beginning, at hand block by block. */
+export interface InitialValues extends AsyncDisposable {
+  /** Fills a block's state, which is bound, and publishes its parameters, reading only what is owned. */
+  fill(state: BlockState): Promise<void>;
+}
+
+/**
+ * @param reader - the actor that fills blocks
+ * @throws what opening a file throws
+ */
+export async function openValues(initial: InitialState, reader: Addressed): Promise<InitialValues> {
+  if (initial.kind === "seed") return new DrawnValues(initial.seed);
+  if (initial.kind === "memory") return new KeptValues(initial, reader);
+  return StoredValues.open(initial);
+}
+
+class DrawnValues implements InitialValues {
+  readonly #seed: number;
+
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  async fill(state: BlockState): Promise<void> {
+    state.initialize(this.#seed);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+/** Values of a copy in the checkpointer's memory: they come as tensors, and no file is read. */
+class KeptValues implements InitialValues {
+  readonly #initial: InitialStateOf<"memory">;
+  readonly #reader: Addressed;
+
+  constructor(initial: InitialStateOf<"memory">, reader: Addressed) {
+    this.#initial = initial;
+    this.#reader = reader;
+  }
+
+  /** @throws {TroupeError} `MEMORY_COPY_LOST` where the copy has gone, or its holder */
+  async fill(state: BlockState): Promise<void> {
+    const { step, checkpointer, deadlineMs, progress } = this.#initial;
+    const { tensors } = state;
+    const wanted = tensors.map(({ kind, pieces }) => ({ kind, pieces }));
+    const { owner = "" } = sentTo(this.#reader);
+    const { values } = await checkpointer
+      .ask("restore", { step, wanted, owner }, { deadlineMs })
+      .catch((cause: unknown) => {
+        throw memoryCopyLost(step, cause);
+      });
+    for (const [index, { tensor: into, pieces }] of tensors.entries()) {
+      for (const [place, { rangeBegin, numel }] of pieces.entries()) {
+        const kept = hold(() => attach(values[index]?.[place] as TensorRef));
+        scope(() => into.narrow(0, rangeBegin, numel).copy_(kept));
+        kept.dispose();
+      }
+    }
+    state.publish(progress.numUpdates);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+function memoryCopyLost(step: number, cause: unknown): TroupeError {
+  return new TroupeError(
+    "MEMORY_COPY_LOST",
+    `[restore] expected the checkpointer to hold step ${step} in memory: got "${(cause as Error).message}" (the run goes on from the newest checkpoint)`,
+    { fields: { step }, cause },
+  );
+}
+
+/** Values of files, open for being read. */
+class StoredValues implements InitialValues {
+  readonly #initial: InitialStateOf<"weights" | "checkpoint">;
   readonly #files: (StoredTensors & AsyncDisposable)[] = [];
 
-  private constructor(initial: InitialState) {
+  private constructor(initial: InitialStateOf<"weights" | "checkpoint">) {
     this.#initial = initial;
   }
 
-  /** @throws what opening a file throws */
-  static async open(initial: InitialState): Promise<InitialValues> {
-    const values = new InitialValues(initial);
+  static async open(initial: InitialStateOf<"weights" | "checkpoint">): Promise<StoredValues> {
+    const values = new StoredValues(initial);
     try {
       if (initial.kind === "weights") values.#files.push(await HuggingFaceFolder.open(initial.folder));
       if (initial.kind === "checkpoint") {
@@ -57,17 +142,12 @@ export class InitialValues implements AsyncDisposable {
   }
 
   /**
-   * Fills a block's state and publishes its parameters, reading only the bytes that are owned. What is not stored is
-   * left as it is: zeros.
+   * What is not stored is left as it is: zeros.
    * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a
    *   parameter that the checkpoint's run did not train, or trained by another rule
    */
   async fill(state: BlockState): Promise<void> {
     const initial = this.#initial;
-    if (initial.kind === "seed") {
-      state.initialize(initial.seed);
-      return;
-    }
     const [model, optimizer] = this.#files;
     for (const { kind, tensor: into, pieces } of state.tensors) {
       const stored = kind === MASTER ? model : optimizer;

@@ -30,6 +30,7 @@ import type { RankInit, RankProtocol, StepOrder } from "./rank.ts";
 import { RankGroups } from "./rank-groups.ts";
 import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
 import { recipientName } from "./recipient.ts";
+import { partsOf } from "./save-plan.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink } from "./stage-link.ts";
 
@@ -119,6 +120,7 @@ export class ModelRunner {
   get declared(): DeclaredModel {
     return {
       layouts: this.#blocks.layouts,
+      saved: partsOf(this.#blocks.layouts, this.#init.rank, this.#optimizers),
       parameters: [...this.#model.namedParameters().keys()],
       numParameters: this.#model.numParameters,
       modelConfig: modelConfigOf(this.#model),

@@ -119,7 +119,7 @@ class Offload {
   }
 
   async prepare(): Promise<{ sizeBytes: number }> {
-    await this.keeper.fill(this.#plan.initial);
+    await this.keeper.fill(this.#plan.initial, this.#context.self);
     return { sizeBytes: this.#sizeBytes };
   }
 

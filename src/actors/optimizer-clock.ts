@@ -62,5 +62,5 @@ export class OptimizerClock {
 }
 
 function progressOf(initial: InitialState): OptimizerProgress | undefined {
-  return initial.kind === "checkpoint" ? initial.progress : undefined;
+  return "progress" in initial ? initial.progress : undefined;
 }

@@ -6,6 +6,7 @@ import type { AutocastDType, DType } from "../tensor/index.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { JobConfig } from "./job.ts";
 import type { GroupPlan } from "./rank-groups.ts";
+import type { PartPlan } from "./save-plan.ts";
 import type { OptimizerOffload, Slowdown } from "./shard-plan.ts";
 
 /** Everything a rank must know of the run; the same on every rank. Plain data. */
@@ -67,6 +68,8 @@ export interface OffloadSettings {
 export interface DeclaredModel {
   /** What this rank and its shard hold. */
   readonly layouts: readonly FlatBlock[];
+  /** What this rank's shard sends when the state is saved. */
+  readonly saved: readonly PartPlan[];
   /** Names of the whole model's parameters, in order. */
   readonly parameters: readonly string[];
   readonly numParameters: number;

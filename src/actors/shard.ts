@@ -207,7 +207,7 @@ class Shard {
       delayed: plan.slowdown.reduceMs > 0 ? new Turns(plan.slowdown.reduceMs) : undefined,
       trained: plan.layouts.filter((layout) => layout.trainable),
     };
-    await keeper.fill(plan.initial);
+    await keeper.fill(plan.initial, this.#context.self);
     this.#updated.reach(ALL_BLOCKS, plan.initial.step);
     await Promise.all(plan.layouts.map((layout) => this.#announceWhole(layout.index, plan.initial.step)));
     return {

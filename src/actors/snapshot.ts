@@ -1,6 +1,6 @@
-import type { BlockState, FlatBlock } from "../parallel/index.ts";
+import type { BlockState, FlatBlock, StateTensor } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import { hold, moveRef, type Tensor, type TensorRef, tagMemory } from "../tensor/index.ts";
+import { emptyShared, hold, moveRef, scope, type Tensor, tagMemory } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { sentTo } from "./recipient.ts";
 
@@ -22,6 +22,9 @@ export interface SnapshotOrder {
   readonly blocks: readonly number[];
 }
 
+/** What is copied of a block in one turn of the event loop: some half a millisecond. */
+const ELEMENTS_A_TURN = 2 ** 20;
+
 /**
  * The state after one step, on its way to the checkpointer: each block is copied when there is time, and at the latest
  * just before it is updated again, so that saving does not stop training.
@@ -29,6 +32,8 @@ export interface SnapshotOrder {
 export class Snapshot {
   readonly #order: SnapshotOrder;
   readonly #blocks: Set<number>;
+  /** Blocks that are being copied. */
+  readonly #begun = new Map<number, BlockCopy>();
 
   constructor(order: SnapshotOrder) {
     this.#order = order;
@@ -45,23 +50,75 @@ export class Snapshot {
     return this.#blocks.has(block);
   }
 
-  /** Copies a block's state, which is bound, and sends it, unless that has been done. */
+  /** Copies a block's state, which is bound, or what of it is not copied yet, and sends it, unless that has been done. */
   copy(state: BlockState): void {
-    if (!this.#blocks.delete(state.block)) return;
+    while (this.lacks(state.block)) this.copySome(state);
+  }
+
+  /** Copies as much of a block's state as one turn of the event loop should, and sends it once it is whole. */
+  copySome(state: BlockState): void {
+    if (!this.lacks(state.block)) return;
+    const begun = this.#begun.get(state.block) ?? new BlockCopy(state);
+    this.#begun.set(state.block, begun);
+    if (!begun.advance(ELEMENTS_A_TURN)) return;
+    this.#begun.delete(state.block);
+    this.#blocks.delete(state.block);
     const { life, step, checkpointer } = this.#order;
     checkpointer.tell("part", {
       life,
       step: step + 1,
-      state: state.tensors.map(({ kind, tensor, pieces }) => ({ kind, pieces, ref: this.#copyOf(tensor) })),
+      state: begun.copies.map(({ kind, pieces, tensor }) => ({
+        kind,
+        pieces,
+        ref: moveRef(tensor, sentTo(checkpointer)),
+      })),
     });
   }
 
-  #copyOf(tensor: Tensor): TensorRef {
-    return tagMemory("snapshot", () =>
-      moveRef(
-        hold(() => tensor.clone()),
-        sentTo(this.#order.checkpointer),
-      ),
+  /** Nobody wants it any more: what is copied of a block and not sent is given back. */
+  dispose(): void {
+    for (const begun of this.#begun.values()) begun.dispose();
+    this.#begun.clear();
+    this.#blocks.clear();
+  }
+}
+
+/** A block's state while it is copied, stretch by stretch. */
+class BlockCopy {
+  readonly copies: readonly StateTensor[];
+  readonly #sources: readonly Tensor[];
+  #tensor = 0;
+  #element = 0;
+
+  constructor(state: BlockState) {
+    const { tensors } = state;
+    this.#sources = tensors.map(({ tensor }) => tensor);
+    this.copies = tagMemory("snapshot", () =>
+      tensors.map((each) => ({ ...each, tensor: hold(() => emptyShared([each.numel])) })),
     );
+  }
+
+  /** Copies so many elements more. @returns whether all are copied */
+  advance(numElements: number): boolean {
+    let left = numElements;
+    for (;;) {
+      const copy = this.copies[this.#tensor];
+      if (copy === undefined) return true;
+      if (left === 0) return false;
+      const numel = Math.min(left, copy.numel - this.#element);
+      const source = this.#sources[this.#tensor] as Tensor;
+      scope(() =>
+        copy.tensor.narrow(0, this.#element, numel).copy_(source.narrow(0, this.#element, numel)),
+      );
+      left -= numel;
+      this.#element += numel;
+      if (this.#element < copy.numel) continue;
+      this.#tensor += 1;
+      this.#element = 0;
+    }
+  }
+
+  dispose(): void {
+    for (const { tensor } of this.copies) tensor.dispose();
   }
 }

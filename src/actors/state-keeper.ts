@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { UpdateStep } from "../optim/index.ts";
 import { type BlockState, MASTER } from "../parallel/index.ts";
-import { systemClock } from "../runtime/index.ts";
+import { type Addressed, systemClock } from "../runtime/index.ts";
 import { hold, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
-import { type InitialState, InitialValues } from "./initial-state.ts";
+import { type InitialState, openValues } from "./initial-state.ts";
 import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 
 /** One block's update, as a shard orders it. */
@@ -14,8 +14,11 @@ export interface BlockUpdate extends UpdateStep {
 
 /** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
 export interface StateKeeper {
-  /** Fills state and parameters with where the run begins. */
-  fill(initial: InitialState): Promise<void>;
+  /**
+   * Fills state and parameters with where the run begins.
+   * @param reader - the actor in whose thread they are
+   */
+  fill(initial: InitialState, reader: Addressed): Promise<void>;
   /**
    * One optimizer step on a block.
    * @param gradient - of the owned range, float32, summed; ownership passes
@@ -61,8 +64,8 @@ export class MemoryKeeper implements StateKeeper {
     }
   }
 
-  async fill(initial: InitialState): Promise<void> {
-    await using values = await InitialValues.open(initial);
+  async fill(initial: InitialState, reader: Addressed): Promise<void> {
+    await using values = await openValues(initial, reader);
     for (const state of this.#states.values()) await values.fill(state);
   }
 
@@ -77,6 +80,7 @@ export class MemoryKeeper implements StateKeeper {
   }
 
   snapshot(order: SnapshotOrder): void {
+    this.#snapshot?.dispose();
     this.#snapshot = new Snapshot(order);
   }
 
@@ -84,13 +88,15 @@ export class MemoryKeeper implements StateKeeper {
     const snapshot = this.#snapshot;
     if (snapshot?.step !== step) return;
     for (const state of this.#states.values()) {
-      if (!snapshot.lacks(state.block)) continue;
-      snapshot.copy(state);
-      await nextTurn();
+      while (snapshot.lacks(state.block)) {
+        snapshot.copySome(state);
+        await nextTurn();
+      }
     }
   }
 
   stop(): void {
+    this.#snapshot?.dispose();
     for (const state of this.#states.values()) state.dispose();
   }
 
@@ -111,8 +117,8 @@ export class DividedKeeper implements StateKeeper {
     this.#keeperOf = keeperOf;
   }
 
-  async fill(initial: InitialState): Promise<void> {
-    await Promise.all(this.#keepers.map((keeper) => keeper.fill(initial)));
+  async fill(initial: InitialState, reader: Addressed): Promise<void> {
+    await Promise.all(this.#keepers.map((keeper) => keeper.fill(initial, reader)));
   }
 
   update(update: BlockUpdate, gradient: Tensor): Promise<number> {

@@ -86,6 +86,18 @@ export interface TextGenerated {
 export interface CheckpointStarted {
   readonly kind: "checkpoint.started";
   readonly step: number;
+  /** What all ranks copy of their state for it: memory that is given back as it is written. */
+  readonly stagedBytes: number;
+  /** How long training stood still for the save before it. */
+  readonly waitedMs: number;
+}
+
+/** A copy of the run's state is whole, and kept in memory in place of the one before. */
+export interface CheckpointKept {
+  readonly kind: "checkpoint.kept";
+  readonly step: number;
+  readonly sizeBytes: number;
+  readonly durationMs: number;
 }
 
 /** More of a checkpoint is written; told a few times in a save. */
@@ -317,6 +329,7 @@ export type TroupeEventBody =
   | ActorStopped
   | AnomalyDetected
   | CheckpointFailed
+  | CheckpointKept
   | CheckpointProgressed
   | CheckpointSaved
   | CheckpointSkipped

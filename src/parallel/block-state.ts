@@ -205,6 +205,21 @@ export class BlockState {
   }
 }
 
+/**
+ * @param rules - as {@link BlockState} takes them
+ * @returns what a checkpoint keeps of a rank's share of a block, as {@link BlockState.tensors} gives it: the master first
+ */
+export function savedLayouts(
+  layout: FlatBlock,
+  rank: number,
+  rules: readonly UpdateRule[],
+): StateLayout<Piece>[] {
+  const range = ownedRange(layout, rank);
+  const master = { kind: MASTER, numel: range.end - range.begin, pieces: piecesIn(layout, range) };
+  const shares = layout.trainable ? dealRange(layout, range, rules) : [];
+  return [master, ...shares.flatMap(({ stretches }) => stretches.flatMap(({ state }) => state))];
+}
+
 /** The elements of a block whose optimizer state `rank` keeps: its slice, or at level 0 all. */
 export function ownedRange(layout: FlatBlock, rank: number): Range {
   if (!splittingOf(layout.zero).optimizer) return { begin: 0, end: layout.numel };

@@ -5,7 +5,7 @@ export {
   type PassKey,
   type ShardPort,
 } from "./block-engine.ts";
-export { BlockState, MASTER, ownedRange, type StateTensor } from "./block-state.ts";
+export { BlockState, MASTER, ownedRange, type StateTensor, savedLayouts } from "./block-state.ts";
 export { type BlockHooks, BlockTape, type CallOptions } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
