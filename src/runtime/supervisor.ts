@@ -63,6 +63,17 @@ export class Supervisor {
     this.#window.reset();
   }
 
+  /** Starts all children anew, on purpose: no failure is counted. Where a recovery is under way, that is enough. */
+  async restart(): Promise<void> {
+    if (!this.#isRecovering && !this.#stopping) {
+      this.#isRecovering = true;
+      this.#recovery = this.#renew(this.#children[0] as Child, this.#children, undefined).then(() =>
+        this.#recover(),
+      );
+    }
+    await this.#recovery;
+  }
+
   /**
    * Stops the children, the last started first.
    * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
@@ -109,12 +120,16 @@ export class Supervisor {
     if (this.#stopping) return;
     const indices = restartSet(this.#options.strategy, this.#children.indexOf(child), this.#children.length);
     const affected = indices.map((index) => this.#children[index] as Child);
+    await this.#renew(child, affected, down.cause);
+  }
+
+  async #renew(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
     // Those that fell with it are restarted with it: their ends are no further reasons.
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
-    const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${child.name}` };
+    const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
     const stuck = await this.#stopChildren(affected, options);
     // Beside a life that does not end, no new one may begin.
-    if (stuck === undefined) await this.#restart(child, affected, down.cause);
+    if (stuck === undefined) await this.#restart(reason, affected, cause);
     else await this.#escalate();
   }
 

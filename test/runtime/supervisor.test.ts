@@ -233,3 +233,25 @@ test("a supervisor's options are checked before anything starts", async () => {
   }
   expect(log.events).toEqual([]);
 });
+
+test("children can be started anew on purpose: that counts as no failure", async () => {
+  const { system, log } = startSystem();
+  const reports: RestartReport[] = [];
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    restarts: 0,
+    children: [child("a"), child("b")],
+    onRestart: (report) => reports.push(report),
+  });
+  await supervisor.restart();
+  await Promise.all([supervisor.restart(), supervisor.restart()]);
+  expect(log.emitted).toEqual([
+    ...["start a#1", "start b#1", "stop b#1", "stop a#1"],
+    ...["start a#2", "start b#2", "stop b#2", "stop a#2", "start a#3", "start b#3"],
+  ]);
+  expect(reports.map(({ restarted, cause }) => [restarted, cause])).toEqual([
+    [["a", "b"], undefined],
+    [["a", "b"], undefined],
+  ]);
+});
