@@ -103,6 +103,10 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
     if (directory !== undefined) await openDirectory(directory);
     let collection = new PartCollection(0, -1);
     let kept: KeptCopy | undefined;
+    let writing: Promise<Pick<Saved, "path" | "sizeBytes">> = Promise.resolve({
+      path: undefined,
+      sizeBytes: 0,
+    });
     const collectionOf = (life: number, step: number) => {
       if (collection.life !== life || collection.step !== step) {
         collection.abandon();
@@ -123,13 +127,16 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
           const begin = performance.now();
           using mine = collectionOf(order.life, order.state.step);
           const progress = await mine.whole(order.numParts);
-          const { sizeBytes } = mine.image;
-          const written =
+          const { image, step } = mine;
+          const { sizeBytes } = image;
+          if (order.keep) keep({ state: { step, progress, sizeBytes }, image: mine.take() });
+          const write = async () =>
             order.write && directory !== undefined
-              ? await writeCheckpoint(directory, contentOf(order, mine.image, progress))
+              ? writeCheckpoint(directory, contentOf(order, image, progress))
               : { path: undefined, sizeBytes };
-          if (order.keep) keep({ state: { step: mine.step, progress, sizeBytes }, image: mine.take() });
-          return { ...written, durationMs: performance.now() - begin };
+          // What an earlier life has begun to write may not have ended yet.
+          writing = writing.then(write, write);
+          return { ...(await writing), durationMs: performance.now() - begin };
         },
         part(part) {
           if (part.life < collection.life) for (const { ref } of part.state) releaseRef(ref);
@@ -158,7 +165,8 @@ interface KeptCopy {
 
 /** @throws {TroupeError} `MEMORY_COPY_LOST` where another step is kept, or not all that is wanted */
 function restored(kept: KeptCopy | undefined, { step, wanted, owner }: RestoreRequest): TensorRef[][] {
-  if (kept?.state.step !== step) throw notKept(step, `${kept === undefined ? "none" : `step ${kept.state.step}`}`);
+  if (kept?.state.step !== step)
+    throw notKept(step, `${kept === undefined ? "none" : `step ${kept.state.step}`}`);
   const refs: TensorRef[][] = [];
   try {
     for (const { kind, pieces } of wanted) {

@@ -1,5 +1,5 @@
 export { isActivity } from "./activity.ts";
-export type { CheckpointerInit, CheckpointerProtocol, Saved } from "./checkpointer.ts";
+export type { CheckpointerInit, CheckpointerProtocol, KeptState, Saved } from "./checkpointer.ts";
 export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
 export { spreadModel, tensorPlanOf } from "./declare-model.ts";
 export type { BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
@@ -25,6 +25,7 @@ export type { RankInit, RankProtocol } from "./rank.ts";
 export { type GroupPlan, groupNamesOf } from "./rank-groups.ts";
 export type { DeclaredModel, OffloadSettings, RankPlan } from "./rank-plan.ts";
 export { recipientName } from "./recipient.ts";
+export type { SavingRules } from "./saving.ts";
 export type { ShardInit, ShardProtocol } from "./shard.ts";
 export type { Slowdown } from "./shard-plan.ts";
 export type { TensorSummary } from "./tensor-summary.ts";

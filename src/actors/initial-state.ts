@@ -24,6 +24,8 @@ export type InitialState =
   | {
       readonly kind: "checkpoint";
       readonly step: number;
+      /** Its folder. */
+      readonly path: string;
       readonly modelPath: string;
       readonly optimizerPath: string;
       readonly progress: OptimizerProgress;

@@ -110,7 +110,7 @@ export class Saving {
     try {
       const { path, ...saved } = await checkpointer.ask("save", order, { deadlineMs });
       if (write) this.#error = undefined;
-      if (path === undefined) emit({ kind: "checkpoint.kept", step, ...saved });
+      if (path === undefined) emit({ kind: "checkpoint.copied", step, ...saved });
       else emit({ kind: "checkpoint.saved", step, path, ...saved });
     } catch (error) {
       const report = reportError(error);

@@ -1,4 +1,3 @@
-import { logicalRuns } from "../nn/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import { empty, hold, scope, type Tensor } from "../tensor/index.ts";
 

@@ -87,8 +87,8 @@ export interface Checkpoint extends AsyncDisposable {
  * that is damaged, the one of the highest step that is whole
  * @throws {TroupeError} `CHECKPOINT_MISSING` when there is none, `CHECKPOINT_DAMAGED` when none is whole
  */
-export async function readCheckpoint(path: string): Promise<Checkpoint> {
-  const candidates = await candidatesIn(path);
+export async function readCheckpoint(path: string, except: readonly string[] = []): Promise<Checkpoint> {
+  const candidates = (await candidatesIn(path)).filter((candidate) => !except.includes(candidate));
   const passedOver: TroupeError[] = [];
   for (const candidate of candidates) {
     try {

@@ -39,6 +39,14 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
       return good(
         `saved ${event.path} (${formatBytes(event.sizeBytes)} in ${(event.durationMs / 1000).toFixed(1)} s)`,
       );
+    case "checkpoint.rejected":
+      return bad(`${event.path} is passed over for an older one: ${explain(event.error)}`);
+    case "run.restored":
+      return plain(
+        event.from === "beginning"
+          ? "back to the beginning"
+          : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
+      );
     case "checkpoint.failed":
       return bad(`step ${event.step} could not be saved, training goes on: ${explain(event.error)}`);
     case "actor.failed":
@@ -66,6 +74,7 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
     case "activity.finished":
     case "actor.started":
     case "actor.stopped":
+    case "checkpoint.copied":
     case "checkpoint.progressed":
     case "checkpoint.started":
     case "histogram.measured":

@@ -93,8 +93,8 @@ export interface CheckpointStarted {
 }
 
 /** A copy of the run's state is whole, and kept in memory in place of the one before. */
-export interface CheckpointKept {
-  readonly kind: "checkpoint.kept";
+export interface CheckpointCopied {
+  readonly kind: "checkpoint.copied";
   readonly step: number;
   readonly sizeBytes: number;
   readonly durationMs: number;
@@ -126,6 +126,13 @@ export interface CheckpointSaved {
   readonly path: string;
   readonly sizeBytes: number;
   readonly durationMs: number;
+}
+
+/** A checkpoint could not be read, and an older one is taken in its place. */
+export interface CheckpointRejected {
+  readonly kind: "checkpoint.rejected";
+  readonly path: string;
+  readonly error: ErrorReport;
 }
 
 /** A checkpoint could not be saved; the ones before it are kept, and training goes on. */
@@ -303,6 +310,14 @@ export interface EventsDropped {
   readonly numDropped: number;
 }
 
+/** After a loss the run goes on from a state that it has been in before. */
+export interface RunRestored {
+  readonly kind: "run.restored";
+  /** Updates that the state has seen. */
+  readonly step: number;
+  readonly from: "memory" | "checkpoint" | "beginning";
+}
+
 /** A run made its last step. */
 export interface RunFinished {
   readonly kind: "run.finished";
@@ -329,8 +344,9 @@ export type TroupeEventBody =
   | ActorStopped
   | AnomalyDetected
   | CheckpointFailed
-  | CheckpointKept
+  | CheckpointCopied
   | CheckpointProgressed
+  | CheckpointRejected
   | CheckpointSaved
   | CheckpointSkipped
   | CheckpointStarted
@@ -342,6 +358,7 @@ export type TroupeEventBody =
   | MessageUndelivered
   | RunFailed
   | RunFinished
+  | RunRestored
   | RunStarted
   | StepFinished
   | SubscriberFailed

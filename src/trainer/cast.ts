@@ -120,6 +120,13 @@ export class SupervisedRanks {
     this.#supervisor.forgiveRestarts();
   }
 
+  /** Ends the present life on purpose; resolves once the next one has begun. */
+  async renew(): Promise<void> {
+    const { life } = this;
+    await this.#supervisor.restart();
+    await this.#lives.after(life);
+  }
+
   async stop(): Promise<void> {
     await this.#supervisor.stop({ drain: false });
   }
@@ -152,7 +159,7 @@ export async function openData(
  */
 export async function superviseCheckpointer(
   system: ActorSystem,
-  directory: string,
+  init: CheckpointerInit,
 ): Promise<ActorRef<CheckpointerProtocol>> {
   const supervisor = await system.supervise({
     name: "saving",
@@ -162,7 +169,7 @@ export async function superviseCheckpointer(
       {
         name: "checkpointer",
         module: actorModules.checkpointer,
-        init: (): CheckpointerInit => ({ directory }),
+        init: (): CheckpointerInit => init,
       },
     ],
     // Given up: every further save fails and says so, training goes on.

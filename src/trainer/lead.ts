@@ -1,16 +1,26 @@
-import { type CheckpointerProtocol, Conductor, type Inspections, type RunResult } from "../actors/index.ts";
+import {
+  type CheckpointerProtocol,
+  Conductor,
+  type InitialState,
+  type Inspections,
+  type RunResult,
+} from "../actors/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
-import { samplesBefore } from "../data/index.ts";
+import { type SampleCourse, samplesBefore } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import type { TroupeEventBody } from "../events/index.ts";
 import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
 import type { SupervisedRanks } from "./cast.ts";
-import type { RunPlan } from "./plan-run.ts";
-import { startFromCheckpoint } from "./start.ts";
+import { LastGood } from "./last-good.ts";
+import { courseOf, type RunPlan } from "./plan-run.ts";
+import type { Start } from "./start.ts";
 
 /** What leading a run needs beside the ranks. */
 export interface LeadOptions {
   readonly plan: RunPlan;
+  readonly start: Start;
+  /** What the run goes on from, where that is a checkpoint or a folder of them. */
+  readonly resume: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   readonly inspections: Inspections;
   readonly emit: (event: TroupeEventBody) => void;
@@ -21,32 +31,32 @@ export interface LeadOptions {
 }
 
 /**
- * Leads the ranks through a run, and when the group dies, through it again from the last good state: the newest
- * checkpoint this run has written, else where it began. Every step is a pure function of that state, so the losses are
- * those of an undisturbed run.
+ * Leads the ranks through a run, and when the group dies, through it again from the last good state: the copy in memory,
+ * the newest checkpoint this run has written, else where it began. Every step is a pure function of that state, so the
+ * losses are those of an undisturbed run.
  * @throws the first cause: at once for an error that a job or a step threw on purpose, which would only come back; for
  *   a lost thread once the supervisor gives the group up
  */
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
-  const { plan, checkpointer, inspections } = options;
-  let initial = plan.ranks.initial;
-  let saved: string | undefined;
+  const { plan, checkpointer, inspections, start, resume } = options;
+  const { deadlineMs } = plan.ranks;
+  const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
+  let course = plan.ranks.course;
+  let initial = start.initial;
   const emit = (event: TroupeEventBody) => {
-    if (event.kind === "checkpoint.saved") {
-      saved = event.path;
-      // Progress that cannot be lost any more.
-      ranks.forgiveRestarts();
-    }
+    lastGood.note(event);
+    // Progress that cannot be lost any more.
+    if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.copied") ranks.forgiveRestarts();
     options.emit(event);
   };
   for (;;) {
     const { life } = ranks;
     const conductor = new Conductor(ranks.group, {
       score: plan.score,
-      plan: { ...plan.ranks, initial, life },
+      plan: { ...plan.ranks, initial, course, life },
       checkpointer,
       inspections,
-      stateAt: (step) => stateAt(plan, step),
+      stateAt: (step) => stateAt(plan, course, step),
       emit,
       residentBytes: options.residentBytes,
       begin: options.begin,
@@ -54,12 +64,26 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
     try {
       return await conductor.lead();
     } catch (error) {
-      if (!isLoss(error)) throw error;
-      refuseDeliberate(await ranks.lifeAfter(life));
-      if (saved !== undefined) initial = (await startFromCheckpoint(saved, undefined)).initial;
+      if (isUnreadable(error)) {
+        await lastGood.reject(initial, error);
+        await ranks.renew();
+      } else {
+        if (!isLoss(error)) throw error;
+        refuseDeliberate(await ranks.lifeAfter(life));
+      }
+      if (lastGood.start !== start) course = courseOf(lastGood.start, course.batchSize);
+      initial = await lastGood.newest();
+      emit({ kind: "run.restored", step: initial.step, from: sourceOf(initial) });
     }
   }
 }
+
+/** The state that the ranks were to begin with cannot be read. */
+function isUnreadable(error: unknown): error is TroupeError {
+  return error instanceof TroupeError && UNREADABLE.includes(error.code);
+}
+
+const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "MEMORY_COPY_LOST"];
 
 /** A thread is gone, what it leaves undone was aborted, or one was stopped because another is gone. */
 function isLoss(error: unknown): boolean {
@@ -74,8 +98,12 @@ function refuseDeliberate(failure: Failure | undefined): void {
   if (cause?.code !== undefined && cause.code in errorTable) throw fromFailure(cause);
 }
 
-function stateAt(plan: RunPlan, step: number): TrainerState {
-  const { seed, config, facts, course } = plan.ranks;
+function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning" {
+  return kind === "memory" || kind === "checkpoint" ? kind : "beginning";
+}
+
+function stateAt(plan: RunPlan, course: SampleCourse, step: number): TrainerState {
+  const { seed, config, facts } = plan.ranks;
   const tokenizer = (facts.tokenizer ?? null) as JsonValue;
   const { batchSize } = course;
   return { step, seed, samplesConsumed: samplesBefore(course, step), batchSize, job: config, tokenizer };

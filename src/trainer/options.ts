@@ -77,8 +77,8 @@ export interface RuntimeOptions {
   readonly histograms?: Cadence;
   /** Where events are written, from the first on; the runtime closes them when it stops. */
   readonly sinks?: readonly EventSink[];
-  /** Where checkpoints go; none are written unless told. */
-  readonly checkpoint?: { readonly dir: string; readonly everySteps?: number };
+  /** What of the run is saved, when and where to; nothing is unless told. */
+  readonly checkpoint?: CheckpointOptions;
   /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
   readonly resume?: string;
   /** How long one piece of work may take (a few steps, an evaluation, a save) before it counts as hung, in ms. 600,000 */
@@ -109,12 +109,13 @@ export interface RuntimeSettings {
   readonly offload: OffloadSettings;
   readonly slowdown: Required<SlowdownOptions>;
   readonly telemetry: TelemetrySettings;
-  readonly checkpoint: { readonly directory: string; readonly everySteps: number } | undefined;
+  readonly checkpoint: CheckpointSettings | undefined;
   readonly resume: string | undefined;
   readonly deadlineMs: number;
   readonly maxRestarts: number;
 }
 
+import { type CheckpointOptions, type CheckpointSettings, settleCheckpoint } from "./checkpointing.ts";
 import { type OffloadOptions, type SlowdownOptions, settleOffload, settleSlowdown } from "./offload.ts";
 import { optionError } from "./option-error.ts";
 import {
@@ -127,6 +128,7 @@ import {
   roundingOf,
 } from "./precision.ts";
 import { type Cadence, settleTelemetry, type TelemetrySettings } from "./telemetry.ts";
+import { whole } from "./whole.ts";
 
 const MAX_RANKS = 256;
 
@@ -141,7 +143,6 @@ export const ANY_MODEL = { numBlocks: Number.MAX_SAFE_INTEGER, dividedByTp: {}, 
  */
 export function settle(options: RuntimeOptions): RuntimeSettings {
   const ranks = whole("ranks", options.ranks ?? 1, 1, MAX_RANKS);
-  const { checkpoint } = options;
   const tp = whole("tp", options.tp ?? 1, 1);
   const pp = whole("pp", options.pp ?? 1, 1);
   const ep = whole("ep", options.ep ?? 1, 1);
@@ -176,10 +177,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     offload: settleOffload(options),
     slowdown: settleSlowdown(options.slowdown ?? {}),
     telemetry: settleTelemetry(options),
-    checkpoint: checkpoint && {
-      directory: checkpoint.dir,
-      everySteps: whole("checkpoint.everySteps", checkpoint.everySteps ?? 500, 1),
-    },
+    checkpoint: settleCheckpoint(options.checkpoint),
     resume: options.resume,
     deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
     maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),
@@ -208,18 +206,6 @@ function overlapChunks({ overlapChunks = 1, sequenceParallel = false }: RuntimeO
     overlapChunks,
     "only what is gathered before a product and scattered behind it can overlap it",
   );
-}
-
-/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
-export function whole(
-  option: string,
-  value: number,
-  lowest: number,
-  highest = Number.MAX_SAFE_INTEGER,
-): number {
-  if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
-  const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
-  throw optionError(option, `a whole number ${range}`, value);
 }
 
 function oneOf<T extends string>(option: string, value: T, choices: readonly T[]): T {

@@ -6,6 +6,7 @@ import {
   type OpenedData,
   optimizersOf,
   type RankPlan,
+  type SavingRules,
   type Score,
   schedulesOf,
   tensorPlanOf,
@@ -20,8 +21,10 @@ import {
   type LayoutFacts,
   tensorDivisors,
 } from "../parallel/index.ts";
-import { ANY_MODEL, type RuntimeSettings, whole } from "./options.ts";
+import type { CheckpointSettings } from "./checkpointing.ts";
+import { ANY_MODEL, type RuntimeSettings } from "./options.ts";
 import { checkResumed, type Start } from "./start.ts";
+import { whole } from "./whole.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
 export interface RunPlan {
@@ -118,7 +121,7 @@ export function planRun(
         training.evaluateEverySteps === undefined
           ? []
           : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings),
-      saveEverySteps: settings.checkpoint?.everySteps ?? Number.POSITIVE_INFINITY,
+      saving: savingRules(settings.checkpoint),
       memoryEverySteps: settings.telemetry.memoryEverySteps,
       sample: job.sample !== undefined,
     },
@@ -155,8 +158,18 @@ export function planRun(
   };
 }
 
-/** The samples go on where a checkpoint left them, whatever the number of its steps. */
-function courseOf({ initial, resumed }: Start, batchSize: number): SampleCourse {
+/** Nothing is saved unless told. */
+function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
+  return {
+    everySteps: checkpoint?.directory === undefined ? undefined : checkpoint.everySteps,
+    inMemoryEverySteps: checkpoint?.inMemoryEverySteps,
+    whenBusy: checkpoint?.whenBusy ?? "wait",
+    maxStagedBytes: checkpoint?.maxStagedBytes ?? Number.POSITIVE_INFINITY,
+  };
+}
+
+/** @returns where the samples go on: where a checkpoint left them, whatever the number of its steps */
+export function courseOf({ initial, resumed }: Start, batchSize: number): SampleCourse {
   return { step: initial.step, numSamples: resumed?.samplesConsumed ?? 0, batchSize, skips: [] };
 }
 

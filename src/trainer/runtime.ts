@@ -201,7 +201,7 @@ export class Runtime implements AsyncDisposable {
     await using place = await MeetingPlace.open(settings.mesh, settings.placement);
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
     const { checkpoint } = settings;
-    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint.directory));
+    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#hub.emit({
       kind: "run.started",
       job: nameOf(jobUrl),
@@ -220,6 +220,8 @@ export class Runtime implements AsyncDisposable {
     this.#rankEnded = (actor) => place.ended(actor, ranks.life);
     return await leadThroughRestarts(ranks, {
       plan,
+      start,
+      resume: settings.resume,
       checkpointer,
       inspections: this.#inspections,
       emit: (event) => this.#hub.emit(event),

@@ -29,7 +29,7 @@ describe("a line of JSON", () => {
 
   test("begins with the kind", () => {
     expect(toJson(stamped("checkpoint.started"))).toBe(
-      '{"kind":"checkpoint.started","step":500,"timeMs":1700000000000,"schemaVersion":1}',
+      '{"kind":"checkpoint.started","step":500,"stagedBytes":9600000,"waitedMs":0,"timeMs":1700000000000,"schemaVersion":1}',
     );
   });
 });

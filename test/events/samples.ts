@@ -47,6 +47,9 @@ export const samples: Bodies = {
     policy: "rewind",
     action: "rewound",
   },
+  "checkpoint.copied": { kind: "checkpoint.copied", step: 500, sizeBytes: 9.6e6, durationMs: 31 },
+  "checkpoint.rejected": { kind: "checkpoint.rejected", path: "runs/gpt/step-000500", error },
+  "run.restored": { kind: "run.restored", step: 500, from: "memory" },
   "checkpoint.progressed": {
     kind: "checkpoint.progressed",
     step: 500,
@@ -60,7 +63,7 @@ export const samples: Bodies = {
     sizeBytes: 9.6e6,
     durationMs: 87,
   },
-  "checkpoint.started": { kind: "checkpoint.started", step: 500 },
+  "checkpoint.started": { kind: "checkpoint.started", step: 500, stagedBytes: 9.6e6, waitedMs: 0 },
   "checkpoint.skipped": {
     kind: "checkpoint.skipped",
     step: 550,
