@@ -11,12 +11,15 @@ export interface HeldMemory {
   readonly byKind: Readonly<Record<string, TagUse>>;
 }
 
-/** @returns whom a rank's threads charge their memory to */
-export function ownerOf(rank: number): string {
-  return `rank-${rank}`;
+/**
+ * @param run - its name in the process, where another may be under way
+ * @returns whom a rank's threads charge their memory to
+ */
+export function ownerOf(run: string, rank: number): string {
+  return `${run} rank-${rank}`;
 }
 
 /** @returns what a rank of this process holds now */
-export function heldBy(rank: number): HeldMemory {
-  return { rank, byKind: memory().byOwner[ownerOf(rank)] ?? {} };
+export function heldBy(run: string, rank: number): HeldMemory {
+  return { rank, byKind: memory().byOwner[ownerOf(run, rank)] ?? {} };
 }

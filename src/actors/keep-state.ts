@@ -22,7 +22,7 @@ export interface KeeperPlace {
  * @returns who keeps the optimizers' state: the shard's own thread, its offload actor, or each a part, as the plan says
  */
 export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: KeeperPlace): StateKeeper {
-  const { layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
+  const { run, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
   const { rank, shard, share } = place;
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
@@ -37,6 +37,7 @@ export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: Keepe
   const away = new RemoteKeeper(
     place.offload,
     {
+      run,
       rank,
       layouts: layoutsAway,
       optimizers,

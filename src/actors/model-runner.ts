@@ -114,7 +114,7 @@ export class ModelRunner {
   }
 
   get #name(): string {
-    return recipientName(this.#context.name, this.#context.incarnation);
+    return recipientName(this.#context.self.address);
   }
 
   get declared(): DeclaredModel {
@@ -141,6 +141,7 @@ export class ModelRunner {
       lossScale,
       numMicroBatches: accumulation * mesh.shape.dp,
       initial,
+      run: this.#plan.groups.run,
       life,
       numThreads,
       reader: this.#name,

@@ -25,6 +25,8 @@ export type StateHome = { readonly kind: "host" } | { readonly kind: "nvme"; rea
 
 /** What an offload actor takes over from its shard. Plain data, but for the tensors. */
 export interface OffloadPlan {
+  /** Names the run in the process. */
+  readonly run: string;
   readonly rank: number;
   /** Of the blocks whose state is kept here. */
   readonly layouts: readonly FlatBlock[];
@@ -102,7 +104,7 @@ class Offload {
     this.#plan = plan;
     this.#turns = new Turns(plan.delayMs);
     setNumThreads(plan.numThreads);
-    chargeThreadTo(ownerOf(plan.rank), "working");
+    chargeThreadTo(ownerOf(plan.run, plan.rank), "working");
     const rules = plan.optimizers.map(updateRuleOf);
     const states = plan.layouts.map((layout, index) => {
       const owned = hold(() => attach(plan.owned[index] as TensorRef));

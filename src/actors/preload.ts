@@ -34,7 +34,7 @@ export const processes: ProcessSupport = {
     leave: (record) => exportRef(record as unknown as TensorRef),
     enter: (data) => importRef(data as RefAbroad),
   },
-  onActorEnded: (name, incarnation) => void releaseRefsOf(recipientName(name, incarnation)),
+  onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
 };
 
 function isTensorRef(value: object): value is TensorRef {

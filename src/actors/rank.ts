@@ -54,7 +54,7 @@ export default defineActor<RankProtocol, RankInit>({
       handlers: {
         async declare({ plan, peers }) {
           setNumThreads(plan.numThreads);
-          chargeThreadTo(ownerOf(init.rank), "activations");
+          chargeThreadTo(ownerOf(plan.groups.run, init.rank), "activations");
           runner = new ModelRunner(context, init, plan, peers, await loadJob(plan.jobUrl));
           return runner.declared;
         },

@@ -1,4 +1,4 @@
-import type { Addressed } from "../runtime/index.ts";
+import type { Address, Addressed } from "../runtime/index.ts";
 import type { RefOptions } from "../tensor/index.ts";
 
 /**
@@ -6,10 +6,10 @@ import type { RefOptions } from "../tensor/index.ts";
  * runtime releases it by this name.
  */
 export function sentTo({ address }: Addressed): RefOptions {
-  return { owner: recipientName(address.name, address.incarnation) };
+  return { owner: recipientName(address) };
 }
 
-/** The name under which tensors on their way to one incarnation of an actor are released. */
-export function recipientName(actor: string, incarnation: number): string {
-  return `${actor}#${incarnation}`;
+/** The name under which tensors on their way to one incarnation of an actor are released: no other system's has it. */
+export function recipientName({ system, name, incarnation }: Omit<Address, "uid" | "lanes">): string {
+  return `${system} ${name}#${incarnation}`;
 }

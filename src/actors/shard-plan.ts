@@ -21,6 +21,8 @@ export interface ShardPlan {
   /** Gradients are sums over this many micro-batches of all ranks. */
   readonly numMicroBatches: number;
   readonly initial: InitialState;
+  /** Names the run in the process. */
+  readonly run: string;
   /** Life of the rank group, counted from 0. */
   readonly life: number;
   /** Threads of this shard's arithmetic. */

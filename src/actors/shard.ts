@@ -188,7 +188,7 @@ class Shard {
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     setNumThreads(plan.numThreads);
-    chargeThreadTo(ownerOf(this.#rank), "working");
+    chargeThreadTo(ownerOf(plan.run, this.#rank), "working");
     const store = new ShardStore(this.#rank, plan.dtype);
     const owned: Tensor[] = [];
     for (const layout of plan.layouts) owned.push(await this.#place(layout, store));
@@ -292,7 +292,7 @@ class Shard {
       reduceMs: reducing.totalMs,
       updateMs,
       inspected,
-      held: ledger ? heldBy(this.#rank) : undefined,
+      held: ledger ? heldBy(this.#ready.plan.run, this.#rank) : undefined,
     };
   }
 

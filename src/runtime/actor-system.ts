@@ -70,6 +70,11 @@ export class ActorSystem {
     this.#watchdog.start();
   }
 
+  /** Tells this system from all others, in this process and on its machine: what its actors' addresses say. */
+  get id(): string {
+    return this.#launcher.systemId;
+  }
+
   /** Messages that were not delivered, and why. */
   get deadLetters(): DeadLetters {
     return this.#launcher.registry.deadLetters;

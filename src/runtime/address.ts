@@ -2,6 +2,8 @@ import type { Lane } from "./protocol.ts";
 
 /** Where one incarnation of one actor is reached: plain data, never reused. */
 export interface Address {
+  /** Names its system among all of the process, and of its machine. */
+  readonly system: string;
   /** Unique among all actors a system ever starts; 0 is the system itself. */
   readonly uid: number;
   readonly name: string;

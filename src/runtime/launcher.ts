@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { TroupeError } from "../errors.ts";
 import { loadPreload, undeliveredHook } from "./actor-host.ts";
 import type { ActorRecord } from "./actor-record.ts";
@@ -59,6 +60,8 @@ export interface LauncherOptions {
 export class Launcher {
   readonly clock: Clock;
   readonly registry: Registry;
+  /** The system's name among all of the process: two of them may have actors of one name. */
+  readonly systemId = randomUUID();
   readonly #options: LauncherOptions;
   readonly #codecs: CodecSet;
   readonly #opener = new LinkOpener(() => this.#support);
@@ -212,7 +215,7 @@ export class Launcher {
     const incarnation = this.nextIncarnation(name);
     this.#incarnations.set(name, incarnation);
     this.#lastUid += 1;
-    const address: Address = { uid: this.#lastUid, name, incarnation, lanes: {} };
+    const address: Address = { system: this.systemId, uid: this.#lastUid, name, incarnation, lanes: {} };
     const launched = launch(this.#context(), place, address, this.#codecs.encode(init), linkPlace);
     const record: ActorRecord = {
       address,

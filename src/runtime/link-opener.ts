@@ -1,5 +1,6 @@
 import { MessagePort } from "node:worker_threads";
 import { TroupeError } from "../errors.ts";
+import type { Address } from "./address.ts";
 import { type Border, BorderPost } from "./border.ts";
 import { Ledger } from "./ledger.ts";
 import type { Link, LinkEnd } from "./link.ts";
@@ -19,7 +20,7 @@ export interface ProcessSupport {
   /** Called in the first process once the others have ended, before the folder is removed. */
   leave?(): void;
   /** Called in the process of an actor that has ended: what was on its way to it may go. */
-  onActorEnded?(name: string, incarnation: number): void;
+  onActorEnded?(address: Omit<Address, "lanes">): void;
 }
 
 /** Opens the links of one thread, and what else it has in memory that processes share. */

@@ -103,8 +103,7 @@ export class ProcessHost {
     if (actor === undefined) return;
     // The system's own route last: its end follows everything the actor has said.
     for (const route of actor.routes.toReversed()) route.close();
-    const { name, incarnation } = actor.boot.address;
-    this.#support?.onActorEnded?.(name, incarnation);
+    this.#support?.onActorEnded?.(actor.boot.address);
     this.#report({ kind: "exited", uid, failure: error && toFailure(error) });
   }
 

@@ -50,7 +50,9 @@ export class SupervisedActor implements Child {
     this.#spec = spec;
     this.#refs = refs;
     this.#onEnd = onEnd;
-    this.#target = { address: { uid: notStartedUid, name: spec.name, incarnation: 0, lanes: {} } };
+    this.#target = {
+      address: { system: launcher.systemId, uid: notStartedUid, name: spec.name, incarnation: 0, lanes: {} },
+    };
     this.ref = launcher.refTo(this.#target);
   }
 

@@ -231,13 +231,14 @@ export class Runtime implements AsyncDisposable {
   }
 
   #startSystem(): ActorSystem {
-    this.#system = new ActorSystem({
+    const system = new ActorSystem({
       name: "troupe",
       preload: actorModules.preload,
       messaging: { traceEvery: this.#settings.telemetry.traceEvery },
       onEvent: (event) => {
         if (event.kind === "actor.failed" || event.kind === "actor.stopped") {
-          releaseRefsOf(recipientName(event.actor, event.incarnation));
+          const { actor, incarnation } = event;
+          releaseRefsOf(recipientName({ system: system.id, name: actor, incarnation }));
           if (event.actor.startsWith("rank-")) this.#rankEnded(event.actor);
         }
         // What is under way when a run ends goes nowhere, and is no news.
@@ -246,7 +247,8 @@ export class Runtime implements AsyncDisposable {
         if (told !== undefined) this.#hub.emit(told);
       },
     });
-    return this.#system;
+    this.#system = system;
+    return system;
   }
 }
 

@@ -17,7 +17,7 @@ test("DL-17 NoSuchActor: the address never belonged to anyone", async () => {
       stream: () => (async function* () {})(),
       ready: () => Promise.resolve(),
     },
-    { address: { uid: 4711, name: "nobody", incarnation: 1, lanes: {} } },
+    { address: { system: "", uid: 4711, name: "nobody", incarnation: 1, lanes: {} } },
   );
   const asked = relay.ask("relay", { to: nobody, message: 1 }, { deadlineMs });
   await expect(asked).rejects.toMatchObject({
