@@ -5,6 +5,7 @@ import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
+import { histogramsOf } from "./histograms.ts";
 import type { InspectionRequest, Inspections } from "./inspections.ts";
 import { measureStep } from "./measure-step.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -29,6 +30,8 @@ export interface Score {
   readonly saving: SavingRules;
   /** How often it is told what each rank holds. Infinity: never. */
   readonly memoryEverySteps: number;
+  /** How often the values of parameters and gradients are sorted into buckets. Infinity: never. */
+  readonly histogramsEverySteps: number;
   readonly sample: boolean;
 }
 
@@ -172,7 +175,15 @@ export class Conductor {
     const record = requests.some(({ of }) => of === "tensors");
     const ledger =
       requests.some(({ of }) => of === "memory") || (step + 1) % this.#options.score.memoryEverySteps === 0;
-    const message = { step, inspect, record, ledger, ...(snapshotTo === undefined ? {} : { snapshotTo }) };
+    const histograms = (step + 1) % this.#options.score.histogramsEverySteps === 0;
+    const message = {
+      step,
+      inspect,
+      record,
+      ledger,
+      histograms,
+      ...(snapshotTo === undefined ? {} : { snapshotTo }),
+    };
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
         Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
@@ -201,6 +212,8 @@ export class Conductor {
     if (step % this.#options.score.memoryEverySteps === 0) {
       for (const held of memory) this.#options.emit({ kind: "memory.measured", step, ...held });
     }
+    const buckets = shards.flatMap(({ histograms }) => histograms);
+    for (const histogram of histogramsOf(step, buckets, parameters)) this.#options.emit(histogram);
     this.#options.inspections.answer(requests, {
       parameters: summarizeParameters(
         shards.flatMap(({ inspected }) => inspected),

@@ -26,30 +26,40 @@ export function matchesName(name: string, pattern: string): boolean {
   return new RegExp(`^${source}$`, "s").test(name);
 }
 
+/** How values are looked at: a piece at a time, and the pieces of one parameter joined. */
+export interface Look<T> {
+  readonly of: (values: Tensor) => T;
+  readonly join: (parts: readonly T[]) => T;
+}
+
+/** Mean, deviation and extremes. */
+export const statistics: Look<Statistics> = { of: statisticsOf, join: joinStatistics };
+
 /**
- * Statistics of the parameters in a shard's owned range that match one of the patterns. Of equal copies on several
- * ranks one is looked at, and what pads a parameter is not.
+ * What is seen of the parameters in a shard's owned range whose names are wanted. Of equal copies on several ranks one is
+ * looked at, and what pads a parameter is not.
  * @param rank - of the world
  * @param values - a flat tensor of the owned range; still the caller's
  */
-export function inspectRange(
+export function inspectRange<T>(
   layout: FlatBlock,
   rank: number,
-  patterns: readonly string[],
+  isWanted: (name: string) => boolean,
   values: Tensor,
-): Map<string, Statistics> {
-  const found = new Map<string, Statistics>();
+  look: Look<T>,
+): Map<string, T> {
+  const found = new Map<string, T>();
   if (!sendsPart(layout, rank)) return found;
   for (const { parameter, parameterBegin, rangeBegin, numel } of piecesIn(layout, ownedRange(layout, rank))) {
     const { name, shape, split } = parameter;
-    if (!patterns.some((pattern) => matchesName(name, pattern))) continue;
+    if (!isWanted(name)) continue;
     const runs = [...logicalRuns(shape, split, parameterBegin, numel)];
     const isWhole = runs.reduce((sum, run) => sum + run.numel, 0) === numel;
     const stretches = isWhole ? [{ begin: parameterBegin, numel }] : runs;
     const parts = stretches.map((stretch) =>
-      scope(() => statisticsOf(values.narrow(0, rangeBegin + stretch.begin - parameterBegin, stretch.numel))),
+      scope(() => look.of(values.narrow(0, rangeBegin + stretch.begin - parameterBegin, stretch.numel))),
     );
-    found.set(name, joinStatistics(parts));
+    found.set(name, look.join(parts));
   }
   return found;
 }

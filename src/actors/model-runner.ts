@@ -156,7 +156,14 @@ export class ModelRunner {
   }
 
   /** Forward and backward of one step; gradients leave for the shard block by block, while backward goes on. */
-  step({ step, snapshotTo, inspect = [], record = false, ledger = false }: StepOrder): RankStepped {
+  step({
+    step,
+    snapshotTo,
+    inspect = [],
+    record = false,
+    ledger = false,
+    histograms = false,
+  }: StepOrder): RankStepped {
     const begin = performance.now();
     using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
@@ -167,7 +174,13 @@ export class ModelRunner {
       else this.#microBatches.backward(step, action, index === this.#actions.length - 1);
       // Rates follow from how far the optimizer has come, which the first gathers have told.
       if (index === 0)
-        this.#init.shard.tell("begin", { step, learningRates: this.#learningRates(), inspect, ledger });
+        this.#init.shard.tell("begin", {
+          step,
+          learningRates: this.#learningRates(),
+          inspect,
+          ledger,
+          histograms,
+        });
       this.#tell(action.kind, { microBatch: action.microBatch }, beginMs);
     });
     // What a model does in one step it does in all: said before anything is trained in vain.

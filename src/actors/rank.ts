@@ -20,6 +20,8 @@ export interface StepOrder {
   readonly record?: boolean;
   /** Whether the memory that each rank holds is looked at. */
   readonly ledger?: boolean;
+  /** Whether the values of parameters and gradients are sorted into buckets. */
+  readonly histograms?: boolean;
 }
 
 export type RankProtocol = StageLinkProtocol & {

@@ -1,6 +1,6 @@
 import type { FlatBlock, ShardStore } from "../parallel/index.ts";
 import { type Statistics, scaleStatistics, scope } from "../tensor/index.ts";
-import { type InspectedPart, inspectRange, ownedView } from "./inspected-part.ts";
+import { type InspectedPart, inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
 
 /** One step's look at the parameters that a shard owns and whose names match, and at their gradients. */
 export class ShardInspection {
@@ -22,8 +22,8 @@ export class ShardInspection {
     if (this.#patterns.length === 0) return;
     scope(() => {
       const gradient = this.#store.ownedGradient(layout.index);
-      const found = inspectRange(layout, this.#rank, this.#patterns, gradient);
-      for (const [name, statistics] of found) this.#gradients.set(name, statistics);
+      const found = inspectRange(layout, this.#rank, this.#isWanted, gradient, statistics);
+      for (const [name, seen] of found) this.#gradients.set(name, seen);
     });
   }
 
@@ -36,17 +36,20 @@ export class ShardInspection {
     return layouts.flatMap((layout) => scope(() => this.#partsOf(layout, divisor)));
   }
 
+  readonly #isWanted = (name: string): boolean =>
+    this.#patterns.some((pattern) => matchesName(name, pattern));
+
   #partsOf(layout: FlatBlock, divisor: number): InspectedPart[] {
     const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
-    const found = inspectRange(layout, this.#rank, this.#patterns, values);
+    const found = inspectRange(layout, this.#rank, this.#isWanted, values, statistics);
     return layout.parameters.flatMap(({ name, shape, split }) => {
-      const statistics = found.get(name);
-      if (statistics === undefined) return [];
+      const seen = found.get(name);
+      if (seen === undefined) return [];
       const gradient = this.#gradients.get(name);
       return {
         name,
         shape: split?.logicalShape ?? shape,
-        values: statistics,
+        values: seen,
         gradient: gradient && scaleStatistics(gradient, 1 / divisor),
       };
     });

@@ -30,6 +30,7 @@ import { tellActivity } from "./activity.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { type AgreedGradient, type ClipFactors, GradientAgreement } from "./gradient-agreement.ts";
 import { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
+import { type HistogramPart, ShardHistograms } from "./histograms.ts";
 import type { InspectedPart } from "./inspected-part.ts";
 import { keeperOf } from "./keep-state.ts";
 import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
@@ -57,6 +58,8 @@ export interface StepUpdated {
   readonly updateMs: number;
   /** This shard's share of the parameters that were to be looked at. */
   readonly inspected: readonly InspectedPart[];
+  /** This shard's share of the histograms, where they were asked for. */
+  readonly histograms: readonly HistogramPart[];
   /** What its rank holds, where that was asked. */
   readonly held: HeldMemory | undefined;
 }
@@ -78,9 +81,15 @@ export type ShardProtocol = LocalGroupProtocol & {
   };
   /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
   prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
-  /** Learning rates of a step, and which parameters it is inspected for; sent before its first gradient. */
+  /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
   begin: {
-    in: { step: number; learningRates: readonly number[]; inspect: readonly string[]; ledger: boolean };
+    in: {
+      step: number;
+      learningRates: readonly number[];
+      inspect: readonly string[];
+      ledger: boolean;
+      histograms: boolean;
+    };
   };
   /** Answered once the block's parameters of `step` are whole. */
   gather: { in: { step: number; block: number }; out: Gathered };
@@ -147,6 +156,8 @@ interface StepProgress {
   readonly ledger: boolean;
   readonly inspection: ShardInspection;
   inspected: readonly InspectedPart[];
+  readonly buckets: ShardHistograms | undefined;
+  histograms: readonly HistogramPart[];
   /** Sums of squares of the reduced gradients, by block that counts in the norm. */
   readonly sums: Map<number, Tensor>;
   numReduced: number;
@@ -215,13 +226,21 @@ class Shard {
     };
   }
 
-  async begin({ step, learningRates, inspect, ledger }: ShardProtocol["begin"]["in"]): Promise<void> {
+  async begin({
+    step,
+    learningRates,
+    inspect,
+    ledger,
+    histograms,
+  }: ShardProtocol["begin"]["in"]): Promise<void> {
     const { store, trained } = this.#ready;
     const progress: StepProgress = {
       learningRates,
       ledger,
       inspection: new ShardInspection(this.#rank, inspect, store),
       inspected: [],
+      buckets: histograms ? new ShardHistograms(this.#rank, store) : undefined,
+      histograms: [],
       sums: new Map(),
       numReduced: 0,
       agreed: undefined,
@@ -258,6 +277,7 @@ class Shard {
     const sums = agreement.squareSums(layout);
     if (sums !== undefined) progress.sums.set(block, sums);
     progress.inspection.lookAtGradient(layout);
+    progress.buckets?.lookAtGradient(layout);
     progress.reducing.add(beginMs, systemClock.now());
     if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
@@ -280,7 +300,7 @@ class Shard {
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { agreed, reducing, updateMs, inspected, ledger } = this.#progressOf(step);
+    const { agreed, reducing, updateMs, inspected, histograms, ledger } = this.#progressOf(step);
     const { clock } = this.#ready;
     const lossScale = clock.before(step).lossScale?.scale;
     this.#steps.delete(step);
@@ -292,6 +312,7 @@ class Shard {
       reduceMs: reducing.totalMs,
       updateMs,
       inspected,
+      histograms,
       held: ledger ? heldBy(this.#ready.plan.run, this.#rank) : undefined,
     };
   }
@@ -326,6 +347,7 @@ class Shard {
     }
     await Promise.all(progress.updates);
     progress.inspected = progress.inspection.parts(plan.layouts, clock.divisor(step));
+    progress.histograms = progress.buckets?.parts(plan.layouts, clock.divisor(step)) ?? [];
     this.#updated.reach(ALL_BLOCKS, step + 1);
     await keeper.settle(step);
   }

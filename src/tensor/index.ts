@@ -4,6 +4,7 @@ import "./methods.generated.ts"; // defines the operators as methods of Tensor
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward } from "./backward.ts";
+export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
 export {
   arange,
   type CreateOptions,

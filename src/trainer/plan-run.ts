@@ -123,6 +123,7 @@ export function planRun(
           : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings),
       saving: savingRules(settings.checkpoint),
       memoryEverySteps: settings.telemetry.memoryEverySteps,
+      histogramsEverySteps: settings.telemetry.histogramsEverySteps,
       sample: job.sample !== undefined,
     },
     ranks: {

@@ -37,6 +37,30 @@ describe("what a run tells", () => {
     }
   });
 
+  it("has histograms of all parameters and gradients, the same however they are split", async () => {
+    const job = { histograms: { everySteps: 2 }, steps: 3 };
+    const one = await runTiny(workspace, { ...job, ranks: 1 });
+    const split = await runTiny(workspace, { ...job, ranks: 2, tp: 2 }, { vocab: 256 });
+    const of = (told: typeof one) => ofKind(told.events, "histogram.measured");
+    expect(new Set(of(one).map(({ step }) => step))).toEqual(new Set([2]));
+    expect(of(split).map(({ name, of }) => [name, of])).toEqual(of(one).map(({ name, of }) => [name, of]));
+    for (const [place, histogram] of of(one).entries()) {
+      const { counts, limits, min, max, numValues, sum, sumOfSquares } = histogram;
+      expect(counts.reduce((total, count) => total + count, 0)).toBe(numValues);
+      expect(limits).toEqual(limits.toSorted((a, b) => a - b));
+      expect(limits).toHaveLength(counts.length);
+      expect(limits.at(-1)).toBeGreaterThanOrEqual(max);
+      expect(limits[0]).toBeGreaterThanOrEqual(min);
+      const other = of(split)[place];
+      expect(other?.numValues).toBe(numValues);
+      // A split model's sums are rounded in another order; weights have moved by AdamW, which divides by small roots.
+      expect(other?.sumOfSquares).toBeCloseTo(sumOfSquares, 3);
+      expect(other?.sum).toBeCloseTo(sum, 1);
+    }
+    const wte = of(one).find(({ name, of }) => name === "transformer.wte.weight" && of === "weights");
+    expect(wte?.numValues).toBe(256 * 32);
+  });
+
   it.each(["thread", "process"] as const)(
     "makes one connected trace of a step, over all threads it touches (placement %s)",
     async (placement) => {
