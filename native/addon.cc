@@ -19,6 +19,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitSharing(env, exports);
   troupe::InitMemory(env, exports);
   troupe::InitScratch(env, exports);
+  troupe::InitSummed(env, exports);
   troupe::InitSystem(env, exports);
   return exports;
 }

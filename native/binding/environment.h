@@ -14,6 +14,8 @@
 namespace troupe {
 
 class ScratchFiles;
+class SummedFiles;
+class UnderWay;
 
 namespace comm {
 class Work;
@@ -45,9 +47,12 @@ class Environment {
   double next_work = 1;
   void close_communicator(int64_t number);
 
-  Napi::ObjectReference frame_owner;     // the Float64Array behind `frame`
-  Napi::FunctionReference make_error;    // (code, message, fields) => TroupeError
-  std::shared_ptr<ScratchFiles> scratch;  // null until the first scratch file
+  Napi::ObjectReference frame_owner;  // the Float64Array behind `frame`
+  Napi::FunctionReference make_error;  // (code, message, fields) => TroupeError
+  // Each null until it is first needed.
+  std::shared_ptr<UnderWay> under_way;
+  std::shared_ptr<ScratchFiles> scratch;
+  std::shared_ptr<SummedFiles> summed;
 };
 
 }  // namespace troupe

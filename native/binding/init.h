@@ -12,6 +12,7 @@ void InitCollectives(Napi::Env env, Napi::Object exports);
 void InitSharing(Napi::Env env, Napi::Object exports);
 void InitMemory(Napi::Env env, Napi::Object exports);
 void InitScratch(Napi::Env env, Napi::Object exports);
+void InitSummed(Napi::Env env, Napi::Object exports);
 void InitSystem(Napi::Env env, Napi::Object exports);
 
 }  // namespace troupe

@@ -12,31 +12,13 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "binding/under_way.h"
 #include "core/away.h"
 #include "core/error.h"
 #include "io/scratch_file.h"
-#include "io/transfer_threads.h"
 
 namespace troupe {
 namespace {
-
-// Pieces under way at once: enough to keep an NVMe queue from running dry, few enough to cost nothing while they wait.
-constexpr int kNumThreads = 8;
-
-// The end of one transfer, on its way back to the thread that asked for it.
-struct Ended {
-  Napi::Promise::Deferred promise;
-  at::Tensor tensor;  // whose memory the transfer used
-  std::exception_ptr error;
-};
-
-Napi::Value error_of(Napi::Env env, const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (...) {
-    return error_in_flight(env, "scratch");
-  }
-}
 
 // A transfer that is waited for by blocking.
 struct Awaited {
@@ -67,35 +49,15 @@ struct Awaited {
   }
 };
 
-void settle(Napi::Env env, const Ended& ended) noexcept {
-  // A terminated worker refuses every call, also these: then nobody waits any more.
-  try {
-    if (ended.error) {
-      ended.promise.Reject(error_of(env, ended.error));
-    } else {
-      ended.promise.Resolve(env.Undefined());
-    }
-  } catch (...) {
-  }
-}
-
 }  // namespace
 
-// The scratch files of one JavaScript thread, and the threads that move their bytes.
+// The scratch files of one JavaScript thread.
 class ScratchFiles {
  public:
   static ScratchFiles& of(Napi::Env env) {
     auto& files = Environment::of(env).scratch;
-    if (!files) files = std::make_shared<ScratchFiles>(env);
+    if (!files) files = std::make_shared<ScratchFiles>();
     return *files;
-  }
-
-  explicit ScratchFiles(Napi::Env env) : threads_(std::make_unique<TransferThreads>(kNumThreads)) {
-    const Napi::String name = Napi::String::New(env, "scratch");
-    napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, come_back, &back_);
-    napi_unref_threadsafe_function(env, back_);
-    // Made after the way back, so called before it is closed: no thread is left that could still take it.
-    env.AddCleanupHook([this] { threads_.reset(); });
   }
 
   int32_t open(const std::string& directory, int64_t size_bytes) {
@@ -114,25 +76,21 @@ class ScratchFiles {
 
   Napi::Promise transfer(Napi::Env env, int32_t id, at::Tensor tensor, int64_t offset_bytes, bool write) {
     check(*at(id), tensor, offset_bytes);
-    const auto ended = std::make_shared<Ended>(Ended{Napi::Promise::Deferred::New(env), std::move(tensor), nullptr});
-    auto* memory = static_cast<char*>(ended->tensor.data_ptr());
-    const napi_threadsafe_function back = back_;
-    if (num_under_way_++ == 0) napi_ref_threadsafe_function(env, back);
-    threads_->submit({at(id), write, memory, ended->tensor.nbytes(), offset_bytes, [ended, back](std::exception_ptr error) {
-                        ended->error = std::move(error);
-                        napi_call_threadsafe_function(back, new std::shared_ptr<Ended>(ended), napi_tsfn_nonblocking);
-                      }});
-    return ended->promise.Promise();
+    auto* memory = static_cast<char*>(tensor.data_ptr());
+    Transfer transfer = ScratchFile::transfer(at(id), write, memory, tensor.nbytes(), offset_bytes, nullptr);
+    const auto result = [tensor = std::move(tensor)](Napi::Env env) { return env.Undefined(); };
+    return UnderWay::of(env).begin(env, transfer.num_pieces, std::move(transfer.move), result);
   }
 
   // Begins a transfer that `await` waits for; its number.
-  int32_t begin(int32_t id, at::Tensor tensor, int64_t offset_bytes, bool write) {
+  int32_t begin(Napi::Env env, int32_t id, at::Tensor tensor, int64_t offset_bytes, bool write) {
     check(*at(id), tensor, offset_bytes);
     auto* memory = static_cast<char*>(tensor.data_ptr());
     const size_t size_bytes = tensor.nbytes();
     const auto awaited = std::make_shared<Awaited>(std::move(tensor));
-    threads_->submit({at(id), write, memory, size_bytes, offset_bytes,
-                      [awaited](std::exception_ptr error) { awaited->end(std::move(error)); }});
+    UnderWay::of(env).threads().submit(
+        ScratchFile::transfer(at(id), write, memory, size_bytes, offset_bytes,
+                              [awaited](std::exception_ptr error) { awaited->end(std::move(error)); }));
     awaited_.emplace(next_id_, awaited);
     return next_id_++;
   }
@@ -146,16 +104,6 @@ class ScratchFiles {
   }
 
  private:
-  // Runs in the JavaScript thread; without `env` that thread is ending, and nobody waits any more.
-  static void come_back(napi_env env, napi_value, void* context, void* data) {
-    const std::unique_ptr<std::shared_ptr<Ended>> ended(static_cast<std::shared_ptr<Ended>*>(data));
-    if (!env) return;
-    auto& files = *static_cast<ScratchFiles*>(context);
-    // Only what is under way keeps a program alive.
-    if (--files.num_under_way_ == 0) napi_unref_threadsafe_function(env, files.back_);
-    settle(env, **ended);
-  }
-
   static void check(const ScratchFile& file, const at::Tensor& tensor, int64_t offset_bytes) {
     constexpr auto kPage = ScratchFile::kPageBytes;
     const bool paged = tensor.is_contiguous() && reinterpret_cast<uintptr_t>(tensor.data_ptr()) % kPage == 0 &&
@@ -172,12 +120,9 @@ class ScratchFiles {
     }
   }
 
-  napi_threadsafe_function back_ = nullptr;
   std::unordered_map<int32_t, std::shared_ptr<const ScratchFile>> files_;
   std::unordered_map<int32_t, std::shared_ptr<Awaited>> awaited_;
   int32_t next_id_ = 1;
-  int num_under_way_ = 0;
-  std::unique_ptr<TransferThreads> threads_;
 };
 
 namespace {
@@ -224,7 +169,7 @@ Napi::Value BeginScratch(const Napi::CallbackInfo& info) {
       write ? Environment::tensor(info, 1, "scratch") : Environment::writable_tensor(info, 1, "scratch");
   return Napi::Number::New(info.Env(),
                            ScratchFiles::of(info.Env())
-                               .begin(info[0].As<Napi::Number>().Int32Value(), tensor, info[2].As<Napi::Number>().Int64Value(), write));
+                               .begin(info.Env(), info[0].As<Napi::Number>().Int32Value(), tensor, info[2].As<Napi::Number>().Int64Value(), write));
 }
 
 // awaitScratch(transfer, deadlineMs): blocks until it is through.

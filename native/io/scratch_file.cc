@@ -4,9 +4,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 
@@ -14,6 +16,7 @@ namespace troupe {
 namespace {
 
 constexpr int kOwnerOnly = 0600;
+constexpr size_t kPieceBytes = size_t{1} << 20;
 
 // Letters at the end of a name that mkostemp puts its own in place of.
 constexpr size_t kNumDrawnLetters = 6;
@@ -62,6 +65,21 @@ void ScratchFile::reserve() const {
   if (size_bytes_ == 0) return;
   const int error = posix_fallocate(descriptor_, 0, size_bytes_);
   if (error != 0) fail("reserve", error);
+}
+
+Transfer ScratchFile::transfer(std::shared_ptr<const ScratchFile> file, bool write, char* memory, size_t size_bytes,
+                               int64_t offset_bytes, std::function<void(std::exception_ptr)> done) {
+  const auto move = [file = std::move(file), write, memory, size_bytes, offset_bytes](size_t piece) {
+    const size_t begin = piece * kPieceBytes;
+    const size_t bytes = std::min(kPieceBytes, size_bytes - begin);
+    const int64_t offset = offset_bytes + static_cast<int64_t>(begin);
+    if (write) {
+      file->write(memory + begin, bytes, offset);
+    } else {
+      file->read(memory + begin, bytes, offset);
+    }
+  };
+  return {std::max<size_t>(1, (size_bytes + kPieceBytes - 1) / kPieceBytes), move, std::move(done)};
 }
 
 void ScratchFile::read(void* into, size_t size_bytes, int64_t offset_bytes) const {

@@ -4,7 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <string>
+
+#include "io/transfer_threads.h"
 
 namespace troupe {
 
@@ -24,6 +29,10 @@ class ScratchFile {
   // Both block until all bytes are through, and are safe from every thread. Throw CodedError SCRATCH_FILE.
   void read(void* into, size_t size_bytes, int64_t offset_bytes) const;
   void write(const void* from, size_t size_bytes, int64_t offset_bytes) const;
+
+  // A transfer of `size_bytes` between memory and the file, cut so that a single one keeps the whole queue of a disk busy.
+  static Transfer transfer(std::shared_ptr<const ScratchFile> file, bool write, char* memory, size_t size_bytes,
+                           int64_t offset_bytes, std::function<void(std::exception_ptr)> done);
 
   int64_t size_bytes() const { return size_bytes_; }
   // Whether transfers go past the page cache.

@@ -1,28 +1,13 @@
 #include "io/transfer_threads.h"
 
-#include <algorithm>
-#include <exception>
 #include <utility>
 
 namespace troupe {
 
 struct TransferThreads::Pieces {
-  explicit Pieces(Transfer given)
-      : transfer(std::move(given)), count(std::max<size_t>(1, (transfer.size_bytes + kPieceBytes - 1) / kPieceBytes)) {}
-
-  void move(size_t piece) const {
-    const size_t begin = piece * kPieceBytes;
-    const size_t bytes = std::min(kPieceBytes, transfer.size_bytes - begin);
-    const int64_t offset = transfer.offset_bytes + static_cast<int64_t>(begin);
-    if (transfer.write) {
-      transfer.file->write(transfer.memory + begin, bytes, offset);
-    } else {
-      transfer.file->read(transfer.memory + begin, bytes, offset);
-    }
-  }
+  explicit Pieces(Transfer given) : transfer(std::move(given)) {}
 
   const Transfer transfer;
-  const size_t count;
   // Guarded by the mutex of the threads.
   size_t taken = 0;
   size_t finished = 0;
@@ -43,11 +28,16 @@ TransferThreads::~TransferThreads() {
 }
 
 void TransferThreads::submit(Transfer transfer) {
+  const bool several = transfer.num_pieces > 1;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_.push_back(std::make_shared<Pieces>(std::move(transfer)));
   }
-  wake_.notify_all();
+  if (several) {
+    wake_.notify_all();
+  } else {
+    wake_.notify_one();
+  }
 }
 
 void TransferThreads::run() {
@@ -57,17 +47,17 @@ void TransferThreads::run() {
     if (ending_) return;
     const std::shared_ptr<Pieces> pieces = queue_.front();
     const size_t piece = pieces->taken++;
-    if (pieces->taken == pieces->count) queue_.pop_front();
+    if (pieces->taken == pieces->transfer.num_pieces) queue_.pop_front();
     lock.unlock();
     std::exception_ptr error;
     try {
-      pieces->move(piece);
+      pieces->transfer.move(piece);
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
     if (error && !pieces->error) pieces->error = error;
-    if (++pieces->finished < pieces->count) continue;
+    if (++pieces->finished < pieces->transfer.num_pieces) continue;
     lock.unlock();
     pieces->transfer.done(pieces->error);
     lock.lock();

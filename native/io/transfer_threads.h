@@ -2,40 +2,34 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "io/scratch_file.h"
-
 namespace troupe {
 
-// One tensor's way to or from a file. `done` is called once, from one of the threads, with null or what went wrong.
+// Work for the disk, cut into pieces that may be done at once and in any order. `done` is called once, from one of the
+// threads, with null or what the first piece that failed threw; the pieces after it are done nevertheless.
 struct Transfer {
-  std::shared_ptr<const ScratchFile> file;
-  bool write;
-  char* memory;
-  size_t size_bytes;
-  int64_t offset_bytes;
+  size_t num_pieces;
+  std::function<void(size_t piece)> move;
   std::function<void(std::exception_ptr)> done;
 };
 
 class TransferThreads {
  public:
-  // A transfer is cut into pieces of this size, so that a single one keeps the whole queue of a disk busy.
-  static constexpr size_t kPieceBytes = size_t{1} << 20;
-
   explicit TransferThreads(int count);
   // Waits for the pieces under way and drops the rest: `done` of an unfinished transfer is never called.
   ~TransferThreads();
   TransferThreads(const TransferThreads&) = delete;
   TransferThreads& operator=(const TransferThreads&) = delete;
 
-  // Begins a transfer and returns. Memory and file must live until `done`, or until this is destroyed.
+  // Begins a transfer of at least one piece and returns. What it uses must live until `done`, or until this is destroyed.
   void submit(Transfer transfer);
 
  private:

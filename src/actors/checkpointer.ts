@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import {
   type JsonObject,
   type JsonValue,
-  sweepLeftovers,
+  LocalFolder,
   type TensorSource,
   type TrainerState,
   writeCheckpoint,
@@ -197,7 +197,7 @@ function notKept(step: number, got: string): TroupeError {
 async function openDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, { recursive: true });
-    await sweepLeftovers(directory);
+    await new LocalFolder(directory).sweep();
   } catch (cause) {
     throw new TroupeError(
       "CHECKPOINT_DIRECTORY",

@@ -1,4 +1,9 @@
-import { HuggingFaceFolder, type SafetensorsDType, SafetensorsFile } from "../checkpoint/index.ts";
+import {
+  type Checkpoint,
+  HuggingFaceFolder,
+  openCheckpoint,
+  type SafetensorsDType,
+} from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
@@ -26,8 +31,6 @@ export type InitialState =
       readonly step: number;
       /** Its folder. */
       readonly path: string;
-      readonly modelPath: string;
-      readonly optimizerPath: string;
       readonly progress: OptimizerProgress;
     }
   /** Everything from the copy that a checkpointer holds in memory, after `step` updates. */
@@ -122,25 +125,22 @@ function memoryCopyLost(step: number, cause: unknown): TroupeError {
 /** Values of files, open for being read. */
 class StoredValues implements InitialValues {
   readonly #initial: InitialStateOf<"weights" | "checkpoint">;
-  readonly #files: (StoredTensors & AsyncDisposable)[] = [];
+  readonly #stored: StoredTensors & AsyncDisposable;
 
-  private constructor(initial: InitialStateOf<"weights" | "checkpoint">) {
+  private constructor(
+    initial: InitialStateOf<"weights" | "checkpoint">,
+    stored: StoredTensors & AsyncDisposable,
+  ) {
     this.#initial = initial;
+    this.#stored = stored;
   }
 
   static async open(initial: InitialStateOf<"weights" | "checkpoint">): Promise<StoredValues> {
-    const values = new StoredValues(initial);
-    try {
-      if (initial.kind === "weights") values.#files.push(await HuggingFaceFolder.open(initial.folder));
-      if (initial.kind === "checkpoint") {
-        values.#files.push(await SafetensorsFile.open(initial.modelPath, LARGE_HEADER));
-        values.#files.push(await SafetensorsFile.open(initial.optimizerPath, LARGE_HEADER));
-      }
-      return values;
-    } catch (error) {
-      await values[Symbol.asyncDispose]();
-      throw error;
-    }
+    const stored =
+      initial.kind === "weights"
+        ? await HuggingFaceFolder.open(initial.folder)
+        : await openCheckpoint(initial.path);
+    return new StoredValues(initial, stored);
   }
 
   /**
@@ -150,10 +150,9 @@ class StoredValues implements InitialValues {
    */
   async fill(state: BlockState): Promise<void> {
     const initial = this.#initial;
-    const [model, optimizer] = this.#files;
+    const stored = this.#stored;
     for (const { kind, tensor: into, pieces } of state.tensors) {
-      const stored = kind === MASTER ? model : optimizer;
-      if (stored === undefined) continue;
+      if (initial.kind === "weights" && kind !== MASTER) continue;
       for (const piece of pieces) {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
@@ -165,13 +164,11 @@ class StoredValues implements InitialValues {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const file of this.#files.splice(0)) await file[Symbol.asyncDispose]();
+    await this.#stored[Symbol.asyncDispose]();
   }
 }
 
-const LARGE_HEADER = { maxHeaderBytes: 1e8 } as const;
-
-type StoredTensors = Pick<SafetensorsFile, "path" | "entry" | "readRange">;
+type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readRange">;
 
 const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }>> = {
   F64: { dtype: "float64", bytes: 8 },
@@ -182,15 +179,12 @@ const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }
 
 /** Moments that began at zero now would be corrected as if they were as old as the run, and take steps far too long. */
 function requireState(stored: StoredTensors, entry: string, parameter: string): void {
-  try {
-    stored.entry(entry);
-  } catch (cause) {
-    throw new TroupeError(
-      "RESUME_MISMATCH",
-      `[resume] expected optimizer state of ${parameter} in the checkpoint: got no ${entry} in ${stored.path} (it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights)`,
-      { fields: { path: stored.path, entry, parameter }, cause },
-    );
-  }
+  if (stored.has(entry)) return;
+  throw new TroupeError(
+    "RESUME_MISMATCH",
+    `[resume] expected optimizer state of ${parameter} in the checkpoint: got no ${entry} in ${stored.path} (it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights)`,
+    { fields: { path: stored.path, entry, parameter } },
+  );
 }
 
 /** Copies a piece's values into its place in the owned range `into`, converting the dtype. */

@@ -1,193 +1,274 @@
-import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
 import { TroupeError } from "../errors.ts";
-import { commitDirectory, replacedName } from "./commit-directory.ts";
-import { type FileFacts, replaceDurably, writeDurably } from "./durable-file.ts";
-import { SafetensorsFile } from "./safetensors-file.ts";
-import { type TensorSource, writeSafetensors } from "./safetensors-writer.ts";
-import { type JsonObject, parseJsonObject } from "./strict-json.ts";
+import { type Bytes, sizeOf } from "./bytes.ts";
+import { toSafetensorsDType } from "./dtype.ts";
 import {
-  readRecord,
-  recordName,
-  type TrainerRecord,
+  damagedManifest,
+  type LogicalTensor,
+  type Manifest,
+  manifestName,
+  maxManifestBytes,
+  parseManifest,
   type TrainerState,
-  verifyFiles,
-  writeRecord,
-} from "./trainer-record.ts";
+} from "./manifest.ts";
+import { SafetensorsFile } from "./safetensors-file.ts";
+import { tensorSizeBytes } from "./safetensors-header.ts";
+import { type Box, boxesOfRun, eachCommonStretch, liesIn, volumeOf } from "./slices.ts";
+import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
+import { type JsonObject, parseJsonObject } from "./strict-json.ts";
 
-/** Everything a checkpoint keeps. */
-export interface CheckpointContent {
-  readonly state: TrainerState;
-  /** The model's configuration, as Hugging Face's `config.json`. */
-  readonly config: JsonObject;
-  /** The parameters, by their Hugging Face names. */
-  readonly weights: readonly TensorSource[];
-  /** The optimizer's moments, named `exp_avg.<parameter>` and `exp_avg_sq.<parameter>`. */
-  readonly optimizer: readonly TensorSource[];
-}
-
-const weightsName = "model.safetensors";
-const optimizerName = "optimizer.safetensors";
 const configName = "config.json";
-const latestName = "latest";
-/** A file whose checksum was compared may have as large a header as the format allows. */
+/** A file whose checksum is compared may have as large a header as the format allows. */
 const ownFile = { maxHeaderBytes: 1e8 };
 
-/** The folder of a step below the folder of a run: `step-000500`. */
-export function stepFolder(step: number): string {
-  return `step-${String(step).padStart(6, "0")}`;
-}
-
 /**
- * Saves a checkpoint into a folder of its own below `directory`, then lets the file `latest` name it. It is either
- * there whole, on the disk, or not at all; what was saved before is kept whatever happens. The folder is also a
- * Hugging Face model folder. One process at a time saves into `directory`, and calls `sweepLeftovers` before.
- * @returns the folder and the bytes it takes
- * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` with the first cause: the disk is full or failing, or a source threw
+ * A checkpoint open for reading: logical tensors, whatever slices and files they are stored in. Its manifest, the sizes of
+ * its files and their headers were found whole; the bytes of tensors are checked as they are read. Owns its files until it
+ * is disposed.
  */
-export async function writeCheckpoint(
-  directory: string,
-  content: CheckpointContent,
-): Promise<{ path: string; sizeBytes: number }> {
-  const name = stepFolder(content.state.step);
-  const path = join(directory, name);
-  try {
-    let sizeBytes = 0;
-    await commitDirectory(directory, name, async (folder) => {
-      const files = {
-        [weightsName]: await writeSafetensors(join(folder, weightsName), content.weights),
-        [optimizerName]: await writeSafetensors(join(folder, optimizerName), content.optimizer),
-        [configName]: await writeConfig(join(folder, configName), content.config),
-      };
-      const record = await writeRecord(folder, content.state, files);
-      sizeBytes = [...Object.values(files), record].reduce((sum, file) => sum + file.sizeBytes, 0);
-    });
-    await replaceDurably(join(directory, latestName), (file) => file.append(Buffer.from(`${name}\n`)));
-    return { path, sizeBytes };
-  } catch (cause) {
-    throw saveFailed(path, content.state.step, cause);
-  }
-}
-
-/** A checkpoint that was found whole. Owns two open files until `close`. */
-export interface Checkpoint extends AsyncDisposable {
+export class Checkpoint implements AsyncDisposable {
+  /** Its folder. */
   readonly path: string;
-  readonly state: TrainerState;
+  readonly manifest: Manifest;
+  /** The content of `config.json`. */
   readonly config: JsonObject;
-  readonly weights: SafetensorsFile;
-  readonly optimizer: SafetensorsFile;
   /** Newer checkpoints that were passed over, and why. */
   readonly passedOver: readonly TroupeError[];
-  close(): Promise<void>;
+  readonly #files: ReadonlyMap<string, SafetensorsFile>;
+  readonly #owned: AsyncDisposableStack;
+  #readBytes = 0;
+
+  private constructor(
+    path: string,
+    manifest: Manifest,
+    config: JsonObject,
+    files: ReadonlyMap<string, SafetensorsFile>,
+    owned: AsyncDisposableStack,
+    passedOver: readonly TroupeError[],
+  ) {
+    this.path = path;
+    this.manifest = manifest;
+    this.config = config;
+    this.#files = files;
+    this.#owned = owned;
+    this.passedOver = passedOver;
+  }
+
+  /**
+   * Opens a folder. See {@link openCheckpoint} for one of a run, or by path.
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
+   */
+  static async open(folder: StoredFolder, passedOver: readonly TroupeError[] = []): Promise<Checkpoint> {
+    const manifest = await readManifest(folder);
+    await using opening = new AsyncDisposableStack();
+    const files = new Map<string, SafetensorsFile>();
+    let config: JsonObject = {};
+    for (const [name, sums] of manifest.files) {
+      const path = `${folder.path}/${name}`;
+      try {
+        if (name.endsWith(".safetensors")) {
+          files.set(name, opening.use(await openTensors(folder, name, sums)));
+        } else {
+          const text = await readText(folder, name, sums);
+          if (name === configName) config = parseJsonObject(text, path);
+        }
+      } catch (cause) {
+        throw asDamage(path, cause);
+      }
+    }
+    checkEntries(manifest, files, folder.path);
+    return new Checkpoint(folder.path, manifest, config, files, opening.move(), passedOver);
+  }
+
+  /** Where the run stood. */
+  get state(): TrainerState {
+    return this.manifest.state;
+  }
+
+  /** The names of all tensors, of the model and of the optimizer. */
+  get names(): string[] {
+    return [...this.manifest.tensors.keys()];
+  }
+
+  /** The names of the model's parameters. */
+  get weights(): string[] {
+    return this.names.filter((name) => this.entry(name).slices.every(({ file }) => file.startsWith("model")));
+  }
+
+  /** The names of what the optimizer keeps. */
+  get optimizer(): string[] {
+    const weights = new Set(this.weights);
+    return this.names.filter((name) => !weights.has(name));
+  }
+
+  /** Bytes that reads have asked of files so far, checked ones beside the wanted included. */
+  get readBytes(): number {
+    return this.#readBytes;
+  }
+
+  /** Whether there is a tensor of that name. */
+  has(name: string): boolean {
+    return this.manifest.tensors.has(name);
+  }
+
+  /** What the tensor `name` is. @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none */
+  entry(name: string): LogicalTensor {
+    const tensor = this.manifest.tensors.get(name);
+    if (tensor !== undefined) return tensor;
+    throw this.#wrongTensor(
+      name,
+      "a tensor of that name",
+      `others (${this.names.slice(0, 3).join(", ")}, ...)`,
+    );
+  }
+
+  /**
+   * Reads a tensor, or a box of it, row-major.
+   * @param into - as many bytes as the box has; a tensor must be of the stored dtype. Anything until the promise is fulfilled
+   * @returns `into`
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming file, tensor and offset; `CHECKPOINT_TENSOR` for what is not there
+   */
+  async read<T extends Bytes>(name: string, into: T, box?: Box): Promise<T> {
+    const { shape } = this.entry(name);
+    const wanted = box ?? { offset: shape.map(() => 0), shape };
+    if (!liesIn(wanted, shape)) {
+      throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
+    }
+    await this.#readBoxes(name, [wanted], into);
+    return into;
+  }
+
+  /**
+   * Reads part of the bytes of a tensor, counted in row-major order of the whole.
+   * @param offsetBytes - where the part begins; whole elements
+   * @param into - takes the part; its length is the part's
+   * @returns `into`
+   * @throws as {@link read}
+   */
+  async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
+    const { dtype, shape } = this.entry(name);
+    const begin = offsetBytes / sizeOfItem(dtype);
+    const numel = sizeOf(into) / sizeOfItem(dtype);
+    if (
+      !(Number.isInteger(begin) && Number.isInteger(numel) && begin >= 0 && begin + numel <= volumeOf(shape))
+    ) {
+      throw this.#wrongTensor(name, `a run of whole elements of [${shape}]`, `${numel} from ${begin} on`);
+    }
+    await this.#readBoxes(name, boxesOfRun(shape, begin, numel), into);
+    return into;
+  }
+
+  /** Gives the files back. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned.disposeAsync();
+  }
+
+  /** Reads boxes, one after the other in `into`, from the slices that hold them. */
+  async #readBoxes(name: string, boxes: readonly Box[], into: Bytes): Promise<void> {
+    const { dtype, shape, slices } = this.entry(name);
+    const itemBytes = sizeOfItem(dtype);
+    const numel = boxes.reduce((sum, box) => sum + volumeOf(box.shape), 0);
+    this.#checkTarget(name, into, numel * itemBytes);
+    if (!Number.isInteger(itemBytes) && numel < volumeOf(shape)) {
+      throw this.#wrongTensor(name, `the whole tensor, as ${dtype} is no whole number of bytes`, "a part");
+    }
+    const reads = slices.map(async (slice) => {
+      const stretches: number[] = [];
+      let placed = 0;
+      for (const box of boxes) {
+        eachCommonStretch(slice, box, (inSlice, inBox, count) => {
+          stretches.push(inSlice * itemBytes, (placed + inBox) * itemBytes, count * itemBytes);
+        });
+        placed += volumeOf(box.shape);
+      }
+      if (stretches.length === 0) return 0;
+      return this.#files.get(slice.file)!.readStretches(slice.entry, Float64Array.from(stretches), into);
+    });
+    const counts = await Promise.allSettled(reads);
+    for (const count of counts) {
+      if (count.status === "rejected") throw count.reason;
+      this.#readBytes += count.value;
+    }
+  }
+
+  #checkTarget(name: string, into: Bytes, sizeBytes: number): void {
+    const got = sizeOf(into);
+    if (got !== sizeBytes) throw this.#wrongTensor(name, `memory for ${sizeBytes} bytes`, `${got}`);
+    if (into instanceof Uint8Array) return;
+    const tensor = "tensor" in into ? into.tensor : into;
+    const { dtype } = this.entry(name);
+    if (toSafetensorsDType(tensor.dtype) === dtype) return;
+    throw this.#wrongTensor(name, `a tensor of its dtype, ${dtype}`, tensor.dtype);
+  }
+
+  #wrongTensor(name: string, expected: string, got: string): TroupeError {
+    return new TroupeError(
+      "CHECKPOINT_TENSOR",
+      `[checkpoint] expected ${expected} for ${JSON.stringify(name)} in ${this.path}: got ${got}`,
+      { fields: { path: this.path, tensor: name } },
+    );
+  }
 }
 
 /**
- * Opens a checkpoint once every byte of it was compared with its record.
- * @param path - the folder of a checkpoint, or the folder of a run: then the checkpoint that `latest` names or, where
- * that is damaged, the one of the highest step that is whole
- * @throws {TroupeError} `CHECKPOINT_MISSING` when there is none, `CHECKPOINT_DAMAGED` when none is whole
+ * Reads the manifest of a folder.
+ * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, not whole or of another version
  */
-export async function readCheckpoint(path: string, except: readonly string[] = []): Promise<Checkpoint> {
-  const candidates = (await candidatesIn(path)).filter((candidate) => !except.includes(candidate));
-  const passedOver: TroupeError[] = [];
-  for (const candidate of candidates) {
-    try {
-      return await openWhole(candidate, passedOver);
-    } catch (error) {
-      if (!(error instanceof TroupeError)) throw error;
-      passedOver.push(error);
+export async function readManifest(folder: StoredFolder): Promise<Manifest> {
+  const path = `${folder.path}/${manifestName}`;
+  try {
+    await using file = await folder.openFile(manifestName);
+    if (file.sizeBytes > maxManifestBytes) {
+      throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
+    }
+    const bytes = new Uint8Array(file.sizeBytes);
+    await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
+    return parseManifest(bytes, path);
+  } catch (cause) {
+    throw asDamage(path, cause);
+  }
+}
+
+async function openTensors(folder: StoredFolder, name: string, sums: FileSums): Promise<SafetensorsFile> {
+  const file = await folder.openFile(name);
+  if (file.sizeBytes !== sums.sizeBytes) {
+    await file[Symbol.asyncDispose]();
+    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
+  }
+  return SafetensorsFile.from(file, { ...ownFile, sums });
+}
+
+async function readText(folder: StoredFolder, name: string, sums: FileSums): Promise<string> {
+  await using file = await folder.openFile(name);
+  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
+    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
+  }
+  const bytes = new Uint8Array(file.sizeBytes);
+  await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
+  return Buffer.from(bytes.buffer).toString();
+}
+
+/** The slices that the manifest names must be entries of their files, with that dtype and shape. */
+function checkEntries(manifest: Manifest, files: ReadonlyMap<string, SafetensorsFile>, path: string): void {
+  for (const [name, { dtype, slices }] of manifest.tensors) {
+    for (const slice of slices) {
+      const found = files.get(slice.file)?.tensors.get(slice.entry);
+      if (found?.dtype === dtype && found.shape.join() === slice.shape.join()) continue;
+      const got = found === undefined ? "none" : `${found.dtype}[${found.shape}]`;
+      throw damagedManifest(
+        `${path}/${slice.file}`,
+        `an entry ${JSON.stringify(slice.entry)} of ${dtype}[${slice.shape}] for tensor ${JSON.stringify(name)}`,
+        got,
+      );
     }
   }
-  const [first] = passedOver;
-  if (first !== undefined && passedOver.length === 1) throw first;
-  if (first !== undefined) throw noneWhole(path, passedOver);
-  throw new TroupeError(
-    "CHECKPOINT_MISSING",
-    `[checkpoint] expected a checkpoint in ${path}: got none (give the folder of a run, or of one of its steps)`,
-    { fields: { path } },
-  );
 }
 
-async function openWhole(path: string, passedOver: readonly TroupeError[]): Promise<Checkpoint> {
-  const record = await readRecord(path);
-  await verifyFiles(path, record, [weightsName, optimizerName, configName]);
-  const configPath = join(path, configName);
-  const config = parseJsonObject(await readFile(configPath, "utf8"), configPath);
-  await using opening = new AsyncDisposableStack();
-  const weights = opening.use(await SafetensorsFile.open(join(path, weightsName), ownFile));
-  const optimizer = opening.use(await SafetensorsFile.open(join(path, optimizerName), ownFile));
-  const open = opening.move();
-  const close = () => open.disposeAsync();
-  return {
-    path,
-    state: stateOf(record),
-    config,
-    weights,
-    optimizer,
-    passedOver,
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+function sizeOfItem(dtype: LogicalTensor["dtype"]): number {
+  return (tensorSizeBytes(dtype, [8]) ?? 0) / 8;
 }
 
-/** Folders that may hold a checkpoint, the one to be preferred first. */
-async function candidatesIn(path: string): Promise<string[]> {
-  if (await isFile(join(path, recordName))) return [path];
-  const entries = await readdir(path).catch(() => [] as string[]);
-  const steps = entries.flatMap((entry) => {
-    // Put aside for a new one of the same step that may not have arrived: as good as it was.
-    const name = replacedName(entry) ?? entry;
-    const match = /^step-(\d+)$/.exec(name);
-    return match === null ? [] : [{ entry, step: Number(match[1]), aside: name !== entry }];
-  });
-  steps.sort((a, b) => b.step - a.step || Number(a.aside) - Number(b.aside));
-  const latest = (await readFile(join(path, latestName), "utf8").catch(() => "")).trim();
-  const ordered = [
-    ...steps.filter(({ entry }) => entry === latest),
-    ...steps.filter(({ entry }) => entry !== latest),
-  ];
-  return ordered.map(({ entry }) => join(path, entry));
-}
-
-function stateOf(record: TrainerRecord): TrainerState {
-  const { step, seed, samplesConsumed, batchSize, optimizer, job, tokenizer } = record;
-  return {
-    step,
-    seed,
-    samplesConsumed,
-    ...(batchSize === undefined ? {} : { batchSize }),
-    ...(optimizer === undefined ? {} : { optimizer }),
-    job,
-    tokenizer,
-  };
-}
-
-function writeConfig(path: string, config: JsonObject): Promise<FileFacts> {
-  return writeDurably(path, (file) => file.append(Buffer.from(`${JSON.stringify(config, null, 2)}\n`)));
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  );
-}
-
-function saveFailed(path: string, step: number, cause: unknown): TroupeError {
-  const { message } = cause as Error;
-  return new TroupeError(
-    "CHECKPOINT_SAVE_FAILED",
-    `[checkpoint] expected to save ${path}: got "${message}" (free space or mend the disk; what was saved before is kept)`,
-    { fields: { path, step, errno: (cause as NodeJS.ErrnoException).code }, cause },
-  );
-}
-
-function noneWhole(path: string, passedOver: readonly TroupeError[]): TroupeError {
-  const names = passedOver.map((error) => basename(String(error.fields.path)));
-  return new TroupeError(
-    "CHECKPOINT_DAMAGED",
-    `[checkpoint] expected one whole checkpoint in ${path}: got ${passedOver.length} damaged ones, the first because ` +
-      `${passedOver[0]?.message} (restore one of ${names.join(", ")} from a copy)`,
-    { fields: { path, causes: passedOver.map((error) => error.message) }, cause: passedOver[0] },
-  );
+function asDamage(path: string, cause: unknown): TroupeError {
+  if (!(cause instanceof TroupeError)) throw cause;
+  if (cause.code === "CHECKPOINT_DAMAGED") return cause;
+  return damagedManifest(path, "a whole file", String(cause.fields.reason ?? cause.message), cause);
 }

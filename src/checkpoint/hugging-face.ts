@@ -1,7 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import type { Bytes } from "./bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
+import { isFileName } from "./manifest.ts";
 import { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
 import type { TensorEntry } from "./safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./safetensors-writer.ts";
@@ -79,7 +81,7 @@ export class HuggingFaceFolder {
   }
 
   /** Part of the bytes of a tensor, as `SafetensorsFile.readRange` gives them. */
-  readRange(name: string, offsetBytes: number, into: Uint8Array): Promise<Uint8Array> {
+  readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
     return this.#file(name).readRange(name, offsetBytes, into);
   }
 
@@ -127,7 +129,7 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
   const namesOf = new Map<string, string[]>();
   for (const [name, fileName] of Object.entries(weightMap)) {
     // A name from a foreign file must not lead out of the folder.
-    if (typeof fileName !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(fileName)) {
+    if (typeof fileName !== "string" || !isFileName(fileName)) {
       throw contradiction(
         path,
         `a plain file name for tensor ${JSON.stringify(name)}`,

@@ -1,15 +1,21 @@
 /** Named bytes to the disk and back: safetensors, Hugging Face folders, and checkpoints that survive a crash. */
+export type { Bytes, TensorRange } from "./bytes.ts";
+export { Checkpoint } from "./checkpoint.ts";
 export {
-  type Checkpoint,
-  type CheckpointContent,
-  readCheckpoint,
-  stepFolder,
-  writeCheckpoint,
-} from "./checkpoint.ts";
-export { commitDirectory, sweepLeftovers } from "./commit-directory.ts";
+  CheckpointDraft,
+  type CheckpointPlan,
+  entryOf,
+  type PlannedTensor,
+  type SavedCheckpoint,
+  type SaveOptions,
+} from "./checkpoint-draft.ts";
 export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./dtype.ts";
-export type { FileFacts } from "./durable-file.ts";
 export { HuggingFaceFolder, saveHuggingFaceFolder } from "./hugging-face.ts";
+export { type CheckpointFacts, listCheckpoints } from "./inventory.ts";
+export { LocalFolder } from "./local-folder.ts";
+export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
+export { newestFirst, type OpenCheckpointOptions, openCheckpoint } from "./open-checkpoint.ts";
+export { type KeepRule, type Pruned, prune } from "./prune.ts";
 export { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
 export type { SafetensorsDType, TensorEntry } from "./safetensors-header.ts";
 export {
@@ -18,5 +24,17 @@ export {
   type TensorSource,
   writeSafetensors,
 } from "./safetensors-writer.ts";
+export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./save-checkpoint.ts";
+export type { Box } from "./slices.ts";
+export { stepFolder, stepOf } from "./step-folder.ts";
+export type {
+  CheckpointStorage,
+  FileSink,
+  FileSums,
+  ReadHow,
+  StorageDraft,
+  StoredFile,
+  StoredFolder,
+} from "./storage.ts";
 export { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
-export type { TrainerState } from "./trainer-record.ts";
+export { CHUNK_BYTES, crc32c } from "./summed-file.ts";

@@ -1,6 +1,8 @@
-import { type FileHandle, open } from "node:fs/promises";
 import { TroupeError } from "../errors.ts";
+import { type Bytes, sizeOf } from "./bytes.ts";
 import { corrupt, parseHeader, type SafetensorsHeader, type TensorEntry } from "./safetensors-header.ts";
+import { type FileSums, oneStretch, type StoredFile } from "./storage.ts";
+import { SummedReader } from "./summed-file.ts";
 
 /** Bounds that are checked before anything is allocated for a file. */
 export interface OpenOptions {
@@ -9,11 +11,10 @@ export interface OpenOptions {
 }
 
 const formatMaxHeaderBytes = 100_000_000;
-const maxReadBytes = 1 << 30;
 
 /**
  * A safetensors file, open for reading. Its header is proven to describe its data exactly, so every byte of the data
- * belongs to one tensor. Owns a file descriptor until `close`.
+ * belongs to one tensor. Owns the file until `close`.
  */
 export class SafetensorsFile {
   readonly path: string;
@@ -22,14 +23,16 @@ export class SafetensorsFile {
   readonly tensors: ReadonlyMap<string, TensorEntry>;
   /** Where the data begins in the file, in bytes; a tensor lies at this plus its `begin`. */
   readonly dataOffset: number;
-  readonly #file: FileHandle;
+  readonly #file: StoredFile;
+  readonly #sums: FileSums | undefined;
 
-  private constructor(path: string, header: SafetensorsHeader, dataOffset: number, file: FileHandle) {
-    this.path = path;
+  private constructor(header: SafetensorsHeader, dataOffset: number, file: StoredFile, sums?: FileSums) {
+    this.path = file.path;
     this.metadata = header.metadata;
     this.tensors = header.tensors;
     this.dataOffset = dataOffset;
     this.#file = file;
+    this.#sums = sums;
   }
 
   /**
@@ -38,15 +41,30 @@ export class SafetensorsFile {
    * what the file system throws when it cannot be read
    */
   static async open(path: string, options: OpenOptions = {}): Promise<SafetensorsFile> {
-    const file = await open(path, "r");
+    return SafetensorsFile.from(await SummedReader.open(path), options);
+  }
+
+  /**
+   * The same for a file that is open, which is owned from here on, also when it is refused.
+   * @param options.sums - what its bytes must be, the header's at once, a tensor's when it is read
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` for other bytes
+   */
+  static async from(
+    file: StoredFile,
+    options: OpenOptions & { readonly sums?: FileSums } = {},
+  ): Promise<SafetensorsFile> {
     try {
-      const { size } = await file.stat();
-      const headerBytes = await headerLength(file, path, size, options.maxHeaderBytes ?? 1 << 24);
-      const bytes = await readFully(file, path, 8, new Uint8Array(headerBytes));
-      const header = parseHeader(decodeHeader(bytes, path), size - 8 - headerBytes, path);
-      return new SafetensorsFile(path, header, 8 + headerBytes, file);
+      const { path, sizeBytes } = file;
+      const { sums } = options;
+      const prefix = new Uint8Array(Math.min(8, sizeBytes));
+      await file.read(oneStretch(0, prefix.length), prefix, { sums, what: "the header" });
+      const headerBytes = headerLength(prefix, path, sizeBytes, options.maxHeaderBytes ?? 1 << 24);
+      const bytes = new Uint8Array(headerBytes);
+      await file.read(oneStretch(8, headerBytes), bytes, { sums, what: "the header" });
+      const header = parseHeader(decodeHeader(bytes, path), sizeBytes - 8 - headerBytes, path);
+      return new SafetensorsFile(header, 8 + headerBytes, file, sums);
     } catch (error) {
-      await file.close();
+      await file[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -84,17 +102,30 @@ export class SafetensorsFile {
    * @param into - takes the part; its length is the part's
    * @returns `into`
    */
-  async readRange(name: string, offsetBytes: number, into: Uint8Array): Promise<Uint8Array> {
-    const { begin, end } = this.entry(name);
-    if (offsetBytes < 0 || offsetBytes + into.length > end - begin) {
-      throw this.#wrongSize(name, end - begin, offsetBytes + into.length);
-    }
-    return readFully(this.#file, this.path, this.dataOffset + begin + offsetBytes, into);
+  async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
+    await this.readStretches(name, Float64Array.of(offsetBytes, 0, sizeOf(into)), into);
+    return into;
   }
 
-  /** Gives the file descriptor back. */
+  /**
+   * Parts of the bytes of a tensor, each to a place of its own.
+   * @param stretches - three numbers each, in bytes: where it begins in the tensor, where in `into`, its size
+   * @returns how many bytes of the file were read
+   */
+  async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<number> {
+    const { begin, end } = this.entry(name);
+    const inFile = Float64Array.from(stretches);
+    for (let i = 0; i < stretches.length; i += 3) {
+      const last = stretches[i]! + stretches[i + 2]!;
+      if (stretches[i]! < 0 || last > end - begin) throw this.#wrongSize(name, end - begin, last);
+      inFile[i] = stretches[i]! + this.dataOffset + begin;
+    }
+    return this.#file.read(inFile, into, { sums: this.#sums, what: `tensor ${JSON.stringify(name)}` });
+  }
+
+  /** Gives the file back. */
   async close(): Promise<void> {
-    await this.#file.close();
+    await this.#file[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -111,14 +142,8 @@ export class SafetensorsFile {
   }
 }
 
-async function headerLength(
-  file: FileHandle,
-  path: string,
-  fileBytes: number,
-  maxBytes: number,
-): Promise<number> {
+function headerLength(prefix: Uint8Array, path: string, fileBytes: number, maxBytes: number): number {
   if (fileBytes < 8) throw corrupt(path, "at least 8 bytes", `${fileBytes}, a truncated file`);
-  const prefix = await readFully(file, path, 0, new Uint8Array(8));
   const length = new DataView(prefix.buffer).getBigUint64(0, true);
   const cap = Math.min(maxBytes, formatMaxHeaderBytes);
   if (length > BigInt(cap)) throw corrupt(path, `a header of at most ${cap} bytes`, String(length));
@@ -138,22 +163,4 @@ function decodeHeader(bytes: Uint8Array, path: string): string {
   } catch {
     throw corrupt(path, "a header in UTF-8", "other bytes");
   }
-}
-
-/** Reads until `into` is full: one read gives at most 2 GiB, and less where the system likes. */
-async function readFully(
-  file: FileHandle,
-  path: string,
-  position: number,
-  into: Uint8Array,
-): Promise<Uint8Array> {
-  let numRead = 0;
-  while (numRead < into.length) {
-    const length = Math.min(into.length - numRead, maxReadBytes);
-    const { bytesRead } = await file.read(into, numRead, length, position + numRead);
-    if (bytesRead === 0)
-      throw corrupt(path, `${into.length} bytes at ${position}`, `${numRead}: it has shrunk`);
-    numRead += bytesRead;
-  }
-  return into;
 }

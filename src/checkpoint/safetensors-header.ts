@@ -97,7 +97,7 @@ export function parseHeader(json: string, dataBytes: number, path: string): Safe
 }
 
 /**
- * Lays tensors out as the reference writer does: widest dtype first, then by name (bytes of its UTF-8).
+ * Lays tensors out: widest dtype first, so that each is aligned, then in the order given.
  * @returns the entries in the order in which their bytes follow, and the header with its length in front, padded with
  * spaces so that the data begins at a multiple of 8
  * @throws {TroupeError} `SAFETENSORS_TENSOR` for a repeated name or an impossible size
@@ -109,7 +109,7 @@ export function layOut(
   const entries: TensorEntry[] = [];
   const names = new Set(["__metadata__", "__proto__"]);
   let begin = 0;
-  for (const { name, dtype, shape } of tensors.toSorted(compareForWriting)) {
+  for (const { name, dtype, shape } of tensors.toSorted(byDType)) {
     if (names.has(name) || !name.isWellFormed()) throw unwritable(name, "well-formed names, each once");
     names.add(name);
     const sizeBytes = tensorSizeBytes(dtype, shape);
@@ -194,12 +194,12 @@ function checkLayout(tensors: TensorEntry[], dataBytes: number, path: string): v
   throw corrupt(path, `${expected} bytes of data`, `${dataBytes}, ${fault}`);
 }
 
-function compareForWriting(a: TensorFacts, b: TensorFacts): number {
-  const byDType = dtypeOrder.indexOf(b.dtype) - dtypeOrder.indexOf(a.dtype);
-  return byDType || Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
+function byDType(a: TensorFacts, b: TensorFacts): number {
+  return dtypeOrder.indexOf(b.dtype) - dtypeOrder.indexOf(a.dtype);
 }
 
-function isDType(dtype: string): dtype is SafetensorsDType {
+/** Whether a dtype is spelt as safetensors does. */
+export function isDType(dtype: string): dtype is SafetensorsDType {
   return Object.hasOwn(dtypeBits, dtype);
 }
 

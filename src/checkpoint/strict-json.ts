@@ -23,7 +23,12 @@ export function parseJsonObject(text: string, where: string): JsonObject {
   return value;
 }
 
-function parseValue(cursor: JsonCursor, depth: number): JsonValue {
+/**
+ * The value at the cursor.
+ * @param depth - levels above it
+ * @throws {TroupeError} `JSON_INVALID`
+ */
+export function parseValue(cursor: JsonCursor, depth: number): JsonValue {
   if (depth > maxDepth) cursor.refuse(`at most ${maxDepth} levels`);
   const next = cursor.peek();
   if (next === "{") {

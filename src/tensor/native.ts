@@ -118,6 +118,32 @@ export interface Native {
   beginScratch(file: number, handle: number, offsetBytes: number, write: boolean): number;
   /** Blocks. */
   awaitScratch(transfer: number, deadlineMs: number): void;
+
+  /** A new file with a checksum for each chunk: its number. */
+  createSummed(path: string, chunkBytes: number): Promise<number>;
+  /** `memory`: a handle, or bytes; they must not change until the promise is fulfilled. */
+  appendSummed(
+    file: number,
+    memory: number | Uint8Array,
+    offsetBytes: number,
+    sizeBytes: number,
+  ): Promise<void>;
+  /** Brings it to the disk and closes it: its checksums. */
+  finishSummed(file: number): Promise<Uint32Array>;
+  openSummed(path: string): Promise<{ readonly file: number; readonly sizeBytes: number }>;
+  /** `stretches`: where each begins in the file, in memory, and its size; `sums`: none, or one a chunk. @returns bytes read */
+  readSummed(
+    file: number,
+    stretches: Float64Array,
+    memory: number | Uint8Array,
+    chunkBytes: number,
+    sums: Uint32Array,
+    what: string,
+  ): Promise<number>;
+  dropSummed(file: number): void;
+  crc32c(bytes: Uint8Array, before: number, byTable: boolean): number;
+  crc32cJoin(first: number, second: number, secondBytes: number): number;
+
   /** Of the first `count` handles in the frame. */
   giveMemoryUp(count: number): boolean;
   takeMemoryBack(count: number): void;

@@ -2,7 +2,7 @@ import type { InitialState } from "../actors/index.ts";
 import {
   type Checkpoint,
   HuggingFaceFolder,
-  readCheckpoint,
+  openCheckpoint,
   type TrainerState,
 } from "../checkpoint/index.ts";
 import type { DatasetFacts } from "../data/index.ts";
@@ -30,14 +30,14 @@ export function startFromSeed(seed: number): Start {
  * @param path - folder of a checkpoint, or of a run's checkpoints: its newest whole one
  * @param seed - what the caller asked for, if anything: the checkpoint's own seed is the only one that fits
  * @param except - folders of checkpoints that are known to be damaged
- * @throws {TroupeError} what `readCheckpoint` throws; `OPTION` for another seed than the checkpoint's
+ * @throws {TroupeError} what `openCheckpoint` throws; `OPTION` for another seed than the checkpoint's
  */
 export async function startFromCheckpoint(
   path: string,
   seed: number | undefined,
   except: readonly string[] = [],
 ): Promise<Start> {
-  await using checkpoint = await readCheckpoint(path, except);
+  await using checkpoint = await openCheckpoint(path, { except });
   const { state } = checkpoint;
   if (seed !== undefined && seed !== state.seed) {
     throw optionError(
@@ -93,9 +93,9 @@ export async function startFromWeights(folder: string, model: Module, seed: numb
   return { seed, resumed: undefined, initial: { kind: "weights", step: 0, folder, entries } };
 }
 
-function stateOf({ path, state, weights, optimizer }: Checkpoint): InitialState {
+function stateOf({ path, state }: Checkpoint): InitialState {
   const { step } = state;
   // Without a word on it every step was an update.
   const progress = (state.optimizer ?? { numUpdates: step }) as unknown as OptimizerProgress;
-  return { kind: "checkpoint", step, path, modelPath: weights.path, optimizerPath: optimizer.path, progress };
+  return { kind: "checkpoint", step, path, progress };
 }

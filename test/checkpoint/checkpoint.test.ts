@@ -2,9 +2,11 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readCheckpoint, stepFolder, writeCheckpoint } from "../../src/checkpoint/checkpoint.ts";
-import { replacedPrefix, sweepLeftovers } from "../../src/checkpoint/commit-directory.ts";
 import { HuggingFaceFolder } from "../../src/checkpoint/hugging-face.ts";
+import { LocalFolder, replacedPrefix } from "../../src/checkpoint/local-folder.ts";
+import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
+import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
+import { stepFolder } from "../../src/checkpoint/step-folder.ts";
 import { TroupeError } from "../../src/errors.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
@@ -16,9 +18,9 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 async function stepIn(path: string): Promise<number> {
-  await using checkpoint = await readCheckpoint(path);
-  const weights = new Float32Array((await checkpoint.weights.read("wte.weight")).buffer);
-  const moments = new Float32Array((await checkpoint.optimizer.read("exp_avg_sq.h.0.bias")).buffer);
+  await using checkpoint = await openCheckpoint(path);
+  const weights = new Float32Array((await checkpoint.read("wte.weight", new Uint8Array(24))).buffer);
+  const moments = new Float32Array((await checkpoint.read("exp_avg_sq.h.0.bias", new Uint8Array(24))).buffer);
   expect(new Set(weights)).toEqual(new Set([checkpoint.state.step]));
   expect(new Set(moments)).toEqual(new Set([checkpoint.state.step / 4]));
   return checkpoint.state.step;
@@ -31,7 +33,7 @@ describe("a checkpoint", () => {
     const saved = await writeCheckpoint(directory, content);
     expect(saved.path).toBe(join(directory, "step-000500"));
     for (const path of [directory, saved.path]) {
-      await using checkpoint = await readCheckpoint(path);
+      await using checkpoint = await openCheckpoint(path);
       expect(checkpoint.state).toEqual(content.state);
       expect(checkpoint.config).toEqual(content.config);
       expect(checkpoint.path).toBe(saved.path);
@@ -59,7 +61,7 @@ describe("a checkpoint", () => {
     await writeCheckpoint(folder, contentOf(500));
     const content = contentOf(500);
     await writeCheckpoint(folder, { ...content, state: { ...content.state, seed: 7 } });
-    await using checkpoint = await readCheckpoint(folder);
+    await using checkpoint = await openCheckpoint(folder);
     expect(checkpoint.state.seed).toBe(7);
     expect((await readdir(folder)).toSorted()).toEqual(["latest", "step-000500"]);
   });
@@ -89,7 +91,7 @@ describe("the newest checkpoint", () => {
   test("is an older one where files are damaged, and tells what was passed over", async () => {
     await truncate(join(folder, "step-000003", "optimizer.safetensors"), 100);
     await rm(join(folder, "step-000002", "config.json"));
-    await using checkpoint = await readCheckpoint(folder);
+    await using checkpoint = await openCheckpoint(folder);
     expect(checkpoint.state.step).toBe(1);
     expect(checkpoint.passedOver.map((error) => [error.code, error.fields.path])).toEqual([
       ["CHECKPOINT_DAMAGED", join(folder, "step-000003", "optimizer.safetensors")],
@@ -101,7 +103,7 @@ describe("the newest checkpoint", () => {
     const aside = `${replacedPrefix}step-000003-00000000-0000-4000-8000-000000000000`;
     await rename(join(folder, "step-000003"), join(folder, aside));
     expect(await stepIn(folder)).toBe(3);
-    await sweepLeftovers(folder);
+    await new LocalFolder(folder).sweep();
     expect((await readdir(folder)).toSorted()).toEqual([
       "latest",
       "step-000001",
@@ -120,25 +122,25 @@ describe("leftovers", () => {
     await writeFile(join(folder, `.saving-step-000002-${uuid}`, "model.safetensors"), "half");
     await writeFile(join(folder, `.saving-latest-${uuid}`), "step");
     await mkdir(join(folder, `${replacedPrefix}step-000001-${uuid}`));
-    await sweepLeftovers(folder);
+    await new LocalFolder(folder).sweep();
     expect((await readdir(folder)).toSorted()).toEqual(["latest", "step-000001"]);
   });
 
   test("are none in a folder that is not there", async () => {
-    await sweepLeftovers(join(folder, "nowhere"));
+    await new LocalFolder(join(folder, "nowhere")).sweep();
   });
 });
 
 describe("damage", () => {
   test("of the record is seen, bit by bit", async () => {
     const { path } = await writeCheckpoint(folder, contentOf(1));
-    const record = join(path, "trainer.json");
+    const record = join(path, "manifest.json");
     const good = await readFile(record);
     for (let bit = 0; bit < good.length * 8; bit += 7) {
       const bad = Buffer.from(good);
       bad[bit >> 3] = (bad[bit >> 3] ?? 0) ^ (1 << (bit & 7));
       await writeFile(record, bad);
-      expect((await refusal(() => readCheckpoint(path))).code).toBe("CHECKPOINT_DAMAGED");
+      expect((await refusal(() => openCheckpoint(path))).code).toBe("CHECKPOINT_DAMAGED");
     }
     await writeFile(record, good);
     expect(await stepIn(path)).toBe(1);
@@ -153,7 +155,7 @@ describe("damage", () => {
         bad[index] = (bad[index] ?? 0) ^ 0x10;
         for (const bytes of [bad, good.subarray(0, index)]) {
           await writeFile(join(path, name), bytes);
-          const error = await refusal(() => readCheckpoint(path));
+          const error = await refusal(() => openCheckpoint(path));
           expect([error.code, error.fields.path]).toEqual(["CHECKPOINT_DAMAGED", join(path, name)]);
         }
       }
@@ -165,18 +167,18 @@ describe("damage", () => {
   test("of the only checkpoint is its error, of several one that names them", async () => {
     await writeCheckpoint(folder, contentOf(1));
     await rm(join(folder, "step-000001", "model.safetensors"));
-    const one = await refusal(() => readCheckpoint(folder));
-    expect(one.message).toContain("model.safetensors: got ENOENT");
+    const one = await refusal(() => openCheckpoint(folder));
+    expect(one.message).toContain("model.safetensors: got No such file");
     await writeCheckpoint(folder, contentOf(2));
-    await rm(join(folder, "step-000002", "trainer.json"));
-    const both = await refusal(() => readCheckpoint(folder));
+    await rm(join(folder, "step-000002", "manifest.json"));
+    const both = await refusal(() => openCheckpoint(folder));
     expect(both).toMatchObject({ code: "CHECKPOINT_DAMAGED", cause: { code: "CHECKPOINT_DAMAGED" } });
     expect(both.message).toContain("got 2 damaged ones");
   });
 
   test("is told from there being no checkpoint", async () => {
     for (const path of [folder, join(folder, "nowhere")]) {
-      expect((await refusal(() => readCheckpoint(path))).code).toBe("CHECKPOINT_MISSING");
+      expect((await refusal(() => openCheckpoint(path))).code).toBe("CHECKPOINT_MISSING");
     }
   });
 });

@@ -3,8 +3,9 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readCheckpoint, writeCheckpoint } from "../../src/checkpoint/checkpoint.ts";
-import { sweepLeftovers } from "../../src/checkpoint/commit-directory.ts";
+import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
+import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
+import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
 import { contentOf } from "./content.ts";
 
 const saveStep = new URL("./save-step.ts", import.meta.url).pathname;
@@ -45,8 +46,8 @@ function saveUnder(
 }
 
 async function stepIn(directory: string): Promise<number> {
-  await using checkpoint = await readCheckpoint(directory);
-  await checkpoint.weights.read("wte.weight");
+  await using checkpoint = await openCheckpoint(directory);
+  await checkpoint.read("wte.weight", new Uint8Array(24));
   return checkpoint.state.step;
 }
 
@@ -82,7 +83,7 @@ describe.skipIf(!canInject)(
           const found = await stepIn(directory);
           expect([1, 2]).toContain(found);
           if (saved !== undefined) expect(found).toBe(2);
-          await sweepLeftovers(directory);
+          await new LocalFolder(directory).sweep();
           await writeCheckpoint(directory, contentOf(3));
           expect(await stepIn(directory)).toBe(3);
           expect((await readdir(directory)).filter((entry) => entry.startsWith("."))).toEqual([]);
@@ -98,7 +99,7 @@ describe.skipIf(!canInject)(
         await writeCheckpoint(directory, contentOf(2));
         const { saved } = await saveUnder("signal=KILL", "rename", count, directory, 2);
         expect(await stepIn(directory)).toBe(2);
-        await sweepLeftovers(directory);
+        await new LocalFolder(directory).sweep();
         expect((await readdir(directory)).toSorted()).toEqual(["latest", "step-000002"]);
         expect(await stepIn(directory)).toBe(2);
         return saved === undefined ? "met" : "passed";

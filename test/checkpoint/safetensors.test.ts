@@ -1,12 +1,12 @@
 import { mkdtemp, open, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromSafetensorsDType, toSafetensorsDType } from "../../src/checkpoint/dtype.ts";
 import { SafetensorsFile } from "../../src/checkpoint/safetensors-file.ts";
 import { type TensorSource, writeSafetensors } from "../../src/checkpoint/safetensors-writer.ts";
+import { crc32c } from "../../src/checkpoint/summed-file.ts";
 import { TroupeError } from "../../src/errors.ts";
 import { refusal } from "./refusal.ts";
 
@@ -50,7 +50,7 @@ describe("a safetensors file", () => {
     const facts = await writeSafetensors(path, [floats("a", [1.5, -2])], {});
     const bytes = await readFile(path);
     expect(bytes.toString("hex")).toBe(golden);
-    expect(facts).toEqual({ sizeBytes: 72, crc32: crc32(bytes) });
+    expect(facts).toEqual({ sizeBytes: 72, chunkBytes: 1 << 20, crc32c: Uint32Array.of(crc32c(bytes)) });
   });
 
   test("is read as the reference writer wrote it", async () => {
@@ -143,7 +143,10 @@ describe("a writer refuses", () => {
   test("a file that is there already", async () => {
     const path = freshPath();
     await writeFile(path, "mine");
-    expect(await refusal(() => writeSafetensors(path, []))).toMatchObject({ code: "EEXIST" });
+    expect(await refusal(() => writeSafetensors(path, []))).toMatchObject({
+      code: "FILE_WRITE",
+      fields: { path, reason: "File exists" },
+    });
     expect(await readFile(path, "utf8")).toBe("mine");
   });
 });

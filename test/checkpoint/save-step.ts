@@ -1,11 +1,11 @@
 // Saves one step into a folder and says so: the process that fault tests kill, or take the disk from.
-import { writeCheckpoint } from "../../src/checkpoint/checkpoint.ts";
-import { sweepLeftovers } from "../../src/checkpoint/commit-directory.ts";
+import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
+import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
 import { contentOf } from "./content.ts";
 
 const [directory, step, numElements] = process.argv.slice(2);
 if (directory === undefined) throw new Error("usage: save-step.ts DIRECTORY STEP [ELEMENTS]");
-await sweepLeftovers(directory);
+await new LocalFolder(directory).sweep();
 await writeCheckpoint(directory, contentOf(Number(step), { numElements: Number(numElements ?? 6) })).then(
   ({ path }) => console.log(JSON.stringify({ saved: path })),
   ({ code, message, fields }) => console.log(JSON.stringify({ failed: { code, message, fields } })),

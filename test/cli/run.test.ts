@@ -203,6 +203,6 @@ describe("troupe run", () => {
     const { code, err } = await train("--checkpoint", workspace.path("other"), ...fault);
     expect(code).toBe(1);
     expect(err).toMatch(/expected a finite loss on rank 1: got NaN/);
-    expect(existsSync(workspace.path("kept/step-000004/trainer.json"))).toBe(true);
+    expect(existsSync(workspace.path("kept/step-000004/manifest.json"))).toBe(true);
   });
 });

@@ -70,7 +70,7 @@ describe("a job's optimizer", () => {
     }
     const records = await Promise.all(
       [dir, again].map(async (path) =>
-        JSON.parse(await readFile(join(path, "step-000020", "trainer.json"), "utf8")),
+        JSON.parse(await readFile(join(path, "step-000020", "manifest.json"), "utf8")),
       ),
     );
     expect(records[0].optimizer).toEqual({

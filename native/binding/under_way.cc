@@ -1,0 +1,87 @@
+#include "binding/under_way.h"
+
+#include <exception>
+#include <utility>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+
+namespace troupe {
+namespace {
+
+// Pieces under way at once: enough to keep an NVMe queue from running dry, few enough to cost nothing while they wait.
+constexpr int kNumThreads = 8;
+
+Napi::Value error_of(Napi::Env env, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (...) {
+    return error_in_flight(env, "file");
+  }
+}
+
+}  // namespace
+
+// The end of one transfer, on its way back to the thread that asked for it.
+struct UnderWay::Ended {
+  Napi::Promise::Deferred promise;
+  Result result;
+  std::exception_ptr error;
+
+  void settle(Napi::Env env) noexcept {
+    // A terminated worker refuses every call, also these: then nobody waits any more.
+    try {
+      if (!error) {
+        try {
+          promise.Resolve(result(env));
+          return;
+        } catch (...) {
+          error = std::current_exception();
+        }
+      }
+      promise.Reject(error_of(env, error));
+    } catch (...) {
+    }
+  }
+};
+
+UnderWay& UnderWay::of(Napi::Env env) {
+  auto& under_way = Environment::of(env).under_way;
+  if (!under_way) under_way = std::make_shared<UnderWay>(env);
+  return *under_way;
+}
+
+UnderWay::UnderWay(Napi::Env env) : threads_(std::make_unique<TransferThreads>(kNumThreads)) {
+  const Napi::String name = Napi::String::New(env, "file");
+  napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, come_back, &back_);
+  napi_unref_threadsafe_function(env, back_);
+  // Made after the way back, so called before it is closed: no thread is left that could still take it.
+  env.AddCleanupHook([this] { threads_.reset(); });
+}
+
+Napi::Promise UnderWay::begin(Napi::Env env, size_t num_pieces, std::function<void(size_t)> move, Result result) {
+  const auto ended = std::make_shared<Ended>(Ended{Napi::Promise::Deferred::New(env), std::move(result), nullptr});
+  if (num_pieces == 0) {
+    ended->settle(env);
+    return ended->promise.Promise();
+  }
+  const napi_threadsafe_function back = back_;
+  if (count_++ == 0) napi_ref_threadsafe_function(env, back);
+  threads_->submit({num_pieces, std::move(move), [ended, back](std::exception_ptr error) mutable {
+                      ended->error = std::move(error);
+                      napi_call_threadsafe_function(back, new std::shared_ptr<Ended>(std::move(ended)), napi_tsfn_nonblocking);
+                    }});
+  return ended->promise.Promise();
+}
+
+// Runs in the JavaScript thread; without `env` that thread is ending, and nobody waits any more.
+void UnderWay::come_back(napi_env env, napi_value, void* context, void* data) {
+  const std::unique_ptr<std::shared_ptr<Ended>> ended(static_cast<std::shared_ptr<Ended>*>(data));
+  if (!env) return;
+  auto& under_way = *static_cast<UnderWay*>(context);
+  // Only what is under way keeps a program alive.
+  if (--under_way.count_ == 0) napi_unref_threadsafe_function(env, under_way.back_);
+  (*ended)->settle(env);
+}
+
+}  // namespace troupe

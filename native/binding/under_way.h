@@ -1,0 +1,37 @@
+// Work for the disk that JavaScript awaits as a promise.
+#pragma once
+
+#include <napi.h>
+
+#include <functional>
+#include <memory>
+
+#include "io/transfer_threads.h"
+
+namespace troupe {
+
+// What is under way in native threads for one JavaScript thread, and those threads.
+class UnderWay {
+ public:
+  static UnderWay& of(Napi::Env env);
+  explicit UnderWay(Napi::Env env);
+
+  // In the JavaScript thread: makes the value of a promise.
+  using Result = std::function<Napi::Value(Napi::Env)>;
+
+  // Begins a transfer. The promise is settled with what `result` gives, or with what `move` threw. What `result` holds is
+  // kept until then, and given up in the JavaScript thread: the memory that the transfer uses.
+  Napi::Promise begin(Napi::Env env, size_t num_pieces, std::function<void(size_t)> move, Result result);
+
+  TransferThreads& threads() { return *threads_; }
+
+ private:
+  struct Ended;
+  static void come_back(napi_env env, napi_value, void* context, void* data);
+
+  napi_threadsafe_function back_ = nullptr;
+  int count_ = 0;
+  std::unique_ptr<TransferThreads> threads_;
+};
+
+}  // namespace troupe

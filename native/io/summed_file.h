@@ -1,0 +1,125 @@
+// Files whose bytes are known by checksums: a CRC-32C for each chunk of a fixed size, the last one shorter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+// A new file, written from its beginning to its end. What the system refuses throws CodedError FILE_WRITE.
+class SummedWriter {
+ public:
+  // Makes a file where none is yet.
+  SummedWriter(const std::string& path, int64_t chunk_bytes);
+  ~SummedWriter();
+  SummedWriter(const SummedWriter&) = delete;
+  SummedWriter& operator=(const SummedWriter&) = delete;
+
+  // Bytes on their way to the end of the file, chunk by chunk. They must not change before `end`.
+  class Append {
+   public:
+    size_t num_pieces() const { return sums_.size(); }
+    // Writes one piece, sums it, and lets the disk begin; from any thread, pieces in any order.
+    void write(size_t piece);
+
+   private:
+    friend class SummedWriter;
+    const SummedWriter* file_;
+    const char* bytes_;
+    int64_t begin_;
+    int64_t end_;
+    std::vector<uint32_t> sums_;  // of the part of each chunk that is in here
+  };
+
+  // Takes the next place in the file. Before the next one is begun, this one's pieces are written and it was ended.
+  std::shared_ptr<Append> begin(const void* bytes, size_t size_bytes);
+  void end(const Append& append);
+
+  // Waits until the disk has the file, and closes it. Never tried twice: after a failed one the system may have dropped the
+  // bytes and say that all is well.
+  void finish();
+
+  int64_t size_bytes() const { return size_bytes_; }
+  // Of the chunks written so far.
+  const std::vector<uint32_t>& sums() const { return sums_; }
+
+ private:
+  [[noreturn]] void fail(const char* action, int error) const;
+
+  const std::string path_;
+  const int64_t chunk_bytes_;
+  int descriptor_ = -1;
+  int64_t size_bytes_ = 0;
+  std::vector<uint32_t> sums_;
+};
+
+// A file that is open for reading. Throws CodedError FILE_READ.
+class SummedReader {
+ public:
+  // Refuses what is no regular file, symbolic links too.
+  explicit SummedReader(const std::string& path);
+  ~SummedReader();
+  SummedReader(const SummedReader&) = delete;
+  SummedReader& operator=(const SummedReader&) = delete;
+
+  // One stretch of bytes to be brought into memory.
+  struct Stretch {
+    int64_t file_begin;
+    int64_t memory_begin;
+    int64_t size_bytes;
+  };
+
+  // Stretches on their way into memory. With checksums, whole chunks are read, and no byte of one reaches memory as good
+  // before its chunk was found to be what was written; a chunk that lies in one stretch is read right into place.
+  class Read {
+   public:
+    size_t num_pieces() const { return pieces_.size(); }
+    // From any thread, pieces in any order. Throws CodedError CHECKPOINT_DAMAGED, without checksums FILE_READ, naming the
+    // file, the chunk and `what` is read.
+    void read(size_t piece) const;
+    // Bytes that the file is asked for, those included that are only summed.
+    int64_t read_bytes() const;
+
+   private:
+    friend class SummedReader;
+    struct Chunk {
+      int64_t begin;  // what is read of the file
+      int64_t end;
+      size_t first_part;
+      size_t last_part;  // the one after the last
+    };
+    struct Piece {
+      size_t first_chunk;
+      size_t last_chunk;
+    };
+    void read_chunk(const Chunk& chunk, std::vector<char>& spare) const;
+    void read_at(char* into, const Chunk& chunk) const;
+    void check(const Chunk& chunk, const char* bytes) const;
+    [[noreturn]] void wrong(const Chunk& chunk, const std::string& expected, const std::string& got) const;
+
+    const SummedReader* file_;
+    std::string what_;
+    char* memory_;
+    int64_t chunk_bytes_;
+    std::vector<uint32_t> sums_;  // empty: not checked
+    std::vector<Stretch> parts_;  // cut at the chunks' ends
+    std::vector<Chunk> chunks_;
+    std::vector<Piece> pieces_;
+  };
+
+  // Throws CodedError TENSOR_ARGUMENT for a stretch beyond the file or the memory. `sums`: one a chunk, or none.
+  std::shared_ptr<Read> begin(std::vector<Stretch> stretches, void* memory, int64_t memory_bytes, int64_t chunk_bytes,
+                              std::vector<uint32_t> sums, const std::string& what) const;
+
+  int64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  const std::string path_;
+  int descriptor_ = -1;
+  int64_t size_bytes_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,326 @@
+import { getSystemErrorName } from "node:util";
+import { TroupeError } from "../errors.ts";
+import { type Bytes, sizeOf } from "./bytes.ts";
+import {
+  encodeManifest,
+  type LogicalTensor,
+  manifestName,
+  type Slice,
+  type TrainerState,
+} from "./manifest.ts";
+import { type KeepRule, type Pruned, prune } from "./prune.ts";
+import { layOut, type TensorEntry, type TensorFacts, tensorSizeBytes } from "./safetensors-header.ts";
+import { pytorchMetadata, wrongSource } from "./safetensors-writer.ts";
+import { stepFolder } from "./step-folder.ts";
+import type { CheckpointStorage, FileSink, FileSums, StorageDraft } from "./storage.ts";
+import type { JsonObject } from "./strict-json.ts";
+
+/** A tensor that a checkpoint will hold, or a part of one. */
+export interface PlannedTensor extends TensorFacts {
+  /** Of a part: the shape of the whole tensor, and where this part of `shape` begins in it. */
+  readonly part?: { readonly of: readonly number[]; readonly offset: readonly number[] };
+}
+
+/** What a checkpoint will hold, before the bytes are there. */
+export interface CheckpointPlan {
+  readonly step: number;
+  /** The model's configuration, as Hugging Face's `config.json`. */
+  readonly config: JsonObject;
+  /** The parameters, by their Hugging Face names, in the order in which their bytes will come. */
+  readonly weights: readonly PlannedTensor[];
+  /** What the optimizer keeps, named `<kind>.<parameter>`; its bytes come in this order, independent of the weights'. */
+  readonly optimizer: readonly PlannedTensor[];
+}
+
+/** How a checkpoint is to be written. */
+export interface SaveOptions {
+  /** Largest file of tensors, unless a single one is larger: 5 GiB by default, as Hugging Face has it. */
+  readonly maxFileBytes?: number;
+  /** Which checkpoints to keep once the new one is durable; all by default. */
+  readonly keep?: KeepRule;
+}
+
+/** A checkpoint that is durable. */
+export interface SavedCheckpoint {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** What became of the ones that {@link SaveOptions.keep} does not ask for. */
+  readonly pruned: Pruned;
+}
+
+const defaultMaxFileBytes = 5 * 2 ** 30;
+
+/** The name under which a file holds a tensor or a part of one; {@link CheckpointDraft.write} takes it. */
+export function entryOf({ name, part }: PlannedTensor): string {
+  return part === undefined ? name : `${name}[${part.offset.join()}]`;
+}
+
+/**
+ * A checkpoint that is being written, bytes pushed as they come. It is either there whole, on the disk, after `commit`, or
+ * not at all; what was saved before is kept whatever happens. Disposing gives up what was not committed.
+ */
+export class CheckpointDraft implements AsyncDisposable {
+  /** Where it will be. */
+  readonly path: string;
+  /** Of all tensors. */
+  readonly plannedBytes: number;
+  readonly #storage: CheckpointStorage;
+  readonly #plan: CheckpointPlan;
+  readonly #options: SaveOptions;
+  readonly #draft: StorageDraft;
+  readonly #files: readonly DraftFile[];
+  readonly #fileOf = new Map<string, DraftFile>();
+  #writtenBytes = 0;
+
+  private constructor(
+    storage: CheckpointStorage,
+    plan: CheckpointPlan,
+    options: SaveOptions,
+    draft: StorageDraft,
+    files: readonly DraftFile[],
+  ) {
+    this.path = `${storage.location}/${stepFolder(plan.step)}`;
+    this.#storage = storage;
+    this.#plan = plan;
+    this.#options = options;
+    this.#draft = draft;
+    this.#files = files;
+    for (const file of files) for (const { name } of file.entries) this.#fileOf.set(name, file);
+    this.plannedBytes = files.reduce((sum, file) => sum + file.dataBytes, 0);
+  }
+
+  /**
+   * Begins the checkpoint of a step.
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` for a repeated name or an impossible shape; `CHECKPOINT_SAVE_FAILED`
+   */
+  static async begin(
+    storage: CheckpointStorage,
+    plan: CheckpointPlan,
+    options: SaveOptions = {},
+  ): Promise<CheckpointDraft> {
+    const maxFileBytes = options.maxFileBytes ?? defaultMaxFileBytes;
+    if (!(maxFileBytes >= 1)) throw wrongOption("maxFileBytes", "at least 1", maxFileBytes);
+    const files = [
+      ...cutIntoFiles("model", plan.weights, maxFileBytes),
+      ...cutIntoFiles("optimizer", plan.optimizer, maxFileBytes),
+    ];
+    const name = stepFolder(plan.step);
+    try {
+      return new CheckpointDraft(storage, plan, options, await storage.begin(name), files);
+    } catch (cause) {
+      throw saveFailed(`${storage.location}/${name}`, plan.step, cause);
+    }
+  }
+
+  /** The entries in the order in which {@link write} takes their bytes, the weights' first. */
+  get order(): string[] {
+    return this.#files.flatMap((file) => file.entries.map(({ name }) => name));
+  }
+
+  /** Bytes of tensors written so far. */
+  get writtenBytes(): number {
+    return this.#writtenBytes;
+  }
+
+  /**
+   * Writes the next bytes of a tensor. In each group, weights and optimizer, tensors come whole and in the plan's order
+   * (wider dtypes first); one write after the other, and when the promise is fulfilled the memory may change again.
+   * @param entry - the tensor's name, of a part what {@link entryOf} says
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` out of turn; `CHECKPOINT_SAVE_FAILED` with the first cause
+   */
+  async write(entry: string, bytes: Bytes): Promise<void> {
+    try {
+      const file = this.#fileOf.get(entry);
+      if (file === undefined) throw outOfTurn(entry, "a tensor of the plan");
+      await file.write(entry, bytes, this.#draft);
+      this.#writtenBytes += sizeOf(bytes);
+    } catch (cause) {
+      throw this.#failed(cause);
+    }
+  }
+
+  /**
+   * Makes the checkpoint durable and `latest` name it, then removes what need not be kept.
+   * @param state - where the run stands; its step is the plan's
+   * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, for bytes that never came too
+   */
+  async commit(state: TrainerState): Promise<SavedCheckpoint> {
+    try {
+      if (state.step !== this.#plan.step) throw wrongOption("state.step", `${this.#plan.step}`, state.step);
+      const sums = new Map<string, FileSums>();
+      for (const file of this.#files) sums.set(file.name, await file.finish(this.#draft));
+      for (const [name, text] of [...this.#indexes(), ["config.json", textOf(this.#plan.config)] as const]) {
+        sums.set(name, await this.#writeText(name, text));
+      }
+      const manifest = { state, files: sums, tensors: this.#tensors() };
+      const sealed = await this.#writeText(manifestName, encodeManifest(manifest));
+      await this.#draft.commit();
+      const sizeBytes = [...sums.values()].reduce((sum, file) => sum + file.sizeBytes, sealed.sizeBytes);
+      const { keep } = this.#options;
+      const pruned = keep === undefined ? { removed: [], failed: [] } : await prune(this.#storage, keep);
+      return { path: this.path, sizeBytes, pruned };
+    } catch (cause) {
+      throw this.#failed(cause);
+    }
+  }
+
+  /** Gives up what was not committed; nothing is left of it. */
+  async abandon(): Promise<void> {
+    await this.#draft.abandon();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.abandon();
+  }
+
+  async #writeText(name: string, text: string): Promise<FileSums> {
+    const file = await this.#draft.create(name);
+    await file.append(Buffer.from(text));
+    return file.finish();
+  }
+
+  #tensors(): Map<string, LogicalTensor> {
+    const tensors = new Map<string, LogicalTensor & { slices: Slice[] }>();
+    for (const planned of [...this.#plan.weights, ...this.#plan.optimizer]) {
+      const { name, dtype, shape, part } = planned;
+      const entry = entryOf(planned);
+      const file = this.#fileOf.get(entry)?.name ?? "";
+      const tensor = tensors.get(name) ?? { dtype, shape: part?.of ?? shape, slices: [] };
+      tensor.slices.push({ file, entry, offset: part?.offset ?? shape.map(() => 0), shape });
+      tensors.set(name, tensor);
+    }
+    return tensors;
+  }
+
+  /** The indexes of groups that are cut, as Hugging Face's readers want them. */
+  #indexes(): [string, string][] {
+    return ["model", "optimizer"].flatMap((group) => {
+      const files = this.#files.filter(({ name }) => name.startsWith(`${group}-`));
+      if (files.length === 0) return [];
+      const weightMap = files.flatMap((file) =>
+        file.entries.map((entry) => [entry.name, file.name] as const),
+      );
+      const totalSize = files.reduce((sum, file) => sum + file.dataBytes, 0);
+      const index = { metadata: { total_size: totalSize }, weight_map: Object.fromEntries(weightMap) };
+      return [[`${group}.safetensors.index.json`, textOf(index)]];
+    });
+  }
+
+  #failed(cause: unknown): TroupeError {
+    return saveFailed(this.path, this.#plan.step, cause);
+  }
+}
+
+/** A safetensors file that is written entry by entry; made at its first bytes, durable soon after its last. */
+class DraftFile {
+  readonly name: string;
+  readonly entries: readonly TensorEntry[];
+  readonly #header: Uint8Array;
+  readonly #order = new Map<string, number>();
+  #sink: FileSink | undefined;
+  #sums: FileSums | undefined;
+  #next = 0;
+  #dataBytes = 0;
+
+  constructor(name: string, tensors: readonly TensorFacts[]) {
+    const { entries, header } = layOut(tensors, pytorchMetadata);
+    this.name = name;
+    this.entries = entries;
+    this.#header = header;
+    for (const [index, entry] of entries.entries()) this.#order.set(entry.name, index);
+  }
+
+  get dataBytes(): number {
+    return this.entries.at(-1)?.end ?? 0;
+  }
+
+  async write(name: string, bytes: Bytes, draft: StorageDraft): Promise<void> {
+    const sizeBytes = sizeOf(bytes);
+    const entry = this.entries[this.#order.get(name) ?? -1]!;
+    while (this.#dataBytes === this.entries[this.#next]?.end) this.#next += 1;
+    if (sizeBytes === 0) return;
+    const due = this.entries[this.#next];
+    if (due !== entry && this.#dataBytes <= entry.begin) {
+      throw due === undefined
+        ? wrongSource(entry, "more")
+        : outOfTurn(name, `bytes of ${JSON.stringify(due.name)}`);
+    }
+    if (this.#dataBytes + sizeBytes > entry.end) throw wrongSource(entry, "more");
+    const sink = await this.#begun(draft);
+    await sink.append(bytes);
+    this.#dataBytes += sizeBytes;
+    if (this.#dataBytes === this.dataBytes) this.#sums = await sink.finish();
+  }
+
+  async finish(draft: StorageDraft): Promise<FileSums> {
+    if (this.#sums !== undefined) return this.#sums;
+    const missing = this.entries.find(({ end }) => end > this.#dataBytes);
+    if (missing !== undefined) {
+      throw wrongSource(missing, String(Math.max(0, this.#dataBytes - missing.begin)));
+    }
+    return (await this.#begun(draft)).finish();
+  }
+
+  async #begun(draft: StorageDraft): Promise<FileSink> {
+    if (this.#sink === undefined) {
+      this.#sink = await draft.create(this.name);
+      await this.#sink.append(this.#header);
+    }
+    return this.#sink;
+  }
+}
+
+/** Files of a group, each up to a size: one under the plain name, or several numbered as Hugging Face does. */
+function cutIntoFiles(group: string, tensors: readonly PlannedTensor[], maxFileBytes: number): DraftFile[] {
+  const cuts: TensorFacts[][] = [[]];
+  let fileBytes = 0;
+  for (const tensor of tensors) {
+    const sizeBytes = tensorSizeBytes(tensor.dtype, tensor.shape) ?? 0;
+    if (fileBytes > 0 && fileBytes + sizeBytes > maxFileBytes) {
+      cuts.push([]);
+      fileBytes = 0;
+    }
+    cuts.at(-1)?.push({ ...tensor, name: entryOf(tensor) });
+    fileBytes += sizeBytes;
+  }
+  const count = (index: number) => String(index).padStart(5, "0");
+  if (tensors.length === 0) return [];
+  return cuts.map((cut, index) => {
+    const numbered = `${group}-${count(index + 1)}-of-${count(cuts.length)}.safetensors`;
+    return new DraftFile(cuts.length === 1 ? `${group}.safetensors` : numbered, cut);
+  });
+}
+
+function textOf(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+function outOfTurn(entry: string, expected: string): TroupeError {
+  return new TroupeError(
+    "SAFETENSORS_TENSOR",
+    `[checkpoint] expected ${expected}: got ${JSON.stringify(entry)} (write tensors in the order of the plan)`,
+    { fields: { tensor: entry } },
+  );
+}
+
+function wrongOption(name: string, expected: string, got: unknown): TroupeError {
+  return new TroupeError("CHECKPOINT_OPTION", `[checkpoint] expected ${name} to be ${expected}: got ${got}`, {
+    fields: { option: name, got },
+  });
+}
+
+/** The error of a save, with its first cause. */
+export function saveFailed(path: string, step: number, cause: unknown): TroupeError {
+  if (cause instanceof TroupeError && cause.code === "CHECKPOINT_SAVE_FAILED") return cause;
+  return new TroupeError(
+    "CHECKPOINT_SAVE_FAILED",
+    `[checkpoint] expected to save ${path}: got "${(cause as Error).message}" (free space or mend the disk; what was saved before is kept)`,
+    { fields: { path, step, errno: errnoOf(cause) }, cause },
+  );
+}
+
+function errnoOf(cause: unknown): string | undefined {
+  if (!(cause instanceof TroupeError)) return (cause as NodeJS.ErrnoException).code;
+  const { errorNumber } = cause.fields;
+  return errorNumber === undefined ? undefined : getSystemErrorName(-Number(errorNumber));
+}

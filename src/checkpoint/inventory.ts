@@ -1,0 +1,37 @@
+import { TroupeError } from "../errors.ts";
+import { Checkpoint } from "./checkpoint.ts";
+import { newestFirst, placeOf } from "./open-checkpoint.ts";
+import { stepOf } from "./step-folder.ts";
+import type { CheckpointStorage } from "./storage.ts";
+
+/** A checkpoint of a run, as a list shows it. */
+export interface CheckpointFacts {
+  readonly name: string;
+  readonly step: number;
+  /** Of its tensors and their files; 0 where it is damaged. */
+  readonly sizeBytes: number;
+  /** Whether `latest` names it. */
+  readonly latest: boolean;
+  /** Why it cannot be opened, if so. That its tensors are whole, `verifyCheckpoint` tells. */
+  readonly damage?: TroupeError;
+}
+
+/** The checkpoints of a run, the highest step first. @param place - a storage, or the folder of a run */
+export async function listCheckpoints(place: CheckpointStorage | string): Promise<CheckpointFacts[]> {
+  const { storage, name: only } = await placeOf(place);
+  const latest = await storage.latest();
+  const names = only === undefined ? await newestFirst(storage) : [only];
+  const facts: CheckpointFacts[] = [];
+  for (const name of names) {
+    const known = { name, step: stepOf(name) ?? 0, latest: name === latest };
+    try {
+      await using checkpoint = await Checkpoint.open(await storage.open(name));
+      const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
+      facts.push({ ...known, sizeBytes: sizes.reduce((sum, size) => sum + size, 0) });
+    } catch (error) {
+      if (!(error instanceof TroupeError)) throw error;
+      facts.push({ ...known, sizeBytes: 0, damage: error });
+    }
+  }
+  return facts.sort((a, b) => b.step - a.step);
+}

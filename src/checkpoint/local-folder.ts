@@ -1,0 +1,161 @@
+import { randomUUID } from "node:crypto";
+import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { makeDirectoryDurably, replaceDurably, savingPrefix, syncPath } from "./durable-file.ts";
+import type { CheckpointStorage, FileSink, StorageDraft, StoredFile, StoredFolder } from "./storage.ts";
+import { SummedReader, SummedWriter } from "./summed-file.ts";
+
+/** What the name of a folder begins with while a new one takes its place. */
+export const replacedPrefix = ".replaced-";
+/** What the name of a folder begins with while it is being removed. */
+export const removingPrefix = ".removing-";
+
+const latestName = "latest";
+const uuidLength = 36;
+
+/** Checkpoints in a folder of this machine, each a folder in it. Each of its operations survives a power cut at any moment. */
+export class LocalFolder implements CheckpointStorage {
+  readonly location: string;
+
+  /** @param directory - of the checkpoints; made by the first draft */
+  constructor(directory: string) {
+    this.location = directory;
+  }
+
+  async list(): Promise<readonly string[]> {
+    const entries = await entriesOf(this.location);
+    // Put aside for a new one that may not have arrived: as good as it was.
+    const names = entries.map((entry) => replacedName(entry) ?? entry);
+    return [...new Set(names)].filter((name) => !name.startsWith(".") && name !== latestName);
+  }
+
+  async latest(): Promise<string | undefined> {
+    const text = await readFile(join(this.location, latestName), "utf8").catch(() => "");
+    return text.trim() || undefined;
+  }
+
+  async begin(name: string): Promise<StorageDraft> {
+    const temporary = join(this.location, `${savingPrefix}${name}-${randomUUID()}`);
+    try {
+      await makeDirectoryDurably(temporary);
+    } catch (error) {
+      await rm(temporary, { recursive: true, force: true });
+      throw error;
+    }
+    return new LocalDraft(this.location, name, temporary);
+  }
+
+  async open(name: string): Promise<StoredFolder> {
+    const path = join(this.location, name);
+    if (await exists(path)) return new OpenFolder(path);
+    const aside = (await entriesOf(this.location)).find((entry) => replacedName(entry) === name);
+    return new OpenFolder(aside === undefined ? path : join(this.location, aside));
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = join(this.location, name);
+    if (!(await exists(path))) return;
+    // First out of sight as a whole: no reader finds half of it.
+    const removing = join(this.location, `${removingPrefix}${name}-${randomUUID()}`);
+    await rename(path, removing);
+    await rm(removing, { recursive: true, force: true });
+  }
+
+  async sweep(): Promise<void> {
+    for (const entry of await entriesOf(this.location)) {
+      const path = join(this.location, entry);
+      const leftover = entry.startsWith(savingPrefix) || entry.startsWith(removingPrefix);
+      if (leftover) await rm(path, { recursive: true, force: true });
+      const name = replacedName(entry);
+      if (name === undefined) continue;
+      if (await exists(join(this.location, name))) await rm(path, { recursive: true, force: true });
+      else await rename(path, join(this.location, name));
+    }
+  }
+}
+
+class LocalDraft implements StorageDraft {
+  readonly #parent: string;
+  readonly #name: string;
+  readonly #temporary: string;
+  readonly #open = new Set<FileSink>();
+  #committed = false;
+
+  constructor(parent: string, name: string, temporary: string) {
+    this.#parent = parent;
+    this.#name = name;
+    this.#temporary = temporary;
+  }
+
+  async create(name: string, chunkBytes?: number): Promise<FileSink> {
+    const file = await SummedWriter.create(join(this.#temporary, name), chunkBytes);
+    this.#open.add(file);
+    return file;
+  }
+
+  async commit(): Promise<void> {
+    await syncPath(this.#temporary);
+    await putInPlace(this.#temporary, this.#parent, this.#name);
+    this.#committed = true;
+    await replaceDurably(join(this.#parent, latestName), (file) =>
+      file.append(Buffer.from(`${this.#name}\n`)),
+    );
+  }
+
+  async abandon(): Promise<void> {
+    for (const file of this.#open) file.drop();
+    this.#open.clear();
+    if (!this.#committed) await rm(this.#temporary, { recursive: true, force: true });
+  }
+}
+
+class OpenFolder implements StoredFolder {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  openFile(name: string): Promise<StoredFile> {
+    return SummedReader.open(join(this.path, name));
+  }
+}
+
+/** The name that a folder had before it was put aside for a new one; undefined for any other. */
+function replacedName(entry: string): string | undefined {
+  return entry.startsWith(replacedPrefix) ? entry.slice(replacedPrefix.length, -uuidLength - 1) : undefined;
+}
+
+async function putInPlace(temporary: string, parent: string, name: string): Promise<void> {
+  const place = join(parent, name);
+  const aside = join(parent, `${replacedPrefix}${name}-${randomUUID()}`);
+  const replaces = await exists(place);
+  // A folder cannot be renamed over one that holds files, so the old one steps aside first. Readers know it there.
+  if (replaces) await rename(place, aside);
+  try {
+    await rename(temporary, place);
+    await syncPath(parent);
+  } catch (error) {
+    await rename(place, temporary).catch(() => {});
+    if (replaces) await rename(aside, place).catch(() => {});
+    throw error;
+  }
+  if (replaces) await rm(aside, { recursive: true, force: true });
+}
+
+async function entriesOf(path: string): Promise<string[]> {
+  return readdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
+    throw error;
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return false;
+      throw error;
+    },
+  );
+}

@@ -1,0 +1,87 @@
+import { stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { TroupeError } from "../errors.ts";
+import { Checkpoint } from "./checkpoint.ts";
+import { LocalFolder } from "./local-folder.ts";
+import { manifestName } from "./manifest.ts";
+import { stepOf } from "./step-folder.ts";
+import type { CheckpointStorage } from "./storage.ts";
+
+/** Which checkpoint of several is wanted. */
+export interface OpenCheckpointOptions {
+  /** Paths of checkpoints not to be opened, such as one whose tensors were found damaged while they were read. */
+  readonly except?: readonly string[];
+}
+
+/**
+ * Opens the newest whole checkpoint: the one that `latest` names or, where that is damaged, the one of the highest step
+ * that is whole.
+ * @param place - a storage, the folder of a run, or the folder of one checkpoint: then that one
+ * @throws {TroupeError} `CHECKPOINT_MISSING` when there is none, `CHECKPOINT_DAMAGED` when none is whole
+ */
+export async function openCheckpoint(
+  place: CheckpointStorage | string,
+  options: OpenCheckpointOptions = {},
+): Promise<Checkpoint> {
+  const { storage, name } = await placeOf(place);
+  const names = name === undefined ? await newestFirst(storage) : [name];
+  const passedOver: TroupeError[] = [];
+  for (const candidate of names) {
+    const folder = await storage.open(candidate);
+    if (options.except?.includes(folder.path)) continue;
+    try {
+      return await Checkpoint.open(folder, passedOver);
+    } catch (error) {
+      if (!(error instanceof TroupeError)) throw error;
+      passedOver.push(error);
+    }
+  }
+  const [first] = passedOver;
+  if (first !== undefined && passedOver.length === 1) throw first;
+  if (first !== undefined) throw noneWhole(storage, passedOver);
+  throw new TroupeError(
+    "CHECKPOINT_MISSING",
+    `[checkpoint] expected a checkpoint in ${storage.location}: got none (give the folder of a run, or of one of its steps)`,
+    { fields: { path: storage.location } },
+  );
+}
+
+/** The storage that a path names, and the name of a folder in it where the path is that of one checkpoint. */
+export async function placeOf(
+  place: CheckpointStorage | string,
+): Promise<{ storage: CheckpointStorage; name?: string }> {
+  if (typeof place !== "string") return { storage: place };
+  const path = resolve(place);
+  if (!(await exists(join(path, manifestName)))) return { storage: new LocalFolder(place) };
+  return { storage: new LocalFolder(dirname(path)), name: basename(path) };
+}
+
+/** The names of a storage's checkpoints: the one that `latest` names, then by step, the highest first. */
+export async function newestFirst(storage: CheckpointStorage): Promise<string[]> {
+  const latest = await storage.latest();
+  const steps = (await storage.list()).flatMap((name) => {
+    const step = stepOf(name);
+    return step === undefined ? [] : [{ name, step }];
+  });
+  steps.sort((a, b) => Number(b.name === latest) - Number(a.name === latest) || b.step - a.step);
+  return steps.map(({ name }) => name);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function noneWhole(storage: CheckpointStorage, passedOver: readonly TroupeError[]): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_DAMAGED",
+    `[checkpoint] expected one whole checkpoint in ${storage.location}: got ${passedOver.length} damaged ones, the first because ` +
+      `${passedOver[0]?.message} (restore one of them from a copy)`,
+    {
+      fields: { path: storage.location, causes: passedOver.map((error) => error.message) },
+      cause: passedOver[0],
+    },
+  );
+}

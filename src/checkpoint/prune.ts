@@ -1,0 +1,52 @@
+import { TroupeError } from "../errors.ts";
+import { listCheckpoints } from "./inventory.ts";
+import type { CheckpointStorage } from "./storage.ts";
+
+/** Which checkpoints are to be kept: what either rule names. */
+export interface KeepRule {
+  /** The newest whole ones, at least one. */
+  readonly last: number;
+  /** Those whose step is a multiple of this. */
+  readonly every?: number;
+}
+
+/** What pruning has done. */
+export interface Pruned {
+  readonly removed: readonly string[];
+  /** What could not be removed, and why: nothing that endangers what is kept. */
+  readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
+}
+
+/**
+ * Removes checkpoints that a rule does not keep. Never removed are the one that `latest` names, and what is newer than
+ * the oldest that counts as one of the `last`; a damaged one does not count.
+ * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
+ */
+export async function prune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<Pruned> {
+  requireCount("keep.last", last);
+  if (every !== undefined) requireCount("keep.every", every);
+  const removed: string[] = [];
+  const failed: { name: string; cause: unknown }[] = [];
+  let numWhole = 0;
+  for (const { name, step, latest, damage } of await listCheckpoints(storage)) {
+    const recent = numWhole < last;
+    if (damage === undefined) numWhole += 1;
+    if (recent || latest || (every !== undefined && step % every === 0)) continue;
+    try {
+      await storage.remove(name);
+      removed.push(name);
+    } catch (cause) {
+      failed.push({ name, cause });
+    }
+  }
+  return { removed, failed };
+}
+
+function requireCount(option: string, got: number): void {
+  if (Number.isSafeInteger(got) && got >= 1) return;
+  throw new TroupeError(
+    "CHECKPOINT_OPTION",
+    `[checkpoint] expected ${option} to be a whole number of at least 1: got ${got}`,
+    { fields: { option, got } },
+  );
+}

@@ -1,0 +1,88 @@
+import type { Bytes } from "./bytes.ts";
+
+/**
+ * A place that keeps checkpoints, each a folder of files under a plain name. A folder is either there whole or not at
+ * all: it becomes visible by its commit, and goes as one. One process at a time writes into a storage; any may read.
+ */
+export interface CheckpointStorage {
+  /** Where it is, for messages. */
+  readonly location: string;
+  /** The names of all folders, in any order; none where the place does not exist yet. */
+  list(): Promise<readonly string[]>;
+  /** The name of the folder that was committed last; undefined where that is not known. */
+  latest(): Promise<string | undefined>;
+  /** Begins a new folder, which takes the place of one of the same name when it is committed. */
+  begin(name: string): Promise<StorageDraft>;
+  /** Opens a folder for reading. */
+  open(name: string): Promise<StoredFolder>;
+  /** Removes a folder, if it is there. */
+  remove(name: string): Promise<void>;
+  /** Removes what drafts that never ended have left. To be called before the first draft of a process. */
+  sweep(): Promise<void>;
+}
+
+/** A folder that is being written; nobody sees it before its commit. */
+export interface StorageDraft {
+  /** Begins a file. @param name - plain, without folders */
+  create(name: string, chunkBytes?: number): Promise<FileSink>;
+  /**
+   * Makes the folder visible and `latest` name it, once everything is durable. Every file must be finished; the one that
+   * was finished last vouches for the others.
+   */
+  commit(): Promise<void>;
+  /** Gives everything up. Nothing is left, files that were not finished included; never throws after a commit. */
+  abandon(): Promise<void>;
+}
+
+/** A new file that is written from its beginning to its end. */
+export interface FileSink {
+  /** Appends bytes, which may change again once the promise is fulfilled. One append after the other. */
+  append(bytes: Bytes): Promise<void>;
+  /** Waits until the bytes are durable. Once; a failure is final. */
+  finish(): Promise<FileSums>;
+  /** Closes a file that is not to be finished. */
+  drop(): void;
+}
+
+/** What the bytes of a file were when it was written. */
+export interface FileSums {
+  readonly sizeBytes: number;
+  /** Size of a chunk; the last one may be smaller. */
+  readonly chunkBytes: number;
+  /** The CRC-32C of each chunk. */
+  readonly crc32c: Uint32Array;
+}
+
+/** A folder open for reading. */
+export interface StoredFolder {
+  /** For messages; of a local folder, its path. */
+  readonly path: string;
+  /** @throws {TroupeError} `FILE_READ` where there is none of that name */
+  openFile(name: string): Promise<StoredFile>;
+}
+
+/** How a file is to be read. */
+export interface ReadHow {
+  /** What its bytes must be; unchecked where left out. */
+  readonly sums?: FileSums | undefined;
+  /** What is read, for messages. */
+  readonly what: string;
+}
+
+/** A file open for reading until it is disposed. */
+export interface StoredFile extends AsyncDisposable {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /**
+   * Brings stretches of the file into memory, which may hold anything until the promise is fulfilled.
+   * @param stretches - three numbers each, in bytes: where it begins in the file, where in `into`, its size
+   * @returns how many bytes of the file were read: with checksums whole chunks
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming file, chunk and `what` for other bytes than the checksums', or fewer
+   */
+  read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number>;
+}
+
+/** All of one stretch that is to lie at the beginning of memory. */
+export function oneStretch(begin: number, sizeBytes: number): Float64Array {
+  return Float64Array.of(begin, 0, sizeBytes);
+}
