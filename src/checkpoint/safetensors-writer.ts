@@ -54,8 +54,8 @@ export async function appendSafetensors(
   for (const entry of entries) await writeTensor(file, entry, sources.get(entry.name) as TensorSource);
 }
 
-/** By the bytes of their UTF-8. */
-function byName(a: TensorFacts, b: TensorFacts): number {
+/** The order of names in which the reference writer lays tensors out: by the bytes of their UTF-8. */
+export function byName(a: TensorFacts, b: TensorFacts): number {
   return Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
 }
 

@@ -9,7 +9,7 @@ import {
 } from "./checkpoint-draft.ts";
 import { LocalFolder } from "./local-folder.ts";
 import type { TrainerState } from "./manifest.ts";
-import { partsOf, type TensorBytes } from "./safetensors-writer.ts";
+import { byName, partsOf, type TensorBytes } from "./safetensors-writer.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
 /** A tensor to be saved, or a part of one, whose bytes are fetched when their turn comes. */
@@ -27,7 +27,8 @@ export interface CheckpointContent extends Omit<CheckpointPlan, "step"> {
 
 /**
  * Saves a checkpoint into a folder of its own, then lets `latest` name it. It is either there whole, on the disk, or not
- * at all; what was saved before is kept whatever happens. The folder is also a Hugging Face model folder.
+ * at all; what was saved before is kept whatever happens. The folder is also a Hugging Face model folder. Sources are read
+ * one after the other, whatever their order; equal contents give equal files.
  * @param place - a storage, or the folder of a run. One process at a time saves into it, and sweeps it before
  * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` with the first cause: the disk is full or failing, or a source threw
  */
@@ -40,7 +41,12 @@ export async function writeCheckpoint(
   const storage = typeof place === "string" ? new LocalFolder(place) : place;
   await using draft = await CheckpointDraft.begin(
     storage,
-    { step: state.step, config, weights, optimizer },
+    {
+      step: state.step,
+      config,
+      weights: weights.toSorted(byName),
+      optimizer: optimizer.toSorted(byName),
+    },
     options,
   );
   try {
