@@ -5,6 +5,7 @@ import {
   encodeManifest,
   type LogicalTensor,
   manifestName,
+  maxChunkBytes,
   type Slice,
   type TrainerState,
 } from "./manifest.ts";
@@ -14,6 +15,7 @@ import { pytorchMetadata, wrongSource } from "./safetensors-writer.ts";
 import { stepFolder } from "./step-folder.ts";
 import type { CheckpointStorage, FileSink, FileSums, StorageDraft } from "./storage.ts";
 import type { JsonObject } from "./strict-json.ts";
+import { CHUNK_BYTES } from "./summed-file.ts";
 
 /** A tensor that a checkpoint will hold, or a part of one. */
 export interface PlannedTensor extends TensorFacts {
@@ -36,6 +38,10 @@ export interface CheckpointPlan {
 export interface SaveOptions {
   /** Largest file of tensors, unless a single one is larger: 5 GiB by default, as Hugging Face has it. */
   readonly maxFileBytes?: number;
+  /** Bytes that one checksum answers for, {@link CHUNK_BYTES} by default; parts are read in whole chunks. */
+  readonly chunkBytes?: number;
+  /** Called after each part that was written, with the bytes of tensors so far and in all. */
+  readonly onProgress?: (writtenBytes: number, plannedBytes: number) => void;
   /** Which checkpoints to keep once the new one is durable; all by default. */
   readonly keep?: KeepRule;
 }
@@ -98,11 +104,14 @@ export class CheckpointDraft implements AsyncDisposable {
     plan: CheckpointPlan,
     options: SaveOptions = {},
   ): Promise<CheckpointDraft> {
-    const maxFileBytes = options.maxFileBytes ?? defaultMaxFileBytes;
+    const { maxFileBytes = defaultMaxFileBytes, chunkBytes = CHUNK_BYTES } = options;
     if (!(maxFileBytes >= 1)) throw wrongOption("maxFileBytes", "at least 1", maxFileBytes);
+    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
+      throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
+    }
     const files = [
-      ...cutIntoFiles("model", plan.weights, maxFileBytes),
-      ...cutIntoFiles("optimizer", plan.optimizer, maxFileBytes),
+      ...cutIntoFiles("model", plan.weights, maxFileBytes, chunkBytes),
+      ...cutIntoFiles("optimizer", plan.optimizer, maxFileBytes, chunkBytes),
     ];
     const name = stepFolder(plan.step);
     try {
@@ -134,6 +143,7 @@ export class CheckpointDraft implements AsyncDisposable {
       if (file === undefined) throw outOfTurn(entry, "a tensor of the plan");
       await file.write(entry, bytes, this.#draft);
       this.#writtenBytes += sizeOf(bytes);
+      this.#options.onProgress?.(this.#writtenBytes, this.plannedBytes);
     } catch (cause) {
       throw this.#failed(cause);
     }
@@ -216,15 +226,17 @@ class DraftFile {
   readonly name: string;
   readonly entries: readonly TensorEntry[];
   readonly #header: Uint8Array;
+  readonly #chunkBytes: number;
   readonly #order = new Map<string, number>();
   #sink: FileSink | undefined;
   #sums: FileSums | undefined;
   #next = 0;
   #dataBytes = 0;
 
-  constructor(name: string, tensors: readonly TensorFacts[]) {
+  constructor(name: string, tensors: readonly TensorFacts[], chunkBytes: number) {
     const { entries, header } = layOut(tensors, pytorchMetadata);
     this.name = name;
+    this.#chunkBytes = chunkBytes;
     this.entries = entries;
     this.#header = header;
     for (const [index, entry] of entries.entries()) this.#order.set(entry.name, index);
@@ -263,7 +275,7 @@ class DraftFile {
 
   async #begun(draft: StorageDraft): Promise<FileSink> {
     if (this.#sink === undefined) {
-      this.#sink = await draft.create(this.name);
+      this.#sink = await draft.create(this.name, this.#chunkBytes);
       await this.#sink.append(this.#header);
     }
     return this.#sink;
@@ -271,7 +283,12 @@ class DraftFile {
 }
 
 /** Files of a group, each up to a size: one under the plain name, or several numbered as Hugging Face does. */
-function cutIntoFiles(group: string, tensors: readonly PlannedTensor[], maxFileBytes: number): DraftFile[] {
+function cutIntoFiles(
+  group: string,
+  tensors: readonly PlannedTensor[],
+  maxFileBytes: number,
+  chunkBytes: number,
+): DraftFile[] {
   const cuts: TensorFacts[][] = [[]];
   let fileBytes = 0;
   for (const tensor of tensors) {
@@ -287,7 +304,7 @@ function cutIntoFiles(group: string, tensors: readonly PlannedTensor[], maxFileB
   if (tensors.length === 0) return [];
   return cuts.map((cut, index) => {
     const numbered = `${group}-${count(index + 1)}-of-${count(cuts.length)}.safetensors`;
-    return new DraftFile(cuts.length === 1 ? `${group}.safetensors` : numbered, cut);
+    return new DraftFile(cuts.length === 1 ? `${group}.safetensors` : numbered, cut, chunkBytes);
   });
 }
 

@@ -16,6 +16,11 @@ import { type Box, boxesOfRun, eachCommonStretch, liesIn, volumeOf } from "./sli
 import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
 import { type JsonObject, parseJsonObject } from "./strict-json.ts";
 
+/** A box of a tensor, and where in memory it goes, in bytes. */
+interface PlacedBox extends Box {
+  readonly at: number;
+}
+
 const configName = "config.json";
 /** A file whose checksum is compared may have as large a header as the format allows. */
 const ownFile = { maxHeaderBytes: 1e8 };
@@ -133,7 +138,8 @@ export class Checkpoint implements AsyncDisposable {
     if (!liesIn(wanted, shape)) {
       throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
     }
-    await this.#readBoxes(name, [wanted], into);
+    this.#checkTarget(name, into, volumeOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
+    await this.#readBoxes(name, [{ ...wanted, at: 0 }], into);
     return into;
   }
 
@@ -145,16 +151,41 @@ export class Checkpoint implements AsyncDisposable {
    * @throws as {@link read}
    */
   async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
-    const { dtype, shape } = this.entry(name);
-    const begin = offsetBytes / sizeOfItem(dtype);
-    const numel = sizeOf(into) / sizeOfItem(dtype);
-    if (
-      !(Number.isInteger(begin) && Number.isInteger(numel) && begin >= 0 && begin + numel <= volumeOf(shape))
-    ) {
-      throw this.#wrongTensor(name, `a run of whole elements of [${shape}]`, `${numel} from ${begin} on`);
-    }
-    await this.#readBoxes(name, boxesOfRun(shape, begin, numel), into);
+    await this.readStretches(name, Float64Array.of(offsetBytes, 0, sizeOf(into)), into);
     return into;
+  }
+
+  /**
+   * Reads parts of a tensor, each to a place of its own; what lies near each other is read once for all of them.
+   * @param stretches - three numbers each, in bytes: where it begins in the tensor, row-major, where in `into`, its size;
+   * whole elements
+   * @throws as {@link read}
+   */
+  async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
+    const { dtype, shape, slices } = this.entry(name);
+    const itemBytes = sizeOfItem(dtype);
+    this.#checkTarget(name, into);
+    const sizeBytes = volumeOf(shape) * itemBytes;
+    for (let i = 0; i < stretches.length; i += 3) {
+      const [begin, size] = [stretches[i]!, stretches[i + 2]!];
+      const whole = Number.isInteger(begin / itemBytes) && Number.isInteger(size / itemBytes);
+      if (whole && begin >= 0 && size >= 0 && begin + size <= sizeBytes) continue;
+      throw this.#wrongTensor(name, `whole elements within ${sizeBytes} bytes`, `${size} from ${begin} on`);
+    }
+    const [only] = slices;
+    if (slices.length === 1 && only !== undefined) {
+      this.#readBytes += await this.#files.get(only.file)!.readStretches(only.entry, stretches, into);
+      return;
+    }
+    const boxes: PlacedBox[] = [];
+    for (let i = 0; i < stretches.length; i += 3) {
+      let at = stretches[i + 1]!;
+      for (const box of boxesOfRun(shape, stretches[i]! / itemBytes, stretches[i + 2]! / itemBytes)) {
+        boxes.push({ ...box, at });
+        at += volumeOf(box.shape) * itemBytes;
+      }
+    }
+    await this.#readBoxes(name, boxes, into);
   }
 
   /** Gives the files back. */
@@ -162,35 +193,31 @@ export class Checkpoint implements AsyncDisposable {
     await this.#owned.disposeAsync();
   }
 
-  /** Reads boxes, one after the other in `into`, from the slices that hold them. */
-  async #readBoxes(name: string, boxes: readonly Box[], into: Bytes): Promise<void> {
+  /** Reads boxes from the slices that hold them. */
+  async #readBoxes(name: string, boxes: readonly PlacedBox[], into: Bytes): Promise<void> {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
-    const numel = boxes.reduce((sum, box) => sum + volumeOf(box.shape), 0);
-    this.#checkTarget(name, into, numel * itemBytes);
-    if (!Number.isInteger(itemBytes) && numel < volumeOf(shape)) {
+    if (!Number.isInteger(itemBytes) && boxes.some((box) => volumeOf(box.shape) < volumeOf(shape))) {
       throw this.#wrongTensor(name, `the whole tensor, as ${dtype} is no whole number of bytes`, "a part");
     }
     const reads = slices.map(async (slice) => {
       const stretches: number[] = [];
-      let placed = 0;
       for (const box of boxes) {
         eachCommonStretch(slice, box, (inSlice, inBox, count) => {
-          stretches.push(inSlice * itemBytes, (placed + inBox) * itemBytes, count * itemBytes);
+          stretches.push(inSlice * itemBytes, box.at + inBox * itemBytes, count * itemBytes);
         });
-        placed += volumeOf(box.shape);
       }
       if (stretches.length === 0) return 0;
       return this.#files.get(slice.file)!.readStretches(slice.entry, Float64Array.from(stretches), into);
     });
-    const counts = await Promise.allSettled(reads);
-    for (const count of counts) {
+    // All of them have ended before an error is told: then nothing is written into memory any more.
+    for (const count of await Promise.allSettled(reads)) {
       if (count.status === "rejected") throw count.reason;
       this.#readBytes += count.value;
     }
   }
 
-  #checkTarget(name: string, into: Bytes, sizeBytes: number): void {
+  #checkTarget(name: string, into: Bytes, sizeBytes = sizeOf(into)): void {
     const got = sizeOf(into);
     if (got !== sizeBytes) throw this.#wrongTensor(name, `memory for ${sizeBytes} bytes`, `${got}`);
     if (into instanceof Uint8Array) return;

@@ -85,6 +85,11 @@ export class HuggingFaceFolder {
     return this.#file(name).readRange(name, offsetBytes, into);
   }
 
+  /** Parts of the bytes of a tensor, as `SafetensorsFile.readStretches` gives them. */
+  async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
+    await this.#file(name).readStretches(name, stretches, into);
+  }
+
   /** Gives the file descriptors back. */
   async close(): Promise<void> {
     await this.#files.disposeAsync();

@@ -56,7 +56,8 @@ export const maxManifestBytes = 1 << 26;
 
 const unsealed = "0".repeat(64);
 const maxRank = 16;
-const maxChunkBytes = 1 << 28;
+/** The largest chunk that is read: memory for one is taken. */
+export const maxChunkBytes = 1 << 28;
 
 /** Whether a name from a manifest or an index is that of a file in the same folder, and cannot lead out of it. */
 export function isFileName(name: string): boolean {

@@ -4,8 +4,8 @@ export interface Box {
   readonly shape: readonly number[];
 }
 
-/** Corners of boxes that are looked at for one tensor, at most: some seconds of a hostile manifest's making. */
-const maxCorners = 1 << 22;
+/** Dimensions that a tensor is cut along at most: the corners to be looked at double with each. */
+const maxCutDims = 4;
 
 /** Number of elements of a shape. */
 export function volumeOf(shape: readonly number[]): number {
@@ -25,7 +25,7 @@ export function liesIn({ offset, shape }: Box, whole: readonly number[]): boolea
  * Whether boxes that lie in a tensor hold each of its elements exactly once. A function on a grid is zero outside, so it
  * is known by its differences along all dimensions, and those of a box are not zero at its corners alone, where they are 1
  * or -1 in turn: the boxes cover the whole once if their corners add up to the corners of the whole.
- * @returns false also for boxes too many to be looked at
+ * @returns false also where more than four dimensions are cut
  */
 export function coverOnce(boxes: readonly Box[], whole: readonly number[]): boolean {
   if (volumeOf(whole) === 0) return boxes.length === 1 && volumeOf(boxes[0]!.shape) === 0;
@@ -33,7 +33,7 @@ export function coverOnce(boxes: readonly Box[], whole: readonly number[]): bool
   const dims = whole
     .map((_, dim) => dim)
     .filter((dim) => boxes.some(({ shape }) => shape[dim] !== whole[dim]));
-  if (boxes.length * 2 ** dims.length > maxCorners) return false;
+  if (dims.length > maxCutDims) return false;
   const corners = new Map<string, number>();
   const add = ({ offset, shape }: Box, weight: number) => {
     for (let corner = 0; corner < 1 << dims.length; corner++) {
