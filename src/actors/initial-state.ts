@@ -104,7 +104,9 @@ class KeptValues implements InitialValues {
     for (const [index, { tensor: into, pieces }] of tensors.entries()) {
       for (const [place, { rangeBegin, numel }] of pieces.entries()) {
         const kept = hold(() => attach(values[index]?.[place] as TensorRef));
-        scope(() => into.narrow(0, rangeBegin, numel).copy_(kept));
+        scope(() => {
+          into.narrow(0, rangeBegin, numel).copy_(kept);
+        });
         kept.dispose();
       }
     }

@@ -107,7 +107,10 @@ class BlockCopy {
       if (left === 0) return false;
       const numel = Math.min(left, copy.numel - this.#element);
       const source = this.#sources[this.#tensor] as Tensor;
-      scope(() => copy.tensor.narrow(0, this.#element, numel).copy_(source.narrow(0, this.#element, numel)));
+      // What a scope returns survives it: the views must not, or they hold the memory that the receiver frees.
+      scope(() => {
+        copy.tensor.narrow(0, this.#element, numel).copy_(source.narrow(0, this.#element, numel));
+      });
       left -= numel;
       this.#element += numel;
       if (this.#element < copy.numel) continue;

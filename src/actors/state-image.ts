@@ -128,7 +128,9 @@ export class StateImage implements Disposable {
   #whole(entry: StateEntry): Tensor {
     const whole = hold(() => empty([product(entry.shape)]));
     for (const { begin, values } of this.ranges(entry)) {
-      scope(() => whole.narrow(0, begin, values.numel).copy_(values));
+      scope(() => {
+        whole.narrow(0, begin, values.numel).copy_(values);
+      });
       values.dispose();
     }
     return whole;

@@ -1,0 +1,71 @@
+/**
+ * What saving costs, all in the same run: how long a save in flight blocks training, and what it adds to steps; a save and
+ * a load beside plain writes and reads of the same bytes; what it keeps in memory, and whether that grows from save to
+ * save; and PyTorch's figures for as many parameters, where there is a Python with torch.
+ *
+ *   npm run bench -- checkpoint [--size gpt2|small] [--dir FOLDER] [--saves N] [--python PATH] [--script PATH]
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { measureFiles } from "./checkpoint/files.ts";
+import { measureGrowth } from "./checkpoint/growth.ts";
+import { runPeer } from "./checkpoint/peer.ts";
+import { isSize, measureTraining, sizes } from "./checkpoint/training.ts";
+
+const text = { type: "string" } as const;
+const { values: flags } = parseArgs({
+  options: { size: text, dir: text, saves: text, python: text, script: text },
+});
+const size = flags.size ?? "gpt2";
+if (!isSize(size)) {
+  throw new Error(`[bench checkpoint] expected --size ${Object.keys(sizes).join(" or ")}: got ${size}`);
+}
+const folder = mkdtempSync(join(flags.dir ?? tmpdir(), "troupe-bench-"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+
+const ratio = (value: number, to: number) => `${(value / to).toFixed(3)} ×`;
+const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+
+const training = await measureTraining(size, folder);
+const { stepMs, stateBytes } = training;
+console.log(`${size}: ${training.numParameters} parameters, ${megabytes(stateBytes)} of state, two ranks, bf16`);
+console.log(
+  `a step ${seconds(stepMs)}; a save in flight: ranks wait ${training.blockedMs.toFixed(1)} ms more for it, ` +
+    `${((100 * training.blockedMs) / stepMs).toFixed(2)} % of a step (target 1); steps take ` +
+    `${seconds(training.stretchedMs)} longer in all, over ${seconds(training.savingMs)}`,
+);
+console.log(
+  `staged at most ${megabytes(training.stagedBytes)}: ${ratio(training.stagedBytes, stateBytes)} the state (target 1.25)`,
+);
+
+const files = await measureFiles(folder, training.path);
+console.log(
+  `durable after ${seconds(files.saveMs)}, a plain write and fsync of as many bytes ${seconds(files.writeMs)}: ` +
+    `${ratio(files.saveMs, files.writeMs)} (target 1.25)`,
+);
+console.log(
+  `loaded and checked in ${seconds(files.loadMs)}, a plain read ${seconds(files.readMs)}: ` +
+    `${ratio(files.loadMs, files.readMs)} (target 1.1)`,
+);
+
+const growth = await measureGrowth(join(folder, "growth"), Number(flags.saves ?? 200));
+console.log(
+  `${growth.numSaves} saves of ${megabytes(growth.sizeBytes)}: memory grows by ${(growth.slopeBytes / 2 ** 20).toFixed(3)} MiB a save (target 0 ± 1)`,
+);
+
+const script = flags.script ?? fileURLToPath(new URL("../../shared/peers/pytorch_checkpoint.py", import.meta.url));
+if (!existsSync(script)) {
+  console.log(`no PyTorch peer at ${script} (name it with --script, and a Python with torch with --python)`);
+} else {
+  const peer = await runPeer(flags.python ?? "python3", script, training.numParameters, folder);
+  const blocked = Math.min(peer.asyncBlockedMs, peer.saveMs);
+  console.log(
+    `PyTorch ${peer.torch}: async_save blocks ${seconds(peer.asyncBlockedMs)} (ours ${ratio(training.blockedMs, blocked)}), ` +
+      `is done after ${seconds(peer.asyncDoneMs)}, ${ratio(peer.asyncDoneMs, peer.rawMs)} a plain write; save ${seconds(peer.saveMs)}, ` +
+      `load ${seconds(peer.loadMs)} (ours ${ratio(files.loadMs, peer.loadMs)})`,
+  );
+}

@@ -1,0 +1,36 @@
+import { type RuntimeOptions, Runtime } from "troupe";
+
+/** How a process's memory changes from save to save. */
+export interface Growth {
+  readonly numSaves: number;
+  /** Of one save. */
+  readonly sizeBytes: number;
+  /** Of a line through what the process held after each save. */
+  readonly slopeBytes: number;
+}
+
+/** Allocators and compilers have what they need after so many. */
+const warmup = 40;
+
+/** Saves a small model after each step. */
+export async function measureGrowth(dir: string, numSaves: number): Promise<Growth> {
+  const checkpoint: RuntimeOptions["checkpoint"] = { dir, everySteps: 1, keepLast: 2 };
+  await using runtime = await Runtime.spawn({ ranks: 2, threadsPerRank: 1, checkpoint });
+  const held: number[] = [];
+  let sizeBytes = 0;
+  runtime.events$.subscribe((event) => {
+    if (event.kind !== "checkpoint.saved") return;
+    held.push(process.memoryUsage.rss());
+    sizeBytes = event.sizeBytes;
+  });
+  const model = { layers: 2, dim: 128, heads: 4, vocab: 2048, batch: 4, seq: 32 };
+  await runtime.run(new URL("../gpt/job.ts", import.meta.url), { ...model, steps: numSaves + warmup });
+  return { numSaves, sizeBytes, slopeBytes: slopeOf(held.slice(warmup)) };
+}
+
+/** Least squares over 0, 1, 2, … */
+function slopeOf(values: readonly number[]): number {
+  const middle = (values.length - 1) / 2;
+  const moments = values.reduce((sum, value, index) => sum + (index - middle) * value, 0);
+  return moments / values.reduce((sum, _, index) => sum + (index - middle) ** 2, 0);
+}
