@@ -32,7 +32,9 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 const training = await measureTraining(size, folder);
 const { stepMs, stateBytes } = training;
-console.log(`${size}: ${training.numParameters} parameters, ${megabytes(stateBytes)} of state, two ranks, bf16`);
+console.log(
+  `${size}: ${training.numParameters} parameters, ${megabytes(stateBytes)} of state, two ranks, bf16`,
+);
 console.log(
   `a step ${seconds(stepMs)}; a save in flight: ranks wait ${training.blockedMs.toFixed(1)} ms more for it, ` +
     `${((100 * training.blockedMs) / stepMs).toFixed(2)} % of a step (target 1); steps take ` +
@@ -57,7 +59,8 @@ console.log(
   `${growth.numSaves} saves of ${megabytes(growth.sizeBytes)}: memory grows by ${(growth.slopeBytes / 2 ** 20).toFixed(3)} MiB a save (target 0 ± 1)`,
 );
 
-const script = flags.script ?? fileURLToPath(new URL("../../shared/peers/pytorch_checkpoint.py", import.meta.url));
+const script =
+  flags.script ?? fileURLToPath(new URL("../../shared/peers/pytorch_checkpoint.py", import.meta.url));
 if (!existsSync(script)) {
   console.log(`no PyTorch peer at ${script} (name it with --script, and a Python with torch with --python)`);
 } else {

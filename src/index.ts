@@ -23,4 +23,4 @@ export { type BlockOptions, block, type ZeroLevel } from "./parallel/index.ts";
 export * from "./tensor/index.ts";
 // The initializers of the same names are `nn`'s own; a script means the tensors.
 export { ones, zeros } from "./tensor/index.ts";
-export { Runtime, type RuntimeOptions } from "./trainer/index.ts";
+export { type CheckpointOptions, Runtime, type RuntimeOptions } from "./trainer/index.ts";

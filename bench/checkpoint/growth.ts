@@ -1,4 +1,4 @@
-import { type RuntimeOptions, Runtime } from "troupe";
+import { Runtime, type RuntimeOptions } from "troupe";
 
 /** How a process's memory changes from save to save. */
 export interface Growth {

@@ -24,7 +24,8 @@ export async function runPeer(
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [out, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);
-  if (code !== 0) throw new Error(`[bench checkpoint] expected ${python} ${script} to end with 0: got ${code}`);
+  if (code !== 0)
+    throw new Error(`[bench checkpoint] expected ${python} ${script} to end with 0: got ${code}`);
   const told = JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as Record<string, number | string>;
   const ms = (name: string) => 1000 * Number(told[name]);
   return {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { memory, resetPeakMemory, Runtime, type TroupeEvent } from "troupe";
+import { memory, Runtime, resetPeakMemory, type TroupeEvent } from "troupe";
 
 /** Models to be saved: what the job of `bench gpt` is told. */
 export const sizes = {

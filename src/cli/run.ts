@@ -13,9 +13,10 @@ import {
   type ScheduleName,
   type ZeroName,
 } from "../trainer/index.ts";
+import { addCheckpointFlags, type CheckpointFlags, checkpointOf } from "./checkpoint-flags.ts";
 import { number, setting, usage } from "./flags.ts";
 
-interface RunFlags {
+interface RunFlags extends CheckpointFlags {
   readonly ranks: number;
   readonly tp: number;
   readonly sequenceParallel: boolean;
@@ -36,7 +37,6 @@ interface RunFlags {
   readonly seed?: number;
   readonly set: Record<string, string>;
   readonly json: boolean;
-  readonly checkpoint?: string;
   readonly resume?: string;
   readonly offloadOptimizer?: "host" | "nvme";
   readonly offloadRatio?: number;
@@ -46,7 +46,7 @@ interface RunFlags {
 
 /** Adds `troupe run JOB`. */
 export function addRunCommand(program: Command): void {
-  program
+  const command = program
     .command("run")
     .description("train a job: a module whose default export is defineJob({ … })")
     .argument("<job>", "path of the job's module")
@@ -87,7 +87,6 @@ export function addRunCommand(program: Command): void {
     .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
     .option("--json", "print events as JSON lines on standard output", false)
-    .option("--checkpoint <dir>", "where checkpoints go (default: runs/<job>)")
     .option("--resume <dir>", "go on from a checkpoint, or from the newest whole one of a run")
     .option(
       "--offload-optimizer <where>",
@@ -97,13 +96,13 @@ export function addRunCommand(program: Command): void {
     .option("--offload-activations <where>", "keep what recomputed blocks keep for backward in a file: nvme")
     .option("--offload-dir <dir>", "a folder on the disk that is to hold what goes into files")
     .action(run);
+  addCheckpointFlags(command);
 }
 
 async function run(job: string, flags: RunFlags): Promise<void> {
   const path = resolve(job);
   if (!existsSync(path))
     throw usage(`a job's module at ${job}`, "no such file", "give its path, as in examples/gpt/job.ts");
-  const directory = flags.checkpoint ?? join("runs", nameOf(path));
   await using runtime = await Runtime.spawn({
     ranks: flags.ranks,
     tp: flags.tp,
@@ -120,7 +119,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     precision: flags.precision,
     rounding: flags.rounding,
     ...(flags.lossScale === undefined ? {} : { lossScale: flags.lossScale }),
-    checkpoint: { dir: directory },
+    checkpoint: checkpointOf(flags, join("runs", nameOf(path))),
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
