@@ -1,21 +1,21 @@
 import { mkdir } from "node:fs/promises";
 import {
+  type CheckpointStorage,
   type JsonObject,
-  type JsonValue,
+  type KeepRule,
   LocalFolder,
-  type TensorSource,
   type TrainerState,
-  writeCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import { MASTER, type Piece } from "../parallel/index.ts";
+import type { Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { releaseRef, scope, shareRef, type TensorRef } from "../tensor/index.ts";
+import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
 import { entryName } from "./initial-state.ts";
 import { PartCollection } from "./part-collection.ts";
 import type { SavePlan } from "./save-plan.ts";
-import type { StateEntry, StateImage } from "./state-image.ts";
+import type { StateImage } from "./state-image.ts";
+import { type SaveProgress, writeParts } from "./write-parts.ts";
 
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder extends SavePlan {
@@ -86,27 +86,24 @@ export type CheckpointerProtocol = {
   kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
   /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
   restore: { in: RestoreRequest; out: { values: readonly (readonly TensorRef[])[] } };
-  /** The state in memory is given up. */
-  forget: { in: Record<string, never> };
 };
 
 /** What a checkpointer is born with. */
 export interface CheckpointerInit {
   /** Folder of the run's checkpoints, made where it is not there; undefined: all is kept in memory only. */
   readonly directory: string | undefined;
+  /** Which of them are kept once a new one is durable; all where left out. */
+  readonly keep?: KeepRule | undefined;
 }
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save"],
-  async start(_context, { directory }) {
-    if (directory !== undefined) await openDirectory(directory);
+  async start(context, { directory, keep }) {
+    const storage = directory === undefined ? undefined : await openDirectory(directory);
     let collection = new PartCollection(0, -1);
     let kept: KeptCopy | undefined;
-    let writing: Promise<Pick<Saved, "path" | "sizeBytes">> = Promise.resolve({
-      path: undefined,
-      sizeBytes: 0,
-    });
+    let last: Promise<unknown> = Promise.resolve();
     const collectionOf = (life: number, step: number) => {
       if (collection.life !== life || collection.step !== step) {
         collection.abandon();
@@ -114,9 +111,25 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
       }
       return collection;
     };
-    const keep = (copy: KeptCopy | undefined) => {
+    const replaceKept = (copy: KeptCopy | undefined) => {
       kept?.image[Symbol.dispose]();
       kept = copy;
+    };
+    const save = async (order: SaveOrder, mine: PartCollection): Promise<Omit<Saved, "durationMs">> => {
+      const copied = mine.whole(order.numParts).then((progress) => {
+        const { sizeBytes } = mine.image;
+        const state = { step: mine.step, progress, sizeBytes };
+        if (order.keep) replaceKept({ state, image: mine.take() });
+        return { path: undefined, sizeBytes };
+      });
+      // Whoever waits hears of it.
+      copied.catch(() => {});
+      const tell = (told: SaveProgress) => context.emit(told);
+      const written = order.write && storage ? writeParts({ storage, keep, tell }, order, mine) : copied;
+      // A copy in memory is as good where the disk is full.
+      const [saved] = await Promise.allSettled([written, order.keep ? copied : undefined]);
+      if (saved.status === "rejected") throw saved.reason;
+      return saved.value;
     };
     return {
       handlers: {
@@ -126,17 +139,11 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         async save(order) {
           const begin = performance.now();
           using mine = collectionOf(order.life, order.state.step);
-          const progress = await mine.whole(order.numParts);
-          const { image, step } = mine;
-          const { sizeBytes } = image;
-          if (order.keep) keep({ state: { step, progress, sizeBytes }, image: mine.take() });
-          const write = async () =>
-            order.write && directory !== undefined
-              ? writeCheckpoint(directory, contentOf(order, image, progress))
-              : { path: undefined, sizeBytes };
           // What an earlier life has begun to write may not have ended yet.
-          writing = writing.then(write, write);
-          return { ...(await writing), durationMs: performance.now() - begin };
+          await last;
+          const saving = save(order, mine);
+          last = saving.catch(() => {});
+          return { ...(await saving), durationMs: performance.now() - begin };
         },
         part(part) {
           if (part.life < collection.life) for (const { ref } of part.state) releaseRef(ref);
@@ -147,11 +154,10 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         },
         kept: () => ({ state: kept?.state }),
         restore: (request) => ({ values: restored(kept, request) }),
-        forget: () => keep(undefined),
       },
       stop() {
         collection.abandon();
-        keep(undefined);
+        replaceKept(undefined);
       },
     };
   },
@@ -194,10 +200,12 @@ function notKept(step: number, got: string): TroupeError {
   );
 }
 
-async function openDirectory(directory: string): Promise<void> {
+async function openDirectory(directory: string): Promise<CheckpointStorage> {
   try {
     await mkdir(directory, { recursive: true });
-    await new LocalFolder(directory).sweep();
+    const storage = new LocalFolder(directory);
+    await storage.sweep();
+    return storage;
   } catch (cause) {
     throw new TroupeError(
       "CHECKPOINT_DIRECTORY",
@@ -205,31 +213,4 @@ async function openDirectory(directory: string): Promise<void> {
       { fields: { directory }, cause },
     );
   }
-}
-
-function contentOf(order: SaveOrder, image: StateImage, progress: OptimizerProgress) {
-  const sourceOf = (entry: StateEntry): TensorSource => ({
-    name: entryName(entry.kind, entry.parameter),
-    dtype: "F32",
-    shape: entry.shape,
-    read: () => asyncOf(bytesOf(image, entry)),
-  });
-  return {
-    state: { ...order.state, optimizer: progress as unknown as JsonValue },
-    config: order.modelConfig,
-    weights: order.entries.filter(({ kind }) => kind === MASTER).map(sourceOf),
-    optimizer: order.entries.filter(({ kind }) => kind !== MASTER).map(sourceOf),
-  };
-}
-
-function* bytesOf(image: StateImage, entry: StateEntry): Generator<Uint8Array> {
-  for (const { values } of image.ranges(entry)) {
-    const floats = scope(() => values.toTypedArray() as Float32Array);
-    values.dispose();
-    yield new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
-  }
-}
-
-async function* asyncOf(parts: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield* parts;
 }

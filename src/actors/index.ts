@@ -29,6 +29,7 @@ export type { SavingRules } from "./saving.ts";
 export type { ShardInit, ShardProtocol } from "./shard.ts";
 export type { Slowdown } from "./shard-plan.ts";
 export type { TensorSummary } from "./tensor-summary.ts";
+export { isSaveProgress } from "./write-parts.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {

@@ -9,7 +9,7 @@ import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
 import type { ActorRef, Addressed } from "../runtime/index.ts";
-import { attach, type DType, hold, scope, type Tensor, type TensorRef, tensor } from "../tensor/index.ts";
+import { attach, type DType, hold, scope, type Tensor, type TensorRef, zeros } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { sentTo } from "./recipient.ts";
 
@@ -155,12 +155,14 @@ class StoredValues implements InitialValues {
     const stored = this.#stored;
     for (const { kind, tensor: into, pieces } of state.tensors) {
       if (initial.kind === "weights" && kind !== MASTER) continue;
-      for (const piece of pieces) {
+      const reads = pieces.map((piece) => {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
         if (kind !== MASTER) requireState(stored, entry, name);
-        await readPiece(stored, entry, piece, into);
-      }
+        return readPiece(stored, entry, piece, into);
+      });
+      // Nothing may be read any more when a block's memory goes.
+      for (const read of await Promise.allSettled(reads)) if (read.status === "rejected") throw read.reason;
     }
     state.publish(initial.kind === "checkpoint" ? initial.progress.numUpdates : 0);
   }
@@ -170,7 +172,7 @@ class StoredValues implements InitialValues {
   }
 }
 
-type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readRange">;
+type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readStretches">;
 
 const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }>> = {
   F64: { dtype: "float64", bytes: 8 },
@@ -202,18 +204,28 @@ async function readPiece(stored: StoredTensors, entry: string, piece: Piece, int
       { fields: { path: stored.path, entry, dtype, shape } },
     );
   }
-  const runs = logicalRuns(piece.parameter.shape, split, piece.parameterBegin, piece.numel);
-  for (const { begin, logicalBegin, numel } of runs) {
-    const bytes = new Uint8Array(numel * readable.bytes);
-    await stored.readRange(entry, logicalBegin * readable.bytes, bytes);
+  const stretches = Float64Array.from(stretchesOf(piece, readable.bytes));
+  const { rangeBegin, numel } = piece;
+  if (readable.dtype === into.dtype) {
+    await stored.readStretches(entry, stretches, { tensor: into, begin: rangeBegin, numel });
+    return;
+  }
+  const values = hold(() => zeros([numel], { dtype: readable.dtype }));
+  try {
+    await stored.readStretches(entry, stretches, values);
     scope(() => {
-      const values = tensor(elementsOf(bytes.buffer, readable.dtype), { dtype: readable.dtype });
-      into.narrow(0, piece.rangeBegin + begin - piece.parameterBegin, numel).copy_(values);
+      into.narrow(0, rangeBegin, numel).copy_(values);
     });
+  } finally {
+    values.dispose();
   }
 }
 
-function elementsOf(buffer: ArrayBuffer, dtype: DType): Float64Array | Float32Array | Uint16Array {
-  if (dtype === "float64") return new Float64Array(buffer);
-  return dtype === "float32" ? new Float32Array(buffer) : new Uint16Array(buffer);
+/** Where a piece lies in the whole tensor and where within itself, three numbers for each stretch, in bytes. */
+function* stretchesOf({ parameter, parameterBegin, numel }: Piece, itemBytes: number): Generator<number> {
+  for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
+    yield run.logicalBegin * itemBytes;
+    yield (run.begin - parameterBegin) * itemBytes;
+    yield run.numel * itemBytes;
+  }
 }

@@ -2,7 +2,7 @@ import { TroupeError } from "../errors.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import { attach, hold } from "../tensor/index.ts";
 import type { SavePart } from "./checkpointer.ts";
-import { type StateEntry, StateImage } from "./state-image.ts";
+import { StateImage } from "./state-image.ts";
 
 /** The parts of one save as they come in. Owns their tensors until its image is taken or it is disposed. */
 export class PartCollection implements Disposable {
@@ -12,7 +12,7 @@ export class PartCollection implements Disposable {
   #progress: OptimizerProgress | undefined;
   #numParts = 0;
   #abandoned = false;
-  #wake: (() => void) | undefined;
+  #waiting: (() => void)[] = [];
 
   constructor(life: number, step: number) {
     this.life = life;
@@ -28,13 +28,13 @@ export class PartCollection implements Disposable {
     // A save that has failed wants no more of them.
     for (const each of values) this.#image === undefined ? each.values.dispose() : this.#image.add(each);
     this.#numParts += 1;
-    this.#wake?.();
+    this.#wake();
   }
 
   /** How far the optimizer has come. */
   setProgress(progress: OptimizerProgress): void {
     this.#progress = progress;
-    this.#wake?.();
+    this.#wake();
   }
 
   /** What has come so far. */
@@ -43,14 +43,21 @@ export class PartCollection implements Disposable {
     return this.#image;
   }
 
-  /** Resolves when a tensor has come whole. @throws {TroupeError} `CHECKPOINT_ABANDONED` when it never will */
-  async until(entry: StateEntry): Promise<void> {
-    await this.#until(() => this.image.has(entry));
+  /**
+   * Resolves when what has come makes something so.
+   * @throws {TroupeError} `CHECKPOINT_ABANDONED` when nothing comes any more
+   */
+  async until(isSo: () => boolean): Promise<void> {
+    for (;;) {
+      if (this.#abandoned) throw abandoned(this.step);
+      if (isSo()) return;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
   }
 
   /** Resolves with how far the optimizer is when everything has come. @throws as {@link until} */
   async whole(numParts: number): Promise<OptimizerProgress> {
-    await this.#until(() => this.#numParts >= numParts && this.#progress !== undefined);
+    await this.until(() => this.#numParts >= numParts && this.#progress !== undefined);
     return this.#progress as OptimizerProgress;
   }
 
@@ -65,7 +72,7 @@ export class PartCollection implements Disposable {
   abandon(): void {
     this.#abandoned = true;
     this[Symbol.dispose]();
-    this.#wake?.();
+    this.#wake();
   }
 
   [Symbol.dispose](): void {
@@ -73,14 +80,8 @@ export class PartCollection implements Disposable {
     this.#image = undefined;
   }
 
-  async #until(isSo: () => boolean): Promise<void> {
-    for (;;) {
-      if (this.#abandoned) throw abandoned(this.step);
-      if (isSo()) return;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 }
 

@@ -16,7 +16,7 @@ export interface SavePlan {
   readonly numParts: number;
   /** What all ranks together copy of their state: the most that a save keeps in memory beside it. */
   readonly stagedBytes: number;
-  /** In the order in which their parts come: block after block, as a model runs them. */
+  /** In the order of the model, which is about that in which parts come, and that of no layout: equal states, equal files. */
   readonly entries: readonly StateEntry[];
 }
 
@@ -47,17 +47,20 @@ export function partsOf(
     });
 }
 
-/** @param ranks - the parts of each rank, in rank order */
-export function planSave(ranks: readonly (readonly PartPlan[])[]): SavePlan {
-  const entries = new Map<string, StateEntry>();
+/**
+ * @param ranks - the parts of each rank, in rank order
+ * @param parameters - names of the model's parameters, in order
+ */
+export function planSave(ranks: readonly (readonly PartPlan[])[], parameters: readonly string[]): SavePlan {
   const parts = ranks.flat();
-  for (let place = 0; place < Math.max(0, ...ranks.map(({ length }) => length)); place++) {
-    for (const entry of ranks.flatMap((ofRank) => ofRank[place]?.entries ?? []))
-      entries.set(`${entry.kind} ${entry.parameter}`, entry);
-  }
+  const places = new Map(parameters.map((name, place) => [name, place]));
+  const entries = new Map(
+    parts.flatMap((part) => part.entries.map((entry) => [`${entry.kind} ${entry.parameter}`, entry])),
+  );
+  const placeOf = ({ parameter }: StateEntry) => places.get(parameter) ?? 0;
   return {
     numParts: parts.length,
     stagedBytes: parts.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-    entries: [...entries.values()],
+    entries: [...entries.values()].toSorted((a, b) => placeOf(a) - placeOf(b) || (a.kind < b.kind ? -1 : 1)),
   };
 }

@@ -55,7 +55,10 @@ export class Saving {
    */
   constructor(models: readonly DeclaredModel[], options: SavingOptions) {
     this.#options = options;
-    this.#plan = planSave(models.map(({ saved }) => saved));
+    this.#plan = planSave(
+      models.map(({ saved }) => saved),
+      models[0]?.parameters ?? [],
+    );
     this.#modelConfig = (models[0]?.modelConfig ?? {}) as JsonObject;
     const { maxStagedBytes } = options.rules;
     if (this.#plan.stagedBytes > maxStagedBytes) throw tooMuch(this.#plan.stagedBytes, maxStagedBytes);

@@ -13,6 +13,7 @@ import {
   type ShardInit,
   type ShardProtocol,
 } from "../actors/index.ts";
+import type { KeepRule } from "../checkpoint/index.ts";
 import {
   type ActorRef,
   type ActorSystem,
@@ -20,6 +21,7 @@ import {
   fromFailure,
   type Supervisor,
 } from "../runtime/index.ts";
+import type { CheckpointSettings } from "./checkpointing.ts";
 import type { RankPlacement } from "./options.ts";
 
 /** What a rank group is spread over. */
@@ -159,8 +161,9 @@ export async function openData(
  */
 export async function superviseCheckpointer(
   system: ActorSystem,
-  init: CheckpointerInit,
+  { directory, keepLast, keepEverySteps }: CheckpointSettings,
 ): Promise<ActorRef<CheckpointerProtocol>> {
+  const keep = keepLast === undefined ? undefined : keepRule(keepLast, keepEverySteps);
   const supervisor = await system.supervise({
     name: "saving",
     strategy: "one_for_one",
@@ -169,13 +172,17 @@ export async function superviseCheckpointer(
       {
         name: "checkpointer",
         module: actorModules.checkpointer,
-        init: (): CheckpointerInit => init,
+        init: (): CheckpointerInit => ({ directory, keep }),
       },
     ],
     // Given up: every further save fails and says so, training goes on.
     onEscalate: () => {},
   });
   return supervisor.ref<CheckpointerProtocol>("checkpointer");
+}
+
+function keepRule(last: number, every: number | undefined): KeepRule {
+  return every === undefined ? { last } : { last, every };
 }
 
 /** Counts the lives of the group for whoever waits for the next. */

@@ -1,4 +1,4 @@
-import { isActivity } from "../actors/index.ts";
+import { isActivity, isSaveProgress } from "../actors/index.ts";
 import type { ErrorReport, EventKind, TroupeEventBody } from "../events/index.ts";
 import type { Failure, RuntimeEvent } from "../runtime/index.ts";
 
@@ -13,6 +13,7 @@ export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
     case "actor.restarted":
       return { ...event, cause: event.cause && reportOf(event.cause) };
     case "actor.emitted":
+      if (isSaveProgress(event.event)) return event.event;
       return isActivity(event.event)
         ? { ...event.event, kind: "activity.finished", actor: event.actor, incarnation: event.incarnation }
         : undefined;
