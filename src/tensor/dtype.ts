@@ -16,7 +16,10 @@ interface DTypeFacts {
   /** libtorch's number of it (c10::ScalarType), part of its stable interface. */
   readonly code: number;
   readonly itemBytes: number;
-  readonly array: new (length: number) => TypedArray;
+  readonly array: {
+    new (length: number): TypedArray;
+    new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;
+  };
 }
 
 const facts = {
@@ -58,6 +61,16 @@ export function dtypeOfCode(code: number): DType {
 /** A new array of the kind that holds a dtype. */
 export function arrayFor(dtype: DType, length: number): TypedArray {
   return new (factsOf(dtype).array)(length);
+}
+
+/** The same over memory that is there. */
+export function viewFor(
+  dtype: DType,
+  buffer: ArrayBufferLike,
+  byteOffset: number,
+  length: number,
+): TypedArray {
+  return new (factsOf(dtype).array)(buffer, byteOffset, length);
 }
 
 /** The dtype that a typed array has of itself; a Uint16Array has none. */

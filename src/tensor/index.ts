@@ -17,7 +17,7 @@ export {
   tensor,
   zeros,
 } from "./create.ts";
-export { type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
+export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export { mapFile } from "./map-file.ts";
 export {
   chargeThreadTo,

@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { type BackwardOptions, backward } from "./backward.ts";
-import { arrayFor, type DType, dtypeOfCode, type TypedArray } from "./dtype.ts";
+import { arrayFor, type DType, dtypeOfCode, type TypedArray, viewFor } from "./dtype.ts";
 import { TensorHandle } from "./handle.ts";
 import { frame, native } from "./native.ts";
 import { register } from "./scope.ts";
@@ -80,6 +80,11 @@ export class Tensor extends TensorHandle {
     const data = arrayFor(this.dtype, this.numel);
     native().toTypedArray(this.handle, data);
     return data;
+  }
+
+  /** The same into memory of the caller's, shared or not, from `byteOffset` on: a multiple of an element's size. */
+  copyInto(buffer: ArrayBufferLike, byteOffset = 0): void {
+    native().toTypedArray(this.handle, viewFor(this.dtype, buffer, byteOffset, this.numel));
   }
 
   /** Overwrites all elements, in row-major order, converting to this dtype. Arrays over a SharedArrayBuffer are taken too. */
