@@ -9,8 +9,9 @@ import {
   type Slice,
   type TrainerState,
 } from "./manifest.ts";
+import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
 import { type KeepRule, type Pruned, prune } from "./prune.ts";
-import { layOut, type TensorEntry, type TensorFacts, tensorSizeBytes } from "./safetensors-header.ts";
+import { layOut, type TensorEntry, type TensorFacts } from "./safetensors-header.ts";
 import { pytorchMetadata, wrongSource } from "./safetensors-writer.ts";
 import { stepFolder } from "./step-folder.ts";
 import type { CheckpointStorage, FileSink, FileSums, StorageDraft } from "./storage.ts";
@@ -53,8 +54,6 @@ export interface SavedCheckpoint {
   /** What became of the ones that {@link SaveOptions.keep} does not ask for. */
   readonly pruned: Pruned;
 }
-
-const defaultMaxFileBytes = 5 * 2 ** 30;
 
 /** The name under which a file holds a tensor or a part of one; {@link CheckpointDraft.write} takes it. */
 export function entryOf({ name, part }: PlannedTensor): string {
@@ -110,8 +109,8 @@ export class CheckpointDraft implements AsyncDisposable {
       throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
     }
     const files = [
-      ...cutIntoFiles("model", plan.weights, maxFileBytes, chunkBytes),
-      ...cutIntoFiles("optimizer", plan.optimizer, maxFileBytes, chunkBytes),
+      ...draftFiles("model", plan.weights, maxFileBytes, chunkBytes),
+      ...draftFiles("optimizer", plan.optimizer, maxFileBytes, chunkBytes),
     ];
     const name = stepFolder(plan.step);
     try {
@@ -206,13 +205,8 @@ export class CheckpointDraft implements AsyncDisposable {
   #indexes(): [string, string][] {
     return ["model", "optimizer"].flatMap((group) => {
       const files = this.#files.filter(({ name }) => name.startsWith(`${group}-`));
-      if (files.length === 0) return [];
-      const weightMap = files.flatMap((file) =>
-        file.entries.map((entry) => [entry.name, file.name] as const),
-      );
-      const totalSize = files.reduce((sum, file) => sum + file.dataBytes, 0);
-      const index = { metadata: { total_size: totalSize }, weight_map: Object.fromEntries(weightMap) };
-      return [[`${group}.safetensors.index.json`, textOf(index)]];
+      const tensors = files.map(({ name, entries }) => ({ name, tensors: entries }));
+      return files.length === 0 ? [] : [[`${group}.safetensors.index.json`, indexOf(tensors)]];
     });
   }
 
@@ -282,30 +276,15 @@ class DraftFile {
   }
 }
 
-/** Files of a group, each up to a size: one under the plain name, or several numbered as Hugging Face does. */
-function cutIntoFiles(
+function draftFiles(
   group: string,
   tensors: readonly PlannedTensor[],
   maxFileBytes: number,
   chunkBytes: number,
 ): DraftFile[] {
-  const cuts: TensorFacts[][] = [[]];
-  let fileBytes = 0;
-  for (const tensor of tensors) {
-    const sizeBytes = tensorSizeBytes(tensor.dtype, tensor.shape) ?? 0;
-    if (fileBytes > 0 && fileBytes + sizeBytes > maxFileBytes) {
-      cuts.push([]);
-      fileBytes = 0;
-    }
-    cuts.at(-1)?.push({ ...tensor, name: entryOf(tensor) });
-    fileBytes += sizeBytes;
-  }
-  const count = (index: number) => String(index).padStart(5, "0");
-  if (tensors.length === 0) return [];
-  return cuts.map((cut, index) => {
-    const numbered = `${group}-${count(index + 1)}-of-${count(cuts.length)}.safetensors`;
-    return new DraftFile(cuts.length === 1 ? `${group}.safetensors` : numbered, cut, chunkBytes);
-  });
+  const entries = tensors.map((tensor) => ({ ...tensor, name: entryOf(tensor) }));
+  const files = numberedFiles(group, entries, maxFileBytes);
+  return files.map(({ name, tensors }) => new DraftFile(name, tensors, chunkBytes));
 }
 
 function textOf(value: unknown): string {

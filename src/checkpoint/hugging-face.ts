@@ -1,9 +1,10 @@
-import { readFile, stat } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
 import type { Bytes } from "./bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
 import { isFileName } from "./manifest.ts";
+import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
 import { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
 import type { TensorEntry } from "./safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./safetensors-writer.ts";
@@ -12,6 +13,7 @@ import { type JsonObject, parseJsonObject } from "./strict-json.ts";
 const configName = "config.json";
 const weightsName = "model.safetensors";
 const indexName = "model.safetensors.index.json";
+const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
 const maxJsonBytes = 1 << 26;
 
 /** A model folder as Hugging Face lays it out, its weights in one file or in several. Owns open files until `close`. */
@@ -111,20 +113,40 @@ export class HuggingFaceFolder {
   }
 }
 
+/** How a Hugging Face folder is written. */
+export interface SaveFolderOptions {
+  /** Largest file of weights, in bytes, unless a single tensor is larger: 5 GiB by default. */
+  readonly maxFileBytes?: number;
+}
+
 /**
- * Writes a model folder that `transformers` reads: `model.safetensors`, then `config.json`, each replaced whole and
- * synchronised. Other files of the folder are left alone.
+ * Writes a model folder that `transformers` reads: the weights in one file or, beyond a size, in numbered ones with an
+ * index, then `config.json`, each replaced whole and synchronised. Weights of other numbers go; other files stay.
  * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source that gives another number of bytes than its shape says;
  * what a source or the file system throws
  */
 export async function saveHuggingFaceFolder(
   path: string,
   model: { readonly config: JsonObject; readonly weights: readonly TensorSource[] },
+  { maxFileBytes = defaultMaxFileBytes }: SaveFolderOptions = {},
 ): Promise<void> {
   await makeDirectoryDurably(path);
-  await replaceDurably(join(path, weightsName), (file) => appendSafetensors(file, model.weights));
-  const config = `${JSON.stringify(model.config, null, 2)}\n`;
-  await replaceDurably(join(path, configName), (file) => file.append(Buffer.from(config)));
+  const cut = numberedFiles("model", model.weights, maxFileBytes);
+  const files = cut.length > 0 ? cut : [{ name: weightsName, tensors: [] }];
+  for (const { name, tensors } of files) {
+    await replaceDurably(join(path, name), (file) => appendSafetensors(file, tensors));
+  }
+  if (files.length > 1) await replaceText(join(path, indexName), indexOf(files));
+  // What an earlier save left under other names would be taken for this model's.
+  const names = new Set([...files.map(({ name }) => name), ...(files.length > 1 ? [indexName] : [])]);
+  for (const entry of await readdir(path)) {
+    if (weightFile.test(entry) && !names.has(entry)) await rm(join(path, entry));
+  }
+  await replaceText(join(path, configName), `${JSON.stringify(model.config, null, 2)}\n`);
+}
+
+function replaceText(path: string, text: string): Promise<unknown> {
+  return replaceDurably(path, (file) => file.append(Buffer.from(text)));
 }
 
 /** The tensors of each file that an index names. */

@@ -10,14 +10,15 @@ export {
   type SaveOptions,
 } from "./checkpoint-draft.ts";
 export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./dtype.ts";
-export { HuggingFaceFolder, saveHuggingFaceFolder } from "./hugging-face.ts";
+export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from "./hugging-face.ts";
 export { type CheckpointFacts, listCheckpoints } from "./inventory.ts";
 export { LocalFolder } from "./local-folder.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
-export { newestFirst, type OpenCheckpointOptions, openCheckpoint } from "./open-checkpoint.ts";
-export { type KeepRule, type Pruned, prune } from "./prune.ts";
+export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
+export { openStorage } from "./open-storage.ts";
+export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
 export { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
-export type { SafetensorsDType, TensorEntry } from "./safetensors-header.ts";
+export { isDType, type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
 export {
   pytorchMetadata,
   type TensorBytes,
@@ -25,7 +26,7 @@ export {
   writeSafetensors,
 } from "./safetensors-writer.ts";
 export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./save-checkpoint.ts";
-export type { Box } from "./slices.ts";
+export { type Box, liesIn, volumeOf } from "./slices.ts";
 export { stepFolder, stepOf } from "./step-folder.ts";
 export type {
   CheckpointStorage,
@@ -38,3 +39,4 @@ export type {
 } from "./storage.ts";
 export { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 export { CHUNK_BYTES, crc32c } from "./summed-file.ts";
+export { type Damage, type VerifyOptions, verifyCheckpoint } from "./verify.ts";

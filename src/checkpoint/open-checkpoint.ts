@@ -4,6 +4,8 @@ import { TroupeError } from "../errors.ts";
 import { Checkpoint } from "./checkpoint.ts";
 import { LocalFolder } from "./local-folder.ts";
 import { manifestName } from "./manifest.ts";
+import { openStorage } from "./open-storage.ts";
+import { isS3 } from "./s3/s3-client.ts";
 import { stepOf } from "./step-folder.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
@@ -52,7 +54,7 @@ export async function placeOf(
 ): Promise<{ storage: CheckpointStorage; name?: string }> {
   if (typeof place !== "string") return { storage: place };
   const path = resolve(place);
-  if (!(await exists(join(path, manifestName)))) return { storage: new LocalFolder(place) };
+  if (isS3(place) || !(await exists(join(path, manifestName)))) return { storage: await openStorage(place) };
   return { storage: new LocalFolder(dirname(path)), name: basename(path) };
 }
 

@@ -22,16 +22,10 @@ export interface Pruned {
  * the oldest that counts as one of the `last`; a damaged one does not count.
  * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
  */
-export async function prune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<Pruned> {
-  requireCount("keep.last", last);
-  if (every !== undefined) requireCount("keep.every", every);
+export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise<Pruned> {
   const removed: string[] = [];
   const failed: { name: string; cause: unknown }[] = [];
-  let numWhole = 0;
-  for (const { name, step, latest, damage } of await listCheckpoints(storage)) {
-    const recent = numWhole < last;
-    if (damage === undefined) numWhole += 1;
-    if (recent || latest || (every !== undefined && step % every === 0)) continue;
+  for (const name of await plannedPrune(storage, rule)) {
     try {
       await storage.remove(name);
       removed.push(name);
@@ -40,6 +34,18 @@ export async function prune(storage: CheckpointStorage, { last, every }: KeepRul
     }
   }
   return { removed, failed };
+}
+
+/** The checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
+export async function plannedPrune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<string[]> {
+  requireCount("keep.last", last);
+  if (every !== undefined) requireCount("keep.every", every);
+  let numWhole = 0;
+  return (await listCheckpoints(storage)).flatMap(({ name, step, latest, damage }) => {
+    const recent = numWhole < last;
+    if (damage === undefined) numWhole += 1;
+    return recent || latest || (every !== undefined && step % every === 0) ? [] : [name];
+  });
 }
 
 function requireCount(option: string, got: number): void {

@@ -7,8 +7,8 @@ import {
   type SaveOptions,
   saveFailed,
 } from "./checkpoint-draft.ts";
-import { LocalFolder } from "./local-folder.ts";
 import type { TrainerState } from "./manifest.ts";
+import { openStorage } from "./open-storage.ts";
 import { byName, partsOf, type TensorBytes } from "./safetensors-writer.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
@@ -38,7 +38,7 @@ export async function writeCheckpoint(
   options: SaveOptions = {},
 ): Promise<SavedCheckpoint> {
   const { state, config, weights, optimizer } = content;
-  const storage = typeof place === "string" ? new LocalFolder(place) : place;
+  const storage = typeof place === "string" ? await openStorage(place) : place;
   await using draft = await CheckpointDraft.begin(
     storage,
     {

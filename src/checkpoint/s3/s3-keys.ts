@@ -1,0 +1,83 @@
+import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
+
+/** The keys that begin with `prefix`. @throws {TroupeError} `S3_FAILED` */
+export async function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
+  const { client, sdk, bucket } = connection;
+  const keys: string[] = [];
+  try {
+    for await (const page of sdk.paginateListObjectsV2({ client }, { Bucket: bucket, Prefix: prefix })) {
+      for (const { Key } of page.Contents ?? []) if (Key !== undefined) keys.push(Key);
+    }
+    return keys;
+  } catch (cause) {
+    throw s3Failure("list", `s3://${bucket}/${prefix}`, cause);
+  }
+}
+
+/** What stands between `prefix` and the next slash of the keys that have one. @throws {TroupeError} `S3_FAILED` */
+export async function listFolders(connection: S3Connection, prefix: string): Promise<string[]> {
+  const { client, sdk, bucket } = connection;
+  const folders: string[] = [];
+  const query = { Bucket: bucket, Prefix: prefix, Delimiter: "/" };
+  try {
+    for await (const page of sdk.paginateListObjectsV2({ client }, query)) {
+      for (const { Prefix = "" } of page.CommonPrefixes ?? []) folders.push(Prefix.slice(prefix.length, -1));
+    }
+    return folders.filter((name) => name !== "");
+  } catch (cause) {
+    throw s3Failure("list", `s3://${bucket}/${prefix}`, cause);
+  }
+}
+
+/** Removes objects; those that are not there are no failure. @throws {TroupeError} `S3_FAILED` */
+export async function removeKeys(connection: S3Connection, keys: readonly string[]): Promise<void> {
+  const { client, sdk, bucket } = connection;
+  for (let begin = 0; begin < keys.length; begin += 1000) {
+    const objects = keys.slice(begin, begin + 1000).map((Key) => ({ Key }));
+    const order = { Bucket: bucket, Delete: { Objects: objects, Quiet: true } };
+    await client.send(new sdk.DeleteObjectsCommand(order)).catch((cause: unknown) => {
+      throw s3Failure("remove from", `s3://${bucket}`, cause);
+    });
+  }
+}
+
+/** The word that a small object holds; undefined where it is not there. @throws {TroupeError} `S3_FAILED` */
+export async function readWord(
+  { client, sdk, bucket }: S3Connection,
+  key: string,
+): Promise<string | undefined> {
+  try {
+    const { Body } = await client.send(
+      new sdk.GetObjectCommand({ Bucket: bucket, Key: key, Range: "bytes=0-255" }),
+    );
+    return (await Body?.transformToString())?.trim() || undefined;
+  } catch (cause) {
+    if (isAbsent(cause)) return undefined;
+    throw s3Failure("read", `s3://${bucket}/${key}`, cause);
+  }
+}
+
+/**
+ * Gives up the uploads of parts below the prefix that nobody will finish. A store that cannot tell which there are has
+ * nothing to be given up, or a rule of its own for it.
+ * @throws {TroupeError} `S3_FAILED`
+ */
+export async function abortUploads({ client, sdk, bucket, prefix }: S3Connection): Promise<void> {
+  let after: { readonly KeyMarker: string; readonly UploadIdMarker: string | undefined } | undefined;
+  do {
+    const query = { Bucket: bucket, Prefix: prefix, ...after };
+    const page = await client.send(new sdk.ListMultipartUploadsCommand(query)).catch((cause: Error) => {
+      if (cause.name === "NotImplemented") return undefined;
+      throw s3Failure("list the uploads of", `s3://${bucket}/${prefix}`, cause);
+    });
+    for (const { Key, UploadId } of page?.Uploads ?? []) {
+      const upload = { Bucket: bucket, Key, UploadId };
+      await client.send(new sdk.AbortMultipartUploadCommand(upload)).catch(() => {});
+    }
+    const { IsTruncated, NextKeyMarker, NextUploadIdMarker } = page ?? {};
+    after =
+      IsTruncated === true && NextKeyMarker !== undefined
+        ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker }
+        : undefined;
+  } while (after !== undefined);
+}

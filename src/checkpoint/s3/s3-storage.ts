@@ -1,0 +1,98 @@
+import { TroupeError } from "../../errors.ts";
+import type { CheckpointStorage, StorageDraft, StoredFile, StoredFolder } from "../storage.ts";
+import { connectS3, parseS3, type S3Connection } from "./s3-client.ts";
+import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
+import { S3File } from "./s3-file.ts";
+import { abortUploads, listFolders, listKeys, readWord, removeKeys } from "./s3-keys.ts";
+
+/**
+ * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written last,
+ * is the commit of a folder, and says which of the objects below it count. Before it nobody finds the folder, or everybody
+ * the one that it replaces.
+ */
+export class S3Storage implements CheckpointStorage {
+  readonly location: string;
+  readonly #connection: S3Connection;
+
+  private constructor(location: string, connection: S3Connection) {
+    this.location = location.replace(/\/+$/, "");
+    this.#connection = connection;
+  }
+
+  /**
+   * @param location - `s3://BUCKET/PREFIX`
+   * @throws {TroupeError} `CHECKPOINT_OPTION` for what is no such address, `S3_UNAVAILABLE` without Amazon's client
+   */
+  static async open(location: string): Promise<S3Storage> {
+    return new S3Storage(location, await connectS3(parseS3(location)));
+  }
+
+  async list(): Promise<readonly string[]> {
+    const names: string[] = [];
+    for (const name of await listFolders(this.#connection, this.#connection.prefix)) {
+      if ((await this.#committed(name)) !== undefined) names.push(name);
+    }
+    return names;
+  }
+
+  latest(): Promise<string | undefined> {
+    return readWord(this.#connection, this.#connection.prefix + latestKey);
+  }
+
+  async begin(name: string): Promise<StorageDraft> {
+    return new S3Draft(this.#connection, name, await this.#committed(name));
+  }
+
+  async open(name: string): Promise<StoredFolder> {
+    const draft = await this.#committed(name);
+    return new S3Folder(this.#connection, this.#key(draft === undefined ? name : `${name}/${draft}`));
+  }
+
+  async remove(name: string): Promise<void> {
+    // First out of sight as a whole: no reader finds half of it.
+    await removeKeys(this.#connection, [this.#key(`${name}/${commitKey}`)]);
+    await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/`)));
+  }
+
+  async sweep(): Promise<void> {
+    await abortUploads(this.#connection);
+    for (const name of await listFolders(this.#connection, this.#connection.prefix)) {
+      const committed = await this.#committed(name);
+      const drafts = await listFolders(this.#connection, this.#key(`${name}/`));
+      for (const draft of drafts.filter((draft) => isDraftName(draft) && draft !== committed)) {
+        await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/${draft}/`)));
+      }
+    }
+  }
+
+  /** The draft of a folder that counts; undefined where none was committed. */
+  async #committed(name: string): Promise<string | undefined> {
+    const draft = await readWord(this.#connection, this.#key(`${name}/${commitKey}`));
+    return draft !== undefined && isDraftName(draft) ? draft : undefined;
+  }
+
+  #key(path: string): string {
+    return this.#connection.prefix + path;
+  }
+}
+
+class S3Folder implements StoredFolder {
+  readonly path: string;
+  readonly #connection: S3Connection;
+  readonly #key: string;
+
+  constructor(connection: S3Connection, key: string) {
+    this.path = `s3://${connection.bucket}/${key}`;
+    this.#connection = connection;
+    this.#key = key;
+  }
+
+  async openFile(name: string): Promise<StoredFile> {
+    if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name))
+      return S3File.open(this.#connection, `${this.#key}/${name}`);
+    throw new TroupeError(
+      "FILE_READ",
+      `[s3] expected a plain file name: got ${JSON.stringify(name)} (the folder is foreign)`,
+    );
+  }
+}
