@@ -1,0 +1,137 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import {
+  openStorage,
+  saveHuggingFaceFolder,
+  type TensorSource,
+  writeCheckpoint,
+  writeSafetensors,
+} from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { LazyTensor } from "./lazy-tensor.ts";
+import { writeMegatron } from "./megatron-folder.ts";
+import type { MegatronLayout } from "./megatron-layout.ts";
+import { type ConvertSource, openSource, type SourceHints } from "./source.ts";
+
+/** What a model can be converted to. */
+export const convertKinds = ["hf", "megatron", "safetensors", "troupe"] as const;
+
+/** How a model is to be written. */
+export interface ConvertOptions extends SourceHints {
+  readonly to: (typeof convertKinds)[number];
+  /** Largest file of a Hugging Face folder or a checkpoint, in bytes; 5 GiB by default. */
+  readonly maxFileBytes?: number | undefined;
+  /** How many ranks a Megatron-LM checkpoint is for, and its `checkpoint_version`. */
+  readonly megatron?: Partial<MegatronLayout> | undefined;
+  /** Whether a single file takes what the optimizer keeps, too. */
+  readonly optimizer?: boolean | undefined;
+}
+
+/** What was converted. */
+export interface Converted {
+  readonly from: ConvertSource["kind"];
+  readonly source: string;
+  readonly target: string;
+  readonly step: number;
+  readonly numTensors: number;
+}
+
+/**
+ * Writes the model that lies at `source` to `target` in another form. Every value keeps its bits: matrices are turned, fused
+ * and cut, never computed with.
+ * @param target - a folder, a file of safetensors, or for `troupe` the folder or bucket of a run; nothing may be there yet
+ * @throws {TroupeError} `CONVERT` for what does not fit the form; what reading and writing throw. Nothing is left then
+ */
+export async function convert(source: string, target: string, options: ConvertOptions): Promise<Converted> {
+  const opened = await openSource(source, options);
+  try {
+    const { kind, path, step, tensors } = opened;
+    if (options.to === "troupe") await writeTroupe(target, opened, options);
+    else await writeBeside(target, (temporary) => write(temporary, opened, options));
+    const written = options.to === "safetensors" && options.optimizer === true ? opened.optimizer.size : 0;
+    return { from: kind, source: path, target, step, numTensors: tensors.size + written };
+  } finally {
+    await opened.close();
+  }
+}
+
+async function write(path: string, source: ConvertSource, options: ConvertOptions): Promise<void> {
+  const { to, maxFileBytes, megatron = {}, optimizer = false } = options;
+  if (to === "safetensors") {
+    const tensors = optimizer ? [...source.tensors, ...source.optimizer] : [...source.tensors];
+    await writeSafetensors(path, tensors.map(asSource));
+    return;
+  }
+  const config = source.config ?? options.config;
+  if (config === undefined) throw withoutConfig(source.path);
+  await mkdir(path);
+  if (to === "megatron") await writeMegatron(path, { ...source, config }, megatron);
+  else {
+    const weights = [...source.tensors].map(asSource);
+    await saveHuggingFaceFolder(
+      path,
+      { config, weights },
+      maxFileBytes === undefined ? {} : { maxFileBytes },
+    );
+  }
+}
+
+async function writeTroupe(
+  target: string,
+  source: ConvertSource,
+  { config, maxFileBytes }: ConvertOptions,
+): Promise<void> {
+  const storage = await openStorage(target);
+  const begun = { step: source.step, seed: 0, samplesConsumed: 0, job: null, tokenizer: null };
+  const content = {
+    state: source.state ?? begun,
+    config: source.config ?? config ?? {},
+    weights: [...source.tensors].map(asSource),
+    optimizer: [...source.optimizer].map(asSource),
+  };
+  if ((await storage.list()).length > 0) throw taken(target);
+  await writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
+}
+
+/** Lets something be written beside `target` and puts it there when it is whole. */
+async function writeBeside(target: string, write: (temporary: string) => Promise<void>): Promise<void> {
+  const place = resolve(target);
+  if (await isTaken(place)) throw taken(target);
+  await mkdir(dirname(place), { recursive: true });
+  const temporary = join(dirname(place), `.converting-${basename(place)}-${randomUUID()}`);
+  try {
+    await write(temporary);
+    await rename(temporary, place);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function isTaken(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && !(found.isDirectory() && (await readdir(path)).length === 0);
+}
+
+function asSource([name, tensor]: [string, LazyTensor]): TensorSource {
+  return { name, ...tensor };
+}
+
+function taken(path: string): TroupeError {
+  return new TroupeError(
+    "CONVERT",
+    `[convert] expected nothing at ${path}: got something (choose another place; nothing is overwritten)`,
+    {
+      fields: { path },
+    },
+  );
+}
+
+function withoutConfig(path: string): TroupeError {
+  return new TroupeError(
+    "CONVERT",
+    `[convert] expected a config.json beside ${path}: got none (give the model's with --config)`,
+    { fields: { path } },
+  );
+}

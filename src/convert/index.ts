@@ -1,0 +1,4 @@
+/** Models from one form of checkpoint to another, bit by bit: Hugging Face, Megatron-LM, safetensors, Troupe's own. */
+export { type Converted, type ConvertOptions, convert, convertKinds } from "./convert.ts";
+export type { LazyTensor } from "./lazy-tensor.ts";
+export { type ConvertSource, openSource, type SourceHints } from "./source.ts";

@@ -1,0 +1,104 @@
+import { readdir, stat } from "node:fs/promises";
+import {
+  type Checkpoint,
+  HuggingFaceFolder,
+  type JsonObject,
+  openCheckpoint,
+  SafetensorsFile,
+  type TrainerState,
+  tensorSizeBytes,
+} from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { LazyTensor } from "./lazy-tensor.ts";
+import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
+
+/** Something that holds a model, opened; its tensors by their Hugging Face names. Owns files until `close`. */
+export interface ConvertSource {
+  readonly kind: "troupe" | "hugging-face" | "megatron" | "safetensors";
+  readonly path: string;
+  /** The model's config.json, where it is known. */
+  readonly config: JsonObject | undefined;
+  /** Training steps done; 0 where that is not known. */
+  readonly step: number;
+  /** Where the run stood, of a checkpoint of ours. */
+  readonly state?: TrainerState;
+  readonly tensors: ReadonlyMap<string, LazyTensor>;
+  /** What an optimizer keeps; empty where that is not there, or in names that are not ours. */
+  readonly optimizer: ReadonlyMap<string, LazyTensor>;
+  close(): Promise<void>;
+}
+
+/** What cannot be read off a source itself. */
+export interface SourceHints {
+  readonly config?: JsonObject | undefined;
+  /** The `checkpoint_version` of a Megatron-LM checkpoint. */
+  readonly version?: number | undefined;
+}
+
+/**
+ * Opens what a path names: a checkpoint or the folder or bucket of a run, a Hugging Face model folder, a checkpoint of
+ * Megatron-LM whose files are safetensors, or one safetensors file.
+ * @throws {TroupeError} `CONVERT` for what is none of them; what reading it throws
+ */
+export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
+  if (path.startsWith("s3://")) return fromCheckpoint(await openCheckpoint(path));
+  const found = await stat(path).catch((cause: NodeJS.ErrnoException) => {
+    throw unknownSource(path, cause.code ?? cause.message);
+  });
+  if (found.isFile()) return fromFile(path, hints);
+  const entries = await readdir(path);
+  if (entries.includes("manifest.json") || entries.some((entry) => /^step-\d{6,}$/.test(entry))) {
+    return fromCheckpoint(await openCheckpoint(path));
+  }
+  if (looksLikeMegatron(entries)) return openMegatron(path, hints);
+  if (entries.some((entry) => /^model\.safetensors(\.index\.json)?$/.test(entry)))
+    return fromHuggingFace(path);
+  throw unknownSource(path, `a folder with ${entries.slice(0, 5).join(", ") || "nothing in it"}`);
+}
+
+function fromCheckpoint(checkpoint: Checkpoint): ConvertSource {
+  const lazy = (name: string): [string, LazyTensor] => {
+    const { dtype, shape } = checkpoint.entry(name);
+    const read = () => checkpoint.read(name, new Uint8Array(tensorSizeBytes(dtype, shape) as number));
+    return [name, { dtype, shape, read }];
+  };
+  const { path, config, state } = checkpoint;
+  return {
+    kind: "troupe",
+    path,
+    config: Object.keys(config).length === 0 ? undefined : config,
+    step: state.step,
+    state,
+    tensors: new Map(checkpoint.weights.map(lazy)),
+    optimizer: new Map(checkpoint.optimizer.map(lazy)),
+    close: () => checkpoint[Symbol.asyncDispose](),
+  };
+}
+
+async function fromHuggingFace(path: string): Promise<ConvertSource> {
+  const folder = await HuggingFaceFolder.open(path);
+  const tensors = folder.names.map((name): [string, LazyTensor] => {
+    const { dtype, shape } = folder.entry(name);
+    return [name, { dtype, shape, read: () => folder.read(name) }];
+  });
+  const plain = { kind: "hugging-face", path, step: 0, optimizer: new Map() } as const;
+  return { ...plain, config: folder.config, tensors: new Map(tensors), close: () => folder.close() };
+}
+
+async function fromFile(path: string, { config }: SourceHints): Promise<ConvertSource> {
+  const file = await SafetensorsFile.open(path);
+  const tensors = [...file.tensors.values()].map(({ name, dtype, shape }): [string, LazyTensor] => [
+    name,
+    { dtype, shape, read: () => file.read(name) },
+  ]);
+  const plain = { kind: "safetensors", path, step: 0, optimizer: new Map() } as const;
+  return { ...plain, config, tensors: new Map(tensors), close: () => file.close() };
+}
+
+function unknownSource(path: string, got: string): TroupeError {
+  return new TroupeError(
+    "CONVERT",
+    `[convert] expected a checkpoint, a Hugging Face folder, a Megatron-LM folder or a safetensors file at ${path}: got ${got} (see troupe checkpoint convert --help)`,
+    { fields: { path } },
+  );
+}

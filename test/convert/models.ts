@@ -1,0 +1,92 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type JsonObject, saveHuggingFaceFolder, type TensorSource } from "../../src/checkpoint/index.ts";
+
+/** What a family's model has, for the sizes that tests use. */
+export interface SmallModel {
+  readonly config: JsonObject;
+  readonly tensors: Readonly<Record<string, readonly number[]>>;
+}
+
+const [layers, width, inner, tokens, places] = [4, 8, 32, 10, 6];
+
+function both(name: string, weight: readonly number[], bias: number): Record<string, readonly number[]> {
+  return { [`${name}.weight`]: weight, [`${name}.bias`]: [bias] };
+}
+
+function eachLayer(tensorsOf: (index: number) => Record<string, readonly number[]>) {
+  return Object.assign({}, ...Array.from({ length: layers }, (_, index) => tensorsOf(index)));
+}
+
+/** A GPT-2 of four layers and four heads. */
+export const smallGpt: SmallModel = {
+  config: {
+    model_type: "gpt2",
+    n_layer: layers,
+    n_head: 4,
+    n_embd: width,
+    n_positions: places,
+    vocab_size: tokens,
+  },
+  tensors: {
+    "transformer.wte.weight": [tokens, width],
+    "transformer.wpe.weight": [places, width],
+    ...eachLayer((index) => ({
+      ...both(`transformer.h.${index}.ln_1`, [width], width),
+      ...both(`transformer.h.${index}.attn.c_attn`, [width, 3 * width], 3 * width),
+      ...both(`transformer.h.${index}.attn.c_proj`, [width, width], width),
+      ...both(`transformer.h.${index}.ln_2`, [width], width),
+      ...both(`transformer.h.${index}.mlp.c_fc`, [width, inner], inner),
+      ...both(`transformer.h.${index}.mlp.c_proj`, [inner, width], width),
+    })),
+    ...both("transformer.ln_f", [width], width),
+  },
+};
+
+/** Megatron-LM's BERT, as `MegatronBertForPreTraining` of transformers names it; its names are from its `named_parameters()`. */
+export const smallBert: SmallModel = {
+  config: {
+    model_type: "megatron-bert",
+    num_hidden_layers: layers,
+    num_attention_heads: 4,
+    vocab_size: tokens,
+  },
+  tensors: {
+    "bert.embeddings.word_embeddings.weight": [tokens, width],
+    "bert.embeddings.position_embeddings.weight": [places, width],
+    "bert.embeddings.token_type_embeddings.weight": [2, width],
+    ...eachLayer((index) => ({
+      ...both(`bert.encoder.layer.${index}.attention.ln`, [width], width),
+      ...both(`bert.encoder.layer.${index}.attention.self.query`, [width, width], width),
+      ...both(`bert.encoder.layer.${index}.attention.self.key`, [width, width], width),
+      ...both(`bert.encoder.layer.${index}.attention.self.value`, [width, width], width),
+      ...both(`bert.encoder.layer.${index}.attention.output.dense`, [width, width], width),
+      ...both(`bert.encoder.layer.${index}.ln`, [width], width),
+      ...both(`bert.encoder.layer.${index}.intermediate.dense`, [inner, width], inner),
+      ...both(`bert.encoder.layer.${index}.output.dense`, [width, inner], width),
+    })),
+    ...both("bert.encoder.ln", [width], width),
+    ...both("bert.pooler.dense", [width, width], width),
+    "cls.predictions.bias": [tokens],
+    ...both("cls.predictions.transform.dense", [width, width], width),
+    ...both("cls.predictions.transform.LayerNorm", [width], width),
+    ...both("cls.seq_relationship", [2, width], 2),
+  },
+};
+
+/** The tensors of a model, every element another number. */
+export function numbered({ tensors }: SmallModel): TensorSource[] {
+  let next = 0;
+  return Object.entries(tensors).map(([name, shape]) => {
+    const values = new Float32Array(shape.reduce((product, size) => product * size, 1)).map(() => next++);
+    return { name, dtype: "F32", shape, read: () => new Uint8Array(values.buffer) };
+  });
+}
+
+/** Writes a model as a Hugging Face folder. */
+export async function writeModel(folder: string, model: SmallModel): Promise<string> {
+  const path = join(folder, "hf");
+  await mkdir(path, { recursive: true });
+  await saveHuggingFaceFolder(path, { config: model.config, weights: numbered(model) });
+  return path;
+}
