@@ -20,6 +20,7 @@ export * from "./models/index.ts";
 export * from "./nn/index.ts";
 export * from "./optim/index.ts";
 export { type BlockOptions, block, type ZeroLevel } from "./parallel/index.ts";
+export * from "./service/index.ts";
 export * from "./tensor/index.ts";
 // The initializers of the same names are `nn`'s own; a script means the tensors.
 export { ones, zeros } from "./tensor/index.ts";

@@ -1,0 +1,347 @@
+import type { Observable } from "rxjs";
+import {
+  Checkpoint,
+  type CheckpointFacts,
+  type CheckpointStorage,
+  type Damage,
+  type JsonObject,
+  listCheckpoints,
+  openCheckpoint,
+  openStorage,
+  type StoredFolder,
+  stepFolder,
+  verifyCheckpoint,
+} from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
+import { type ActorRef, ActorSystem, type RuntimeEvent } from "../runtime/index.ts";
+import { type GivenTensor, stageAll } from "./given-tensors.ts";
+import { Save } from "./save.ts";
+import { StagedSave } from "./staged-save.ts";
+import { StagingMemory } from "./staging.ts";
+import type { WriteProgress, WriterInit, WriterProtocol, Written } from "./writer.ts";
+
+/** How a service saves. Exactly one of `dir` and `storage` says where. */
+export interface CheckpointServiceOptions {
+  /** A folder; made where it is not there. */
+  readonly dir?: string;
+  /** Another storage, by its address: `s3://BUCKET/PREFIX`. */
+  readonly storage?: string;
+  /** Keep that many of the newest checkpoints; all where neither rule is given. */
+  readonly keepLast?: number;
+  /** Keep those whose step is a multiple of this, too. */
+  readonly keepEvery?: number;
+  /** The most memory in which tensors wait for the disk, in bytes: 4 GiB by default. Taken when it is needed. */
+  readonly stagingBytes?: number;
+  /**
+   * What becomes of a save while another is being written: it waits, its tensors copied, as far as `stagingBytes` allows;
+   * or it is skipped and counted.
+   */
+  readonly whenBusy?: "wait" | "skip";
+  /** Whether each checkpoint is read again, byte for byte, before it counts as saved; true by default. */
+  readonly verify?: boolean;
+  /** How long one save may take; an hour by default. */
+  readonly saveDeadlineMs?: number;
+}
+
+/** What is to be saved. */
+export interface SaveRequest {
+  readonly step: number;
+  /** The model's tensors by name. */
+  readonly tensors: Readonly<Record<string, GivenTensor>>;
+  /** What its optimizer keeps, by names that differ from the model's, such as `exp_avg.<name>`. */
+  readonly optimizer?: Readonly<Record<string, GivenTensor>>;
+  /** Anything else worth keeping, as JSON. */
+  readonly metadata?: JsonObject;
+  /** The model's config.json: with it the folder is a Hugging Face model folder. */
+  readonly config?: JsonObject;
+}
+
+const defaultStagingBytes = 4 * 2 ** 30;
+const defaultDeadlineMs = 3_600_000;
+
+/**
+ * Saves checkpoints of any program: tensors are copied when they are given and written by a thread of their own, so that
+ * whoever gives them goes on at once. A save is there whole and durable, or not at all.
+ *
+ * ```ts
+ * await using service = await CheckpointService.open({ dir: "runs/mine", keepLast: 3 });
+ * const save = service.save({ step: 100, tensors: { weight, bias: new Float32Array(8) } });
+ * const { path } = await save.durable;
+ * ```
+ */
+export class CheckpointService implements AsyncDisposable {
+  readonly #settings: Settings;
+  readonly #storage: CheckpointStorage;
+  readonly #memory: StagingMemory;
+  readonly #hub = new EventHub();
+  readonly #system: ActorSystem;
+  #writer: ActorRef<WriterProtocol> | undefined;
+  /** The save that is being written, and those that wait, in order. */
+  readonly #saves: Save[] = [];
+  #last: Promise<unknown> = Promise.resolve();
+  #numSkipped = 0;
+  #closing: Promise<void> | undefined;
+
+  private constructor(settings: Settings, storage: CheckpointStorage) {
+    this.#settings = settings;
+    this.#storage = storage;
+    this.#memory = new StagingMemory(settings.stagingBytes);
+    this.#system = new ActorSystem({ name: "checkpoint service", onEvent: (event) => this.#hear(event) });
+  }
+
+  /**
+   * Starts the writer's thread, and removes what saves of an earlier process left unfinished.
+   * @throws {TroupeError} `OPTION`; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` for a place that cannot be used
+   */
+  static async open(options: CheckpointServiceOptions): Promise<CheckpointService> {
+    const settings = settle(options);
+    const service = new CheckpointService(settings, await openStorage(settings.location));
+    try {
+      await service.#start();
+      return service;
+    } catch (error) {
+      await service.#system.stop({ drain: false });
+      throw error;
+    }
+  }
+
+  /** Where the checkpoints are. */
+  get location(): string {
+    return this.#storage.location;
+  }
+
+  /** What happens: `checkpoint.started`, `.progressed`, `.saved`, `.failed` and `.skipped`. */
+  get events$(): Observable<TroupeEvent> {
+    return this.#hub.events$;
+  }
+
+  /** The same for `for await`. */
+  events(): AsyncIterable<TroupeEvent> {
+    return this.#hub.events();
+  }
+
+  /** Lets a sink write every event from now on; the service closes it with itself. */
+  addSink(sink: EventSink): void {
+    this.#hub.addSink(sink);
+  }
+
+  /**
+   * Copies tensors and lets them be written. When it returns they may change again.
+   * @throws {TroupeError} `CHECKPOINT_STAGING` where there is no room for them; `CHECKPOINT_SLICE` for what is no tensor;
+   * `CHECKPOINT_INCOMPLETE` for slices that do not make up the whole
+   */
+  save({ step, tensors, optimizer = {}, metadata, config }: SaveRequest): Save {
+    if (this.#skips) return this.#skip(step);
+    const staged = this.stage(step);
+    try {
+      stageAll(staged, "weights", tensors);
+      stageAll(staged, "optimizer", optimizer);
+      return this.commit(staged, { ...(metadata && { metadata }), ...(config && { config }) });
+    } catch (error) {
+      staged.area.release();
+      throw error;
+    }
+  }
+
+  /** Memory for a save whose tensors come bit by bit; give it to {@link commit}, or its area back. */
+  stage(step: number): StagedSave {
+    if (this.#closing !== undefined) throw closed();
+    if (!Number.isSafeInteger(step) || step < 0) throw wrongOption("step", "a whole number", step);
+    return new StagedSave(step, this.#memory.open());
+  }
+
+  /**
+   * Lets staged tensors be written; their memory is the service's from here on.
+   * @throws {TroupeError} `CHECKPOINT_INCOMPLETE` where some are not whole; the memory is still the caller's then
+   */
+  commit(
+    staged: StagedSave,
+    { metadata = {}, config = {} }: Pick<SaveRequest, "metadata" | "config"> = {},
+  ): Save {
+    const { step, area } = staged;
+    const tensors = staged.whole();
+    if (this.#closing !== undefined) throw closed();
+    if (this.#skips) {
+      area.release();
+      return this.#skip(step);
+    }
+    const order = { step, memory: area.buffer, tensors, metadata, config };
+    const work = this.#last.then(() => this.#write(order)).finally(() => area.release());
+    const save = new Save(step, work);
+    this.#saves.push(save);
+    this.#last = work.then(
+      () => this.#saves.shift(),
+      () => this.#saves.shift(),
+    );
+    return save;
+  }
+
+  /** Resolves when nothing is being written and nothing waits. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+
+  /** What is there, the newest first. */
+  list(): Promise<readonly CheckpointFacts[]> {
+    return listCheckpoints(this.#storage);
+  }
+
+  /** Reads every byte of a checkpoint; returns everything that is not as it was saved. */
+  async verify(step: number): Promise<readonly Damage[]> {
+    await this.#folderOf(step);
+    return verifyCheckpoint(this.#storage, stepFolder(step));
+  }
+
+  /**
+   * Opens a checkpoint for reading, the newest whole one by default; the caller's to dispose.
+   * @throws {TroupeError} `CHECKPOINT_MISSING`, `CHECKPOINT_DAMAGED`
+   */
+  async read(step?: number): Promise<Checkpoint> {
+    if (step === undefined) return openCheckpoint(this.#storage);
+    return Checkpoint.open(await this.#folderOf(step));
+  }
+
+  /** Waits for the saves under way, then ends the writer's thread. */
+  async close(): Promise<void> {
+    this.#closing ??= this.#end();
+    await this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #folderOf(step: number): Promise<StoredFolder> {
+    const name = stepFolder(step);
+    if ((await this.#storage.list()).includes(name)) return this.#storage.open(name);
+    throw new TroupeError(
+      "CHECKPOINT_MISSING",
+      `[checkpoint service] expected a checkpoint of step ${step} in ${this.location}: got none (see which there are with list())`,
+      { fields: { path: this.location, step } },
+    );
+  }
+
+  async #start(): Promise<void> {
+    const { location, keep, verify } = this.#settings;
+    const supervisor = await this.#system.supervise({
+      name: "saving",
+      strategy: "one_for_one",
+      backoff: { firstMs: 100, maxMs: 5_000 },
+      children: [
+        {
+          name: "checkpoint-writer",
+          module: new URL("./writer.ts", import.meta.url),
+          init: (): WriterInit => ({ location, keep, verify }),
+        },
+      ],
+      // Given up: every further save fails and says so.
+      onEscalate: () => {},
+    });
+    this.#writer = supervisor.ref<WriterProtocol>("checkpoint-writer");
+  }
+
+  async #write(order: Parameters<typeof askToWrite>[1]): Promise<Written> {
+    const { step, tensors } = order;
+    const stagedBytes = tensors.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    // Nobody stands still for a save: what waits is a copy.
+    this.#hub.emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs: 0 });
+    try {
+      const written = await askToWrite(
+        this.#writer as ActorRef<WriterProtocol>,
+        order,
+        this.#settings.saveDeadlineMs,
+      );
+      const { path, sizeBytes, durationMs } = written;
+      this.#hub.emit({ kind: "checkpoint.saved", step, path, sizeBytes, durationMs });
+      return written;
+    } catch (error) {
+      this.#hub.emit({ kind: "checkpoint.failed", step, error: reportError(error) });
+      throw error;
+    }
+  }
+
+  get #skips(): boolean {
+    return this.#settings.whenBusy === "skip" && this.#saves.length > 0;
+  }
+
+  #skip(step: number): Save {
+    this.#numSkipped += 1;
+    const reason = `step ${this.#saves[0]?.step} is being written`;
+    this.#hub.emit({ kind: "checkpoint.skipped", step, reason, numSkipped: this.#numSkipped });
+    return new Save(step, Promise.resolve(undefined));
+  }
+
+  #hear(event: RuntimeEvent): void {
+    if (event.kind !== "actor.emitted") return;
+    const progress = event.event as WriteProgress;
+    const [writing] = this.#saves;
+    // Telemetry may come later than the answer to the save it tells of.
+    if (progress.kind !== "checkpoint.progressed" || writing?.step !== progress.step) return;
+    writing.tell(progress);
+    this.#hub.emit(progress);
+  }
+
+  async #end(): Promise<void> {
+    await this.#last;
+    await this.#system.stop();
+    await this.#hub.close();
+  }
+}
+
+function askToWrite(
+  writer: ActorRef<WriterProtocol>,
+  order: WriterProtocol["write"]["in"],
+  deadlineMs: number,
+): Promise<Written> {
+  return writer.ask("write", order, { deadlineMs });
+}
+
+interface Settings {
+  readonly location: string;
+  readonly keep: WriterInit["keep"];
+  readonly stagingBytes: number;
+  readonly whenBusy: "wait" | "skip";
+  readonly verify: boolean;
+  readonly saveDeadlineMs: number;
+}
+
+function settle(options: CheckpointServiceOptions): Settings {
+  const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
+  const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
+  const location = dir ?? storage;
+  if (location === undefined || (dir !== undefined && storage !== undefined)) {
+    throw wrongOption("dir or storage", "exactly one of them", dir === undefined ? "none" : "both");
+  }
+  for (const [name, count] of Object.entries({ keepLast, keepEvery, stagingBytes })) {
+    if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1))
+      throw wrongOption(name, "at least 1", count);
+  }
+  if (whenBusy !== "wait" && whenBusy !== "skip") throw wrongOption("whenBusy", "wait or skip", whenBusy);
+  if (!(saveDeadlineMs > 0)) throw wrongOption("saveDeadlineMs", "positive", saveDeadlineMs);
+  if (keepEvery !== undefined && keepLast === undefined) {
+    throw wrongOption("keepEvery", "given together with keepLast", keepEvery);
+  }
+  const keep =
+    keepLast === undefined
+      ? undefined
+      : { last: keepLast, ...(keepEvery === undefined ? {} : { every: keepEvery }) };
+  return { location, keep, stagingBytes, whenBusy, verify, saveDeadlineMs };
+}
+
+function wrongOption(name: string, expected: string, got: unknown): TroupeError {
+  return new TroupeError(
+    "OPTION",
+    `[checkpoint service] expected ${name} to be ${expected}: got ${String(got)}`,
+    {
+      fields: { option: name },
+    },
+  );
+}
+
+function closed(): TroupeError {
+  return new TroupeError(
+    "SYSTEM_STOPPED",
+    "[checkpoint service] expected an open service: got one that was closed (open another)",
+  );
+}

@@ -1,0 +1,134 @@
+import { rm } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Gate, inUrl, isLoopback, keepToken } from "../../access/index.ts";
+import { TroupeError } from "../../errors.ts";
+import type { CheckpointService } from "../checkpoint-service.ts";
+import { Content } from "./content.ts";
+import { OpenSaves } from "./open-saves.ts";
+import { Refused, replyError } from "./reply.ts";
+import { route, servedMethods } from "./routes.ts";
+import { listenOnSocket } from "./unix-socket.ts";
+
+/** Where a checkpoint server is reached. */
+export interface ServeOptions {
+  /** Path of a Unix socket, which only the user of this process can open. */
+  readonly socket?: string | undefined;
+  /** Port on the loopback address; 0 for any that is free. Who calls it must know the token. */
+  readonly port?: number | undefined;
+  /** File that keeps the token, readable by its owner alone; made where it is not there. Needed with a port. */
+  readonly tokenFile?: string | undefined;
+  /** How long a save may be added nothing to before it is given up; 300,000 by default. */
+  readonly idleMs?: number;
+}
+
+const host = "127.0.0.1";
+const maxConnections = 128;
+const headersTimeoutMs = 10_000;
+const maxHeaderBytes = 16_384;
+
+/** Lets other programs hand tensors to a {@link CheckpointService}, over HTTP/1.1. Owns neither the service nor its storage. */
+export class CheckpointServer implements AsyncDisposable {
+  /** `http://127.0.0.1:PORT`, or `unix:PATH`. */
+  readonly address: string;
+  readonly #server: Server;
+  readonly #saves: OpenSaves;
+
+  readonly #socket: string | undefined;
+
+  private constructor(address: string, server: Server, saves: OpenSaves, socket?: string) {
+    this.address = address;
+    this.#socket = socket;
+    this.#server = server;
+    this.#saves = saves;
+  }
+
+  /**
+   * Listens, on a Unix socket or on the loopback address.
+   * @throws {TroupeError} `USAGE` unless it is told one of the two; `CHECKPOINT_SERVE` where that is taken or forbidden;
+   * `ACCESS_TOKEN` for a token file that others can read
+   */
+  static async listen(service: CheckpointService, options: ServeOptions): Promise<CheckpointServer> {
+    const { socket, port, tokenFile, idleMs = 300_000 } = options;
+    if ((socket === undefined) === (port === undefined)) throw wrongPlace();
+    const gate = socket === undefined ? await loopbackGate(tokenFile) : undefined;
+    const saves = new OpenSaves(service, idleMs);
+    const answer = (request: IncomingMessage, response: ServerResponse) => {
+      const content = new Content(request, response);
+      serve({ request, response, content, service, saves }, gate).catch((error: unknown) => {
+        replyError(response, error, content.read);
+      });
+    };
+    const server = createServer(
+      { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs, requestTimeout: 0 },
+      answer,
+    );
+    // Content is asked for only once everything else was found good.
+    server.on("checkContinue", answer);
+    server.maxConnections = maxConnections;
+    try {
+      if (socket === undefined)
+        return new CheckpointServer(await listenOnPort(server, port ?? 0), server, saves);
+      await listenOnSocket(server, socket);
+      return new CheckpointServer(`unix:${socket}`, server, saves, socket);
+    } catch (error) {
+      saves.close();
+      throw error;
+    }
+  }
+
+  /** Ends every connection and gives up the saves that were not committed. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+    if (this.#socket !== undefined) await rm(this.#socket, { force: true });
+    this.#saves.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+async function serve(call: Parameters<typeof route>[0], gate: Gate | undefined): Promise<void> {
+  const { request } = call;
+  if (gate === undefined) {
+    // Browsers reach no Unix socket: what still calls itself a page is none of ours.
+    if (request.headers.origin !== undefined) throw new Refused(403, "pages are not served (Origin)");
+    if (!servedMethods.includes(request.method ?? ""))
+      throw new Refused(405, `only ${servedMethods.join(", ")} are served`);
+  }
+  const refusal = gate?.refuse(request) ?? gate?.refuseStranger(request);
+  if (refusal !== undefined) throw new Refused(refusal.status, refusal.reason);
+  await route(call);
+}
+
+async function loopbackGate(tokenFile: string | undefined): Promise<Gate> {
+  if (tokenFile === undefined || !isLoopback(host)) throw wrongPlace();
+  return new Gate({ host, token: await keepToken(tokenFile), methods: servedMethods });
+}
+
+function listenOnPort(server: Server, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause) => {
+      reject(
+        new TroupeError(
+          "CHECKPOINT_SERVE",
+          `[checkpoint serve] expected to listen on port ${port}: got "${cause.message}" (choose another, or 0 for any)`,
+          { cause },
+        ),
+      );
+    });
+    server.listen(port, host, () => {
+      resolve(`http://${inUrl(host)}:${(server.address() as AddressInfo).port}`);
+    });
+  });
+}
+
+function wrongPlace(): TroupeError {
+  return new TroupeError(
+    "USAGE",
+    "[checkpoint serve] expected a socket's path, or a port and a file for its token: got neither or both (choose one)",
+  );
+}

@@ -1,0 +1,166 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type JsonObject, tensorSizeBytes, volumeOf } from "../../checkpoint/index.ts";
+import type { CheckpointService } from "../checkpoint-service.ts";
+import { checkSlice, wholeOf } from "../slice.ts";
+import type { TensorGroup } from "../staged-save.ts";
+import type { Content } from "./content.ts";
+import type { OpenSaves } from "./open-saves.ts";
+import { begin, Refused, replyJson } from "./reply.ts";
+import { streamEvents } from "./server-sent-events.ts";
+import { partsOf, plainFacts, summaryOf } from "./stored-tensor.ts";
+import { factsIn, headersOf, sliceIn } from "./tensor-headers.ts";
+
+/** One request, and what it is to be served with. */
+export interface Call {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly content: Content;
+  readonly service: CheckpointService;
+  readonly saves: OpenSaves;
+}
+
+type Handler = (call: Call, ...captured: string[]) => Promise<void>;
+
+interface Route {
+  readonly path: RegExp;
+  readonly methods: Readonly<Record<string, Handler>>;
+}
+
+const readBytes = 8 << 20;
+
+/** The protocol: every path, and what each of its methods does. `docs/concepts/checkpoint-service.md` has it as a table. */
+const routes: readonly Route[] = [
+  { path: /^\/checkpoints$/, methods: { GET: list } },
+  { path: /^\/checkpoints\/(\d{1,15})$/, methods: { GET: describe, DELETE: giveUp } },
+  { path: /^\/checkpoints\/(\d{1,15})\/verify$/, methods: { GET: verify } },
+  { path: /^\/checkpoints\/(\d{1,15})\/commit$/, methods: { POST: commit } },
+  {
+    path: /^\/checkpoints\/(\d{1,15})\/(tensors|optimizer)\/([^/]+)$/,
+    methods: { PUT: putTensor, GET: getTensor, HEAD: getTensor },
+  },
+  { path: /^\/events$/, methods: { GET: events } },
+];
+
+/** Methods that some path has. */
+export const servedMethods: readonly string[] = [
+  ...new Set(routes.flatMap(({ methods }) => Object.keys(methods))),
+];
+
+/** Finds who serves a request. @throws {Refused} 404 for an unknown path, 405 for a method that it has not */
+export function route(call: Call): Promise<void> {
+  const path = (call.request.url ?? "").replace(/\?.*$/s, "");
+  for (const { path: pattern, methods } of routes) {
+    const match = pattern.exec(path);
+    if (match === null) continue;
+    const handler = Object.hasOwn(methods, call.request.method ?? "")
+      ? methods[call.request.method ?? ""]
+      : undefined;
+    if (handler !== undefined) return handler(call, ...match.slice(1).map(decoded));
+    throw new Refused(405, `expected ${Object.keys(methods).join(" or ")}`, {
+      allow: Object.keys(methods).join(", "),
+    });
+  }
+  throw new Refused(404, "no such path: see docs/concepts/checkpoint-service.md");
+}
+
+async function list({ response, service, saves }: Call): Promise<void> {
+  replyJson(response, 200, { checkpoints: (await service.list()).map(plainFacts), open: saves.steps });
+}
+
+async function describe({ response, service }: Call, step: string): Promise<void> {
+  await using checkpoint = await service.read(Number(step));
+  replyJson(response, 200, summaryOf(checkpoint));
+}
+
+async function verify({ response, service }: Call, step: string): Promise<void> {
+  const damages = await service.verify(Number(step));
+  replyJson(response, 200, { step: Number(step), whole: damages.length === 0, damages });
+}
+
+async function giveUp({ response, saves }: Call, step: string): Promise<void> {
+  saves.giveUp(Number(step));
+  replyJson(response, 200, { step: Number(step), open: false });
+}
+
+async function putTensor({ request, response, content, saves }: Call, ...path: string[]): Promise<void> {
+  const [step, group, name] = named(path);
+  const facts = factsIn(request, group, name);
+  const slice = sliceIn(request);
+  const { lengthBytes } = content;
+  await saves.use(step, async (staged) => {
+    const coming = staged.receive(facts, lengthBytes, slice);
+    try {
+      for await (const part of content.parts()) coming.append(part);
+      if (coming.missingBytes > 0) throw new Refused(400, "the content ended early");
+      coming.end();
+    } catch (error) {
+      coming.abandon();
+      throw error;
+    }
+  });
+  replyJson(response, 201, { step, name });
+}
+
+async function commit({ response, content, service, saves }: Call, step: string): Promise<void> {
+  const { metadata = {}, config = {}, ...unknown } = await content.json();
+  if (!isObject(metadata) || !isObject(config) || Object.keys(unknown).length > 0) {
+    throw new Refused(400, "expected objects `metadata` and `config`, and nothing else");
+  }
+  const save = service.commit(saves.take(Number(step)), { metadata, config });
+  const saved = await save.durable;
+  if (saved === undefined) throw new Refused(503, "another save is being written", { "retry-after": "1" });
+  replyJson(response, 200, saved);
+}
+
+async function getTensor({ request, response, service }: Call, ...path: string[]): Promise<void> {
+  const [step, , name] = named(path);
+  await using checkpoint = await service.read(step);
+  const { dtype, shape } = checkpoint.entry(name);
+  const slice = sliceIn(request) ?? wholeOf(shape);
+  checkSlice(name, shape, slice);
+  const itemBytes = tensorSizeBytes(dtype, [1]) ?? 0;
+  begin(response, 200, {
+    ...headersOf(dtype, shape),
+    "content-type": "application/octet-stream",
+    "content-length": String(volumeOf(slice.shape) * itemBytes),
+  });
+  if (request.method === "GET") {
+    const maxElements = readBytes / Math.max(1, itemBytes);
+    for await (const part of partsOf(checkpoint, name, slice, itemBytes, maxElements)) {
+      if (response.destroyed) return;
+      if (!response.write(part)) await drained(response);
+    }
+  }
+  response.end();
+}
+
+async function events(call: Call): Promise<void> {
+  await streamEvents(call.response, call.service.events());
+}
+
+/** Resolves when more can be written, also when nobody will read it. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off("drain", done).off("close", done);
+      resolve();
+    };
+    response.once("drain", done).once("close", done);
+  });
+}
+
+function named([step = "", group = "", name = ""]: readonly string[]): [number, TensorGroup, string] {
+  return [Number(step), group === "optimizer" ? "optimizer" : "weights", name];
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new Refused(400, "expected a path whose percent signs are well-formed");
+  }
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

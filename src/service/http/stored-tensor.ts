@@ -1,0 +1,50 @@
+import { type Box, type Checkpoint, type CheckpointFacts, volumeOf } from "../../checkpoint/index.ts";
+
+/** What a checkpoint holds, as an answer tells it. */
+export function summaryOf(checkpoint: Checkpoint): object {
+  const { names, config, path, state } = checkpoint;
+  const weights = new Set(checkpoint.weights);
+  const tensors = names.map((name) => {
+    const { dtype, shape } = checkpoint.entry(name);
+    return { name, group: weights.has(name) ? "weights" : "optimizer", dtype, shape };
+  });
+  return { step: state.step, path, tensors, metadata: state.metadata ?? {}, config };
+}
+
+/** A checkpoint of a list, as an answer tells it. */
+export function plainFacts({ name, step, sizeBytes, latest, damage }: CheckpointFacts): object {
+  return { name, step, sizeBytes, latest, ...(damage === undefined ? {} : { damage: damage.message }) };
+}
+
+/**
+ * The bytes of a box of a tensor, row-major, a few at a time. A part may be reused once the next is asked for.
+ * @param maxElements - in one part
+ */
+export async function* partsOf(
+  checkpoint: Checkpoint,
+  name: string,
+  box: Box,
+  itemBytes: number,
+  maxElements: number,
+): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(Math.min(maxElements, volumeOf(box.shape)) * itemBytes);
+  for (const part of pieces(box, maxElements, 0)) {
+    yield await checkpoint.read(name, buffer.subarray(0, volumeOf(part.shape) * itemBytes), part);
+  }
+}
+
+/** Cuts a box into smaller ones that follow each other in row-major order. */
+function* pieces(box: Box, maxElements: number, dim: number): Generator<Box> {
+  const size = box.shape[dim];
+  if (size === undefined || volumeOf(box.shape) <= maxElements) {
+    if (volumeOf(box.shape) > 0) yield box;
+    return;
+  }
+  const rowElements = volumeOf(box.shape.slice(dim + 1));
+  const rows = Math.max(1, Math.floor(maxElements / rowElements));
+  for (let begin = 0; begin < size; begin += rows) {
+    const offset = box.offset.with(dim, (box.offset[dim] as number) + begin);
+    const shape = box.shape.with(dim, Math.min(rows, size - begin));
+    yield* pieces({ offset, shape }, maxElements, dim + 1);
+  }
+}

@@ -1,0 +1,33 @@
+import { type Observable, ReplaySubject } from "rxjs";
+import type { WriteProgress, Written } from "./writer.ts";
+
+/** How much of a save is durable so far. */
+export type SaveProgress = Pick<WriteProgress, "writtenBytes" | "totalBytes">;
+
+/** A checkpoint on its way to the disk. Its tensors were copied: what becomes of them does not matter any more. */
+export class Save {
+  readonly step: number;
+  /** How much is written; completes with the save, whether it succeeds or not. */
+  readonly progress$: Observable<SaveProgress>;
+  /**
+   * Resolves when the checkpoint is durable, and was read again where that is asked for; with undefined when it was left
+   * out because another was being written. Rejects with the first cause when it could not be saved.
+   */
+  readonly durable: Promise<Written | undefined>;
+  readonly #progress = new ReplaySubject<SaveProgress>(1);
+
+  /** Made by the service: `work` writes it. */
+  constructor(step: number, work: Promise<Written | undefined>) {
+    this.step = step;
+    this.progress$ = this.#progress.asObservable();
+    this.durable = work;
+    const end = () => this.#progress.complete();
+    // Whoever does not wait for it learns of a failure from the events.
+    work.then(end, end);
+  }
+
+  /** Tells more progress. */
+  tell({ writtenBytes, totalBytes }: SaveProgress): void {
+    this.#progress.next({ writtenBytes, totalBytes });
+  }
+}

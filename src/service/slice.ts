@@ -1,0 +1,98 @@
+import { type Box, liesIn, volumeOf } from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+
+/** The whole of a tensor. */
+export function wholeOf(shape: readonly number[]): Box {
+  return { offset: shape.map(() => 0), shape };
+}
+
+/** Whether two boxes of one tensor have an element in common. */
+export function overlap(a: Box, b: Box): boolean {
+  return a.offset.every((begin, dim) => {
+    const other = b.offset[dim] as number;
+    return begin < other + (b.shape[dim] as number) && other < begin + (a.shape[dim] as number);
+  });
+}
+
+/**
+ * Refuses a box that does not lie in a tensor.
+ * @throws {TroupeError} `CHECKPOINT_SLICE`
+ */
+export function checkSlice(name: string, shape: readonly number[], slice: Box): void {
+  const { offset, shape: extent } = slice;
+  if ([...offset, ...extent].every(isCount) && liesIn(slice, shape)) return;
+  throw new TroupeError(
+    "CHECKPOINT_SLICE",
+    `[checkpoint service] expected a slice within ${JSON.stringify(name)} [${shape}]: got [${extent}] at [${offset}] (one number for each dim)`,
+    { fields: { tensor: name, shape, slice } },
+  );
+}
+
+/**
+ * Lays the bytes of a box, row-major, into those of its tensor, as they come: a part may end anywhere.
+ */
+export class SliceWriter {
+  readonly #target: Uint8Array;
+  /** Bytes that lie side by side in both, and where each such run begins in the tensor. */
+  readonly #runBytes: number;
+  readonly #runBegin: (run: number) => number;
+  readonly #sizeBytes: number;
+  #written = 0;
+
+  /** @param target - the bytes of the whole tensor of `shape` */
+  constructor(target: Uint8Array, shape: readonly number[], slice: Box, elementBytes: number) {
+    const { numRuns, runElements, runBegin } = runsOf(shape, slice);
+    this.#target = target;
+    this.#runBytes = runElements * elementBytes;
+    this.#runBegin = (run) => runBegin(run) * elementBytes;
+    this.#sizeBytes = numRuns * this.#runBytes;
+  }
+
+  /** Bytes that are still to come. */
+  get missingBytes(): number {
+    return this.#sizeBytes - this.#written;
+  }
+
+  /** Takes the next bytes; there must be no more than are missing. */
+  append(bytes: Uint8Array): void {
+    if (bytes.length > this.missingBytes) throw new RangeError("more bytes than the slice has");
+    let taken = 0;
+    while (taken < bytes.length) {
+      const within = this.#written % this.#runBytes;
+      const length = Math.min(bytes.length - taken, this.#runBytes - within);
+      const begin = this.#runBegin((this.#written - within) / this.#runBytes) + within;
+      this.#target.set(bytes.subarray(taken, taken + length), begin);
+      taken += length;
+      this.#written += length;
+    }
+  }
+}
+
+/** How a box lies in its tensor: runs of elements side by side, one for each index of the dims outside them. */
+function runsOf(shape: readonly number[], { offset, shape: extent }: Box) {
+  let inner = shape.length;
+  let runElements = 1;
+  // Inner dims that are taken whole are side by side with the next one out.
+  while (inner > 0) {
+    inner -= 1;
+    runElements *= extent[inner] as number;
+    if (extent[inner] !== shape[inner]) break;
+  }
+  const strides = shape.map((_, dim) => volumeOf(shape.slice(dim + 1)));
+  const base = offset.reduce((sum, begin, dim) => sum + begin * (strides[dim] as number), 0);
+  const runBegin = (run: number) => {
+    let rest = run;
+    let begin = base;
+    for (let dim = inner - 1; dim >= 0; dim--) {
+      const size = extent[dim] as number;
+      begin += (rest % size) * (strides[dim] as number);
+      rest = Math.floor(rest / size);
+    }
+    return begin;
+  };
+  return { numRuns: volumeOf(extent.slice(0, inner)), runElements, runBegin };
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}

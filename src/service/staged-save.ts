@@ -1,0 +1,207 @@
+import { type Box, isDType, type SafetensorsDType, tensorSizeBytes, volumeOf } from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import { checkSlice, overlap, SliceWriter, wholeOf } from "./slice.ts";
+import type { StagingArea } from "./staging.ts";
+
+/** Which file of a checkpoint a tensor goes to: the model's own, or that of what its optimizer keeps. */
+export type TensorGroup = "weights" | "optimizer";
+
+/** A tensor that waits, whole, for the disk. Plain data; its bytes lie in the save's memory from `begin` on. */
+export interface StagedTensor {
+  readonly group: TensorGroup;
+  readonly name: string;
+  readonly dtype: SafetensorsDType;
+  readonly shape: readonly number[];
+  readonly begin: number;
+  readonly sizeBytes: number;
+}
+
+/** What a tensor is, whoever sends it. */
+export type TensorFacts = Pick<StagedTensor, "group" | "name" | "dtype" | "shape">;
+
+interface Entry extends StagedTensor {
+  /** Slices that have come or are coming; no two have an element in common. */
+  readonly slices: Set<Box>;
+  /** Elements that have come. */
+  numFilled: number;
+}
+
+/** A slice on its way in: give it all its bytes, then call `end`; without that it never was. */
+export interface ComingSlice {
+  readonly missingBytes: number;
+  append(bytes: Uint8Array): void;
+  end(): void;
+  /** Forgets it, so that it can be sent again. */
+  abandon(): void;
+}
+
+const maxNumTensors = 1_000_000;
+const maxRank = 16;
+const maxNumSlices = 4096;
+const maxNameLength = 512;
+
+/** Tensors of one step as they come in, whole or in slices, from one sender or from several. */
+export class StagedSave {
+  readonly step: number;
+  readonly area: StagingArea;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(step: number, area: StagingArea) {
+    this.step = step;
+    this.area = area;
+  }
+
+  /**
+   * Begins to take in a slice of a tensor, once everything that is told of it was found good; the first one takes memory
+   * for the whole tensor.
+   * @param sizeBytes - how many bytes will come
+   * @param slice - the whole by default
+   * @throws {TroupeError} `CHECKPOINT_SLICE` where it is no tensor, not as it was said to be before, of another size, or
+   * came already in part; `CHECKPOINT_STAGING` where there is no room
+   */
+  receive(facts: TensorFacts, sizeBytes: number, slice: Box = wholeOf(facts.shape)): ComingSlice {
+    const { name, dtype, shape } = facts;
+    const itemBytes = this.#check(facts);
+    checkSlice(name, shape, slice);
+    const expectedBytes = volumeOf(slice.shape) * itemBytes;
+    if (sizeBytes !== expectedBytes) {
+      throw refusal(
+        name,
+        `${expectedBytes} bytes for ${dtype}[${slice.shape}]`,
+        `${sizeBytes}`,
+        "row-major and little-endian",
+      );
+    }
+    const entry = this.#entries.get(name) ?? this.#add(facts);
+    const { slices, begin } = entry;
+    if (slices.size === maxNumSlices)
+      throw refusal(name, `at most ${maxNumSlices} slices`, "more", "send larger ones");
+    for (const other of slices) {
+      if (overlap(slice, other)) {
+        throw refusal(
+          name,
+          "each element once",
+          `[${slice.shape}] at [${slice.offset}] again`,
+          "send each slice once",
+        );
+      }
+    }
+    const target = new Uint8Array(this.area.buffer, begin, entry.sizeBytes);
+    const writer = new SliceWriter(target, shape, slice, itemBytes);
+    slices.add(slice);
+    return {
+      get missingBytes() {
+        return writer.missingBytes;
+      },
+      append: (bytes) => writer.append(bytes),
+      end: () => {
+        entry.numFilled += volumeOf(slice.shape);
+      },
+      abandon: () => {
+        slices.delete(slice);
+      },
+    };
+  }
+
+  /** Takes in a slice whose bytes are all there. @throws {TroupeError} as {@link receive} */
+  put(facts: TensorFacts, bytes: Uint8Array, slice?: Box): void {
+    const coming = this.receive(facts, bytes.length, slice);
+    coming.append(bytes);
+    coming.end();
+  }
+
+  /** Takes in a whole tensor that `write` lays into memory. @throws {TroupeError} as {@link receive} */
+  fill(facts: TensorFacts, write: (buffer: SharedArrayBuffer, byteOffset: number) => void): void {
+    const coming = this.receive(facts, tensorSizeBytes(facts.dtype, facts.shape) ?? 0);
+    write(this.area.buffer, this.#entries.get(facts.name)?.begin ?? 0);
+    coming.end();
+  }
+
+  /**
+   * The tensors, once all are whole.
+   * @throws {TroupeError} `CHECKPOINT_INCOMPLETE` naming those that are not
+   */
+  whole(): StagedTensor[] {
+    const entries = [...this.#entries.values()];
+    const incomplete = entries
+      .filter(({ shape, numFilled }) => numFilled < volumeOf(shape))
+      .map(({ name }) => name);
+    if (incomplete.length > 0 || entries.length === 0) {
+      const some = incomplete.length === 0 ? "no tensor at all" : incomplete.slice(0, 4).join(", ");
+      throw new TroupeError(
+        "CHECKPOINT_INCOMPLETE",
+        `[checkpoint service] expected every element of every tensor of step ${this.step}: got ${some}` +
+          `${incomplete.length > 0 ? ` in part, ${incomplete.length} in all` : ""} (send the slices that are missing)`,
+        { fields: { step: this.step, tensors: incomplete.slice(0, 100) } },
+      );
+    }
+    return entries.map(({ group, name, dtype, shape, begin, sizeBytes }) => ({
+      group,
+      name,
+      dtype,
+      shape,
+      begin,
+      sizeBytes,
+    }));
+  }
+
+  /** @returns bytes of one element @throws {TroupeError} `CHECKPOINT_SLICE` for what is no tensor, or another than before */
+  #check(facts: TensorFacts): number {
+    const { name, dtype, shape } = facts;
+    checkName(name);
+    const isShape = shape.length <= maxRank && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
+    const sizeBytes = isShape && isDType(dtype) ? tensorSizeBytes(dtype, shape) : undefined;
+    const itemBytes = isDType(dtype) ? tensorSizeBytes(dtype, [1]) : undefined;
+    if (sizeBytes === undefined || itemBytes === undefined) {
+      throw refusal(
+        name,
+        "a dtype of whole bytes and a shape of at most 16 counts",
+        describe(facts),
+        "F32 and 4,8 for instance",
+      );
+    }
+    const known = this.#entries.get(name);
+    if (known === undefined || describe(known) === describe(facts)) return itemBytes;
+    throw refusal(
+      name,
+      `${describe(known)}, as before`,
+      describe(facts),
+      "all its slices tell of one tensor",
+    );
+  }
+
+  #add(facts: TensorFacts): Entry {
+    const { group, name, dtype, shape } = facts;
+    if (this.#entries.size === maxNumTensors)
+      throw refusal(name, `at most ${maxNumTensors} tensors`, "more", "save fewer");
+    const sizeBytes = tensorSizeBytes(dtype, shape) ?? 0;
+    const begin = this.area.take(sizeBytes);
+    const entry = { group, name, dtype, shape, begin, sizeBytes, slices: new Set<Box>(), numFilled: 0 };
+    this.#entries.set(name, entry);
+    return entry;
+  }
+}
+
+function describe({ group, dtype, shape }: TensorFacts): string {
+  return `${dtype}[${shape}] of the ${group}`;
+}
+
+function checkName(name: string): void {
+  const fits =
+    name.length >= 1 && name.length <= maxNameLength && name.isWellFormed() && !/\p{Cc}/u.test(name);
+  if (fits && name !== "__metadata__" && name !== "__proto__") return;
+  throw refusal(
+    name.slice(0, 40),
+    `a name of 1 to ${maxNameLength} printable characters`,
+    JSON.stringify(name.slice(0, 40)),
+    "rename it",
+  );
+}
+
+function refusal(name: string, expected: string, got: string, advice: string): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_SLICE",
+    `[checkpoint service] expected ${expected} of tensor ${JSON.stringify(name)}: got ${got} (${advice})`,
+    { fields: { tensor: name } },
+  );
+}

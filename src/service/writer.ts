@@ -1,0 +1,147 @@
+import {
+  CheckpointDraft,
+  type CheckpointStorage,
+  type Damage,
+  type JsonObject,
+  type KeepRule,
+  openStorage,
+  stepFolder,
+  verifyCheckpoint,
+} from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import { type ActorContext, defineActor } from "../runtime/index.ts";
+import type { StagedTensor, TensorGroup } from "./staged-save.ts";
+
+/** A checkpoint to be written, its tensors' bytes in memory that both threads see. Plain data. */
+export interface WriteOrder {
+  readonly step: number;
+  readonly memory: SharedArrayBuffer;
+  readonly tensors: readonly StagedTensor[];
+  /** What a program wants kept beside tensors. */
+  readonly metadata: JsonObject;
+  /** The model's config.json. */
+  readonly config: JsonObject;
+}
+
+/** A checkpoint that is durable. */
+export interface Written {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly durationMs: number;
+  /** Whether it was read again and compared. */
+  readonly verified: boolean;
+}
+
+/** How much of a checkpoint is written; emitted a few times in a second. Plain data. */
+export interface WriteProgress {
+  readonly kind: "checkpoint.progressed";
+  readonly step: number;
+  readonly writtenBytes: number;
+  readonly totalBytes: number;
+}
+
+/** Writes one checkpoint at a time; what fails leaves nothing, and the writer ready for the next. */
+export type WriterProtocol = {
+  write: { in: WriteOrder; out: Written };
+};
+
+/** What a writer is born with. */
+export interface WriterInit {
+  readonly location: string;
+  readonly keep: KeepRule | undefined;
+  /** Whether each checkpoint is read again before it counts as saved. */
+  readonly verify: boolean;
+}
+
+const pieceBytes = 32 << 20;
+const progressEveryMs = 100;
+
+export default defineActor<WriterProtocol, WriterInit>({
+  async start(context, { location, keep, verify }) {
+    const storage = await openStorage(location);
+    await storage.sweep();
+    return {
+      handlers: {
+        async write(order) {
+          const begin = performance.now();
+          const written = await write(context, storage, order, keep);
+          if (verify)
+            await refuseDamaged(storage, order.step, await verifyCheckpoint(storage, stepFolder(order.step)));
+          return { ...written, durationMs: performance.now() - begin, verified: verify };
+        },
+      },
+    };
+  },
+});
+
+async function write(
+  context: ActorContext<WriterProtocol>,
+  storage: CheckpointStorage,
+  { step, memory, tensors, metadata, config }: WriteOrder,
+  keep: KeepRule | undefined,
+): Promise<{ path: string; sizeBytes: number }> {
+  const ofGroup = (group: TensorGroup) => tensors.filter((tensor) => tensor.group === group);
+  const plan = { step, config, weights: ofGroup("weights"), optimizer: ofGroup("optimizer") };
+  await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
+  const places = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const progress = new ProgressTeller(context, step, draft.plannedBytes);
+  for (const name of draft.order) {
+    const { begin, sizeBytes } = places.get(name) as StagedTensor;
+    for (let at = 0; at < sizeBytes; at += pieceBytes) {
+      await draft.write(name, new Uint8Array(memory, begin + at, Math.min(pieceBytes, sizeBytes - at)));
+      progress.tell(draft.writtenBytes);
+    }
+  }
+  const { path, sizeBytes } = await draft.commit({
+    step,
+    seed: 0,
+    samplesConsumed: 0,
+    job: null,
+    tokenizer: null,
+    metadata,
+  });
+  return { path, sizeBytes };
+}
+
+/** Tells how far a save is, not more often than somebody could read it. */
+class ProgressTeller {
+  readonly #context: ActorContext<WriterProtocol>;
+  readonly #step: number;
+  readonly #totalBytes: number;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(context: ActorContext<WriterProtocol>, step: number, totalBytes: number) {
+    this.#context = context;
+    this.#step = step;
+    this.#totalBytes = totalBytes;
+  }
+
+  tell(writtenBytes: number): void {
+    const isLast = writtenBytes === this.#totalBytes;
+    if (!isLast && performance.now() - this.#toldAtMs < progressEveryMs) return;
+    this.#toldAtMs = performance.now();
+    const told: WriteProgress = {
+      kind: "checkpoint.progressed",
+      step: this.#step,
+      writtenBytes,
+      totalBytes: this.#totalBytes,
+    };
+    this.#context.emit(told);
+  }
+}
+
+/** A checkpoint that does not read as it was written is no checkpoint: better none than one that lies. */
+async function refuseDamaged(
+  storage: CheckpointStorage,
+  step: number,
+  damages: readonly Damage[],
+): Promise<void> {
+  const [first] = damages;
+  if (first === undefined) return;
+  await storage.remove(stepFolder(step));
+  throw new TroupeError(
+    "CHECKPOINT_DAMAGED",
+    `[checkpoint service] expected to read step ${step} as it was written: got "${first.message}" and ${damages.length - 1} more (the disk or its memory fails)`,
+    { fields: { ...first, step } },
+  );
+}
