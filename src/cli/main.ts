@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { TroupeError } from "../errors.ts";
+import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addRunCommand } from "./run.ts";
 
@@ -8,7 +9,7 @@ import { addRunCommand } from "./run.ts";
 export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
 /**
- * The command line: `troupe run JOB …`, `troupe plan JOB …`.
+ * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
  */
@@ -19,6 +20,7 @@ export async function main(args: readonly string[]): Promise<number> {
     .exitOverride();
   addRunCommand(program);
   addPlanCommand(program);
+  addCheckpointCommand(program);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCodes.done;
@@ -48,6 +50,10 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "ZERO_LEVEL",
   "JOB_CONFIG",
   "JOB_INVALID",
+  "CHECKPOINT_MISSING",
+  "CHECKPOINT_OPTION",
+  "CONVERT",
+  "S3_UNAVAILABLE",
 ]);
 
 function version(): string {

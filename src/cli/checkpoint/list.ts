@@ -1,0 +1,26 @@
+import { describeBytes } from "../../planner/index.ts";
+import { meantBy } from "./place.ts";
+import { print, table } from "./table.ts";
+
+/** `troupe checkpoint list RUN` */
+export async function listCheckpointsCommand(
+  location: string,
+  { json }: { readonly json: boolean },
+): Promise<void> {
+  const { storage, checkpoints } = await meantBy(location);
+  if (json) {
+    const plain = checkpoints.map(({ damage, ...facts }) => ({
+      ...facts,
+      ...(damage && { damage: damage.message }),
+    }));
+    print(JSON.stringify({ location: storage.location, checkpoints: plain }));
+    return;
+  }
+  const rows = checkpoints.map(({ name, step, sizeBytes, latest, damage }) => [
+    name,
+    String(step),
+    damage === undefined ? describeBytes(sizeBytes) : "",
+    damage === undefined ? (latest ? "latest" : "") : "damaged",
+  ]);
+  print(table(["checkpoint", "step", "size", ""], rows, [1, 2]));
+}

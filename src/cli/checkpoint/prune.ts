@@ -1,0 +1,28 @@
+import { openStorage, plannedPrune, prune } from "../../checkpoint/index.ts";
+import { TroupeError } from "../../errors.ts";
+import { print } from "./table.ts";
+
+interface PruneFlags {
+  readonly keepLast: number;
+  readonly keepEvery?: number;
+  readonly dryRun: boolean;
+  readonly json: boolean;
+}
+
+/** `troupe checkpoint prune RUN`. @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` where some could not be removed */
+export async function pruneCheckpoints(location: string, flags: PruneFlags): Promise<void> {
+  const storage = await openStorage(location);
+  const rule = { last: flags.keepLast, ...(flags.keepEvery === undefined ? {} : { every: flags.keepEvery }) };
+  const { removed, failed } = flags.dryRun
+    ? { removed: await plannedPrune(storage, rule), failed: [] }
+    : await prune(storage, rule);
+  if (flags.json) print(JSON.stringify({ location: storage.location, dryRun: flags.dryRun, removed }));
+  else for (const name of removed) print(`${flags.dryRun ? "would remove" : "removed"} ${name}`);
+  const [first] = failed;
+  if (first === undefined) return;
+  throw new TroupeError(
+    "CHECKPOINT_DIRECTORY",
+    `[troupe checkpoint] expected to remove ${failed.map(({ name }) => name).join(", ")}: got "${(first.cause as Error).message}" (see who may write there)`,
+    { cause: first.cause },
+  );
+}

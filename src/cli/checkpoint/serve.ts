@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import { consoleSink, jsonLinesSink } from "../../events/index.ts";
+import { CheckpointServer, CheckpointService, type CheckpointServiceOptions } from "../../service/index.ts";
+import { usage } from "../flags.ts";
+
+interface ServeFlags {
+  readonly dir: string;
+  readonly socket?: string;
+  readonly port?: number;
+  readonly tokenFile?: string;
+  readonly staging?: number;
+  readonly keepLast?: number;
+  readonly keepEvery?: number;
+  readonly idle: number;
+  readonly verify: boolean;
+  readonly json: boolean;
+}
+
+const STANDARD_OUTPUT = 1;
+
+/** `troupe checkpoint serve --dir DIR`: serves until it is interrupted; saves that are being written end first. */
+export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
+  const { dir, socket, port, idle } = flags;
+  if ((socket === undefined) === (port === undefined)) {
+    throw usage("--socket PATH or --port N", socket === undefined ? "neither" : "both", "choose one");
+  }
+  const isBucket = dir.startsWith("s3://");
+  const tokenFile = flags.tokenFile ?? (isBucket ? undefined : join(dir, ".token"));
+  if (port !== undefined && tokenFile === undefined)
+    throw usage("--token-file with s3:// and --port", "none", "say where the token is kept");
+  if (!(idle > 0)) throw usage("--idle in seconds", String(idle), "more than 0");
+  await using service = await CheckpointService.open({
+    ...optionsOf(flags),
+    ...(isBucket ? { storage: dir } : { dir }),
+  });
+  service.addSink(flags.json ? jsonLinesSink(STANDARD_OUTPUT) : consoleSink());
+  await using server = await CheckpointServer.listen(service, {
+    socket,
+    port,
+    tokenFile,
+    idleMs: idle * 1000,
+  });
+  process.stderr.write(
+    `troupe: serving checkpoints of ${service.location} at ${server.address}${port === undefined ? "" : `, token in ${tokenFile}`}\n`,
+  );
+  await interrupted();
+}
+
+function optionsOf({ staging, keepLast, keepEvery, verify }: ServeFlags): CheckpointServiceOptions {
+  return {
+    verify,
+    ...(staging !== undefined && { stagingBytes: staging }),
+    ...(keepLast !== undefined && { keepLast }),
+    ...(keepEvery !== undefined && { keepEvery }),
+  };
+}
+
+/** Resolves when somebody asks this process to end. */
+function interrupted(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });
+}

@@ -1,0 +1,35 @@
+import { type Damage, verifyCheckpoint } from "../../checkpoint/index.ts";
+import { TroupeError } from "../../errors.ts";
+import { meantBy } from "./place.ts";
+import { print } from "./table.ts";
+
+interface VerifyFlags {
+  readonly step?: number;
+  readonly json: boolean;
+}
+
+/** `troupe checkpoint verify RUN`. @throws {TroupeError} `CHECKPOINT_DAMAGED` once all were looked at and one is */
+export async function verifyCheckpoints(location: string, { step, json }: VerifyFlags): Promise<void> {
+  const { storage, checkpoints } = await meantBy(location, step);
+  const results: { name: string; damages: readonly Damage[] }[] = [];
+  for (const { name } of checkpoints) {
+    const damages = await verifyCheckpoint(storage, name);
+    results.push({ name, damages });
+    if (json) continue;
+    print(damages.length === 0 ? `${name}  whole` : `${name}  damaged in ${damages.length} places`);
+    for (const damage of damages) print(`  ${described(damage)}`);
+  }
+  const damaged = results.filter(({ damages }) => damages.length > 0);
+  if (json) print(JSON.stringify({ location: storage.location, checkpoints: results }));
+  if (damaged.length === 0) return;
+  throw new TroupeError(
+    "CHECKPOINT_DAMAGED",
+    `[troupe checkpoint] expected whole checkpoints in ${storage.location}: got ${damaged.map(({ name }) => name).join(", ")} damaged (restore from a copy, or resume: whole older ones are found)`,
+    { fields: { path: storage.location } },
+  );
+}
+
+function described({ path, tensor, offsetBytes, message }: Damage): string {
+  if (offsetBytes === undefined) return message;
+  return `${path}, from byte ${offsetBytes}${tensor === undefined ? "" : `: tensor ${tensor}`}`;
+}

@@ -1,0 +1,125 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeCheckpoint } from "../../src/checkpoint/index.ts";
+import { contentOf } from "../checkpoint/content.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+
+interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function checkpoint(...args: string[]): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [troupe, "checkpoint", ...args], (_error, out, err) => {
+      resolve({ code: child.exitCode, out, err });
+    });
+  });
+}
+
+describe("troupe checkpoint", () => {
+  let folder: string;
+  let run: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "troupe-test-"));
+    run = join(folder, "run");
+    for (const step of [2, 4, 6, 8]) await writeCheckpoint(run, contentOf(step, { numElements: 300_000 }));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test("list shows the checkpoints of a run, the newest first", async () => {
+    const { code, out } = await checkpoint("list", run);
+    expect(code).toBe(0);
+    expect(out.split("\n").map((line) => line.split(/\s+/)[0])).toEqual([
+      "checkpoint",
+      "step-000008",
+      "step-000006",
+      "step-000004",
+      "step-000002",
+      "",
+    ]);
+    expect(out).toMatch(/^step-000008 +8 .*latest$/m);
+    const json = JSON.parse((await checkpoint("list", run, "--json")).out);
+    expect(json.checkpoints[0]).toMatchObject({ name: "step-000008", step: 8, latest: true });
+  });
+
+  test("inspect shows where the run stood, its files and its tensors", async () => {
+    const { code, out } = await checkpoint("inspect", run, "--step", "4");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^samplesConsumed +48$/m);
+    expect(out).toMatch(/^model\.safetensors /m);
+    expect(out).toMatch(/^exp_avg\.wte\.weight +F32 +\[300000\]/m);
+    const json = JSON.parse((await checkpoint("inspect", join(run, "step-000004"), "--json")).out);
+    expect(json).toMatchObject({ state: { step: 4 }, config: { model_type: "gpt2" } });
+    expect(json.tensors).toHaveLength(6);
+  });
+
+  test("verify exits with 1 and names file, tensor and offset of what is damaged", async () => {
+    expect(await checkpoint("verify", run, "--step", "8")).toMatchObject({
+      code: 0,
+      out: "step-000008  whole\n",
+    });
+    const path = join(run, "step-000006", "optimizer.safetensors");
+    const bytes = await readFile(path);
+    const damaged = Buffer.from(bytes);
+    damaged.writeUInt8((damaged.at(-1) as number) ^ 1, damaged.length - 1);
+    await writeFile(path, damaged);
+    const { code, out, err } = await checkpoint("verify", run);
+    expect(code).toBe(1);
+    expect(out).toContain("step-000004  whole");
+    expect(out).toContain(`${path}, from byte ${4 << 20}: tensor exp_avg_sq.wte.weight`);
+    expect(err).toMatch(/^troupe: .*step-000006 damaged/);
+    const json = JSON.parse((await checkpoint("verify", run, "--step", "6", "--json")).out);
+    expect(json.checkpoints[0].damages[0]).toMatchObject({ path, offsetBytes: 4 << 20 });
+    await writeFile(path, bytes);
+  });
+
+  test("convert writes another form, and refuses what it cannot", async () => {
+    const target = join(folder, "hf");
+    const { code, out } = await checkpoint("convert", run, target, "--to", "hf");
+    expect([code, out]).toEqual([0, `2 tensors of ${run}/step-000008 (troupe) are in ${target} (hf)\n`]);
+    expect((await readdir(target)).toSorted()).toEqual(["config.json", "model.safetensors"]);
+    const wrong = async (...args: string[]) => {
+      const { code, err } = await checkpoint("convert", ...args);
+      expect(err).toMatch(/^(troupe|error): /);
+      expect(err.trim().split("\n")).toHaveLength(1);
+      return code;
+    };
+    expect(await wrong(run, target, "--to", "hf")).toBe(2);
+    expect(await wrong(run, join(folder, "x"), "--to", "onnx")).toBe(2);
+    expect(await wrong(run, join(folder, "x"), "--to", "hf", "--tp", "2")).toBe(2);
+    expect(await wrong(join(folder, "none"), join(folder, "x"), "--to", "hf")).toBe(2);
+  });
+
+  test("prune removes what need not be kept, and with --dry-run only tells it", async () => {
+    const planned = await checkpoint("prune", run, "--keep-last", "1", "--keep-every", "4", "--dry-run");
+    expect(planned).toMatchObject({ code: 0, out: "would remove step-000006\nwould remove step-000002\n" });
+    expect(await readdir(run)).toHaveLength(5);
+    const done = await checkpoint("prune", run, "--keep-last", "1", "--keep-every", "4", "--json");
+    expect(JSON.parse(done.out)).toMatchObject({ removed: ["step-000006", "step-000002"] });
+    expect((await readdir(run)).toSorted()).toEqual(["latest", "step-000004", "step-000008"]);
+  });
+
+  test.each([
+    [["list", "/nowhere"], "got none"],
+    [["verify", "/nowhere"], "got none"],
+    [["inspect", "/nowhere"], "got none"],
+    [["prune", "RUN", "--keep-last", "0"], "keep.last"],
+    [["prune", "RUN"], "--keep-last"],
+    [["list", "s3://"], "s3://BUCKET"],
+    [["serve", "--dir", "RUN"], "--socket PATH or --port N"],
+    [["serve"], "--dir"],
+    [["verify", "RUN", "--step", "x"], "a number"],
+  ])("exits with 2 and one line for %j", async (args, told) => {
+    const { code, err, out } = await checkpoint(...args.map((arg) => (arg === "RUN" ? run : arg)));
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain(told);
+    expect(err.trim().split("\n")).toHaveLength(1);
+  });
+});
