@@ -36,6 +36,9 @@ export const errorTable = {
   COLLECTIVE_TIMEOUT: "a rank did not come to a collective within the deadline",
   GLOO_UNAVAILABLE: "Gloo is not built into the addon, or does not work on this machine",
   NCCL_UNAVAILABLE: "NCCL is not built into the addon, or there is no GPU for it",
+  // dashboard
+  DASHBOARD_PORT: "the address that the dashboard was to be served at cannot be listened on",
+  DASHBOARD_SOURCE: "what the dashboard was to show is no file of events, nor a folder that could hold one",
   // data
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
   DATA_CHANGED: "a text changed while it was being read",

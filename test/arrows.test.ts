@@ -8,7 +8,8 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
 /** Left may import right, and what right may import. Every room may also import `events` and `errors`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service"],
-  trainer: ["actors", "planner"],
+  trainer: ["actors", "planner", "dashboard"],
+  dashboard: ["access"],
   actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models", "offload"],
   planner: ["parallel", "models"],
   convert: ["checkpoint", "models"],

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { TroupeError } from "../errors.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
+import { addDashboardCommand } from "./dashboard.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addRunCommand } from "./run.ts";
 
@@ -9,7 +10,7 @@ import { addRunCommand } from "./run.ts";
 export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
 /**
- * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`.
+ * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
  */
@@ -21,6 +22,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addRunCommand(program);
   addPlanCommand(program);
   addCheckpointCommand(program);
+  addDashboardCommand(program);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCodes.done;
@@ -54,6 +56,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "CHECKPOINT_OPTION",
   "CONVERT",
   "S3_UNAVAILABLE",
+  "DASHBOARD_SOURCE",
 ]);
 
 function version(): string {

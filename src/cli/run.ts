@@ -14,9 +14,10 @@ import {
   type ZeroName,
 } from "../trainer/index.ts";
 import { addCheckpointFlags, type CheckpointFlags, checkpointOf } from "./checkpoint-flags.ts";
+import { addDashboardFlags, type DashboardFlags, dashboardOf, tellAddress } from "./dashboard.ts";
 import { number, setting, usage } from "./flags.ts";
 
-interface RunFlags extends CheckpointFlags {
+interface RunFlags extends CheckpointFlags, DashboardFlags {
   readonly ranks: number;
   readonly tp: number;
   readonly sequenceParallel: boolean;
@@ -97,6 +98,7 @@ export function addRunCommand(program: Command): void {
     .option("--offload-dir <dir>", "a folder on the disk that is to hold what goes into files")
     .action(run);
   addCheckpointFlags(command);
+  addDashboardFlags(command);
 }
 
 async function run(job: string, flags: RunFlags): Promise<void> {
@@ -124,7 +126,9 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
     ...offloadOf(flags),
+    ...dashboardOf(flags),
   });
+  tellAddress(runtime.dashboardUrl);
   runtime.addSink(flags.json ? jsonLinesSink(STANDARD_OUTPUT) : consoleSink());
   const { saveError } = await runtime.run(pathToFileURL(path), flags.set);
   if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);

@@ -1,5 +1,6 @@
 /** What happened: the union of events, where they come together, and where they are written. */
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
+export { describeEvent } from "./describe-event.ts";
 export {
   type ActivityFinished,
   type ActorFailed,

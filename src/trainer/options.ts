@@ -1,5 +1,6 @@
 import { cpus } from "node:os";
 import type { OffloadSettings } from "../actors/index.ts";
+import type { DashboardOptions } from "../dashboard/index.ts";
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import {
@@ -77,6 +78,8 @@ export interface RuntimeOptions {
   readonly histograms?: Cadence;
   /** Where events are written, from the first on; the runtime closes them when it stops. */
   readonly sinks?: readonly EventSink[];
+  /** Serves a page that shows the run; its address is `runtime.dashboardUrl`. false */
+  readonly dashboard?: boolean | DashboardOptions;
   /** What of the run is saved, when and where to; nothing is unless told. */
   readonly checkpoint?: CheckpointOptions;
   /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
@@ -110,12 +113,14 @@ export interface RuntimeSettings {
   readonly slowdown: Required<SlowdownOptions>;
   readonly telemetry: TelemetrySettings;
   readonly checkpoint: CheckpointSettings | undefined;
+  readonly dashboard: DashboardOptions | undefined;
   readonly resume: string | undefined;
   readonly deadlineMs: number;
   readonly maxRestarts: number;
 }
 
 import { type CheckpointOptions, type CheckpointSettings, settleCheckpoint } from "./checkpointing.ts";
+import { settleDashboard } from "./dashboard.ts";
 import { type OffloadOptions, type SlowdownOptions, settleOffload, settleSlowdown } from "./offload.ts";
 import { optionError } from "./option-error.ts";
 import {
@@ -178,6 +183,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     slowdown: settleSlowdown(options.slowdown ?? {}),
     telemetry: settleTelemetry(options),
     checkpoint: settleCheckpoint(options.checkpoint),
+    dashboard: settleDashboard(options),
     resume: options.resume,
     deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
     maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),

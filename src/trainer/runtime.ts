@@ -12,6 +12,7 @@ import {
   recipientName,
   type TensorSummary,
 } from "../actors/index.ts";
+import { Dashboard } from "../dashboard/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   EventHub,
@@ -48,6 +49,7 @@ export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
   readonly #hub = new EventHub();
   readonly #inspections = new Inspections();
+  #dashboard: Dashboard | undefined;
   #system: ActorSystem | undefined;
   #running = false;
   #ending = false;
@@ -60,11 +62,19 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Checks the options. Threads are started by {@link run}, once the job is known to be sound.
-   * @throws {TroupeError} `OPTION`, `ZERO_LEVEL`
+   * Checks the options and opens the dashboard, where one is wanted. Threads are started by {@link run}, once the job is
+   * known to be sound.
+   * @throws {TroupeError} `OPTION`, `ZERO_LEVEL`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
   static async spawn(options: RuntimeOptions = {}): Promise<Runtime> {
-    return new Runtime(options);
+    const runtime = new Runtime(options);
+    await runtime.#openDashboard();
+    return runtime;
+  }
+
+  /** Where a browser finds the dashboard, the token with it; undefined without one. */
+  get dashboardUrl(): string | undefined {
+    return this.#dashboard?.url;
   }
 
   /** What happens, as it happens. A subscriber that is slow or throws never slows or stops training. */
@@ -170,6 +180,13 @@ export class Runtime implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+
+  async #openDashboard(): Promise<void> {
+    const { dashboard } = this.#settings;
+    if (dashboard === undefined) return;
+    this.#dashboard = await Dashboard.open(dashboard, { inspect: () => this.inspect() });
+    this.#hub.addSink(this.#dashboard);
   }
 
   async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {

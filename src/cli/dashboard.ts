@@ -1,0 +1,65 @@
+import type { Command } from "commander";
+import { Dashboard, type DashboardOptions, findEventFile, followFile } from "../dashboard/index.ts";
+import { number, usage } from "./flags.ts";
+
+/** Flags of `troupe run` that ask for a dashboard. */
+export interface DashboardFlags {
+  /** True where no port was named. */
+  readonly dashboard?: number | true;
+  readonly dashboardHost?: string;
+}
+
+/** Adds `--dashboard` and what belongs to it. */
+export function addDashboardFlags(command: Command): Command {
+  return command
+    .option("--dashboard [port]", "serve a page that shows the run (default: 4747, or any free port)", number)
+    .option("--dashboard-host <address>", "open it to other machines too, by this address of this one");
+}
+
+/** @returns the option that the flags amount to. @throws {TroupeError} `USAGE` for a host without a dashboard */
+export function dashboardOf({ dashboard, dashboardHost }: DashboardFlags): { dashboard?: DashboardOptions } {
+  if (dashboard === undefined) {
+    if (dashboardHost === undefined) return {};
+    throw usage("--dashboard-host beside --dashboard", dashboardHost, "add --dashboard");
+  }
+  return {
+    dashboard: {
+      ...(dashboard === true ? {} : { port: dashboard }),
+      ...(dashboardHost === undefined ? {} : { host: dashboardHost }),
+    },
+  };
+}
+
+/** Says where to look: on standard error, since standard output is for results. */
+export function tellAddress(url: string | undefined): void {
+  if (url !== undefined) process.stderr.write(`dashboard: ${url}\n`);
+}
+
+/** Adds `troupe dashboard PATH`. */
+export function addDashboardCommand(program: Command): void {
+  program
+    .command("dashboard")
+    .description("show a run, also one that goes on or is over, from the events it wrote")
+    .argument("<path>", "the folder of a run, or its file of events: FILE.jsonl")
+    .option("--port <port>", "where to serve it (default: 4747, or any free port)", number)
+    .option("--host <address>", "open it to other machines too, by this address of this one")
+    .action(show);
+}
+
+interface ShowFlags {
+  readonly port?: number;
+  readonly host?: string;
+}
+
+/** Until it is interrupted. */
+async function show(path: string, { port, host }: ShowFlags): Promise<void> {
+  const file = await findEventFile(path);
+  await using dashboard = await Dashboard.open({
+    ...(port === undefined ? {} : { port }),
+    ...(host === undefined ? {} : { host }),
+  });
+  tellAddress(dashboard.url);
+  const interrupted = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
+  await followFile(file, dashboard, interrupted.signal);
+}

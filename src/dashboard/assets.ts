@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** A file of the page. */
+export interface Asset {
+  readonly contentType: string;
+  readonly body: Uint8Array;
+}
+
+const script = "text/javascript; charset=utf-8";
+const style = "text/css; charset=utf-8";
+
+/** Every path that is served, and what lies behind it: no path of a request is ever made a path of a file. */
+const files: Readonly<Record<string, readonly [contentType: string, url: string]>> = {
+  "/": ["text/html; charset=utf-8", local("index.html")],
+  "/icon.svg": ["image/svg+xml", local("icon.svg")],
+  "/style.css": [style, local("style.css")],
+  ...Object.fromEntries(
+    ["actors", "app", "charts", "figures", "lanes", "panels", "stream", "tables", "theme"].map((name) => [
+      `/${name}.js`,
+      [script, local(`${name}.js`)] as const,
+    ]),
+  ),
+  "/uplot.js": [script, ofPlot("uPlot.esm.js")],
+  "/uplot.css": [style, ofPlot("uPlot.min.css")],
+};
+
+/** @returns the file of the page that a path names, undefined where there is none */
+export function assetAt(path: string): Asset | undefined {
+  const [contentType, url] = Object.hasOwn(files, path) ? (files[path] ?? []) : [];
+  if (contentType === undefined || url === undefined) return undefined;
+  return { contentType, body: readFileSync(fileURLToPath(url)) };
+}
+
+function ofPlot(name: string): string {
+  return new URL(name, import.meta.resolve("uplot")).href;
+}
+
+function local(name: string): string {
+  return new URL(`./page/${name}`, import.meta.url).href;
+}

@@ -1,0 +1,142 @@
+import type { TableChange } from "./frame.ts";
+
+/** Which of several rows stays: the one with the least or the greatest value of a field. */
+export interface Extreme<Field extends string> {
+  readonly field: Field;
+  readonly of: "min" | "max";
+}
+
+type Row = Readonly<Record<string, number>>;
+
+/** Rows that stay of each group of them. */
+const numPicked = 4;
+
+/**
+ * The history of a run in a bounded number of rows. Equal numbers of consecutive rows stand in a group of which four
+ * stay, with the extremes that were asked for among them: a spike of one step is seen however long the run is. When the
+ * table is full, groups are joined two by two, so that all of the run is kept equally fine.
+ */
+export class HistoryTable<Field extends string> {
+  readonly #extremes: readonly Extreme<Field>[];
+  readonly #capacity: number;
+  #rows: Row[] = [];
+  /** Rows of whole groups come first. */
+  #numClosed = 0;
+  /** Rows that a group stands for. */
+  #groupSize = numPicked;
+  #numInOpenGroup = 0;
+  /** Rows at the front that are as they were last told. */
+  #numTold = 0;
+  #changed = false;
+
+  /**
+   * @param extremes - at most four
+   * @param capacity - rows kept, besides those of the group under way; a multiple of eight
+   */
+  constructor(extremes: readonly Extreme<Field>[] = [], capacity = 2048) {
+    this.#extremes = extremes;
+    this.#capacity = capacity;
+  }
+
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  get last(): Row | undefined {
+    return this.#rows.at(-1);
+  }
+
+  /** Adds a row; those of its step and beyond, which a run now makes again, go. */
+  append(row: Row & Readonly<Record<Field | "step", number>>): void {
+    if ((this.last?.step ?? Number.NEGATIVE_INFINITY) >= row.step) this.rewind(row.step);
+    // The newest row is always there, whatever of the group stays in the end.
+    this.#replaceEnd(this.#numClosed, [...this.#pick(this.#rows.slice(this.#numClosed)), row]);
+    this.#numInOpenGroup++;
+    if (this.#numInOpenGroup === this.#groupSize) this.#closeGroup();
+  }
+
+  /** Drops the rows of `step` and beyond. */
+  rewind(step: number): void {
+    const numLeft = this.#rows.findIndex((row) => (row.step as number) >= step);
+    if (numLeft < 0) return;
+    this.#replaceEnd(numLeft, []);
+    this.#numClosed = Math.min(this.#numClosed, numLeft - (numLeft % numPicked));
+    this.#numInOpenGroup = numLeft - this.#numClosed;
+  }
+
+  clear(): void {
+    this.#replaceEnd(0, []);
+    this.#numClosed = 0;
+    this.#numInOpenGroup = 0;
+    this.#groupSize = numPicked;
+  }
+
+  /** What changed since the last call; undefined where nothing did. */
+  takeChange(): TableChange | undefined {
+    if (!this.#changed) return undefined;
+    const change = this.#from(this.#numTold);
+    this.#changed = false;
+    this.#numTold = this.#rows.length;
+    return change;
+  }
+
+  /** All of it, for a page that has nothing yet. */
+  whole(): TableChange {
+    return this.#from(0);
+  }
+
+  #from(numKept: number): TableChange {
+    const rows = this.#rows.slice(numKept);
+    const fields = new Set(this.#rows.flatMap((row) => Object.keys(row)));
+    const columns = [...fields].map((field) => [field, rows.map((row) => row[field] ?? Number.NaN)]);
+    return { numKept, columns: Object.fromEntries(columns) };
+  }
+
+  /** Puts rows behind the first `numBefore`; those that are there already count as unchanged. */
+  #replaceEnd(numBefore: number, rows: readonly Row[]): void {
+    const numSame = rows.findIndex((row, index) => row !== this.#rows[numBefore + index]);
+    const isSame = numSame < 0 && numBefore + rows.length === this.#rows.length;
+    if (isSame) return;
+    this.#numTold = Math.min(this.#numTold, numBefore + (numSame < 0 ? rows.length : numSame));
+    this.#changed = true;
+    this.#rows.length = numBefore;
+    this.#rows.push(...rows);
+  }
+
+  #closeGroup(): void {
+    this.#replaceEnd(this.#numClosed, this.#pick(this.#rows.slice(this.#numClosed)));
+    this.#numClosed = this.#rows.length;
+    this.#numInOpenGroup = 0;
+    if (this.#numClosed >= this.#capacity) this.#joinGroups();
+  }
+
+  #joinGroups(): void {
+    const joined: Row[] = [];
+    for (let begin = 0; begin < this.#numClosed; begin += 2 * numPicked) {
+      joined.push(...this.#pick(this.#rows.slice(begin, begin + 2 * numPicked)));
+    }
+    this.#replaceEnd(0, joined);
+    this.#numClosed = joined.length;
+    this.#groupSize *= 2;
+  }
+
+  /** Those rows of a group that stay, in their order: the extremes, then the latest. */
+  #pick(rows: readonly Row[]): Row[] {
+    if (rows.length <= numPicked) return [...rows];
+    const picked = new Set(this.#extremes.map((extreme) => indexOfExtreme(rows, extreme)));
+    for (let index = rows.length - 1; picked.size < numPicked; index--) picked.add(index);
+    return [...picked].sort((a, b) => a - b).map((index) => rows[index] as Row);
+  }
+}
+
+/** What is no number is the most extreme of all. */
+function indexOfExtreme(rows: readonly Row[], { field, of }: Extreme<string>): number {
+  const rank = (index: number) => {
+    const value = rows[index]?.[field] as number;
+    if (Number.isNaN(value)) return Number.POSITIVE_INFINITY;
+    return of === "max" ? value : -value;
+  };
+  let best = 0;
+  for (let index = 1; index < rows.length; index++) if (rank(index) > rank(best)) best = index;
+  return best;
+}

@@ -1,0 +1,235 @@
+/** @import { ActorPart, ActorStatus, BoardFrame } from "../frame.ts" */
+import { duration, whole } from "./figures.js";
+import { kinds, Lane } from "./lanes.js";
+import { byId } from "./panels.js";
+
+/** Rows that are shown; of more, those that are stuck come first. */
+const maxRows = 64;
+/** An actor that shows no progress for this long stands out. */
+const leastStuckMs = 5000;
+
+/**
+ * @typedef {object} Row
+ * @property {HTMLTableRowElement} row
+ * @property {readonly HTMLElement[]} cells
+ * @property {Lane} lane
+ */
+
+/** The status board, and a lane for each actor. */
+export class Actors {
+  #body = byId("board");
+  /** @type {Map<string, Row>} */
+  #rows = new Map();
+  /** @type {readonly ActorPart[]} */
+  #roll = [];
+  /** @type {readonly ActorStatus[] | undefined} */
+  #board;
+  #boardAtMs = Number.NaN;
+  #windowMs = 30_000;
+  /** @type {number | undefined} */
+  #heldAtMs;
+  #latestSpanMs = Number.NaN;
+  /** How long a step takes, in which an actor may be at one thing. */
+  stepMs = Number.NaN;
+
+  constructor() {
+    for (const [kind, label] of kinds) {
+      const key = document.createElement("li");
+      const swatch = document.createElement("i");
+      swatch.dataset.kind = kind;
+      key.append(swatch, label);
+      byId("legend").append(key);
+    }
+    const windows = [...document.querySelectorAll("[data-window]")];
+    for (const button of windows) {
+      button.addEventListener("click", () => {
+        for (const other of windows) other.ariaPressed = String(other === button);
+        this.#windowMs = Number(/** @type {HTMLElement} */ (button).dataset.window);
+        this.#draw();
+      });
+    }
+    const hold = byId("hold");
+    hold.addEventListener("click", () => {
+      this.#heldAtMs = this.#heldAtMs === undefined ? this.#nowMs() : undefined;
+      hold.ariaPressed = String(this.#heldAtMs !== undefined);
+      this.#draw();
+    });
+    document.addEventListener("theme", () => this.#draw());
+  }
+
+  /** What became of each actor, by the events. @param {readonly ActorPart[]} roll */
+  called(roll) {
+    this.#roll = roll;
+    if (this.#board === undefined) this.#show();
+  }
+
+  /** @param {BoardFrame} board */
+  seen({ timeMs, actors, spans = [] }) {
+    for (const span of spans) {
+      this.#rowOf(span.actor).lane.tell(span);
+      this.#latestSpanMs = Math.max(span.endMs, this.#latestSpanMs || 0);
+    }
+    for (const status of actors ?? []) this.#rowOf(status.actor).lane.look(status, timeMs);
+    this.#board = actors?.length === 0 ? undefined : actors;
+    this.#boardAtMs = timeMs;
+    this.#show();
+    this.#draw();
+  }
+
+  /** Actors that are at one thing for too long: those that work before those that wait for them. */
+  stuck() {
+    return (this.#board ?? [])
+      .filter((status) => isStuck(status, this.#stuckMs()))
+      .sort((a, b) => Number(a.state === "waiting") - Number(b.state === "waiting"));
+  }
+
+  #stuckMs() {
+    return Math.max(leastStuckMs, 10 * (this.stepMs || 0));
+  }
+
+  /** The end of what is shown: now, or where nobody looks at the board, the end of what was told. */
+  #nowMs() {
+    return this.#heldAtMs ?? (this.#board === undefined ? this.#latestSpanMs : this.#boardAtMs);
+  }
+
+  #show() {
+    const board = this.#board?.toSorted(
+      (a, b) => place(a.actor) - place(b.actor) || compare(a.actor, b.actor),
+    );
+    const names = board?.map(({ actor }) => actor) ?? this.#roll.map(({ actor }) => actor).sort(compare);
+    const stuck = new Set(this.stuck().map(({ actor }) => actor));
+    const shown =
+      names.length <= maxRows
+        ? names
+        : [...stuck, ...names.filter((name) => !stuck.has(name))].slice(0, maxRows);
+    for (const [name, { row }] of this.#rows) if (!shown.includes(name)) row.remove();
+    for (const [index, name] of shown.entries()) {
+      const { row, cells, lane } = this.#rowOf(name);
+      if (this.#body.children[index] !== row)
+        this.#body.insertBefore(row, this.#body.children[index] ?? null);
+      const status = board?.find(({ actor }) => actor === name);
+      row.classList.toggle("stuck", stuck.has(name));
+      if (status !== undefined) describe(cells, status, lane);
+      else this.#describeRolled(cells, name);
+    }
+    byId("no-actors").hidden = shown.length > 0;
+    byId("no-actors").textContent =
+      shown.length < names.length
+        ? `${whole(names.length - shown.length)} more`
+        : "No actor has told of itself yet.";
+  }
+
+  /** @param {readonly HTMLElement[]} cells @param {string} name */
+  #describeRolled(cells, name) {
+    const rolled = this.#roll.find(({ actor }) => actor === name);
+    write(cells, [nameOf(name, rolled?.incarnation ?? 1), rolled?.state ?? "", "", "", ""]);
+    const state = rolled?.state ?? "";
+    if (cells[1]) cells[1].dataset.state = state === "failed" ? "failed" : "";
+  }
+
+  #draw() {
+    const toMs = this.#nowMs();
+    if (Number.isNaN(toMs)) return;
+    for (const { row, lane } of this.#rows.values()) {
+      if (row.isConnected) lane.draw(toMs - this.#windowMs, toMs);
+    }
+    byId("lane-from").textContent = `${this.#windowMs / 1000} s ago`;
+    byId("lane-to").textContent =
+      this.#heldAtMs !== undefined ? "held" : this.#board === undefined ? "end" : "now";
+  }
+
+  /** @param {string} name @returns {Row} */
+  #rowOf(name) {
+    const known = this.#rows.get(name);
+    if (known !== undefined) return known;
+    const row = document.createElement("tr");
+    row.dataset.actor = name;
+    const head = document.createElement("th");
+    head.scope = "row";
+    const cells = ["does", "number since", "number queued", "number messages", "lane"].map((className) => {
+      const cell = document.createElement("td");
+      cell.className = className;
+      return cell;
+    });
+    const lane = new Lane(name);
+    cells.at(-1)?.append(lane.canvas);
+    row.append(head, ...cells);
+    const made = { row, cells: [head, ...cells.slice(0, -1)], lane };
+    this.#rows.set(name, made);
+    return made;
+  }
+}
+
+/** @param {ActorStatus} status @param {number} afterMs */
+function isStuck({ state, ageMs, op }, afterMs) {
+  if (state === "idle" || state === "starting" || state === "stopped") return false;
+  return Math.min(ageMs, op?.ageMs ?? Number.POSITIVE_INFINITY) > afterMs;
+}
+
+/** @param {readonly HTMLElement[]} cells @param {ActorStatus} status @param {Lane} lane */
+function describe(cells, status, lane) {
+  const { actor, incarnation, state, ageMs, numQueued } = status;
+  const rate = lane.messagesPerSecond;
+  write(cells, [
+    nameOf(actor, incarnation),
+    whatItDoes(status),
+    // One that starts has not begun anything.
+    state === "starting" ? "" : age(ageMs),
+    numQueued === 0 ? "" : whole(numQueued),
+    Number.isFinite(rate) && rate > 0 ? `${whole(Math.round(rate))}\u202f/s` : "",
+  ]);
+  if (cells[1]) cells[1].dataset.state = state;
+}
+
+/** "reduce transformer.h.3 #1203", "step #12, waiting for shard-0". @param {ActorStatus} status */
+export function whatItDoes({ state, handling, waitingFor, op }) {
+  const block = op?.block ? ` ${op.block}` : "";
+  const at = op === undefined ? "" : `${op.name}${block} #${op.sequence}`;
+  const work =
+    at === ""
+      ? (handling ?? "")
+      : handling === undefined || handling === op?.name
+        ? at
+        : `${handling}: ${at}`;
+  if (state === "waiting")
+    return `waits for ${waitingFor?.replace(/#1$/, "") ?? "a message"}${work === "" ? "" : `, ${work}`}`;
+  if (state === "handling") return work;
+  return state;
+}
+
+/** @param {string} name @param {number} incarnation */
+function nameOf(name, incarnation) {
+  return incarnation > 1 ? `${name} #${incarnation}` : name;
+}
+
+/** @param {number} ageMs */
+function age(ageMs) {
+  return ageMs < 1000
+    ? "< 1\u202fs"
+    : ageMs < 60_000
+      ? `${Math.floor(ageMs / 1000)}\u202fs`
+      : duration(ageMs);
+}
+
+/** @param {readonly HTMLElement[]} cells @param {readonly string[]} texts */
+function write(cells, texts) {
+  for (const [index, text] of texts.entries()) {
+    const cell = cells[index];
+    if (cell === undefined || cell.textContent === text) continue;
+    cell.textContent = text;
+    cell.title = text;
+  }
+}
+
+const order = ["rank", "shard", "offload", "feeder", "checkpointer"];
+
+/** @param {string} name */
+function place(name) {
+  const index = order.findIndex((role) => name.startsWith(role));
+  return index < 0 ? order.length : index;
+}
+
+/** rank-2 before rank-10. @param {string} a @param {string} b */
+function compare(a, b) {
+  return place(a) - place(b) || a.localeCompare(b, "en", { numeric: true });
+}

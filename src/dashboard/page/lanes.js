@@ -1,0 +1,176 @@
+/** @import { ActorStatus, Span } from "../frame.ts" */
+import { colour } from "./charts.js";
+
+/** What actors do, in five kinds, each of a colour, and how it is called. @type {readonly (readonly [kind: string, label: string])[]} */
+export const kinds = [
+  ["compute", "computing"],
+  ["exchange", "exchanging"],
+  ["update", "updating"],
+  ["data", "data"],
+  ["save", "saving"],
+  ["waiting", "waiting"],
+];
+
+const colourOf = /** @type {Record<string, string>} */ ({
+  compute: "blue",
+  exchange: "purple",
+  update: "green",
+  data: "ochre",
+  save: "vermilion",
+  waiting: "muted",
+});
+
+/**
+ * A stretch of a lane, seen from outside (a glance at the board, five a second) or told by the actor (a span).
+ * @typedef {object} Stretch
+ * @property {number} beginMs
+ * @property {number} endMs
+ * @property {string} kind
+ * @property {string} label
+ * @property {number} height from 0 to 1
+ * @property {boolean} told
+ */
+
+const keptMs = 31_000;
+const maxStretches = 3000;
+/** Of work that was under way while the actor was free for other. */
+const awaitedHeight = 0.6;
+
+/** What one actor did lately, and its picture. */
+export class Lane {
+  canvas = document.createElement("canvas");
+  #actor;
+  /** @type {Stretch[]} */
+  #stretches = [];
+  /** What it was at when it was last looked at. @type {Stretch | undefined} */
+  #seen;
+  #seenAtMs = Number.NaN;
+  #numHandled = Number.NaN;
+
+  /** @param {string} actor */
+  constructor(actor) {
+    this.#actor = actor;
+    this.canvas.addEventListener("pointermove", (event) => this.#explain(event));
+  }
+
+  /** Messages handled per second since the last look, NaN where that is not known. */
+  messagesPerSecond = Number.NaN;
+
+  /** @param {ActorStatus} status @param {number} timeMs */
+  look(status, timeMs) {
+    const elapsedMs = timeMs - this.#seenAtMs;
+    const numNew = status.numHandled - this.#numHandled;
+    const glance = glanceOf(this.#actor, status, numNew);
+    if (elapsedMs > 0 && elapsedMs < 3000) {
+      this.messagesPerSecond = numNew >= 0 ? (1000 * numNew) / elapsedMs : Number.NaN;
+      // What it is still at is one stretch, however often it is looked at.
+      if (this.#seen?.label === glance.label && this.#seen.height === glance.height)
+        this.#seen.endMs = timeMs;
+      else this.#see({ ...glance, beginMs: this.#seenAtMs, endMs: timeMs, told: false });
+    }
+    this.#seenAtMs = timeMs;
+    this.#numHandled = status.numHandled;
+    this.#forget(timeMs);
+  }
+
+  /** @param {Span} span */
+  tell({ work, awaited, beginMs, endMs }) {
+    const height = awaited ? awaitedHeight : 1;
+    this.#add({ kind: kindOf(this.#actor, work), label: work, height, beginMs, endMs, told: true });
+  }
+
+  /** @param {number} fromMs @param {number} toMs */
+  draw(fromMs, toMs) {
+    const { canvas } = this;
+    const ratio = devicePixelRatio || 1;
+    const width = Math.round(canvas.clientWidth * ratio);
+    const height = Math.round(canvas.clientHeight * ratio);
+    if (width === 0) return;
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    const context = canvas.getContext("2d");
+    if (context === null) return;
+    context.clearRect(0, 0, width, height);
+    const x = (/** @type {number} */ timeMs) => ((timeMs - fromMs) / (toMs - fromMs)) * width;
+    this.#shown = { fromMs, toMs };
+    const isTold = this.#stretches.some(({ told, endMs }) => told && endMs > fromMs);
+    for (const { beginMs, endMs, kind, height: share, told } of this.#stretches) {
+      if (endMs < fromMs || beginMs > toMs) continue;
+      context.fillStyle = colour(colourOf[kind] ?? "grey");
+      // Where the actor itself has told, what was merely glimpsed steps back.
+      context.globalAlpha = told || !isTold ? 1 : 0.25;
+      const left = Math.max(0, x(beginMs));
+      const gap = told ? 0 : ratio;
+      const tall = Math.max(2 * ratio, share * height);
+      context.fillRect(left, height - tall, Math.max(ratio, Math.min(width, x(endMs)) - left - gap), tall);
+    }
+    context.globalAlpha = 1;
+  }
+
+  #shown = { fromMs: 0, toMs: 1 };
+
+  /** @param {PointerEvent} event */
+  #explain(event) {
+    const { fromMs, toMs } = this.#shown;
+    const timeMs = fromMs + (event.offsetX / this.canvas.clientWidth) * (toMs - fromMs);
+    const slackMs = (2 / this.canvas.clientWidth) * (toMs - fromMs);
+    const under = this.#stretches.filter(
+      ({ beginMs, endMs }) => beginMs - slackMs <= timeMs && timeMs <= endMs + slackMs,
+    );
+    // The shortest is what was meant: others lie around it.
+    const one = under.toSorted((a, b) => a.endMs - a.beginMs - (b.endMs - b.beginMs))[0];
+    const length = one?.told ? `, ${(one.endMs - one.beginMs).toFixed(2)} ms` : "";
+    this.canvas.title = one === undefined ? "idle" : `${one.label}${length}`;
+  }
+
+  /** @param {Stretch} stretch */
+  #see(stretch) {
+    this.#seen = stretch;
+    if (stretch.height > 0) this.#add(stretch);
+  }
+
+  /** @param {Stretch} stretch */
+  #add(stretch) {
+    this.#stretches.push(stretch);
+    if (this.#stretches.length > maxStretches) this.#stretches = this.#stretches.slice(-maxStretches / 2);
+  }
+
+  /** @param {number} timeMs */
+  #forget(timeMs) {
+    const first = this.#stretches[0];
+    if (first === undefined || first.endMs > timeMs - 2 * keptMs) return;
+    this.#stretches = this.#stretches.filter(({ endMs }) => endMs > timeMs - keptMs);
+  }
+}
+
+/**
+ * What a look at the board says of the time since the last one.
+ * @param {string} actor @param {ActorStatus} status @param {number} numNew messages handled meanwhile
+ */
+function glanceOf(actor, { state, handling, waitingFor, op }, numNew) {
+  const at = op === undefined ? "" : ` ${op.block} ${op.sequence}`.replace(/ +/g, " ");
+  if (state === "waiting")
+    return { kind: "waiting", label: `waiting for ${waitingFor ?? "a message"}`, height: 0.15 };
+  if (state === "handling" && handling !== undefined) {
+    const work = op?.name ?? handling;
+    return { kind: kindOf(actor, handling), label: `${work}${at}`, height: 1 };
+  }
+  // Idle when it was looked at; but it did something in between.
+  if (numNew > 0) {
+    const height = Math.min(1, 0.25 + Math.log2(1 + numNew) / 10);
+    return {
+      kind: kindOf(actor, op?.name ?? ""),
+      label: "short messages",
+      height: Math.round(height * 8) / 8,
+    };
+  }
+  return { kind: "waiting", label: "idle", height: 0 };
+}
+
+/** @param {string} actor @param {string} work a message's kind, an operation or an activity @returns {string} */
+export function kindOf(actor, work) {
+  if (work === "wait") return "waiting";
+  if (work === "update" || actor.startsWith("offload")) return "update";
+  if (work === "snapshot" || actor.startsWith("checkpoint")) return "save";
+  if (actor.startsWith("feeder")) return "data";
+  return actor.startsWith("rank") ? "compute" : "exchange";
+}

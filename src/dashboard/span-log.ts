@@ -1,0 +1,72 @@
+import type { EventOf, TroupeEvent } from "../events/index.ts";
+import type { Span } from "./frame.ts";
+
+const maxKept = 2000;
+
+/** Told at once, at most: more are not seen apart. */
+const maxTold = 400;
+
+/** The clock of spans and that of events, read at one time. */
+interface Clocks {
+  readonly timeMs: number;
+  readonly clockMs: number;
+}
+
+/** What actors of a traced run did lately, in bounded memory. */
+export class SpanLog {
+  #kept: Span[] = [];
+  #new: Span[] = [];
+  /** Of the new ones, each so-many-th is taken. */
+  #every = 1;
+  #numNew = 0;
+  #began: Clocks | undefined;
+
+  /** @returns whether the event is one of these, and of nobody else's business */
+  take(event: TroupeEvent): boolean {
+    switch (event.kind) {
+      case "run.started":
+        this.#began = event;
+        return false;
+      case "activity.finished":
+        // A moment, not a piece of work.
+        if (event.activity !== "compute") this.#add(event, event.activity);
+        return true;
+      case "message.handled":
+        this.#add(event, event.messageKind);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Those that came since the last call, thinned where there are many. */
+  takeNew(): readonly Span[] {
+    const spans = this.#new;
+    this.#kept = [...this.#kept, ...spans].slice(-maxKept);
+    this.#new = [];
+    this.#every = 1;
+    this.#numNew = 0;
+    return spans;
+  }
+
+  /** The latest ones that were taken. */
+  latest(): readonly Span[] {
+    return this.#kept;
+  }
+
+  #add(event: EventOf<"activity.finished" | "message.handled">, work: string): void {
+    if (this.#numNew++ % this.#every !== 0) return;
+    const { timeMs, clockMs } = this.#began ?? { timeMs: event.timeMs, clockMs: event.endMs };
+    const offsetMs = timeMs - clockMs;
+    this.#new.push({
+      actor: event.actor,
+      work,
+      awaited: event.kind === "message.handled" && event.awaited,
+      beginMs: event.beginMs + offsetMs,
+      endMs: event.endMs + offsetMs,
+    });
+    if (this.#new.length <= maxTold) return;
+    this.#new = this.#new.filter((_, index) => index % 2 === 0);
+    this.#every *= 2;
+  }
+}

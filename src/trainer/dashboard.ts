@@ -1,0 +1,21 @@
+import { join } from "node:path";
+import type { DashboardOptions } from "../dashboard/index.ts";
+import type { RuntimeOptions } from "./options.ts";
+import { whole } from "./whole.ts";
+
+/** Beside the checkpoints of a run: a page that is open then finds the run that goes on from them. */
+const tokenFileName = "dashboard.token";
+
+const lastPort = 65_535;
+
+/** @throws {TroupeError} `OPTION` */
+export function settleDashboard({
+  dashboard = false,
+  checkpoint,
+}: RuntimeOptions): DashboardOptions | undefined {
+  if (dashboard === false) return undefined;
+  const given = dashboard === true ? {} : dashboard;
+  if (given.port !== undefined) whole("dashboard.port", given.port, 0, lastPort);
+  const tokenFile = checkpoint?.dir === undefined ? undefined : join(checkpoint.dir, tokenFileName);
+  return { ...(tokenFile === undefined ? {} : { tokenFile }), ...given };
+}

@@ -1,0 +1,78 @@
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { toJson } from "../../src/events/index.ts";
+import { PageReader } from "../dashboard/page-reader.ts";
+import { begun, stepped } from "../dashboard/stepped.ts";
+import { Workspace } from "../fixtures/run-tiny.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
+
+/** The command in a process of its own, and the address that it tells. */
+function start(args: readonly string[], cwd: string) {
+  const child = spawn(process.execPath, [troupe, ...args], { cwd, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  const address = new Promise<string>((resolve, reject) => {
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      const url = /^dashboard: (http:\S+)\n/m.exec(said)?.[1];
+      if (url !== undefined) resolve(url);
+    });
+    child.on("exit", () => reject(new Error(said)));
+  });
+  // Only who waits for the address minds that there is none.
+  address.catch(() => {});
+  const exit = new Promise<{ readonly code: number | null; readonly said: string }>((resolve) => {
+    child.on("close", (code) => resolve({ code, said }));
+  });
+  return { child, address, exit };
+}
+
+describe("troupe dashboard", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("shows the events of a run's folder, and ends when it is interrupted", async () => {
+    writeFileSync(workspace.path("events.jsonl"), `${toJson(begun())}\n${toJson(stepped(1))}\n`);
+    const { child, address, exit } = start(["dashboard", workspace.folder, "--port", "0"], workspace.folder);
+    using reader = await PageReader.open(await address);
+    const run = await reader.until(({ frames }) => frames.find((frame) => frame.run?.step === 1)?.run);
+    expect(run).toMatchObject({ state: "running", lossNats: 4 });
+    child.kill("SIGINT");
+    expect((await exit).code).toBe(0);
+  });
+
+  it("refuses what holds no events, with exit code 2", async () => {
+    const { code, said } = await start(["dashboard", "/nowhere"], workspace.folder).exit;
+    expect(said).toMatch(/expected a file of events or the folder of a run at \/nowhere: got no such file/);
+    expect(code).toBe(2);
+  });
+});
+
+describe("troupe run --dashboard", () => {
+  const workspace = new Workspace();
+  const data = ["--set", `data=${workspace.text}`, "--set", `cache=${workspace.path("cache")}`];
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("tells the address first, shows the run to its end, and ends with it, page or not", async () => {
+    const args = ["run", tiny, "--steps", "3", ...data, "--dashboard", "0"];
+    const { address, exit } = start(args, workspace.folder);
+    using reader = await PageReader.open(await address);
+    const run = await reader.until(
+      ({ frames }) => frames.find((frame) => frame.run?.state === "finished")?.run,
+    );
+    expect(run).toMatchObject({ step: 3, facts: { steps: 3 } });
+    expect((await exit).code).toBe(0);
+  });
+
+  it.each([
+    ["a port that is none", ["--dashboard", "70000"], /dashboard\.port to be a whole number from 0 to 65535/],
+    ["a host without a dashboard", ["--dashboard-host", "0.0.0.0"], /--dashboard-host beside --dashboard/],
+  ])("refuses %s, with exit code 2", async (_what, flags, message) => {
+    const { code, said } = await start(["run", tiny, ...data, ...flags], workspace.folder).exit;
+    expect(said).toMatch(message);
+    expect(code).toBe(2);
+  });
+});

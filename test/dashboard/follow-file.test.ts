@@ -1,0 +1,90 @@
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { findEventFile, followFile } from "../../src/dashboard/index.ts";
+import { type TroupeEvent, toJson } from "../../src/events/index.ts";
+import { stepped } from "./stepped.ts";
+
+/** Follows a file until the test is over. */
+class Following implements Disposable {
+  readonly told: (TroupeEvent | "reset")[] = [];
+  readonly #abort = new AbortController();
+  #awaited: { numTold: number; resolve: () => void } | undefined;
+
+  constructor(path: string) {
+    const tell = (what: TroupeEvent | "reset") => {
+      this.told.push(what);
+      if (this.told.length >= (this.#awaited?.numTold ?? Number.POSITIVE_INFINITY)) this.#awaited?.resolve();
+    };
+    void followFile(path, { write: tell, reset: () => tell("reset") }, this.#abort.signal);
+  }
+
+  /** The steps told, once so many things were. */
+  async after(numTold: number): Promise<readonly (number | string)[]> {
+    if (this.told.length < numTold) {
+      await new Promise<void>((resolve) => {
+        this.#awaited = { numTold, resolve };
+      });
+    }
+    return this.told.map((one) => (one === "reset" ? one : (one as { step: number }).step));
+  }
+
+  [Symbol.dispose](): void {
+    this.#abort.abort();
+  }
+}
+
+describe("followFile", () => {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  const line = (step: number, changed = {}) => `${toJson(stepped(step, changed))}\n`;
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it("waits for a file, reads it as it grows, and a line only when it is whole", async () => {
+    const path = join(folder, "growing.jsonl");
+    using following = new Following(path);
+    writeFileSync(path, line(1) + line(2).slice(0, 20));
+    expect(await following.after(1)).toEqual([1]);
+    appendFileSync(path, line(2).slice(20) + line(3));
+    expect(await following.after(3)).toEqual([1, 2, 3]);
+  });
+
+  it("reads the numbers that JSON has none for", async () => {
+    const path = join(folder, "odd.jsonl");
+    writeFileSync(path, line(1, { lossNats: Number.NaN, gradientNorm: Number.POSITIVE_INFINITY }));
+    using following = new Following(path);
+    await following.after(1);
+    expect(following.told[0]).toMatchObject({ lossNats: Number.NaN, gradientNorm: Number.POSITIVE_INFINITY });
+  });
+
+  it("begins again with a file that was replaced or cut short", async () => {
+    const path = join(folder, "replaced.jsonl");
+    writeFileSync(path, line(1) + line(2));
+    using following = new Following(path);
+    await following.after(2);
+    writeFileSync(`${path}.new`, line(10));
+    renameSync(`${path}.new`, path);
+    expect(await following.after(4)).toEqual([1, 2, "reset", 10]);
+    writeFileSync(path, "");
+    await following.after(5);
+    appendFileSync(path, line(20));
+    expect(await following.after(6)).toEqual([1, 2, "reset", 10, "reset", 20]);
+  });
+
+  it("passes over what is no event, however long it is", async () => {
+    const path = join(folder, "odd-lines.jsonl");
+    const junk = ["", "{", "null", "17", '{"kind":1}', '{"kind":"step.finished"}', "x".repeat(20 << 20)];
+    writeFileSync(path, `${junk.join("\n")}\n${line(1)}`);
+    using following = new Following(path);
+    expect(await following.after(1)).toEqual([1]);
+  });
+
+  it("finds the file of a run's folder, and refuses what can be neither", async () => {
+    mkdirSync(join(folder, "run"));
+    expect(await findEventFile(join(folder, "run"))).toBe(join(folder, "run", "events.jsonl"));
+    expect(await findEventFile(join(folder, "to-come.jsonl"))).toBe(join(folder, "to-come.jsonl"));
+    for (const path of [join(folder, "nowhere"), join(folder, "nowhere", "a.jsonl"), "/dev/null"]) {
+      await expect(findEventFile(path)).rejects.toMatchObject({ code: "DASHBOARD_SOURCE" });
+    }
+  });
+});
