@@ -10,7 +10,7 @@ import {
   type TrainerState,
 } from "./manifest.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
-import { type KeepRule, type Pruned, prune } from "./prune.ts";
+import { checkRule, type KeepRule, type Pruned, prune } from "./prune.ts";
 import { layOut, type TensorEntry, type TensorFacts } from "./safetensors-header.ts";
 import { pytorchMetadata, wrongSource } from "./safetensors-writer.ts";
 import { stepFolder } from "./step-folder.ts";
@@ -108,6 +108,7 @@ export class CheckpointDraft implements AsyncDisposable {
     if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
       throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
     }
+    if (options.keep !== undefined) checkRule(options.keep);
     const files = [
       ...draftFiles("model", plan.weights, maxFileBytes, chunkBytes),
       ...draftFiles("optimizer", plan.optimizer, maxFileBytes, chunkBytes),

@@ -56,6 +56,7 @@ export const maxManifestBytes = 1 << 26;
 
 const unsealed = "0".repeat(64);
 const maxRank = 16;
+const maxNumFiles = 1 << 12;
 /** The largest chunk that is read: memory for one is taken. */
 export const maxChunkBytes = 1 << 28;
 
@@ -132,6 +133,7 @@ function seal(text: string): string | undefined {
 function parseFiles(cursor: JsonCursor): Map<string, FileSums> {
   const files = new Map<string, FileSums>();
   cursor.object((name) => {
+    if (files.size === maxNumFiles) cursor.refuse(`at most ${maxNumFiles} files`);
     if (!isFileName(name)) cursor.refuse(`a plain file name, not ${JSON.stringify(name.slice(0, 64))},`);
     let sizeBytes = -1;
     let chunkBytes = -1;

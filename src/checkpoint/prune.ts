@@ -7,7 +7,7 @@ export interface KeepRule {
   /** The newest whole ones, at least one. */
   readonly last: number;
   /** Those whose step is a multiple of this. */
-  readonly every?: number;
+  readonly every?: number | undefined;
 }
 
 /** What pruning has done. */
@@ -38,14 +38,19 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise
 
 /** The checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
 export async function plannedPrune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<string[]> {
-  requireCount("keep.last", last);
-  if (every !== undefined) requireCount("keep.every", every);
+  checkRule({ last, every });
   let numWhole = 0;
   return (await listCheckpoints(storage)).flatMap(({ name, step, latest, damage }) => {
     const recent = numWhole < last;
     if (damage === undefined) numWhole += 1;
     return recent || latest || (every !== undefined && step % every === 0) ? [] : [name];
   });
+}
+
+/** @throws {TroupeError} `CHECKPOINT_OPTION` for a rule that keeps nothing */
+export function checkRule({ last, every }: KeepRule): void {
+  requireCount("keep.last", last);
+  if (every !== undefined) requireCount("keep.every", every);
 }
 
 function requireCount(option: string, got: number): void {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
+import { saveHuggingFaceFolder, writeCheckpoint } from "../../src/checkpoint/index.ts";
 import { GPT2LMHeadModel, GPT2Model, type NamedState, weightBytes } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { noGrad, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
@@ -45,6 +45,7 @@ describe.skipIf(python === undefined)("transformers reads the folder that is wri
       tie_word_embeddings: false,
       activation_function: "relu",
     }),
+    "as a checkpoint that is cut into several files": { ...logits({}), maxFileBytes: 4096 },
     "without an output layer, scores divided by the layer": hidden({
       n_inner: 20,
       scale_attn_by_inverse_layer_idx: true,
@@ -56,10 +57,12 @@ describe.skipIf(python === undefined)("transformers reads the folder that is wri
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "troupe-transformers-"));
-    for (const { model, forward } of Object.values(cases)) {
-      ours.push(await writeAndCompute(join(directory, String(ours.length)), model, forward));
+    const folders: string[] = [];
+    for (const one of Object.values(cases)) {
+      const { folder, out } = await writeAndCompute(join(directory, String(ours.length)), one);
+      folders.push(folder);
+      ours.push(out);
     }
-    const folders = ours.map((_, index) => join(directory, String(index)));
     const { stdout } = await promisify(execFile)(python as string, [
       "-c",
       script,
@@ -85,12 +88,23 @@ describe.skipIf(python === undefined)("transformers reads the folder that is wri
   );
 });
 
-async function writeAndCompute(folder: string, model: NamedState, forward: (ids: Tensor) => Tensor) {
+interface Case {
+  readonly model: NamedState;
+  readonly forward: (ids: Tensor) => Tensor;
+  /** Of a checkpoint's files; a plain folder is written where it is left out. */
+  readonly maxFileBytes?: number;
+}
+
+async function writeAndCompute(folder: string, { model, forward, maxFileBytes }: Case) {
   materialize(model.eval(), { seed: 6 });
   const out = scope(() =>
     noGrad(() => Array.from(forward(tensor(inputIds, { dtype: "int64" })).toTypedArray(), Number)),
   );
-  await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
+  const content = { config: model.configJson, weights: weightBytes(model) };
+  const state = { step: 1, seed: 6, samplesConsumed: 0, job: null, tokenizer: null };
+  let path = folder;
+  if (maxFileBytes === undefined) await saveHuggingFaceFolder(folder, content);
+  else ({ path } = await writeCheckpoint(folder, { ...content, state, optimizer: [] }, { maxFileBytes }));
   dematerialize(model);
-  return out;
+  return { folder: path, out };
 }
