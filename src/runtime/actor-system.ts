@@ -28,8 +28,10 @@ export interface SystemOptions {
   /** Imported first on the main thread and in every actor's; may export `codecs` and `onUndelivered`. */
   readonly preload?: URL;
   readonly messaging?: Partial<MessagingSettings>;
-  /** Reports `actor.stalled` when an actor shows no progress for so long; 30,000 unless said otherwise. */
-  readonly stallAfterMs?: number;
+  /** Reports `actor.stalled` when an actor shows no progress for so long, which may be learned; 30,000 unless said otherwise. */
+  readonly stallAfterMs?: number | (() => number);
+  /** Which actors are to show progress at the moment; all that are not idle unless said otherwise. */
+  readonly isToProgress?: (actor: ActorInspection) => boolean;
   readonly clock?: Clock;
 }
 
@@ -49,11 +51,14 @@ export class ActorSystem {
   constructor(options: SystemOptions) {
     this.name = options.name;
     const { stallAfterMs = defaultStallAfterMs, clock = systemClock } = options;
+    const { isToProgress = ({ state }) => state !== "idle" } = options;
     const settings = { ...defaultMessagingSettings, ...options.messaging };
-    checkTimeoutLadder([
-      { name: "stallAfterMs", ms: stallAfterMs },
-      { name: "messaging.sendDeadlineMs", ms: settings.sendDeadlineMs },
-    ]);
+    if (typeof stallAfterMs === "number") {
+      checkTimeoutLadder([
+        { name: "stallAfterMs", ms: stallAfterMs },
+        { name: "messaging.sendDeadlineMs", ms: settings.sendDeadlineMs },
+      ]);
+    }
     this.#launcher = new Launcher({
       clock,
       settings,
@@ -63,8 +68,8 @@ export class ActorSystem {
     });
     this.#watchdog = new Watchdog({
       clock,
-      stallAfterMs,
-      inspect: () => this.inspect(),
+      stallAfterMs: typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs,
+      inspect: () => this.inspect().filter(isToProgress),
       onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
     });
     this.#watchdog.start();
@@ -95,8 +100,10 @@ export class ActorSystem {
    */
   async supervise(options: SupervisorOptions): Promise<Supervisor> {
     this.#refuseWhenStopped(`supervise ${options.name}`);
-    const supervisor = await Supervisor.start(this.#launcher, options);
+    const supervisor = new Supervisor(this.#launcher, options);
+    // From here on: a stop must also find one that is still starting its children.
     this.#supervisors.push(supervisor);
+    await supervisor.start();
     return supervisor;
   }
 
@@ -158,6 +165,7 @@ export class ActorSystem {
       await stopping.catch((error: unknown) => errors.push(error));
     };
     for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
+    this.#launcher.refuseStarts();
     for (const record of registry.running.toReversed()) await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
     await this.#launcher.close();

@@ -37,7 +37,8 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
       name: error.name,
       message: error.message,
       fields: error instanceof TroupeError ? plainFields(error.fields) : {},
-      ...(typeof code === "string" ? { code } : {}),
+      // A code that says that there was none must not become one on its next way.
+      ...(typeof code === "string" && code !== "ACTOR_THREW" ? { code } : {}),
       ...(error.stack === undefined ? {} : { stack: error.stack }),
       ...(hasCause ? { cause: toFailure(error.cause, undefined, depth + 1) } : {}),
     },

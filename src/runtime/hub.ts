@@ -122,8 +122,9 @@ export class Hub {
     const { folder, index, token } = this.#options;
     const socket = connect(socketPath(folder, to));
     this.#outbound.set(to, socket);
-    // Its end is news that comes by the other direction, and to the process that started it.
     socket.on("error", () => {});
+    // The end of one that has called comes by the other direction, behind its last words; of one that never has, there are none.
+    socket.on("close", () => this.lose(to));
     const greeting = new TextEncoder().encode(JSON.stringify([index, token]));
     socket.write(frameHeader(greeting.length, controlRoute, 0));
     socket.write(greeting);

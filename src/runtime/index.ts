@@ -19,6 +19,7 @@ export {
 export type { ActorInspection } from "./inspection.ts";
 export type { SpawnPlace, StopOptions } from "./launcher.ts";
 export type { ProcessSupport } from "./link-opener.ts";
+export { makeOwnedFolder, removeOwnedFolder } from "./owned-folder.ts";
 export type { Pending } from "./pending.ts";
 export type { Placement } from "./placement.ts";
 export {
@@ -48,4 +49,5 @@ export type { Supervisor } from "./supervisor.ts";
 export type { GroupSpec, RestartReport, SupervisorOptions } from "./supervisor-options.ts";
 export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
 export type { Span } from "./tracer.ts";
+export { quietOf, Watchdog, type WatchdogOptions } from "./watchdog.ts";
 export type { OnDown } from "./watches.ts";

@@ -71,6 +71,7 @@ export class Launcher {
   #support: ProcessSupport | undefined;
   #onUndelivered: (message: unknown) => void = () => {};
   #lastUid = 0;
+  #refusesStarts = false;
 
   constructor(options: LauncherOptions) {
     this.clock = options.clock;
@@ -108,6 +109,7 @@ export class Launcher {
   /** Begins to start the process that an actor is to live in, so that several start at once. */
   prepare({ name, placement, process }: SpawnPlace): void {
     if (placement !== "process") return;
+    if (this.#refusesStarts) return;
     this.#preloaded ??= this.#preload();
     const prepared = this.#preloaded.then(() => this.#processes.host(process ?? name));
     prepared.catch(() => {}); // told by `start`, which comes next
@@ -132,6 +134,7 @@ export class Launcher {
       while (host.isLeaving);
     }
     this.#refuseTakenName(name); // another may have taken it meanwhile
+    if (this.#refusesStarts) throw startedTooLate(name);
     const record = this.#launch(place, init, { placement, signal: new Signal(), host }, answerable);
     await this.#untilStarted(record, startDeadlineMs);
     return record;
@@ -157,6 +160,11 @@ export class Launcher {
       force.cancel();
       giveUp.cancel();
     }
+  }
+
+  /** The system is about to close: what is on its way to be started is not any more. */
+  refuseStarts(): void {
+    this.#refusesStarts = true;
   }
 
   /** Ends the processes, in none of which an actor lives any more. */
@@ -275,6 +283,14 @@ function isStuck(address: Address): TroupeError {
     "ACTOR_STUCK",
     `[stop ${describe(address)}] its thread to end when it is made to: native code in it does not return (end the process; see inspect() for what it was doing)`,
     { fields: { actor: describe(address) } },
+  );
+}
+
+function startedTooLate(name: string): TroupeError {
+  return new TroupeError(
+    "SYSTEM_STOPPED",
+    `[spawn ${name}] a running system: it was stopped before the actor had started (make a new one)`,
+    { fields: { actor: name } },
   );
 }
 

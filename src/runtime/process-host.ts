@@ -1,10 +1,10 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { toFailure } from "./failure.ts";
-import { removeHostFolder } from "./host-folder.ts";
 import { Hub } from "./hub.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import type { LinkEnd } from "./link.ts";
 import type { ProcessSupport } from "./link-opener.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
 import { blankRecord, type Packet, singlePacket } from "./packet.ts";
 import { startThread, type Vessel } from "./placement.ts";
 import { portLinkEnds } from "./port-link.ts";
@@ -144,7 +144,7 @@ export class ProcessHost {
 
   /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */
   #endWithSystem(): void {
-    removeHostFolder(this.#birth.folder);
+    removeOwnedFolder(this.#birth.folder);
     process.kill(process.pid, "SIGKILL");
   }
 }

@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { TroupeError } from "../errors.ts";
 import type { ActorRecord } from "./actor-record.ts";
-import { makeHostFolder, removeHostFolder, sweepHostFolder } from "./host-folder.ts";
+import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import { HostProcess } from "./host-process.ts";
 import { Hub } from "./hub.ts";
 import { ledgerSizeBytes } from "./ledger.ts";
 import type { LinkEnd } from "./link.ts";
 import { type ProcessSupport, processSupport } from "./link-opener.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackControl } from "./process-orders.ts";
 import { HubPipe, PortRoute, type RouteEnd } from "./routes.ts";
@@ -39,6 +40,7 @@ export class ProcessPool {
   readonly #running = new Map<number, HostProcess>();
   #opening: Promise<Opened> | undefined;
   #opened: Opened | undefined;
+  #isClosed = false;
   #lastIndex = own;
   #lastRoute = 0;
 
@@ -48,11 +50,12 @@ export class ProcessPool {
 
   /**
    * The living process of this name, started if need be.
-   * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`
+   * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`; `SYSTEM_STOPPED` once the pool is being closed
    */
   async host(name: string): Promise<HostProcess> {
     this.#opening ??= this.#open();
     const opened = await this.#opening;
+    if (this.#isClosed) throw closed(name);
     const host = this.#byName.get(name) ?? this.#start(name, opened);
     await untilReady(host);
     return host;
@@ -102,6 +105,7 @@ export class ProcessPool {
 
   /** Resolves when no process runs any more, and removes what they shared. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     if (this.#opening === undefined) return;
     await this.#opening.catch(() => {});
     for (const host of this.#byName.values()) void host.leave();
@@ -109,7 +113,7 @@ export class ProcessPool {
     this.#opened?.hub.close();
     if (this.#opened === undefined) return;
     this.#options.support()?.leave?.();
-    removeHostFolder(this.#opened.folder);
+    removeOwnedFolder(this.#opened.folder);
   }
 
   async #open(): Promise<Opened> {
@@ -118,7 +122,7 @@ export class ProcessPool {
     try {
       support.enter?.(folder, own);
     } catch (error) {
-      removeHostFolder(folder);
+      removeOwnedFolder(folder);
       throw error;
     }
     const memory = new SharedMemory(join(folder, "books"), support.mapFile);
@@ -159,6 +163,14 @@ export class ProcessPool {
     if (this.#opened !== undefined) return this.#opened;
     throw new TroupeError("SYSTEM_STOPPED", "[processes] an open pool: no process has been started yet");
   }
+}
+
+function closed(name: string): TroupeError {
+  return new TroupeError(
+    "SYSTEM_STOPPED",
+    `[processes] a running system: process ${name} was asked for when it was stopping (make a new one)`,
+    { fields: { process: name } },
+  );
 }
 
 async function untilReady(host: HostProcess): Promise<void> {

@@ -25,7 +25,9 @@ export class Supervisor {
   #stopping = false;
   #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
 
-  private constructor(launcher: Launcher, options: SupervisorOptions) {
+  /** @throws {TroupeError} `SUPERVISOR_OPTION` */
+  constructor(launcher: Launcher, options: SupervisorOptions) {
+    checkOptions(options);
     this.name = options.name;
     this.#launcher = launcher;
     this.#options = options;
@@ -33,18 +35,15 @@ export class Supervisor {
     this.#children = options.children.map((spec) => this.#makeChild(spec));
   }
 
-  /** Starts the children in order; when one cannot start, those before it are stopped and its error thrown. */
-  static async start(launcher: Launcher, options: SupervisorOptions): Promise<Supervisor> {
-    checkOptions(options);
-    const supervisor = new Supervisor(launcher, options);
-    try {
-      for (const child of supervisor.#children) child.prepare();
-      for (const child of supervisor.#children) await child.start();
-    } catch (error) {
-      await supervisor.#stopChildren(supervisor.#children, { reason: "a sibling could not start" });
-      throw error;
-    }
-    return supervisor;
+  /**
+   * Starts the children in order; when one cannot start, those before it are stopped and its error thrown.
+   * @throws {TroupeError} `SYSTEM_STOPPED` where it is stopped meanwhile
+   */
+  start(): Promise<void> {
+    const started = this.#startChildren();
+    // Whoever stops it meanwhile waits until nothing is being started any more.
+    this.#recovery = started.catch(() => {});
+    return started;
   }
 
   /** The ref of a child: it points to the child's present incarnation, whichever that is. */
@@ -84,6 +83,20 @@ export class Supervisor {
     await this.#recovery;
     const stuck = await this.#stopChildren(this.#children, { ...this.#stopOptions(), ...options });
     if (stuck !== undefined) throw stuck;
+  }
+
+  async #startChildren(): Promise<void> {
+    try {
+      for (const child of this.#children) child.prepare();
+      for (const child of this.#children) {
+        if (this.#stopping) throw stoppedMeanwhile(this.name);
+        await child.start();
+      }
+    } catch (error) {
+      this.#stopping = true;
+      await this.#stopChildren(this.#children, { reason: "a sibling could not start" });
+      throw error;
+    }
   }
 
   #makeChild(spec: ChildSpec | GroupSpec): Child {
@@ -130,7 +143,7 @@ export class Supervisor {
     const stuck = await this.#stopChildren(affected, options);
     // Beside a life that does not end, no new one may begin.
     if (stuck === undefined) await this.#restart(reason, affected, cause);
-    else await this.#escalate();
+    else await this.#escalate(stuck);
   }
 
   async #restart(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
@@ -154,14 +167,17 @@ export class Supervisor {
     this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
   }
 
-  async #escalate(): Promise<void> {
+  /** @param stuck - why no child can be started again, where it is not that they were too often */
+  async #escalate(stuck?: unknown): Promise<void> {
     this.#stopping = true;
     await this.#stopChildren(this.#children, {
       ...this.#stopOptions(),
       drain: false,
       reason: "its supervisor gave up",
     });
-    const failures = this.#window.causes.map((down) => down.cause ?? keptStopping(down));
+    const failures = this.#window.causes.map(
+      (down) => down.cause ?? (stuck === undefined ? keptStopping(down) : toFailure(stuck)),
+    );
     const cause = failures[0] as Failure;
     if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, failures);
     else this.#launcher.raise(cause, this.name);
@@ -228,18 +244,27 @@ class SupervisedGroup implements Child {
   async start(): Promise<void> {
     this.#incarnation += 1;
     const incarnation = this.#incarnation;
-    this.#supervisor = await Supervisor.start(this.#launcher, {
+    this.#supervisor = new Supervisor(this.#launcher, {
       ...this.#spec,
       onEscalate: (cause, failures) => {
         this.#spec.onEscalate?.(cause, failures);
         this.#onEnd({ actor: this.name, incarnation, reason: "failed", cause });
       },
     });
+    await this.#supervisor.start();
   }
 
   async stop(options: StopOptions): Promise<void> {
     await this.#supervisor?.stop(options);
   }
+}
+
+function stoppedMeanwhile(name: string): TroupeError {
+  return new TroupeError(
+    "SYSTEM_STOPPED",
+    `[supervisor ${name}] to be left alone until its actors had started: it was stopped meanwhile (nothing is to be done)`,
+    { fields: { supervisor: name } },
+  );
 }
 
 function keptStopping({ actor }: Down): Failure {

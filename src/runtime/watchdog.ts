@@ -4,17 +4,19 @@ import type { ActorInspection } from "./inspection.ts";
 /** What a watchdog watches, and whom it tells. */
 export interface WatchdogOptions {
   readonly clock: Clock;
-  /** How long an actor may show no progress while it handles a message or waits. */
-  readonly stallAfterMs: number;
+  /** How long an actor may show no progress, in ms; may change as one learns how long things take. */
+  stallAfterMs(): number;
+  /** The actors that ought to make progress now. */
   inspect(): readonly ActorInspection[];
   onStall(stalled: ActorInspection): void;
 }
 
-const looksPerPeriod = 4;
+/** Actors come and go, and what is allowed may shrink: it looks at least so often, in ms. */
+const longestPauseMs = 1_000;
 
 /**
- * Reads the status board from a healthy thread and names each actor that has been at the same thing for too
- * long, once for each thing. An actor that says what it does by `board.set` shows progress by it.
+ * Reads the status board from a healthy thread and names each actor that has been at the same thing for too long, once for
+ * each thing, at the moment its time is up. An actor that says what it does by `board.set` shows progress by it.
  */
 export class Watchdog {
   readonly #options: WatchdogOptions;
@@ -25,33 +27,38 @@ export class Watchdog {
     this.#options = options;
   }
 
-  /** Looks from now on, four times in each `stallAfterMs`. */
+  /** Looks from now on. */
   start(): void {
-    const { clock, stallAfterMs } = this.#options;
-    this.#timer = clock.after(
-      stallAfterMs / looksPerPeriod,
-      () => {
-        this.#look();
-        this.start();
-      },
-      { background: true },
-    );
+    const pauseMs = this.#look();
+    this.#timer = this.#options.clock.after(pauseMs, () => this.start(), { background: true });
   }
 
   stop(): void {
     this.#timer?.cancel();
   }
 
-  #look(): void {
+  /** @returns how long it is until the next actor's time can be up */
+  #look(): number {
     const nowMs = this.#options.clock.now();
+    const stallAfterMs = this.#options.stallAfterMs();
+    let pauseMs = Math.min(stallAfterMs, longestPauseMs);
     for (const actor of this.#options.inspect()) {
-      const quietMs = Math.min(actor.ageMs, actor.op?.ageMs ?? Number.POSITIVE_INFINITY);
-      if (actor.state === "idle" || quietMs < this.#options.stallAfterMs) continue;
-      const name = `${actor.actor}#${actor.incarnation}`;
-      const sinceMs = Math.round(nowMs - quietMs);
-      if (this.#reported.get(name) === sinceMs) continue;
-      this.#reported.set(name, sinceMs);
-      this.#options.onStall(actor);
+      const quietMs = quietOf(actor);
+      if (quietMs < stallAfterMs) pauseMs = Math.min(pauseMs, Math.ceil(stallAfterMs - quietMs));
+      else this.#report(actor, Math.round(nowMs - quietMs));
     }
+    return pauseMs;
   }
+
+  #report(actor: ActorInspection, sinceMs: number): void {
+    const name = `${actor.actor}#${actor.incarnation}`;
+    if (this.#reported.get(name) === sinceMs) return;
+    this.#reported.set(name, sinceMs);
+    this.#options.onStall(actor);
+  }
+}
+
+/** How long ago an actor last showed progress. */
+export function quietOf({ ageMs, op }: ActorInspection): number {
+  return Math.min(ageMs, op?.ageMs ?? Number.POSITIVE_INFINITY);
 }

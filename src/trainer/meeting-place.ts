@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type GroupPlan, groupNamesOf } from "../actors/index.ts";
 import { abortGroup } from "../collectives/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
+import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 import type { RankPlacement } from "./options.ts";
 
 /**
@@ -20,14 +19,13 @@ export class MeetingPlace implements AsyncDisposable {
     this.#mesh = mesh;
   }
 
-  /** Makes a folder for ranks in several processes; it is removed with the place. */
+  /** Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed. */
   static async open(mesh: MeshShape, placement: RankPlacement): Promise<MeetingPlace> {
     const run = randomUUID();
     if (placement === "thread") {
       return new MeetingPlace({ run, backend: "local", rendezvous: undefined }, mesh);
     }
-    const rendezvous = join(tmpdir(), `troupe-groups-${run}`);
-    await mkdir(rendezvous, { mode: 0o700 });
+    const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
     return new MeetingPlace({ run, backend: "gloo", rendezvous }, mesh);
   }
 
@@ -38,6 +36,6 @@ export class MeetingPlace implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const { rendezvous } = this.groups;
-    if (rendezvous !== undefined) await rm(rendezvous, { recursive: true, force: true });
+    if (rendezvous !== undefined) removeOwnedFolder(rendezvous);
   }
 }

@@ -29,7 +29,7 @@ const module = actorModule("mortal");
 function foldersOf(pid: number): string[] {
   return ["/dev/shm", "/tmp"].flatMap((root) =>
     readdirSync(root)
-      .filter((name) => name.startsWith("troupe-") && name.split("-")[2] === String(pid))
+      .filter((name) => name.startsWith("troupe-host-") && name.split("-")[3] === String(pid))
       .map((name) => join(root, name)),
   );
 }
@@ -193,7 +193,7 @@ test("what a system left behind that was killed with all its processes is remove
   const namespace = readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
   const dead = spawn("true");
   await once(dead, "exit");
-  const left = `/dev/shm/troupe-${namespace}-${dead.pid}-left`;
+  const left = `/dev/shm/troupe-host-${namespace}-${dead.pid}-1-left`;
   mkdirSync(left);
   writeFileSync(join(left, "p1-0"), "a tensor");
   const { system } = startSystem({ preload });
