@@ -123,6 +123,7 @@ export const errorTable = {
     "a run was to go on from a checkpoint with another batch size, other data or another optimizer",
   RUN_HUNG: "a run made no progress within its deadline",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
+  RUN_STOPPED: "a run was stopped before its last step",
   // tensor
   FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",
   FILE_UNREADABLE: "a file to be mapped cannot be opened",

@@ -14,12 +14,15 @@ import {
   type ShardProtocol,
 } from "../actors/index.ts";
 import type { KeepRule } from "../checkpoint/index.ts";
+import type { TroupeError } from "../errors.ts";
 import {
+  type ActorInspection,
   type ActorRef,
   type ActorSystem,
   type Failure,
   fromFailure,
   type Supervisor,
+  toFailure,
 } from "../runtime/index.ts";
 import type { CheckpointSettings } from "./checkpointing.ts";
 import type { RankPlacement } from "./options.ts";
@@ -38,11 +41,13 @@ export interface RankSpread {
  * spread over them; after too many restarts the group is given up.
  */
 export class SupervisedRanks {
+  readonly #system: ActorSystem;
   readonly #numRanks: number;
   readonly #supervisor: Supervisor;
   readonly #lives: Lives;
 
-  private constructor(supervisor: Supervisor, numRanks: number, lives: Lives) {
+  private constructor(system: ActorSystem, supervisor: Supervisor, numRanks: number, lives: Lives) {
+    this.#system = system;
     this.#supervisor = supervisor;
     this.#numRanks = numRanks;
     this.#lives = lives;
@@ -92,7 +97,7 @@ export class SupervisedRanks {
       onRestart: ({ cause }) => lives.begin(cause),
       onEscalate: (cause) => lives.giveUp(cause),
     });
-    return new SupervisedRanks(supervisor, numRanks, lives);
+    return new SupervisedRanks(system, supervisor, numRanks, lives);
   }
 
   /** The actors of the present life, and of no other: what is meant for this life never reaches the next. */
@@ -129,8 +134,18 @@ export class SupervisedRanks {
     await this.#lives.after(life);
   }
 
-  async stop(): Promise<void> {
-    await this.#supervisor.stop({ drain: false });
+  /**
+   * Ends an actor of the group that stands still, and with it its life. A process is killed; a thread is made to end, which
+   * native code in it can put off: where it does for ever, the group is given up.
+   */
+  async end({ actor, pid }: Pick<ActorInspection, "actor" | "pid">): Promise<void> {
+    if (pid !== process.pid) process.kill(pid, "SIGKILL");
+    else await this.#system.stopActor(this.#supervisor.ref(actor).pinned(), { drain: false, deadlineMs: 0 });
+  }
+
+  /** The group is being stopped for good: whoever waits for its next life gets `cause`. */
+  abandon(cause: TroupeError): void {
+    this.#lives.giveUp(toFailure(cause));
   }
 }
 
@@ -168,6 +183,8 @@ export async function superviseCheckpointer(
     name: "saving",
     strategy: "one_for_one",
     backoff: { firstMs: 100, maxMs: 5_000 },
+    // As often as the pauses allow: what costs a save or two must not cost all saves of a run of weeks.
+    restarts: 60,
     children: [
       {
         name: "checkpointer",

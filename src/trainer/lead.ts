@@ -92,10 +92,11 @@ function isLoss(error: unknown): boolean {
 
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
-/** An error with a code of ours was thrown on purpose: the same step would throw it again. */
+/** An error with a code of ours was thrown on purpose: the same step would throw it again. That one was too slow, nobody meant. */
 function refuseDeliberate(failure: Failure | undefined): void {
   const cause = failure && firstCause(failure);
-  if (cause?.code !== undefined && cause.code in errorTable) throw fromFailure(cause);
+  if (cause?.code === undefined || cause.code === "ACTOR_START_TIMEOUT") return;
+  if (cause.code in errorTable) throw fromFailure(cause);
 }
 
 function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning" {

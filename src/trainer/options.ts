@@ -86,6 +86,11 @@ export interface RuntimeOptions {
   readonly resume?: string;
   /** How long one piece of work may take (a few steps, an evaluation, a save) before it counts as hung, in ms. 600,000 */
   readonly deadlineMs?: number;
+  /**
+   * How long an actor may show no progress in the middle of a step before it is named by `actor.stalled` and ended, so that
+   * its group starts again, in ms; never less than five times the longest of the latest 100 steps. 10,000
+   */
+  readonly stallMs?: number;
   /** How often the rank group may be restarted within five minutes before the run fails. 3 */
   readonly maxRestarts?: number;
 }
@@ -116,6 +121,7 @@ export interface RuntimeSettings {
   readonly dashboard: DashboardOptions | undefined;
   readonly resume: string | undefined;
   readonly deadlineMs: number;
+  readonly stallMs: number;
   readonly maxRestarts: number;
 }
 
@@ -186,6 +192,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     dashboard: settleDashboard(options),
     resume: options.resume,
     deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
+    stallMs: whole("stallMs", options.stallMs ?? 10_000, 1),
     maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),
   };
 }

@@ -33,6 +33,7 @@ import { MeetingPlace } from "./meeting-place.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
 import { retell } from "./retell.ts";
+import { Stalls } from "./stalls.ts";
 import { startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 
 /**
@@ -53,7 +54,10 @@ export class Runtime implements AsyncDisposable {
   #system: ActorSystem | undefined;
   #running = false;
   #ending = false;
+  #stalls: Stalls | undefined;
   #rankEnded: (actor: string) => void = () => {};
+  #abandon: () => void = () => {};
+  #endStalled: (actor: ActorInspection) => Promise<void> = async () => {};
 
   private constructor(options: RuntimeOptions) {
     this.#options = options;
@@ -172,8 +176,9 @@ export class Runtime implements AsyncDisposable {
     return (await this.#inspect("memory", "")).memory;
   }
 
-  /** Ends the events. A run in progress fails. */
+  /** Ends the events. A run in progress fails with `RUN_STOPPED`. */
   async stop(): Promise<void> {
+    this.#abandon();
     await this.#system?.stop({ drain: false });
     await this.#hub.close();
   }
@@ -234,6 +239,8 @@ export class Runtime implements AsyncDisposable {
       clockMs: systemClock.now(),
     });
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
+    this.#endStalled = (actor) => ranks.end(actor);
+    this.#abandon = () => ranks.abandon(stopped());
     this.#rankEnded = (actor) => place.ended(actor, ranks.life);
     return await leadThroughRestarts(ranks, {
       plan,
@@ -241,23 +248,32 @@ export class Runtime implements AsyncDisposable {
       resume: settings.resume,
       checkpointer,
       inspections: this.#inspections,
-      emit: (event) => this.#hub.emit(event),
+      emit: (event) => {
+        if (event.kind === "step.finished") this.#stalls?.stepTook(event.durationMs);
+        this.#hub.emit(event);
+      },
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     });
   }
 
   #startSystem(): ActorSystem {
+    const stalls = new Stalls(this.#settings.stallMs, this.#settings.mesh);
+    this.#stalls = stalls;
     const system = new ActorSystem({
       name: "troupe",
       preload: actorModules.preload,
       messaging: { traceEvery: this.#settings.telemetry.traceEvery },
+      stallAfterMs: () => stalls.afterMs,
+      isToProgress: (actor) => stalls.isToBlame(actor),
       onEvent: (event) => {
         if (event.kind === "actor.failed" || event.kind === "actor.stopped") {
           const { actor, incarnation } = event;
           releaseRefsOf(recipientName({ system: system.id, name: actor, incarnation }));
           if (event.actor.startsWith("rank-")) this.#rankEnded(event.actor);
         }
+        // That it could not be ended is told by its supervisor, which gives the group up then.
+        if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
         // What is under way when a run ends goes nowhere, and is no news.
         if (this.#ending && event.kind === "message.undelivered") return;
         const told = retell(event);
@@ -267,6 +283,13 @@ export class Runtime implements AsyncDisposable {
     this.#system = system;
     return system;
   }
+}
+
+function stopped(): TroupeError {
+  return new TroupeError(
+    "RUN_STOPPED",
+    "[runtime] expected the run to reach its last step: it was stopped before (resume it from its newest checkpoint)",
+  );
 }
 
 /** A job as a person would name it: its path from where they stand, where it is a file. */

@@ -1,0 +1,64 @@
+import { readFileSync } from "node:fs";
+import type { MeshShape } from "../parallel/index.ts";
+import type { ActorInspection } from "../runtime/index.ts";
+
+/** How many times the longest of the latest steps an actor may take over a part of one: nobody knows how long a step should be. */
+const STEPS_OF_PATIENCE = 5;
+
+const NUM_LATEST = 100;
+
+/** What takes as long as it takes, before the first step of a life. */
+const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
+
+const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;
+
+/**
+ * Tells who of a rank group stands still from who waits for them. A bound on time is known once a step was made: so many times
+ * the longest of the latest, and no less than the run's own `stallMs`.
+ */
+export class Stalls {
+  readonly #leastMs: number;
+  readonly #computesTogether: boolean;
+  readonly #latestMs: number[] = [];
+
+  /**
+   * @param leastMs - what nobody is blamed for, however short the steps are
+   * @param mesh - where ranks compute collectives together, native code waits, and the collective's own deadline names who
+   *   did not come: there only who was stopped is blamed from outside
+   */
+  constructor(leastMs: number, { tp, ep }: Pick<MeshShape, "tp" | "ep">) {
+    this.#leastMs = leastMs;
+    this.#computesTogether = tp > 1 || ep > 1;
+  }
+
+  /** How long an actor may show no progress, in ms; Infinity before the first step. */
+  get afterMs(): number {
+    if (this.#latestMs.length === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(this.#leastMs, STEPS_OF_PATIENCE * Math.max(...this.#latestMs));
+  }
+
+  /** Takes in how long a step took. */
+  stepTook(durationMs: number): void {
+    this.#latestMs.push(durationMs);
+    if (this.#latestMs.length > NUM_LATEST) this.#latestMs.shift();
+  }
+
+  /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
+  isToBlame({ actor, state, handling, pid }: ActorInspection): boolean {
+    if (!CAST.test(actor)) return false;
+    const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
+    if (isAtWork && !this.#computesTogether) return true;
+    // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
+    return (actor.startsWith("rank-") || state === "starting") && pid !== process.pid && isStopped(pid);
+  }
+}
+
+/** Whether the system has stopped a process, by a signal or for a debugger. */
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return /^[Tt]$/.test(stat.charAt(stat.lastIndexOf(")") + 2));
+  } catch {
+    return false; // it has ended, and its end is told otherwise
+  }
+}
