@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { Chance } from "./chance.ts";
+import { killPrograms, stopRuns } from "./cycles.ts";
+import type { Placement } from "./faults.ts";
+import { type Hang, hangOnce } from "./hang.ts";
+import { trainUnderFaults, undisturbedLosses } from "./training.ts";
+
+// A little of `npm run chaos`, which does the same for hours. Programs that load libtorch, many times over.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+describe("a run whose actors are struck at random", () => {
+  it.each<Placement>(["thread", "process"])(
+    "comes to the undisturbed losses, bit for bit: a %s for each rank",
+    async (placement) => {
+      const steps = 60;
+      const undisturbed = await undisturbedLosses(workspace, steps);
+      const when = { steps: [8, 25, 40] };
+      const disturbance = { placement, seed: 3, steps, stepMs: 5, when, saveEverySteps: 10 };
+      const survived = await trainUnderFaults(workspace, undisturbed, disturbance);
+      expect(survived.error).toBeUndefined();
+      expect(survived.numOtherLosses).toBe(0);
+      expect([...survived.numFaults.values()].reduce((sum, count) => sum + count)).toBe(when.steps.length);
+    },
+  );
+});
+
+describe("programs and runs that are ended at random", () => {
+  it("leave no process, shared memory, port or file behind", async () => {
+    const { left } = await killPrograms(workspace, 2, new Chance(8));
+    expect(left).toEqual([]);
+  });
+
+  it("leave no descriptor behind in a program that goes on", async () => {
+    const { left } = await stopRuns(workspace, 2, new Chance(9));
+    expect(left).toEqual([]);
+  });
+});
+
+describe("a rank that stands still", () => {
+  const spread = { steps: 12, atStep: 4, stallMs: 500 };
+  let undisturbed: readonly number[] = [];
+  beforeAll(async () => {
+    undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: spread.steps });
+  });
+
+  it.each<[Hang, Placement]>([
+    ["hang", "thread"],
+    ["block", "thread"],
+    ["hang", "process"],
+    ["SIGSTOP", "process"],
+  ])(
+    "is named with what it was at once its time is up, and the run goes on to the same losses: %s, %s",
+    async (hang, placement) => {
+      const { stalled, losses } = await hangOnce(workspace, hang, placement, spread);
+      expect(stalled).toMatchObject({ actor: "rank-1", op: { sequence: expect.any(Number) } });
+      expect(stalled.op?.sequence).toBeGreaterThanOrEqual(spread.atStep);
+      expect(stalled.ageMs).toBeGreaterThanOrEqual(spread.stallMs);
+      expect(losses).toEqual(undisturbed);
+    },
+  );
+});

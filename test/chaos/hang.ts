@@ -1,0 +1,50 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Runtime, type TroupeEvent } from "../../src/index.ts";
+import type { Workspace } from "../fixtures/run-tiny.ts";
+import type { Placement } from "./faults.ts";
+
+/** How a rank comes to stand still. */
+export type Hang = "hang" | "block" | "SIGSTOP";
+
+/** What was told of a rank that stands still. */
+export interface Named {
+  readonly stalled: TroupeEvent & { readonly kind: "actor.stalled" };
+  /** The losses of the whole run, by step. */
+  readonly losses: readonly number[];
+}
+
+const struckJob = new URL("../fixtures/jobs/struck.ts", import.meta.url);
+
+/** Has rank 1 stand still after `atStep` steps, and lets the run go on to its end. */
+export async function hangOnce(
+  workspace: Workspace,
+  hang: Hang,
+  placement: Placement,
+  { steps, atStep, stallMs }: { readonly steps: number; readonly atStep: number; readonly stallMs: number },
+): Promise<Named> {
+  const strikes = workspace.path(`strikes-${hang}-${placement}`);
+  mkdirSync(strikes, { recursive: true });
+  await using runtime = await Runtime.spawn({ ranks: 2, placement, steps, stallMs, threadsPerRank: 1 });
+  const losses: number[] = [];
+  let stalled: Named["stalled"] | undefined;
+  let struck = false;
+  runtime.events$.subscribe((event) => {
+    if (event.kind === "step.finished") losses[event.step - 1] = event.lossNats;
+    if (event.kind === "actor.stalled") stalled ??= event;
+    if (event.kind !== "step.finished" || event.step < atStep || struck) return;
+    struck = true;
+    if (hang === "SIGSTOP")
+      process.kill(runtime.inspect().find(({ actor }) => actor === "rank-1")?.pid as number, hang);
+    else writeFileSync(join(strikes, "rank-1"), hang);
+  });
+  await runtime.run(struckJob, {
+    data: workspace.text,
+    cache: workspace.path("cache"),
+    strikes,
+    blockSeconds: 1.5,
+  });
+  if (stalled === undefined)
+    throw new Error(`expected rank 1 to be named: nobody was (${hang}, ${placement})`);
+  return { stalled, losses };
+}
