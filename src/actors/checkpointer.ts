@@ -11,7 +11,7 @@ import type { OptimizerProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
-import { entryName } from "./initial-state.ts";
+import { entryName } from "./entry-name.ts";
 import { PartCollection } from "./part-collection.ts";
 import type { SavePlan } from "./save-plan.ts";
 import type { StateImage } from "./state-image.ts";

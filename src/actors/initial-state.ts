@@ -1,17 +1,9 @@
-import {
-  type Checkpoint,
-  HuggingFaceFolder,
-  openCheckpoint,
-  type SafetensorsDType,
-} from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
-import { logicalRuns } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
+import type { BlockState } from "../parallel/index.ts";
 import type { ActorRef, Addressed } from "../runtime/index.ts";
-import { attach, type DType, hold, scope, type Tensor, type TensorRef, zeros } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
-import { sentTo } from "./recipient.ts";
+import { KeptValues } from "./kept-values.ts";
+import { StoredValues } from "./stored-values.ts";
 
 /** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
 export type InitialState =
@@ -43,12 +35,8 @@ export type InitialState =
       readonly deadlineMs: number;
     };
 
-type InitialStateOf<Kind extends InitialState["kind"]> = Extract<InitialState, { kind: Kind }>;
-
-/** @returns the name of one parameter's state in a checkpoint: its own in the model, `<kind>.<parameter>` in the optimizer */
-export function entryName(kind: string, parameter: string): string {
-  return kind === MASTER ? parameter : `${kind}.${parameter}`;
-}
+/** One way to begin. */
+export type InitialStateOf<Kind extends InitialState["kind"]> = Extract<InitialState, { kind: Kind }>;
 
 /** The values of a run's beginning, at hand block by block. */
 export interface InitialValues extends AsyncDisposable {
@@ -78,154 +66,4 @@ class DrawnValues implements InitialValues {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}
-}
-
-/** Values of a copy in the checkpointer's memory: they come as tensors, and no file is read. */
-class KeptValues implements InitialValues {
-  readonly #initial: InitialStateOf<"memory">;
-  readonly #reader: Addressed;
-
-  constructor(initial: InitialStateOf<"memory">, reader: Addressed) {
-    this.#initial = initial;
-    this.#reader = reader;
-  }
-
-  /** @throws {TroupeError} `MEMORY_COPY_LOST` where the copy has gone, or its holder */
-  async fill(state: BlockState): Promise<void> {
-    const { step, checkpointer, deadlineMs, progress } = this.#initial;
-    const { tensors } = state;
-    const wanted = tensors.map(({ kind, pieces }) => ({ kind, pieces }));
-    const { owner = "" } = sentTo(this.#reader);
-    const { values } = await checkpointer
-      .ask("restore", { step, wanted, owner }, { deadlineMs })
-      .catch((cause: unknown) => {
-        throw memoryCopyLost(step, cause);
-      });
-    for (const [index, { tensor: into, pieces }] of tensors.entries()) {
-      for (const [place, { rangeBegin, numel }] of pieces.entries()) {
-        const kept = hold(() => attach(values[index]?.[place] as TensorRef));
-        scope(() => {
-          into.narrow(0, rangeBegin, numel).copy_(kept);
-        });
-        kept.dispose();
-      }
-    }
-    state.publish(progress.numUpdates);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {}
-}
-
-function memoryCopyLost(step: number, cause: unknown): TroupeError {
-  return new TroupeError(
-    "MEMORY_COPY_LOST",
-    `[restore] expected the checkpointer to hold step ${step} in memory: got "${(cause as Error).message}" (the run goes on from the newest checkpoint)`,
-    { fields: { step }, cause },
-  );
-}
-
-/** Values of files, open for being read. */
-class StoredValues implements InitialValues {
-  readonly #initial: InitialStateOf<"weights" | "checkpoint">;
-  readonly #stored: StoredTensors & AsyncDisposable;
-
-  private constructor(
-    initial: InitialStateOf<"weights" | "checkpoint">,
-    stored: StoredTensors & AsyncDisposable,
-  ) {
-    this.#initial = initial;
-    this.#stored = stored;
-  }
-
-  static async open(initial: InitialStateOf<"weights" | "checkpoint">): Promise<StoredValues> {
-    const stored =
-      initial.kind === "weights"
-        ? await HuggingFaceFolder.open(initial.folder)
-        : await openCheckpoint(initial.path);
-    return new StoredValues(initial, stored);
-  }
-
-  /**
-   * What is not stored is left as it is: zeros.
-   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a
-   *   parameter that the checkpoint's run did not train, or trained by another rule
-   */
-  async fill(state: BlockState): Promise<void> {
-    const initial = this.#initial;
-    const stored = this.#stored;
-    for (const { kind, tensor: into, pieces } of state.tensors) {
-      if (initial.kind === "weights" && kind !== MASTER) continue;
-      const reads = pieces.map((piece) => {
-        const { name } = piece.parameter;
-        const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
-        if (kind !== MASTER) requireState(stored, entry, name);
-        return readPiece(stored, entry, piece, into);
-      });
-      // Nothing may be read any more when a block's memory goes.
-      for (const read of await Promise.allSettled(reads)) if (read.status === "rejected") throw read.reason;
-    }
-    state.publish(initial.kind === "checkpoint" ? initial.progress.numUpdates : 0);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stored[Symbol.asyncDispose]();
-  }
-}
-
-type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readStretches">;
-
-const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }>> = {
-  F64: { dtype: "float64", bytes: 8 },
-  F32: { dtype: "float32", bytes: 4 },
-  BF16: { dtype: "bfloat16", bytes: 2 },
-  F16: { dtype: "float16", bytes: 2 },
-};
-
-/** Moments that began at zero now would be corrected as if they were as old as the run, and take steps far too long. */
-function requireState(stored: StoredTensors, entry: string, parameter: string): void {
-  if (stored.has(entry)) return;
-  throw new TroupeError(
-    "RESUME_MISMATCH",
-    `[resume] expected optimizer state of ${parameter} in the checkpoint: got no ${entry} in ${stored.path} (it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights)`,
-    { fields: { path: stored.path, entry, parameter } },
-  );
-}
-
-/** Copies a piece's values into its place in the owned range `into`, converting the dtype. */
-async function readPiece(stored: StoredTensors, entry: string, piece: Piece, into: Tensor): Promise<void> {
-  const { dtype, shape } = stored.entry(entry);
-  const readable = READABLE[dtype];
-  const { split } = piece.parameter;
-  const expected = split?.logicalShape ?? piece.parameter.shape;
-  if (readable === undefined || shape.join() !== expected.join()) {
-    throw new TroupeError(
-      "CHECKPOINT_SHAPE",
-      `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${expected}]: got ${dtype} [${shape}] (is it the same model?)`,
-      { fields: { path: stored.path, entry, dtype, shape } },
-    );
-  }
-  const stretches = Float64Array.from(stretchesOf(piece, readable.bytes));
-  const { rangeBegin, numel } = piece;
-  if (readable.dtype === into.dtype) {
-    await stored.readStretches(entry, stretches, { tensor: into, begin: rangeBegin, numel });
-    return;
-  }
-  const values = hold(() => zeros([numel], { dtype: readable.dtype }));
-  try {
-    await stored.readStretches(entry, stretches, values);
-    scope(() => {
-      into.narrow(0, rangeBegin, numel).copy_(values);
-    });
-  } finally {
-    values.dispose();
-  }
-}
-
-/** Where a piece lies in the whole tensor and where within itself, three numbers for each stretch, in bytes. */
-function* stretchesOf({ parameter, parameterBegin, numel }: Piece, itemBytes: number): Generator<number> {
-  for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
-    yield run.logicalBegin * itemBytes;
-    yield (run.begin - parameterBegin) * itemBytes;
-    yield run.numel * itemBytes;
-  }
 }

@@ -8,7 +8,7 @@ import {
 import type { EventOf } from "../events/index.ts";
 import { MASTER } from "../parallel/index.ts";
 import type { SaveOrder } from "./checkpointer.ts";
-import { entryName } from "./initial-state.ts";
+import { entryName } from "./entry-name.ts";
 import type { PartCollection } from "./part-collection.ts";
 import type { StateEntry } from "./state-image.ts";
 

@@ -1,0 +1,133 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import type { CheckpointerInit, CheckpointerProtocol, SavePart } from "../../src/actors/checkpointer.ts";
+import { actorModules } from "../../src/actors/index.ts";
+import { attach, liveRefs, memory } from "../../src/index.ts";
+import type { ActorRef } from "../../src/runtime/index.ts";
+import { fewParameters, SpreadState } from "../fixtures/spread-state.ts";
+import { type EventLog, startSystem } from "../runtime/start-system.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const deadlineMs = 20_000;
+const owner = "reader#1";
+
+/** A checkpointer on a thread of its own, started again when it fails. */
+class Saver {
+  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  readonly log: EventLog;
+
+  private constructor(checkpointer: ActorRef<CheckpointerProtocol>, log: EventLog) {
+    this.checkpointer = checkpointer;
+    this.log = log;
+  }
+
+  static async start(directory: string | undefined): Promise<Saver> {
+    const { system, log } = startSystem({ preload: actorModules.preload });
+    const init = (): CheckpointerInit => ({ directory });
+    const supervisor = await system.supervise({
+      name: "saving",
+      strategy: "one_for_one",
+      children: [{ name: "checkpointer", module: actorModules.checkpointer, init }],
+    });
+    return new Saver(supervisor.ref("checkpointer"), log);
+  }
+
+  /** Asks for a save; the parts are still to be told. */
+  save(spread: SpreadState, step: number, life = 0, keep = false) {
+    const state = { step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null };
+    const order = { ...spread.plan, life, modelConfig: {}, state, write: true, keep };
+    const saved = this.checkpointer.ask("save", order, { deadlineMs });
+    saved.catch(() => {});
+    return saved;
+  }
+
+  tell(parts: readonly SavePart[], life: number, step: number): void {
+    for (const part of parts) this.checkpointer.tell("part", part);
+    this.checkpointer.tell("progress", { life, step, progress: { numUpdates: step } });
+  }
+}
+
+const broken = { life: 0, step: 1, state: null } as unknown as SavePart;
+
+describe("the checkpointer", () => {
+  it("that fails in the middle of a save fails that save alone; started again, it saves the next, and nothing is left", async () => {
+    const directory = join(folder, "fails");
+    const saver = await Saver.start(directory);
+    using spread = new SpreadState(fewParameters, { tp: 2, dp: 2, zero: 3 }).number();
+    const first = saver.save(spread, 1);
+    const [part, ...others] = spread.parts(0, 1) as [SavePart, ...SavePart[]];
+    saver.checkpointer.tell("part", part);
+    saver.checkpointer.tell("part", broken);
+    await expect(first).rejects.toMatchObject({ code: "ACTOR_DOWN" });
+    await saver.log.until(({ kind }) => kind === "actor.restarted");
+    // What was on its way to the life that has ended comes to nobody.
+    for (const { state } of others) for (const { ref } of state) attach(ref).dispose();
+    const second = saver.save(spread, 2);
+    saver.tell(spread.parts(0, 2), 0, 2);
+    expect((await second).path).toBe(join(directory, "step-000002"));
+    expect(readdirSync(directory)).toEqual(["latest", "step-000002"]);
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("gives up what a life of the ranks that has ended can never make whole", async () => {
+    const directory = join(folder, "abandons");
+    const saver = await Saver.start(directory);
+    using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
+    const lost = saver.save(spread, 1);
+    const late = spread.parts(0, 1);
+    saver.checkpointer.tell("part", late.shift() as SavePart);
+    saver.checkpointer.tell("begin", { life: 1 });
+    await expect(lost).rejects.toMatchObject({ code: "CHECKPOINT_ABANDONED" });
+    for (const part of late) saver.checkpointer.tell("part", part);
+    const next = saver.save(spread, 1, 1);
+    saver.tell(spread.parts(1, 1), 1, 1);
+    await next;
+    expect(readdirSync(directory)).toEqual(["latest", "step-000001"]);
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("keeps one whole state, shares it with whoever restores from it, and lets the one before go", async () => {
+    const saver = await Saver.start(undefined);
+    using spread = new SpreadState(fewParameters, { tp: 2, dp: 1, zero: 1 }).number();
+    const { checkpointer } = saver;
+    const before = memory().totalBytes;
+    for (const step of [1, 2, 3]) {
+      const kept = saver.save(spread, step, 0, true);
+      saver.tell(spread.parts(0, step), 0, step);
+      await kept;
+    }
+    expect(memory().totalBytes - before).toBe(spread.plan.stagedBytes);
+    const { state } = await checkpointer.ask("kept", {}, { deadlineMs });
+    expect(state).toMatchObject({ step: 3, progress: { numUpdates: 3 }, sizeBytes: spread.plan.stagedBytes });
+    const [{ state: first }] = spread.states as [(typeof spread.states)[number]];
+    const wanted = first.tensors.map(({ kind, pieces }) => ({ kind, pieces }));
+    const { values } = await checkpointer.ask("restore", { step: 3, wanted, owner }, { deadlineMs });
+    for (const [index, { tensor, pieces }] of first.tensors.entries()) {
+      for (const [place, { rangeBegin, numel }] of pieces.entries()) {
+        const piece = attach(values[index]![place]!);
+        expect(piece.equal(tensor.narrow(0, rangeBegin, numel))).toBe(true);
+        piece.dispose();
+      }
+    }
+    const gone = checkpointer.ask("restore", { step: 2, wanted, owner }, { deadlineMs });
+    await expect(gone).rejects.toMatchObject({ code: "MEMORY_COPY_LOST" });
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("keeps a state in memory that could not be written", async () => {
+    const directory = join(folder, "vanishes");
+    const saver = await Saver.start(directory);
+    using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
+    rmSync(directory, { recursive: true });
+    writeFileSync(directory, "in the way");
+    const failing = saver.save(spread, 4, 0, true);
+    saver.tell(spread.parts(0, 4), 0, 4);
+    await expect(failing).rejects.toMatchObject({ code: "CHECKPOINT_SAVE_FAILED" });
+    const { state } = await saver.checkpointer.ask("kept", {}, { deadlineMs });
+    expect(state?.step).toBe(4);
+  });
+});
