@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type KeepRule,
   LocalFolder,
+  openStorage,
   type TrainerState,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -90,7 +91,7 @@ export type CheckpointerProtocol = {
 
 /** What a checkpointer is born with. */
 export interface CheckpointerInit {
-  /** Folder of the run's checkpoints, made where it is not there; undefined: all is kept in memory only. */
+  /** Folder of the run's checkpoints, made where it is not there, or a store such as `s3://bucket/prefix`; undefined: all is kept in memory only. */
   readonly directory: string | undefined;
   /** Which of them are kept once a new one is durable; all where left out. */
   readonly keep?: KeepRule | undefined;
@@ -202,8 +203,9 @@ function notKept(step: number, got: string): TroupeError {
 
 async function openDirectory(directory: string): Promise<CheckpointStorage> {
   try {
-    await mkdir(directory, { recursive: true });
-    const storage = new LocalFolder(directory);
+    const storage = await openStorage(directory);
+    // Rather now than at the first save.
+    if (storage instanceof LocalFolder) await mkdir(directory, { recursive: true });
     await storage.sweep();
     return storage;
   } catch (cause) {

@@ -3,7 +3,7 @@ import { whole } from "./whole.ts";
 
 /** Where a run's state is kept while it trains, how often, and what becomes of older ones. */
 export interface CheckpointOptions {
-  /** Folder of the run's checkpoints; left out: nothing goes to the disk. */
+  /** Folder of the run's checkpoints, or a store such as `s3://bucket/prefix`; left out: nothing goes to the disk. */
   readonly dir?: string;
   /** Steps between checkpoints, the last of them after the last step. 500 */
   readonly everySteps?: number;
