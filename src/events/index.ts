@@ -1,4 +1,5 @@
 /** What happened: the union of events, where they come together, and where they are written. */
+export { BoundedWriter, closeDescriptor } from "./bounded-writer.ts";
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
 export { describeEvent } from "./describe-event.ts";
 export {
@@ -40,5 +41,5 @@ export {
 } from "./event.ts";
 export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./event-hub.ts";
 export { EventStream } from "./event-stream.ts";
-export { jsonLinesSink, toJson } from "./json-lines-sink.ts";
+export { type JsonLinesOptions, jsonLinesSink, toJson } from "./json-lines-sink.ts";
 export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";

@@ -1,32 +1,47 @@
+import { hostname } from "node:os";
 import type { Writable } from "node:stream";
+import { BoundedWriter } from "./bounded-writer.ts";
+import { describeEvent } from "./describe-event.ts";
 import { schemaVersion, type TroupeEvent } from "./event.ts";
 import type { EventSink } from "./event-hub.ts";
-import { LineWriter } from "./line-writer.ts";
+
+/** How lines are made. */
+export interface JsonLinesOptions {
+  /**
+   * "plain": the event as it is. "pino": with the fields of pino before it (level, time, pid, hostname, msg), for
+   * `pino-pretty` and what else reads such logs. "plain"
+   */
+  readonly fields?: "plain" | "pino";
+}
 
 /**
  * Writes each event as one line of JSON. Numbers are written with as many digits as it takes to read the same double
  * back, up to 17: two losses are printed alike only if they are equal bit for bit. What JSON has no number for is
  * written as "NaN", "Infinity" or "-Infinity".
  *
- * A reader that is slow holds no one up: 64 Mi characters are held for it, then events are left out, and a line of
+ * A reader that is slow holds no one up: 64 MiB are held for it, then events are left out, and a line of
  * kind `events.dropped` says how many.
  * @param target - a stream or, better for a pipe, a file descriptor such as 1, standard output
  */
-export function jsonLinesSink(target: Writable | number): EventSink {
-  const writer = new LineWriter(target);
+export function jsonLinesSink(
+  target: Writable | number,
+  { fields = "plain" }: JsonLinesOptions = {},
+): EventSink {
+  const writer = new BoundedWriter(target);
+  const line = fields === "pino" ? pinoLine : toJson;
   let numDropped = 0;
   let timeMs = 0;
-  const notice = () => toJson({ kind: "events.dropped", numDropped, timeMs, schemaVersion });
+  const notice = () => line({ kind: "events.dropped", numDropped, timeMs, schemaVersion });
   return {
     write(event) {
       timeMs = event.timeMs;
       // Told together with the first event that is taken again: alone it would be told for each one that is not.
-      const lines = numDropped > 0 ? `${notice()}\n${toJson(event)}` : toJson(event);
-      numDropped = writer.writeLine(lines) ? 0 : numDropped + 1;
+      const lines = numDropped > 0 ? `${notice()}\n${line(event)}` : line(event);
+      numDropped = writer.write(`${lines}\n`) ? 0 : numDropped + 1;
     },
     async close() {
       await writer.flush();
-      if (numDropped > 0 && writer.writeLine(notice())) numDropped = 0;
+      if (numDropped > 0 && writer.write(`${notice()}\n`)) numDropped = 0;
       await writer.flush();
     },
   };
@@ -34,7 +49,26 @@ export function jsonLinesSink(target: Writable | number): EventSink {
 
 /** One event as JSON, without line breaks. */
 export function toJson(event: TroupeEvent): string {
-  return JSON.stringify(event, (_, value: unknown) =>
-    typeof value === "number" && !Number.isFinite(value) ? String(value) : value,
+  return stringify(event);
+}
+
+const levels = { plain: 30, good: 30, bad: 50, untold: 20 } as const;
+
+function pinoLine(event: TroupeEvent): string {
+  const { timeMs, ...rest } = event;
+  const { text = event.kind, tone = "untold" } = describeEvent(event) ?? {};
+  return stringify({
+    level: levels[tone],
+    time: timeMs,
+    pid: process.pid,
+    hostname: hostname(),
+    ...rest,
+    msg: text,
+  });
+}
+
+function stringify(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    typeof part === "number" && !Number.isFinite(part) ? String(part) : part,
   );
 }

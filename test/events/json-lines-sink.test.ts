@@ -38,9 +38,8 @@ describe("the sink", () => {
   test("writes one line for each event to a stream", async () => {
     const chunks: string[] = [];
     const stream = new Writable({
-      decodeStrings: false,
-      write(chunk: string, _, done) {
-        chunks.push(chunk);
+      write(chunk: Buffer, _, done) {
+        chunks.push(chunk.toString());
         setImmediate(done);
       },
     });
@@ -75,9 +74,8 @@ describe("the sink", () => {
     let isOpen = false;
     const chunks: string[] = [];
     const stream = new Writable({
-      decodeStrings: false,
-      write(chunk: string, _, done) {
-        chunks.push(chunk);
+      write(chunk: Buffer, _, done) {
+        chunks.push(chunk.toString());
         if (isOpen) setImmediate(done);
         else resume = done;
       },
