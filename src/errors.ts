@@ -112,6 +112,8 @@ export const errorTable = {
   SUPERVISOR_OPTION: "an option of a supervisor is out of its range, or it has no child of that name",
   SYSTEM_STOPPED: "an actor system was used after it had stopped",
   TIMEOUT_LADDER: "an outer waiting time runs out before one inside it",
+  // sinks
+  SINK: "events were to be written where they cannot be: a port that is taken, a package that is not installed",
   // trainer
   INSPECTION_OVER: "a model was to be inspected after its last step",
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",

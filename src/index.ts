@@ -21,6 +21,13 @@ export * from "./nn/index.ts";
 export * from "./optim/index.ts";
 export { type BlockOptions, block, type ZeroLevel } from "./parallel/index.ts";
 export * from "./service/index.ts";
+export {
+  chromeTraceSink,
+  type PrometheusOptions,
+  type PrometheusSink,
+  prometheusSink,
+  tensorBoardSink,
+} from "./sinks/index.ts";
 export * from "./tensor/index.ts";
 // The initializers of the same names are `nn`'s own; a script means the tensors.
 export { ones, zeros } from "./tensor/index.ts";

@@ -7,11 +7,11 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
 
 /** Left may import right, and what right may import. Every room may also import `events` and `errors`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  cli: ["trainer", "planner", "convert", "service"],
+  cli: ["trainer", "planner", "convert", "service", "sinks"],
   trainer: ["actors", "planner", "dashboard"],
   dashboard: ["access"],
   actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models", "offload"],
-  planner: ["parallel", "models"],
+  planner: ["parallel", "models", "sinks"],
   convert: ["checkpoint", "models"],
   service: ["checkpoint", "runtime", "access"],
   parallel: ["nn", "optim", "collectives"],
@@ -24,6 +24,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   runtime: [],
   collectives: ["tensor"],
   tensor: [],
+  sinks: ["access"],
   access: [],
   events: [],
   errors: [],

@@ -3,7 +3,6 @@ import { basename, join, parse, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
-import { consoleSink, jsonLinesSink } from "../events/index.ts";
 import {
   type Precision,
   type RankPlacement,
@@ -16,8 +15,9 @@ import {
 import { addCheckpointFlags, type CheckpointFlags, checkpointOf } from "./checkpoint-flags.ts";
 import { addDashboardFlags, type DashboardFlags, dashboardOf, tellAddress } from "./dashboard.ts";
 import { number, setting, usage } from "./flags.ts";
+import { addSinkFlags, type SinkFlags, sinksOf } from "./sinks.ts";
 
-interface RunFlags extends CheckpointFlags, DashboardFlags {
+interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
   readonly ranks: number;
   readonly tp: number;
   readonly sequenceParallel: boolean;
@@ -37,7 +37,6 @@ interface RunFlags extends CheckpointFlags, DashboardFlags {
   readonly steps?: number;
   readonly seed?: number;
   readonly set: Record<string, string>;
-  readonly json: boolean;
   readonly resume?: string;
   readonly offloadOptimizer?: "host" | "nvme";
   readonly offloadRatio?: number;
@@ -87,7 +86,6 @@ export function addRunCommand(program: Command): void {
     .option("--steps <n>", "optimizer steps, in place of the job's own number", number)
     .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
-    .option("--json", "print events as JSON lines on standard output", false)
     .option("--resume <dir>", "go on from a checkpoint, or from the newest whole one of a run")
     .option(
       "--offload-optimizer <where>",
@@ -99,12 +97,14 @@ export function addRunCommand(program: Command): void {
     .action(run);
   addCheckpointFlags(command);
   addDashboardFlags(command);
+  addSinkFlags(command);
 }
 
 async function run(job: string, flags: RunFlags): Promise<void> {
   const path = resolve(job);
   if (!existsSync(path))
     throw usage(`a job's module at ${job}`, "no such file", "give its path, as in examples/gpt/job.ts");
+  const checkpoint = checkpointOf(flags, join("runs", nameOf(path)));
   await using runtime = await Runtime.spawn({
     ranks: flags.ranks,
     tp: flags.tp,
@@ -121,20 +121,19 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     precision: flags.precision,
     rounding: flags.rounding,
     ...(flags.lossScale === undefined ? {} : { lossScale: flags.lossScale }),
-    checkpoint: checkpointOf(flags, join("runs", nameOf(path))),
+    checkpoint,
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
+    trace: flags.traceFile !== undefined,
     ...offloadOf(flags),
     ...dashboardOf(flags),
   });
   tellAddress(runtime.dashboardUrl);
-  runtime.addSink(flags.json ? jsonLinesSink(STANDARD_OUTPUT) : consoleSink());
+  for (const sink of await sinksOf(flags, checkpoint.dir)) runtime.addSink(sink);
   const { saveError } = await runtime.run(pathToFileURL(path), flags.set);
   if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);
 }
-
-const STANDARD_OUTPUT = 1;
 
 /** A job is called by its file, or by its folder where the file is just `job.ts`. */
 function nameOf(path: string): string {

@@ -1,42 +1,22 @@
+import { laneName, processName, slice, traceText } from "../sinks/index.ts";
 import type { Span } from "./simulated-world.ts";
 
-/** One event of a Chrome trace; times in microseconds. */
-interface TraceEvent {
-  readonly name: string;
-  readonly ph: "X" | "M";
-  readonly pid: number;
-  readonly tid: number;
-  readonly ts?: number;
-  readonly dur?: number;
-  readonly args: Readonly<Record<string, unknown>>;
-}
-
 const LANES = ["compute", "communication", "update"] as const;
-const MICROSECONDS = 1e6;
+const MS_PER_SECOND = 1000;
 
 /**
  * A timeline as chrome://tracing and ui.perfetto.dev read it: a process for each rank, a thread for each lane.
  * @returns JSON
- * @see https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, "Trace Event Format"
  */
 export function chromeTrace(timeline: readonly Span[]): string {
   const ranks = [...new Set(timeline.map(({ rank }) => rank))];
-  const names = ranks.flatMap((rank): TraceEvent[] => [
-    { name: "process_name", ph: "M", pid: rank, tid: 0, args: { name: `rank ${rank}` } },
-    ...LANES.map(
-      (lane, tid): TraceEvent => ({ name: "thread_name", ph: "M", pid: rank, tid, args: { name: lane } }),
-    ),
+  const names = ranks.flatMap((pid) => [
+    ...processName(pid, `rank ${pid}`),
+    ...LANES.flatMap((lane, tid) => laneName({ pid, tid }, lane)),
   ]);
-  const spans = timeline.map(
-    ({ rank, lane, name, step, beginS, endS }): TraceEvent => ({
-      name,
-      ph: "X",
-      pid: rank,
-      tid: LANES.indexOf(lane),
-      ts: beginS * MICROSECONDS,
-      dur: (endS - beginS) * MICROSECONDS,
-      args: { step },
-    }),
-  );
-  return JSON.stringify({ traceEvents: [...names, ...spans] });
+  const spans = timeline.map(({ rank, lane, name, step, beginS, endS }) => {
+    const interval = { beginMs: beginS * MS_PER_SECOND, endMs: endS * MS_PER_SECOND };
+    return slice({ pid: rank, tid: LANES.indexOf(lane) }, name, interval, { step });
+  });
+  return traceText([...names, ...spans]);
 }

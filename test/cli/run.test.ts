@@ -34,7 +34,7 @@ describe("troupe run", () => {
     const { code, out, err } = await train("--ranks", "2", "--zero", "3");
     expect(err).toMatch(/4\/4/);
     expect({ code, out }).toEqual({ code: 0, out: "" });
-    expect(readdirSync(workspace.path("runs/tiny"))).toEqual(["latest", "step-000004"]);
+    expect(readdirSync(workspace.path("runs/tiny"))).toEqual(["events.jsonl", "latest", "step-000004"]);
   });
 
   it("prints every event as a JSON line with --json, losses with all their digits", async () => {
@@ -185,7 +185,7 @@ describe("troupe run", () => {
     expect(finished.err).toMatch(/6\/6/);
     expect(finished.err).toMatch(/expected to save .*step-000006: got ".*" \(free space/);
     expect(finished.code).toBe(1);
-    expect(readdirSync(workspace.path("full"))).toEqual([]);
+    expect(readdirSync(workspace.path("full"))).toEqual(["events.jsonl"]);
   });
 
   it("refuses a checkpoint folder that cannot be made, before training", async () => {

@@ -1,0 +1,6 @@
+/** Where events are written for other programs: TensorBoard, Prometheus, OpenTelemetry, trace viewers. */
+
+export { type PrometheusOptions, type PrometheusSink, prometheusSink } from "./prometheus/sink.ts";
+export { tensorBoardSink } from "./tensorboard/sink.ts";
+export { chromeTraceSink } from "./trace/sink.ts";
+export { type Lane, laneName, processName, slice, type TraceEvent, traceText } from "./trace/trace-event.ts";

@@ -1,0 +1,109 @@
+import type { EventOf } from "../../events/index.ts";
+import { maskedCrc32c } from "./crc32c.ts";
+import { bytesField, doubleField, message, packedDoubles, packedFloats, varintField } from "./wire.ts";
+
+// The messages of TensorBoard's event files, field by field.
+// See tensorboard/compat/proto/{event,summary,tensor}.proto and tensorboard/plugins/hparams/plugin_data.proto.
+
+const dtype = { float: 1, double: 2, string: 7 } as const;
+/** What a plugin gets of a tag: one number, a tensor. */
+const dataClass = { scalar: 1, tensor: 2 } as const;
+
+/** A record of the file: length, payload, and a checksum of each. */
+export function record(payload: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(12 + payload.length + 4);
+  bytes.writeBigUInt64LE(BigInt(payload.length));
+  bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(0, 8)), 8);
+  bytes.set(payload, 12);
+  bytes.writeUInt32LE(maskedCrc32c(payload), 12 + payload.length);
+  return bytes;
+}
+
+/** The first event of every file. */
+export function versionEvent(timeMs: number): Buffer {
+  return message(doubleField(1, timeMs / 1000), bytesField(3, "brain.Event:2"));
+}
+
+/** An event that carries values. */
+export function summaryEvent(timeMs: number, step: number, values: readonly Uint8Array[]): Buffer {
+  const summary = message(...values.map((value) => bytesField(1, value)));
+  return message(
+    doubleField(1, timeMs / 1000),
+    ...(step === 0 ? [] : [varintField(2, step)]),
+    bytesField(5, summary),
+  );
+}
+
+/** @param isFirst - whether the tag is told of for the first time in the file: then it is said whose it is */
+export function scalarValue(tag: string, value: number, isFirst: boolean): Buffer {
+  const tensor = message(varintField(1, dtype.float), bytesField(2, ""), packedFloats(5, [value]));
+  return message(
+    bytesField(1, tag),
+    bytesField(8, tensor),
+    ...(isFirst ? [metadata("scalars", dataClass.scalar)] : []),
+  );
+}
+
+/** @param text - in Markdown */
+export function textValue(tag: string, text: string): Buffer {
+  const shape = bytesField(2, message(varintField(1, 1)));
+  const tensor = message(varintField(1, dtype.string), bytesField(2, shape), bytesField(8, text));
+  return message(bytesField(1, tag), bytesField(8, tensor), metadata("text", dataClass.tensor));
+}
+
+/** @param isFirst - whether the tag is told of for the first time in the file */
+export function histogramValue(
+  tag: string,
+  { min, limits, counts }: EventOf<"histogram.measured">,
+  isFirst: boolean,
+): Buffer {
+  const shape = [limits.length, 3].map((size) => bytesField(2, message(varintField(1, size))));
+  const rows = limits.flatMap((limit, place) => [limits[place - 1] ?? min, limit, counts[place] ?? 0]);
+  const tensor = message(
+    varintField(1, dtype.double),
+    bytesField(2, message(...shape)),
+    packedDoubles(6, rows),
+  );
+  return message(
+    bytesField(1, tag),
+    bytesField(8, tensor),
+    ...(isFirst ? [metadata("histograms", dataClass.tensor)] : []),
+  );
+}
+
+/** With what settings a session began: what the hparams plugin compares runs by. */
+export function sessionStart(
+  settings: Readonly<Record<string, string | number | boolean>>,
+  timeMs: number,
+): Buffer {
+  const entries = Object.entries(settings).map(([name, value]) =>
+    bytesField(1, message(bytesField(1, name), bytesField(2, protobufValue(value)))),
+  );
+  const start = message(...entries, doubleField(5, timeMs / 1000));
+  return hparamsValue("_hparams_/session_start_info", bytesField(3, start));
+}
+
+/** How a session ended. */
+export function sessionEnd(succeeded: boolean, timeMs: number): Buffer {
+  const end = message(varintField(1, succeeded ? 1 : 2), doubleField(2, timeMs / 1000));
+  return hparamsValue("_hparams_/session_end_info", bytesField(4, end));
+}
+
+function hparamsValue(tag: string, content: Uint8Array): Buffer {
+  // The plugin reads its metadata alone; a value must have a tensor all the same, and an empty one is what it expects.
+  const shape = bytesField(2, message());
+  const tensor = message(varintField(1, dtype.float), bytesField(2, shape));
+  return message(bytesField(1, tag), bytesField(8, tensor), metadata("hparams", dataClass.tensor, content));
+}
+
+/** A `google.protobuf.Value`. */
+function protobufValue(value: string | number | boolean): Buffer {
+  if (typeof value === "number") return doubleField(2, value);
+  if (typeof value === "string") return bytesField(3, value);
+  return varintField(4, value ? 1 : 0);
+}
+
+function metadata(plugin: string, kind: number, content?: Uint8Array): Buffer {
+  const data = message(bytesField(1, plugin), ...(content === undefined ? [] : [bytesField(2, content)]));
+  return bytesField(9, message(bytesField(1, data), varintField(4, kind)));
+}

@@ -1,0 +1,161 @@
+import { mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import {
+  BoundedWriter,
+  closeDescriptor,
+  type EventOf,
+  type EventSink,
+  type TroupeEvent,
+} from "../../events/index.ts";
+import { Arrows } from "./arrows.ts";
+import { Lanes } from "./lanes.ts";
+import { microseconds, slice, type TraceEvent } from "./trace-event.ts";
+
+/**
+ * Writes a run as a trace for ui.perfetto.dev or chrome://tracing: a process for each rank, lanes for every actor, an
+ * arrow from each message's sender to whoever handled it, counters of loss, speed and memory. The run must be spawned with
+ * `trace: true`, or there is little to see. An entry is written when it has ended, and the file may end anywhere: what a
+ * killed run leaves behind can be opened.
+ * @param path - of the file, which is overwritten; its folder is made where it is not there
+ * @throws what the file system says where it cannot be written
+ */
+export function chromeTraceSink(path: string): EventSink {
+  return new ChromeTraceSink(path);
+}
+
+class ChromeTraceSink implements EventSink {
+  readonly #descriptor: number;
+  readonly #writer: BoundedWriter;
+  readonly #lanes = new Lanes((event) => this.#emit(event));
+  readonly #arrows = new Arrows((event) => this.#emit(event));
+  /** What the clock of activities, which is the machine's, reads at time 0 of the trace. */
+  readonly #originMs = Number(process.hrtime.bigint()) / 1e6;
+  /** What is to be added to `timeMs` for that clock. */
+  #clockShiftMs = this.#originMs - Date.now();
+  #separator = "[\n";
+  #closed = false;
+
+  constructor(path: string) {
+    mkdirSync(dirname(path), { recursive: true });
+    this.#descriptor = openSync(path, "w");
+    this.#writer = new BoundedWriter(this.#descriptor);
+  }
+
+  write(event: TroupeEvent): void {
+    switch (event.kind) {
+      case "run.started":
+        this.#clockShiftMs = event.clockMs - event.timeMs;
+        this.#moment(event, `${event.job} begins`, "g");
+        break;
+      case "activity.finished":
+        this.#activity(event);
+        break;
+      case "message.handled":
+        this.#message(event);
+        break;
+      case "step.finished":
+        this.#count(event, "loss", { nats: event.lossNats });
+        this.#count(event, "speed", { "tokens/s": event.tokensPerSecond });
+        break;
+      case "memory.measured":
+        this.#memory(event);
+        break;
+      case "checkpoint.saved":
+        this.#save(event);
+        break;
+      case "actor.failed":
+      case "actor.restarted":
+        this.#moment(event, `${event.actor} ${event.kind.slice("actor.".length)}`, "g");
+        break;
+      case "evaluation.finished":
+      case "checkpoint.failed":
+      case "anomaly.detected":
+      case "run.finished":
+      case "run.failed":
+        this.#moment(event, event.kind, "g");
+        break;
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#writer.write(this.#separator === "[\n" ? "[]\n" : "\n]\n");
+    await this.#writer.flush();
+    await closeDescriptor(this.#descriptor);
+  }
+
+  #activity({
+    actor,
+    activity,
+    step,
+    blockIndex,
+    microBatchIndex,
+    beginMs,
+    endMs,
+  }: EventOf<"activity.finished">): void {
+    // A moment that says no more than that a wait is over.
+    if (activity === "compute") return;
+    const isOwn = actor.startsWith("rank-");
+    const interval = { beginMs, endMs };
+    const lane = this.#lanes.place(actor, isOwn ? "" : activity, interval, isOwn);
+    const subject = microBatchIndex ?? (blockIndex < 0 ? undefined : `block ${blockIndex}`);
+    const name = [activity, subject].filter((part) => part !== undefined).join(" ");
+    this.#emit({ ...slice(lane, name, this.#onTrace(interval), { step: step + 1 }), cat: activity });
+  }
+
+  #message(span: EventOf<"message.handled">): void {
+    const { actor, messageKind, awaited, from, sentMs, receivedMs, beginMs, traceId } = span;
+    // The conductor does nothing but await: its steps need no lane beside an empty one.
+    const subject = awaited && actor !== "system" ? "awaiting" : "";
+    const lane = this.#lanes.place(actor, subject, span, !awaited);
+    const args = { from, underWayMs: receivedMs - sentMs, queuedMs: beginMs - receivedMs, trace: traceId };
+    this.#emit({
+      ...slice(lane, messageKind, this.#onTrace(span), args),
+      cat: awaited ? "awaiting" : "message",
+    });
+    const { beginMs: begin, endMs } = this.#onTrace(span);
+    this.#arrows.placed({ ...span, sentMs: sentMs - this.#originMs, beginMs: begin, endMs }, lane);
+  }
+
+  #save({ timeMs, durationMs, step, path, sizeBytes }: EventOf<"checkpoint.saved">): void {
+    const endMs = timeMs + this.#clockShiftMs;
+    const interval = { beginMs: endMs - durationMs, endMs };
+    const lane = this.#lanes.place("checkpointer", "saving", interval, false);
+    this.#emit({
+      ...slice(lane, `save step ${step}`, this.#onTrace(interval), { path, sizeBytes }),
+      cat: "save",
+    });
+  }
+
+  #memory(event: EventOf<"memory.measured">): void {
+    const bytes = Object.entries(event.byKind).map(([kind, { liveBytes }]) => [kind, liveBytes]);
+    this.#count(event, "memory", Object.fromEntries(bytes), event.rank + 1);
+  }
+
+  #count({ timeMs }: TroupeEvent, name: string, args: Readonly<Record<string, number>>, pid = 0): void {
+    // A trace has no word for what is no number.
+    const finite = Object.fromEntries(Object.entries(args).filter(([, value]) => Number.isFinite(value)));
+    this.#emit({ name, ph: "C", pid, tid: 0, ts: this.#at(timeMs), args: finite });
+  }
+
+  #moment({ timeMs, kind }: TroupeEvent, name: string, s: "p" | "g"): void {
+    this.#emit({ name, cat: kind, ph: "i", pid: 0, tid: 0, ts: this.#at(timeMs), s });
+  }
+
+  #at(timeMs: number): number {
+    return microseconds(timeMs + this.#clockShiftMs - this.#originMs);
+  }
+
+  #onTrace({ beginMs, endMs }: { readonly beginMs: number; readonly endMs: number }): {
+    beginMs: number;
+    endMs: number;
+  } {
+    return { beginMs: beginMs - this.#originMs, endMs: endMs - this.#originMs };
+  }
+
+  #emit(event: TraceEvent): void {
+    this.#writer.write(this.#separator + JSON.stringify(event));
+    this.#separator = ",\n";
+  }
+}

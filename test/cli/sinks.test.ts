@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import { appendFileSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { Workspace } from "../fixtures/run-tiny.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
+
+interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the command; `onText` hears what it writes to standard error, as it does. */
+function run(
+  args: readonly string[],
+  cwd: string,
+  onText: (text: string) => void = () => {},
+): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [troupe, "run", tiny, ...args], { cwd });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (data) => {
+      out += data;
+    });
+    child.stderr.on("data", (data) => {
+      err += data;
+      onText(err);
+    });
+    child.on("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+const linesOf = (text: string) => text.trim().split("\n");
+
+describe("troupe run writes its events", () => {
+  const workspace = new Workspace();
+  const data = ["--set", `data=${workspace.text}`, "--set", `cache=${workspace.path("cache")}`];
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it("to every place it is told at once: pino's fields, TensorBoard, Prometheus, a trace", async () => {
+    let scraped: Promise<string> | undefined;
+    const flags = ["--pino", "--tensorboard", "tb", "--prometheus", "0", "--trace-file", "trace.json"];
+    const { code, out, err } = await run(["--steps", "60", ...flags, ...data], workspace.folder, (text) => {
+      const [, url] = /metrics at (\S+)/.exec(text) ?? [];
+      if (url !== undefined) scraped ??= fetch(url).then((answer) => answer.text());
+    });
+    expect(code, err).toBe(0);
+    const logged = linesOf(out).map((line) => JSON.parse(line));
+    expect(logged.find(({ kind }) => kind === "run.finished")).toMatchObject({
+      level: 30,
+      time: expect.any(Number),
+      pid: expect.any(Number),
+      hostname: expect.any(String),
+      msg: expect.stringMatching(/^done: 60 steps/),
+    });
+    expect(await scraped).toBeTypeOf("string");
+    expect(readdirSync(workspace.path("tb"))).toEqual([expect.stringMatching(/^events\.out\.tfevents\./)]);
+    const trace: { ph: string }[] = JSON.parse(readFileSync(workspace.path("trace.json"), "utf8"));
+    expect(new Set(trace.map(({ ph }) => ph))).toEqual(new Set(["M", "X", "C", "i", "s", "f"]));
+  });
+
+  it("into events.jsonl beside the checkpoints, and goes on there after a torn line", async () => {
+    const path = workspace.path("kept/events.jsonl");
+    const train = (steps: string, ...more: string[]) =>
+      run(["--steps", steps, ...data, "--checkpoint", "kept", ...more], workspace.folder);
+    expect((await train("2")).code).toBe(0);
+    const before = linesOf(readFileSync(path, "utf8"));
+    const kinds = before.map((line) => JSON.parse(line).kind);
+    expect(kinds[0]).toBe("actor.started");
+    expect(kinds.filter((kind) => kind === "step.finished")).toHaveLength(2);
+    appendFileSync(path, '{"kind":"step.fin');
+    expect((await train("3", "--resume", "kept")).code).toBe(0);
+    const after = linesOf(readFileSync(path, "utf8"));
+    expect(after.slice(0, before.length)).toEqual(before);
+    const added = after.slice(before.length + 1).map((line) => JSON.parse(line).kind);
+    expect(added.filter((kind) => kind === "step.finished")).toHaveLength(1);
+  });
+
+  it("nowhere but to the console with --no-events", async () => {
+    const { code } = await run(
+      ["--steps", "1", ...data, "--checkpoint", "bare", "--no-events"],
+      workspace.folder,
+    );
+    expect(code).toBe(0);
+    expect(readdirSync(workspace.path("bare")).toSorted()).toEqual(["latest", "step-000001"]);
+  });
+});

@@ -1,0 +1,142 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { tensorBoardSink } from "../../src/sinks/index.ts";
+import { crc32c, maskedCrc32c } from "../../src/sinks/tensorboard/crc32c.ts";
+import { record, scalarValue, summaryEvent, versionEvent } from "../../src/sinks/tensorboard/summary.ts";
+import { bytesField, floatField, message } from "../../src/sinks/tensorboard/wire.ts";
+import { stamped } from "../events/samples.ts";
+
+const timeMs = 1_700_000_000_000;
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
+
+describe("the bytes of an event file", () => {
+  test("have the checksums of CRC-32C's own check value", () => {
+    const digits = Buffer.from("123456789");
+    expect(crc32c(digits).toString(16)).toBe("e3069283");
+    expect(maskedCrc32c(digits).toString(16)).toBe("c78ab0e5");
+  });
+
+  // Computed beforehand; the checksums agree with those of TensorBoard's own Python code.
+  test("are TensorBoard's for the version, a plain value and a tensor of the scalars plugin", () => {
+    expect(hex(record(versionEvent(timeMs)))).toBe(
+      "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d",
+    );
+    const plain = message(bytesField(1, "loss"), floatField(2, 0.5));
+    expect(hex(record(summaryEvent(timeMs, 7, [plain])))).toBe(
+      "1a00000000000000129bd82d0900000040fc54d94110072a0d0a0b0a046c6f7373150000003f2c75eab7",
+    );
+    expect(hex(record(summaryEvent(timeMs, 7, [scalarValue("loss", 0.5, true)])))).toBe(
+      "300000000000000095f5d05f0900000040fc54d94110072a230a210a046c6f7373420a080112002a040000003f4a0d0a090a077363616c6172732001e8b83c5e",
+    );
+  });
+});
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "troupe-tensorboard-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** The payloads of a file, each checksum looked at. */
+function payloadsOf(bytes: Buffer): Buffer[] {
+  const payloads: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const length = Number(bytes.readBigUInt64LE(at));
+    expect(bytes.readUInt32LE(at + 8)).toBe(maskedCrc32c(bytes.subarray(at, at + 8)));
+    const payload = bytes.subarray(at + 12, at + 12 + length);
+    expect(bytes.readUInt32LE(at + 12 + length)).toBe(maskedCrc32c(payload));
+    payloads.push(payload);
+    at += 16 + length;
+  }
+  return payloads;
+}
+
+/** Writes a little of everything. */
+async function writeRun(logFolder: string): Promise<void> {
+  const sink = tensorBoardSink(logFolder);
+  sink.write(stamped("run.started"));
+  for (const step of [1, 2, 3]) {
+    sink.write(
+      stamped("step.finished", { step, lossNats: 4 - step, gradientNorm: step === 1 ? Number.NaN : step }),
+    );
+  }
+  sink.write(stamped("evaluation.finished", { step: 3 }));
+  sink.write(stamped("memory.measured", { step: 3 }));
+  sink.write(stamped("histogram.measured", { step: 3 }));
+  sink.write(stamped("text.generated", { step: 3, text: "const x = 1;\n# no heading" }));
+  sink.write(stamped("actor.stalled"));
+  sink.write(stamped("run.finished", { steps: 3 }));
+  await sink.close();
+}
+
+describe("the TensorBoard sink", () => {
+  test("begins each time a file of its own, with the version first, and every checksum right", async () => {
+    const path = folder();
+    await writeRun(path);
+    const [first = ""] = readdirSync(path);
+    const before = readFileSync(join(path, first));
+    await writeRun(path);
+    const names = readdirSync(path);
+    expect(names).toHaveLength(2);
+    for (const name of names) expect(name).toMatch(/^events\.out\.tfevents\.\d{10}\..+\.\d+\.\d+$/);
+    expect(readFileSync(join(path, first))).toEqual(before);
+    const [version, ...events] = payloadsOf(before);
+    expect(version?.includes("brain.Event:2")).toBe(true);
+    // The stalled actor is nothing that TensorBoard shows.
+    expect(events).toHaveLength(9);
+  });
+
+  test("refuses a folder that cannot be made, before anything is trained", () => {
+    const path = join(folder(), "file");
+    writeFileSync(path, "");
+    expect(() => tensorBoardSink(join(path, "runs"))).toThrow(/ENOTDIR/);
+  });
+
+  const python = process.env.TROUPE_PYTHON;
+  const hasTensorBoard = python !== undefined && spawnSync(python, ["-c", "import tensorboard"]).status === 0;
+
+  test.skipIf(!hasTensorBoard)(
+    "is read by TensorBoard's own reader (where TROUPE_PYTHON has it)",
+    async () => {
+      const path = folder();
+      await writeRun(path);
+      const { stdout, stderr } = spawnSync(
+        python as string,
+        [join(import.meta.dirname, "read-tensorboard.py"), path],
+        {
+          encoding: "utf8",
+        },
+      );
+      expect(stderr.split("\n").filter((line) => /Error|Traceback/.test(line))).toEqual([]);
+      const read = JSON.parse(stdout);
+      expect(read.scalars["loss/train"]).toEqual([
+        [1, 3],
+        [2, 2],
+        [3, 1],
+      ]);
+      expect(read.scalars["optimizer/gradient_norm"]).toEqual([
+        [2, 2],
+        [3, 3],
+      ]);
+      expect(read.scalars["memory/rank_1/optimizer_bytes"]).toEqual([[3, 34e6]]);
+      // [left, right, count] of each bucket: the first begins at the smallest value.
+      expect(read.histograms["gradients/transformer.h.0.attn.c_attn.weight"]).toEqual([
+        [
+          3,
+          [
+            [-1.5, 0, 1],
+            [0, 1, 0],
+            [1, 2, 2],
+          ],
+        ],
+      ]);
+      expect(read.texts.sample).toEqual([[3, "    const x = 1;\n    # no heading"]]);
+      expect(read.texts.run[0][1]).toContain("| precision | fp32 |");
+      expect(read.hparams).toMatchObject({ zero: 3, precision: "fp32", dp: 2, seed: 1337 });
+      expect(read.status).toBe("STATUS_SUCCESS");
+    },
+  );
+});
