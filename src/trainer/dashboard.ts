@@ -16,6 +16,8 @@ export function settleDashboard({
   if (dashboard === false) return undefined;
   const given = dashboard === true ? {} : dashboard;
   if (given.port !== undefined) whole("dashboard.port", given.port, 0, lastPort);
-  const tokenFile = checkpoint?.dir === undefined ? undefined : join(checkpoint.dir, tokenFileName);
-  return { ...(tokenFile === undefined ? {} : { tokenFile }), ...given };
+  const folder = checkpoint?.dir;
+  // In a store elsewhere a token would be others' to read.
+  const isHere = folder !== undefined && !folder.includes("://");
+  return { ...(isHere ? { tokenFile: join(folder, tokenFileName) } : {}), ...given };
 }

@@ -394,17 +394,11 @@ class Chart {
     const last = plot.data[0].length - 1;
     const stride = event.shiftKey ? 20 : 1;
     const row = Math.min(last, Math.max(0, (plot.cursor.idx ?? last) + way * stride));
-    const left = plot.valToPos(plot.data[0][row] ?? 0, "x");
-    plot.setCursor({ left, top: 1 });
-    // Alone it would move here only.
-    cursors.pub("mousemove", plot, left, 1, plot.bbox.width, plot.bbox.height, row);
+    pointAt(plot, plot.valToPos(plot.data[0][row] ?? 0, "x"), 1);
   }
 
   #leave() {
-    const plot = this.#plot;
-    if (plot === undefined) return;
-    plot.setCursor({ left: -10, top: -10 });
-    cursors.pub("mouseleave", plot, -10, -10, 0, 0, 0);
+    if (this.#plot !== undefined) pointAt(this.#plot, -10, -10);
   }
 
   /** @param {Plot} u */
@@ -424,6 +418,17 @@ class Chart {
     }
     ctx.restore();
   }
+}
+
+/**
+ * Moves the cursor, and that of the other charts with it, which uPlot's own types do not tell of.
+ * @param {Plot} plot
+ * @param {number} left
+ * @param {number} top
+ */
+function pointAt(plot, left, top) {
+  const setCursor = /** @type {(at: object, fire: boolean, publish: boolean) => void} */ (plot.setCursor);
+  setCursor({ left, top }, true, true);
 }
 
 /**
