@@ -23,6 +23,8 @@ export { type BlockOptions, block, type ZeroLevel } from "./parallel/index.ts";
 export * from "./service/index.ts";
 export {
   chromeTraceSink,
+  type OpenTelemetryOptions,
+  openTelemetrySink,
   type PrometheusOptions,
   type PrometheusSink,
   prometheusSink,

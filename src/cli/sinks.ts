@@ -9,7 +9,7 @@ import {
   jsonLinesSink,
   type TroupeEvent,
 } from "../events/index.ts";
-import { chromeTraceSink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
+import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
 import { number } from "./flags.ts";
 
 /** What was typed about where events go. */
@@ -35,7 +35,7 @@ export function addSinkFlags(command: Command): Command {
 }
 
 /**
- * Makes the sinks that were asked for.
+ * Makes the sinks that were asked for, by flags or, OpenTelemetry's, by the environment.
  * @param folder - of the run
  * @throws {TroupeError} `SINK`, and what the file system says of files that cannot be written
  */
@@ -55,6 +55,8 @@ export async function sinksOf(flags: SinkFlags, folder: string | undefined): Pro
     process.stderr.write(`metrics at ${served.url}\n`);
     sinks.push(served);
   }
+  const telemetry = await openTelemetrySink();
+  if (telemetry !== undefined) sinks.push(telemetry);
   return sinks;
 }
 

@@ -1,5 +1,6 @@
 /** Where events are written for other programs: TensorBoard, Prometheus, OpenTelemetry, trace viewers. */
 
+export { type OpenTelemetryOptions, openTelemetrySink } from "./opentelemetry/sink.ts";
 export { type PrometheusOptions, type PrometheusSink, prometheusSink } from "./prometheus/sink.ts";
 export { tensorBoardSink } from "./tensorboard/sink.ts";
 export { chromeTraceSink } from "./trace/sink.ts";

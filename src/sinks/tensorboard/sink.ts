@@ -8,7 +8,7 @@ import {
   type EventSink,
   type TroupeEvent,
 } from "../../events/index.ts";
-import { scalarsOf } from "./scalars.ts";
+import { type Point, pointsOf } from "../curves.ts";
 import {
   histogramValue,
   record,
@@ -83,8 +83,13 @@ class TensorBoardSink implements EventSink {
       case "histogram.measured":
         return [this.#histogram(`${event.of}/${event.name}`, event)];
       default:
-        return scalarsOf(event).map(([tag, value]) => scalarValue(tag, value, this.#isNew(tag)));
+        return pointsOf(event).map((point) => this.#scalar(point));
     }
+  }
+
+  #scalar({ group, name, rank, value }: Point): Buffer {
+    const tag = rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`;
+    return scalarValue(tag, value, this.#isNew(tag));
   }
 
   #histogram(tag: string, event: EventOf<"histogram.measured">): Buffer {

@@ -1,0 +1,187 @@
+import type { Gauge, Meter, Span, Tracer } from "@opentelemetry/api";
+import type { EventOf, EventSink, TroupeEvent } from "../../events/index.ts";
+import { type Point, pointsOf } from "../curves.ts";
+import { loadPackages, type Packages } from "./packages.ts";
+
+/** Where an OpenTelemetry sink looks; for tests. */
+export interface OpenTelemetryOptions {
+  /** The process's own, which its exporters read too. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Imports a package. */
+  readonly load?: (name: string) => Promise<unknown>;
+}
+
+const endpointVariables = [
+  "OTEL_EXPORTER_OTLP_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+];
+
+/** How long a collector may take for the last of it. */
+const closeMs = 5000;
+
+/**
+ * Sends a run to an OpenTelemetry collector by OTLP over HTTP: a span of the run with those of its steps, evaluations and
+ * saves within it, and metrics. Where to and how is read from the environment, by OpenTelemetry's own rules
+ * (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`, …). A collector that is slow or gone
+ * costs spans, never time.
+ * @returns undefined where the environment names no endpoint, or `OTEL_SDK_DISABLED` is true
+ * @throws {TroupeError} `SINK` where OpenTelemetry's packages are not installed
+ */
+export async function openTelemetrySink(options: OpenTelemetryOptions = {}): Promise<EventSink | undefined> {
+  const { environment = process.env, load = (name) => import(name) } = options;
+  if (environment.OTEL_SDK_DISABLED?.toLowerCase() === "true") return undefined;
+  if (!endpointVariables.some((name) => environment[name])) return undefined;
+  return new OpenTelemetrySink(await loadPackages(load));
+}
+
+class OpenTelemetrySink implements EventSink {
+  readonly #api: Packages["api"];
+  readonly #tracer: Tracer;
+  readonly #meter: Meter;
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #shutDown: () => Promise<unknown>;
+  #run: Span | undefined;
+  /** When the work began that the next evaluation is the end of. */
+  #sinceMs = 0;
+
+  constructor({ api, resources, traces, traceExport, metrics, metricExport }: Packages) {
+    const { detectResources, envDetector, resourceFromAttributes } = resources;
+    const resource = resourceFromAttributes({
+      "service.name": process.env.OTEL_SERVICE_NAME ?? "troupe",
+    }).merge(detectResources({ detectors: [envDetector] }));
+    const spans = new traces.BatchSpanProcessor({ exporter: new traceExport.OTLPTraceExporter() });
+    const traced = new traces.TracerProvider({ resource, spanProcessors: [spans] });
+    const reader = new metrics.PeriodicExportingMetricReader({
+      exporter: new metricExport.OTLPMetricExporter(),
+    });
+    const measured = new metrics.MeterProvider({ resource, readers: [reader] });
+    this.#api = api;
+    this.#tracer = traced.getTracer("troupe");
+    this.#meter = measured.getMeter("troupe");
+    this.#shutDown = () => Promise.allSettled([traced.shutdown(), measured.shutdown()]);
+  }
+
+  write(event: TroupeEvent): void {
+    for (const point of pointsOf(event)) this.#record(point);
+    switch (event.kind) {
+      case "run.started":
+        this.#begin(event);
+        break;
+      case "step.finished":
+        this.#span(event, "step", event.durationMs, {
+          "troupe.step": event.step,
+          "troupe.loss_nats": event.lossNats,
+          "troupe.tokens": event.numTokens,
+          "troupe.exposed_ms": event.exposedMs,
+        });
+        this.#sinceMs = event.timeMs;
+        break;
+      case "evaluation.finished":
+        this.#span(event, "evaluation", event.timeMs - this.#sinceMs, {
+          "troupe.step": event.step,
+          "troupe.loss_nats": event.lossNats,
+        });
+        this.#sinceMs = event.timeMs;
+        break;
+      case "checkpoint.saved":
+        this.#span(event, "save", event.durationMs, {
+          "troupe.step": event.step,
+          "troupe.path": event.path,
+          "troupe.size_bytes": event.sizeBytes,
+        });
+        break;
+      case "actor.failed":
+        this.#run?.addEvent(
+          event.kind,
+          { "troupe.actor": event.actor, "exception.message": event.cause.message },
+          event.timeMs,
+        );
+        break;
+      case "actor.restarted":
+        this.#run?.addEvent(event.kind, { "troupe.actor": event.actor }, event.timeMs);
+        break;
+      case "checkpoint.failed":
+        this.#run?.addEvent(event.kind, { "exception.message": event.error.message }, event.timeMs);
+        break;
+      case "anomaly.detected":
+        this.#run?.addEvent(
+          event.kind,
+          { "troupe.anomaly": event.anomaly, "troupe.step": event.step },
+          event.timeMs,
+        );
+        break;
+      case "run.finished":
+        this.#end(event.timeMs);
+        break;
+      case "run.failed":
+        this.#run?.setStatus({ code: this.#api.SpanStatusCode.ERROR, message: event.error.message });
+        this.#end(event.timeMs);
+        break;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#end(Date.now());
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, closeMs);
+    });
+    await Promise.race([this.#shutDown(), timeout]);
+    clearTimeout(timer);
+  }
+
+  #begin({
+    timeMs,
+    job,
+    numRanks,
+    zero,
+    precision,
+    seed,
+    numParameters,
+    steps,
+  }: EventOf<"run.started">): void {
+    this.#sinceMs = timeMs;
+    this.#run = this.#tracer.startSpan("run", {
+      startTime: timeMs,
+      root: true,
+      attributes: {
+        "troupe.job": job,
+        "troupe.ranks": numRanks,
+        "troupe.zero": zero,
+        "troupe.precision": precision,
+        "troupe.seed": seed,
+        "troupe.parameters": numParameters,
+        "troupe.steps": steps,
+      },
+    });
+  }
+
+  #span(
+    { timeMs }: TroupeEvent,
+    name: string,
+    durationMs: number,
+    attributes: Record<string, string | number>,
+  ): void {
+    if (this.#run === undefined) return;
+    const { ROOT_CONTEXT, trace } = this.#api;
+    const startTime = timeMs - durationMs;
+    const within = trace.setSpan(ROOT_CONTEXT, this.#run);
+    this.#tracer.startSpan(name, { startTime, attributes }, within).end(timeMs);
+  }
+
+  #end(timeMs: number): void {
+    this.#run?.end(timeMs);
+    this.#run = undefined;
+  }
+
+  #record({ group, name, rank, value }: Point): void {
+    const full = `troupe.${group}.${name}`;
+    let gauge = this.#gauges.get(full);
+    if (gauge === undefined) {
+      gauge = this.#meter.createGauge(full);
+      this.#gauges.set(full, gauge);
+    }
+    if (Number.isFinite(value)) gauge.record(value, rank === undefined ? {} : { rank });
+  }
+}
