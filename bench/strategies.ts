@@ -50,6 +50,9 @@ const strategies: Readonly<Record<string, Strategy>> = {
   "amp-bf16": { options: { zero: 3, precision: "amp-bf16" } },
   "offload host": { options: { zero: 3, offload: { optimizer: "host" } } },
   "offload nvme": { options: { zero: 3, offload: { optimizer: "nvme", dir: tmpdir() } } },
+  "offload parameters": {
+    options: { zero: 3, prefetchBytes: 4e6, offload: { parameters: "nvme", dir: tmpdir() } },
+  },
   processes: { options: { zero: 3, placement: "process" } },
 };
 

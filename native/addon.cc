@@ -20,6 +20,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitMemory(env, exports);
   troupe::InitScratch(env, exports);
   troupe::InitSummed(env, exports);
+  troupe::InitPaging(env, exports);
   troupe::InitSystem(env, exports);
   return exports;
 }

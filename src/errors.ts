@@ -137,7 +137,8 @@ export const errorTable = {
   SHARED_FOLDER_TAKEN: "two systems of one program were to have processes at once",
   SHARED_MEMORY_FULL: "the system has no room left for memory that processes share",
   TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
-  TENSOR_AWAY: "a tensor was read while its memory is given up, as that of offloaded activations is",
+  TENSOR_AWAY:
+    "a tensor was read while its memory is given up, as that of offloaded activations and parameters is",
   TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",
   TENSOR_DTYPE: "a dtype is unknown to Troupe",
   TENSOR_FRAME_FULL: "the lists passed to an operator do not fit the argument frame",

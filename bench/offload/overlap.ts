@@ -24,10 +24,42 @@ export async function reportOverlap(dir: string, steps: number): Promise<void> {
     const measuredMs = await stepMs({ ...options, slowdown: { updateMs } }, steps, clip);
     tell(what, computeMs, numBlocks * updateMs, measuredMs);
   }
+  await reportParameters(dir, steps);
   const computeMs = await stepMs({}, steps, 0);
   // Backward alone hides reductions: two thirds of the computation, the root's reduction at its end.
   const reduceMs = Math.max(1, Math.round((0.4 * computeMs) / numBlocks));
   tell("reductions", computeMs, numBlocks * reduceMs, await stepMs({ slowdown: { reduceMs } }, steps, 0));
+}
+
+/** Offloaded parameters, two blocks ahead: every transfer is delayed, and most blocks come twice a step and go once. */
+async function reportParameters(dir: string, steps: number): Promise<void> {
+  const options: RuntimeOptions = {
+    zero: 3,
+    prefetchBytes: 4e6,
+    offload: { parameters: "nvme", dir },
+  };
+  for (const [what, clip] of [
+    ["parameters", 0],
+    ["the same, clipped", 1],
+  ] as const) {
+    const computeMs = await stepMs(options, steps, clip);
+    const numTransfers = await transfersPerStep(options, steps, clip);
+    const transferMs = Math.max(1, Math.round((0.8 * computeMs) / numTransfers));
+    const measuredMs = await stepMs({ ...options, slowdown: { transferMs } }, steps, clip);
+    tell(what, computeMs, Math.round(numTransfers * transferMs), measuredMs);
+  }
+}
+
+async function transfersPerStep(options: RuntimeOptions, steps: number, clip: number): Promise<number> {
+  await using runtime = await Runtime.spawn({ ranks: 1, precision: "bf16", trace: true, ...options });
+  let numTransfers = 0;
+  runtime.events$.subscribe((event) => {
+    if (event.kind === "activity.finished" && (event.activity === "bring" || event.activity === "store"))
+      numTransfers += 1;
+  });
+  await runtime.run(new URL("../gpt/job.ts", import.meta.url), { ...config, steps, clip });
+  // Each block is stored once more, when it is filled.
+  return (numTransfers - layers) / steps;
 }
 
 function tell(what: string, computeMs: number, delayMs: number, measuredMs: number): void {

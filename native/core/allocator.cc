@@ -128,9 +128,13 @@ std::string tag_of(const c10::DataPtr& data) {
 void* charge_memory(int64_t bytes, const std::string& tag) {
   Heap& heap = Heap::get();
   LedgerEntry* entry = &heap.ledger.entry(heap.ledger.tag_of(tag));
-  entry->charge(bytes);
-  heap.ledger.total().charge(bytes);
+  charge_again(entry, bytes);
   return entry;
+}
+
+void charge_again(void* charge, int64_t bytes) {
+  static_cast<LedgerEntry*>(charge)->charge(bytes);
+  Heap::get().ledger.total().charge(bytes);
 }
 
 void credit_memory(void* charge, int64_t bytes) {

@@ -48,8 +48,10 @@ int32_t allocation_tag(const std::string& name);
 // credited to the tag it was charged to, whichever thread frees it. Throws c10::Error on a number never given out.
 int32_t set_allocation_tag(int32_t tag);
 
-// Enters memory that is not the allocator's own into the ledger; returns what `credit_memory` is given when it goes.
+// Enters memory that is not the allocator's own into the ledger; returns what `credit_memory` is given when it goes, and
+// `charge_again` when it is back.
 void* charge_memory(int64_t bytes, const std::string& tag);
+void charge_again(void* charge, int64_t bytes);
 void credit_memory(void* charge, int64_t bytes);
 
 // Gives all cached free memory back to the system, save a few hundred KiB of small blocks in the caches of other threads.

@@ -67,8 +67,8 @@ const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* ar
   }
   if (slot.guard.away) {
     refuse("TENSOR_AWAY", op, argument,
-           "a tensor with its memory was expected: a block's input is away until backward (a model that reads one again keeps "
-           "its activations: leave their offload out)");
+           "a tensor with its memory was expected: offloaded, a block's input is away until backward and its parameters are "
+           "between its calls (read them within the block, or leave that offload out)");
   }
   return slot.tensor;
 }

@@ -217,19 +217,38 @@ std::shared_ptr<Segment> Segment::map(int descriptor, std::string path) {
 
 Segment::~Segment() {
   if (charge_ != nullptr) {
-    credit_memory(charge_, header().bytes);
+    if (!vacant_) credit_memory(charge_, header().bytes);
     header().counted_by.store(0);
   }
   Pool& segments = pool();
   const std::lock_guard<std::mutex> lock(segments.mutex);
   segments.used_bytes -= length_;
   const bool fits = segments.used_bytes + segments.kept_bytes + length_ <= segments.peak_bytes;
-  if (!fits || !is_only_mine(path_)) {
+  // What is kept for reuse is reserved.
+  if (vacant_ || !fits || !is_only_mine(path_)) {
     drop(path_, base_, length_);
     return;
   }
   segments.kept.emplace(length_, Kept{path_, base_});
   segments.kept_bytes += length_;
+}
+
+void Segment::vacate() {
+  if (vacant_) return;
+  // The charge stays this process's, with nothing on it: nobody else is to count the memory meanwhile.
+  madvise(static_cast<char*>(base_) + kHeaderBytes, length_ - kHeaderBytes, MADV_REMOVE);
+  if (charge_ != nullptr) credit_memory(charge_, header().bytes);
+  vacant_ = true;
+}
+
+void Segment::occupy() {
+  if (!vacant_) return;
+  const Descriptor file(open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.number < 0) no_memory(header().bytes, errno);
+  const int error = posix_fallocate(file.number, static_cast<off_t>(kHeaderBytes), header().bytes);
+  if (error != 0) no_memory(header().bytes, error);
+  if (charge_ != nullptr) charge_again(charge_, header().bytes);
+  vacant_ = false;
 }
 
 Segment::Header& Segment::header() const { return *static_cast<Header*>(base_); }

@@ -37,6 +37,11 @@ class Segment : public std::enable_shared_from_this<Segment> {
   // A tensor over this memory, which it keeps.
   at::Tensor tensor(at::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
 
+  // Gives the memory behind the tensors back to the system, in every process, until `occupy`, for whoever made it; each twice
+  // is once. The second throws CodedError SHARED_MEMORY_FULL.
+  void vacate();
+  void occupy();
+
   // Gives the file one name more, for a receiver to take over.
   void add_name(const std::string& name) const;
 
@@ -61,6 +66,7 @@ class Segment : public std::enable_shared_from_this<Segment> {
   void* const base_;
   const size_t length_;
   void* charge_ = nullptr;
+  bool vacant_ = false;
 };
 
 // Names the folder, and this process's number in it. Before it, this process shares memory with no other. Throws CodedError

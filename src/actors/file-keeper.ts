@@ -3,6 +3,7 @@ import type { BlockState } from "../parallel/index.ts";
 import type { Addressed } from "../runtime/index.ts";
 import { hold, PAGE_BYTES, scope, type Tensor } from "../tensor/index.ts";
 import { type InitialState, openValues } from "./initial-state.ts";
+import { type Presence, whilePresent } from "./presence.ts";
 import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 import { type BlockUpdate, runUpdate, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
 import type { Turns } from "./turns.ts";
@@ -25,6 +26,7 @@ export class FileKeeper implements StateKeeper {
   readonly #turns: Turns;
   readonly #share: ShareWithRanks;
   readonly #placeOf: (block: number) => number;
+  readonly #presence: Presence;
   #snapshot: Snapshot | undefined;
   /** The blocks of the present step, in the order of their updates, and of the step before. */
   #order: number[] = [];
@@ -35,6 +37,7 @@ export class FileKeeper implements StateKeeper {
    * @param directory - on the disk that is to hold the file
    * @param states - ownership passes
    * @param turns - in which the arithmetic is done
+   * @param presence - of the parameters; in an update they are present as it is
    * @param placeOf - which block goes first of those that wait for the disk, the lowest
    * @throws {TroupeError} `SCRATCH_FILE`
    */
@@ -43,9 +46,11 @@ export class FileKeeper implements StateKeeper {
     states: readonly BlockState[],
     turns: Turns,
     share: ShareWithRanks,
+    presence: Presence,
     placeOf: (block: number) => number,
   ) {
     this.#placeOf = placeOf;
+    this.#presence = presence;
     this.#kept = new Map(states.map((state, record) => [state.block, { state, record }]));
     this.#records = new StagedRecords(directory, states.map(numelOf));
     this.#turns = turns;
@@ -64,7 +69,9 @@ export class FileKeeper implements StateKeeper {
         scope(() => memory.zero_());
         await this.#bound(state, memory, () => values.fill(state));
       };
-      await this.#records.use(record, zeroAndFill, { fresh: true });
+      await whilePresent(this.#presence, state.layout, "overwrite", () =>
+        this.#records.use(record, zeroAndFill, { fresh: true }),
+      );
     }
     await this.#records.written();
   }
@@ -100,7 +107,9 @@ export class FileKeeper implements StateKeeper {
       for (const { state, record } of this.#kept.values()) {
         if (!snapshot.lacks(state.block)) continue;
         const copy = (memory: Tensor) => this.#bound(state, memory, async () => snapshot.copy(state));
-        await this.#records.use(record, copy, { readOnly: true });
+        const send = () => this.#records.use(record, copy, { readOnly: true });
+        if (state.keepsMaster) await send();
+        else await whilePresent(this.#presence, state.layout, "read", send);
       }
     }
     await this.#records.written();

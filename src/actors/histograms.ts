@@ -2,6 +2,7 @@ import type { EventOf } from "../events/index.ts";
 import type { FlatBlock, ShardStore } from "../parallel/index.ts";
 import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../tensor/index.ts";
 import { inspectRange, type Look, ownedView } from "./inspected-part.ts";
+import { type Presence, whilePresent } from "./presence.ts";
 
 type HistogramBody = Omit<EventOf<"histogram.measured">, "timeMs" | "schemaVersion">;
 
@@ -43,13 +44,14 @@ export class ShardHistograms {
    * To be called after the updates of the step.
    * @param divisor - of the gradients' sum
    */
-  parts(layouts: readonly FlatBlock[], divisor: number): HistogramPart[] {
-    const weights = layouts.flatMap((layout) =>
-      scope(() => {
-        const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
-        return [...inspectRange(layout, this.#rank, all, values, buckets)];
-      }),
-    );
+  async parts(
+    layouts: readonly FlatBlock[],
+    divisor: number,
+    presence: Presence,
+  ): Promise<readonly HistogramPart[]> {
+    const weights: [string, Buckets][] = [];
+    for (const layout of layouts)
+      weights.push(...(await whilePresent(presence, layout, "read", () => this.#weightsOf(layout))));
     return [
       ...weights.map(([name, seen]) => ({ name, of: "weights" as const, buckets: seen, factor: 1 })),
       ...[...this.#gradients].map(([name, seen]) => ({
@@ -59,6 +61,13 @@ export class ShardHistograms {
         factor: 1 / divisor,
       })),
     ];
+  }
+
+  #weightsOf(layout: FlatBlock): [string, Buckets][] {
+    return scope(() => {
+      const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
+      return [...inspectRange(layout, this.#rank, all, values, buckets)];
+    });
   }
 }
 

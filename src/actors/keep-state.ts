@@ -3,6 +3,7 @@ import { BlockState, type FlatBlock, offloadedBlocks } from "../parallel/index.t
 import type { ActorRef } from "../runtime/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 import type { OffloadProtocol } from "./offload.ts";
+import type { Presence } from "./presence.ts";
 import { RemoteKeeper } from "./remote-keeper.ts";
 import type { ShardProtocol } from "./shard.ts";
 import type { ShardPlan } from "./shard-plan.ts";
@@ -15,6 +16,7 @@ export interface KeeperPlace {
   /** Where the shard may leave state. */
   readonly offload: ActorRef<OffloadProtocol> | undefined;
   readonly share: ShareWithRanks;
+  readonly presence: Presence;
 }
 
 /**
@@ -23,14 +25,14 @@ export interface KeeperPlace {
  */
 export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: KeeperPlace): StateKeeper {
   const { run, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
-  const { rank, shard, share } = place;
+  const { rank, shard, share, presence } = place;
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
   const rules = optimizers.map(updateRuleOf);
   const states = layouts.flatMap((layout, index) =>
     isAway(layout) ? [] : new BlockState(layout, rank, rules, owned[index] as Tensor),
   );
-  const here = new MemoryKeeper(states, share);
+  const here = new MemoryKeeper(states, share, presence);
   if (offload === undefined || place.offload === undefined) return here;
   const layoutsAway = layouts.filter(isAway);
   const ownedAway = owned.filter((_, index) => isAway(layouts[index] as FlatBlock));
@@ -45,6 +47,7 @@ export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: Keepe
       shard,
       numThreads,
       deadlineMs,
+      comingAndGoing: layoutsAway.flatMap((layout) => (presence.comesAndGoes(layout) ? layout.name : [])),
       delayMs: slowdown.updateMs,
       trace,
     },

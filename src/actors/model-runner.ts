@@ -15,6 +15,7 @@ import {
   Mesh,
   type MeshPlace,
   type PipelineAction,
+  pagedBlocks,
   pipelineSchedule,
 } from "../parallel/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../runtime/index.ts";
@@ -95,11 +96,13 @@ export class ModelRunner {
     this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs, (beginMs) =>
       this.#tell("wait", {}, beginMs),
     );
-    this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace: plan.trace });
-    const { dtype, autocast, prefetchBytes } = plan;
-    const { activations } = plan.offload;
+    const { dtype, autocast, prefetchBytes, trace } = plan;
+    const { activations, parameters } = plan.offload;
+    const paged = parameters === undefined ? [] : pagedBlocks(this.#blocks);
+    this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace, paged });
     const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
-    this.#engine = new BlockEngine(this.#blocks, this.#shard, { dtype, autocast, prefetchBytes, shelter });
+    const engineOptions = { dtype, autocast, prefetchBytes, shelter, paged };
+    this.#engine = new BlockEngine(this.#blocks, this.#shard, engineOptions);
     this.#microBatches = new MicroBatches({
       engine: this.#engine,
       batches: this.#batches,
@@ -131,6 +134,7 @@ export class ModelRunner {
   async prepare(): Promise<Record<string, never>> {
     const { dtype, clip, lossScale, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
     const mesh = new Mesh(this.#plan.mesh);
+    const { parameters } = this.#plan.offload;
     const shardPlan = {
       layouts: this.#blocks.layouts,
       replicas: mesh.groupOf("dp", this.#init.rank),
@@ -146,6 +150,11 @@ export class ModelRunner {
       numThreads,
       reader: this.#name,
       offload: this.#plan.offload.optimizer,
+      parametersAway: parameters && {
+        ...parameters,
+        blocks: pagedBlocks(this.#blocks),
+        windowBytes: this.#plan.prefetchBytes,
+      },
       slowdown: this.#plan.slowdown,
       trace: this.#plan.trace,
       deadlineMs,

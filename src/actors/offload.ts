@@ -14,6 +14,7 @@ import { tellActivity } from "./activity.ts";
 import { FileKeeper } from "./file-keeper.ts";
 import { ownerOf } from "./held-memory.ts";
 import type { InitialState } from "./initial-state.ts";
+import { AskedPresence } from "./presence.ts";
 import { sentTo } from "./recipient.ts";
 import type { ShardProtocol } from "./shard.ts";
 import type { SnapshotOrder } from "./snapshot.ts";
@@ -37,6 +38,8 @@ export interface OffloadPlan {
   readonly home: StateHome;
   readonly shard: ActorRef<ShardProtocol>;
   readonly numThreads: number;
+  /** Names of the blocks whose parameters are in memory only while they are used, which the shard sees to. */
+  readonly comingAndGoing: readonly string[];
   /** How long one answer of the shard may take. */
   readonly deadlineMs: number;
   /** Each update is put off for so long, on purpose. */
@@ -113,11 +116,14 @@ class Offload {
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
     this.#sizeBytes = 4 * numels.reduce((sum, numel) => sum + numel, 0);
     const share = (update: BlockUpdate, round: number, value: Tensor) => this.#share(update, round, value);
+    const presence = new AskedPresence(plan.shard, plan.comingAndGoing, plan.deadlineMs);
     const { home } = plan;
     this.keeper =
       home.kind === "nvme"
-        ? new FileKeeper(home.directory, states, this.#turns, share, (block) => this.#placeOf(block))
-        : new MemoryKeeper(states, share, () => "offload");
+        ? new FileKeeper(home.directory, states, this.#turns, share, presence, (block) =>
+            this.#placeOf(block),
+          )
+        : new MemoryKeeper(states, share, presence, () => "offload");
   }
 
   async prepare(): Promise<{ sizeBytes: number }> {

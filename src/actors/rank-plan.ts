@@ -62,6 +62,8 @@ export interface OffloadSettings {
   readonly optimizer: OptimizerOffload | undefined;
   /** What recomputed blocks keep for backward: in files on the disk of a folder. */
   readonly activations: { readonly directory: string } | undefined;
+  /** The parameters of blocks at level 3, between their uses: in files on the disk of a folder. */
+  readonly parameters: { readonly directory: string } | undefined;
 }
 
 /** What the conductor learns of the model once a rank has built it. Plain data. */

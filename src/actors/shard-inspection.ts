@@ -1,6 +1,7 @@
 import type { FlatBlock, ShardStore } from "../parallel/index.ts";
 import { type Statistics, scaleStatistics, scope } from "../tensor/index.ts";
 import { type InspectedPart, inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
+import { type Presence, whilePresent } from "./presence.ts";
 
 /** One step's look at the parameters that a shard owns and whose names match, and at their gradients. */
 export class ShardInspection {
@@ -31,9 +32,18 @@ export class ShardInspection {
    * To be called after the updates of the step: nobody but this shard writes its owned range.
    * @param divisor - of the gradients' sum
    */
-  parts(layouts: readonly FlatBlock[], divisor: number): InspectedPart[] {
+  async parts(
+    layouts: readonly FlatBlock[],
+    divisor: number,
+    presence: Presence,
+  ): Promise<readonly InspectedPart[]> {
     if (this.#patterns.length === 0) return [];
-    return layouts.flatMap((layout) => scope(() => this.#partsOf(layout, divisor)));
+    const parts: InspectedPart[] = [];
+    for (const layout of layouts) {
+      const look = () => scope(() => this.#partsOf(layout, divisor));
+      parts.push(...(await whilePresent(presence, layout, "read", look)));
+    }
+    return parts;
   }
 
   readonly #isWanted = (name: string): boolean =>

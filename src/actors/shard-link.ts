@@ -20,21 +20,30 @@ export class ShardLink implements ShardPort<Gather> {
   readonly #shard: ActorRef<ShardProtocol>;
   readonly #deadline: { readonly deadlineMs: number };
   readonly #trace: boolean;
+  readonly #paged: ReadonlySet<number>;
   #step = 0;
   #gathering = new BusyTime();
   #exposedMs = 0;
   #progress: OptimizerProgress = { numUpdates: 0 };
 
-  /** @param options - `trace`: whether to tell when the computation of each block goes on */
+  /**
+   * @param options - `trace`: whether to tell when the computation of each block goes on. `paged`: the blocks whose
+   *   parameters have no memory but while somebody uses them
+   */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
     shard: ActorRef<ShardProtocol>,
-    { deadlineMs, trace }: { readonly deadlineMs: number; readonly trace: boolean },
+    {
+      deadlineMs,
+      trace,
+      paged,
+    }: { readonly deadlineMs: number; readonly trace: boolean; readonly paged: readonly number[] },
   ) {
     this.#context = context;
     this.#shard = shard;
     this.#deadline = { deadlineMs };
     this.#trace = trace;
+    this.#paged = new Set(paged);
   }
 
   /** What follows is of `step`, and counted from here. */
@@ -76,8 +85,10 @@ export class ShardLink implements ShardPort<Gather> {
     this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
   }
 
-  /** In one process gathered parameters are the shards' own memory, lent: there is nothing to free. */
-  release(): void {}
+  /** On one host gathered parameters are the shards' own memory, lent: what is not offloaded stays where it is. */
+  release(block: number): void {
+    if (this.#paged.has(block)) this.#shard.tell("release", { block });
+  }
 
   reduce(block: number, gradient: Tensor): void {
     const ref = moveRef(gradient, sentTo(this.#shard));

@@ -1,6 +1,7 @@
 import type { ClipRule, LossScaleRule, OptimizerSpec } from "../optim/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { DType } from "../tensor/index.ts";
+import type { ParameterOffload } from "./block-presence.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { StateHome } from "./offload.ts";
 
@@ -30,6 +31,7 @@ export interface ShardPlan {
   /** Who reads the parameters, by the name of {@link recipientName}. */
   readonly reader: string;
   readonly offload: OptimizerOffload | undefined;
+  readonly parametersAway: ParameterOffload | undefined;
   readonly slowdown: Slowdown;
   /** Whether actors tell what they do to each block. */
   readonly trace: boolean;
@@ -50,4 +52,6 @@ export interface Slowdown {
   readonly updateMs: number;
   /** Each reduction of a block's gradient. */
   readonly reduceMs: number;
+  /** Each transfer of a block's offloaded parameters. */
+  readonly transferMs: number;
 }

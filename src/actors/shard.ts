@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
+import type { Access } from "../offload/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import {
   BusyTime,
@@ -27,6 +28,7 @@ import {
   type TensorRef,
 } from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
+import { BlockPresence } from "./block-presence.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { type AgreedGradient, type ClipFactors, GradientAgreement } from "./gradient-agreement.ts";
 import { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
@@ -37,6 +39,7 @@ import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
 import { LocalGroups } from "./local-groups.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import { OptimizerClock } from "./optimizer-clock.ts";
+import { type PresenceProtocol, whilePresent } from "./presence.ts";
 import { sentTo } from "./recipient.ts";
 import { ShardInspection } from "./shard-inspection.ts";
 import type { ShardPlan } from "./shard-plan.ts";
@@ -73,38 +76,41 @@ export interface Gathered {
 }
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
-export type ShardProtocol = LocalGroupProtocol & {
-  /** Every shard of the world, in rank order; and whose end aborts collectives. */
-  join: {
-    in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
-    out: { joined: true };
-  };
-  /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
-  prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
-  /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
-  begin: {
-    in: {
-      step: number;
-      learningRates: readonly number[];
-      inspect: readonly string[];
-      ledger: boolean;
-      histograms: boolean;
+export type ShardProtocol = LocalGroupProtocol &
+  PresenceProtocol & {
+    /** Every shard of the world, in rank order; and whose end aborts collectives. */
+    join: {
+      in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
+      out: { joined: true };
     };
+    /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
+    prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
+    /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
+    begin: {
+      in: {
+        step: number;
+        learningRates: readonly number[];
+        inspect: readonly string[];
+        ledger: boolean;
+        histograms: boolean;
+      };
+    };
+    /** Answered once the block's parameters of `step` are whole. */
+    gather: { in: { step: number; block: number }; out: Gathered };
+    /** The rank gives up what it has gathered of a block whose parameters are offloaded. */
+    release: { in: { block: number } };
+    /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
+    reduce: { in: { step: number; block: number; gradient: TensorRef } };
+    /** Answered when every block has been updated for `step`. */
+    finish: { in: { step: number }; out: StepUpdated };
+    /** An offload actor's share of what an update asks of all ranks; answered with all of them, in rank order. */
+    share: {
+      in: { update: BlockUpdate; round: number; value: TensorRef };
+      out: { values: readonly TensorRef[] };
+    };
+    /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
+    snapshot: { in: { step: number; checkpointer: ActorRef<CheckpointerProtocol> } };
   };
-  /** Answered once the block's parameters of `step` are whole. */
-  gather: { in: { step: number; block: number }; out: Gathered };
-  /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
-  reduce: { in: { step: number; block: number; gradient: TensorRef } };
-  /** Answered when every block has been updated for `step`. */
-  finish: { in: { step: number }; out: StepUpdated };
-  /** An offload actor's share of what an update asks of all ranks; answered with all of them, in rank order. */
-  share: {
-    in: { update: BlockUpdate; round: number; value: TensorRef };
-    out: { values: readonly TensorRef[] };
-  };
-  /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
-  snapshot: { in: { step: number; checkpointer: ActorRef<CheckpointerProtocol> } };
-};
 
 /** What a shard is born with. */
 export interface ShardInit {
@@ -115,7 +121,7 @@ export interface ShardInit {
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
-  concurrent: ["prepare", "begin", "gather", "reduce", "share", "finish"],
+  concurrent: ["prepare", "begin", "gather", "release", "enter", "leave", "reduce", "share", "finish"],
   async start(context, init) {
     const shard = new Shard(context, init);
     return {
@@ -124,6 +130,9 @@ export default defineActor<ShardProtocol, ShardInit>({
         prepare: (plan) => shard.prepare(plan),
         begin: (message) => unlessAborted(shard.begin(message)),
         gather: ({ step, block }) => shard.gather(step, block),
+        release: ({ block }) => shard.release(block),
+        enter: (use) => shard.presence.enterFor(use),
+        leave: (use) => shard.presence.leaveFor(use),
         reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
         own: (given) => shard.groups.at(given.group).owned(given),
         contribute: (value) => shard.groups.at(value.group).contributed(value),
@@ -173,6 +182,7 @@ const ALL_BLOCKS = -1;
 class Shard {
   readonly groups: LocalGroups;
   readonly #context: ActorContext<ShardProtocol>;
+  #peers: readonly ActorRef<ShardProtocol>[] = [];
   readonly #rank: number;
   readonly #offload: ActorRef<OffloadProtocol> | undefined;
   /** By block, the step whose parameters every rank has written. */
@@ -180,7 +190,11 @@ class Shard {
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
   readonly #updated = new Milestones();
   readonly #steps = new Map<number, StepProgress>();
+  /** The last that has begun. */
+  #step = 0;
+  #presence: BlockPresence | undefined;
   #prepared: Prepared | undefined;
+
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
     this.#rank = init.rank;
@@ -188,7 +202,14 @@ class Shard {
     this.groups = new LocalGroups(init.rank);
   }
 
+  /** Of the parameters; peers ask once they know of this shard's memory. */
+  get presence(): BlockPresence {
+    if (this.#presence === undefined) throw new Error("[shard] not prepared");
+    return this.#presence;
+  }
+
   join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
+    this.#peers = peers;
     this.groups.join(peers);
     const others = peers.filter((_, rank) => rank !== this.#rank);
     const helpers = this.#offload === undefined ? [] : [this.#offload];
@@ -201,13 +222,18 @@ class Shard {
     setNumThreads(plan.numThreads);
     chargeThreadTo(ownerOf(plan.run, this.#rank), "working");
     const store = new ShardStore(this.#rank, plan.dtype);
+    const presence = this.#presenceFor(plan);
+    this.#presence = presence;
     const owned: Tensor[] = [];
-    for (const layout of plan.layouts) owned.push(await this.#place(layout, store));
+    const memories = new Map<number, Tensor>();
+    for (const layout of plan.layouts) owned.push(await this.#place(layout, store, memories));
+    this.#page(plan, memories);
     const keeper = keeperOf(plan, owned, {
       rank: this.#rank,
       shard: this.#context.self,
       offload: this.#offload,
       share: (update, round, value) => this.#share(update, round, value),
+      presence,
     });
     this.#prepared = {
       plan,
@@ -249,6 +275,7 @@ class Shard {
       updateMs: 0,
     };
     this.#steps.set(step, progress);
+    this.#step = step;
     // A stage of which everything is frozen has nothing to reduce, and still takes part in what all agree on.
     if (trained.length === 0) await this.#endStep(step, progress);
   }
@@ -259,7 +286,13 @@ class Shard {
     // What is frozen is whole before it is known how far the optimizer has come.
     if (plan.lossScale !== undefined && !plan.layouts[block]?.trainable)
       await this.#updated.until(ALL_BLOCKS, step);
+    const layout = plan.layouts[block] as FlatBlock;
+    if (this.presence.comesAndGoes(layout)) await this.presence.enter(layout, "read");
     return { wholeAtMs: systemClock.now(), progress: this.#ready.clock.before(step) };
+  }
+
+  release(block: number): void {
+    this.presence.leave(this.#ready.plan.layouts[block] as FlatBlock, "read");
   }
 
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
@@ -329,6 +362,7 @@ class Shard {
   stop(): void {
     this.#prepared?.keeper.stop();
     this.#prepared?.store.dispose();
+    this.#presence?.dispose();
   }
 
   /** Gradient whole on every rank: the norm, the updates that waited for it, and what waits for the step's end. */
@@ -346,8 +380,9 @@ class Shard {
       }
     }
     await Promise.all(progress.updates);
-    progress.inspected = progress.inspection.parts(plan.layouts, clock.divisor(step));
-    progress.histograms = progress.buckets?.parts(plan.layouts, clock.divisor(step)) ?? [];
+    const divisor = clock.divisor(step);
+    progress.inspected = await progress.inspection.parts(plan.layouts, divisor, this.presence);
+    progress.histograms = (await progress.buckets?.parts(plan.layouts, divisor, this.presence)) ?? [];
     this.#updated.reach(ALL_BLOCKS, step + 1);
     await keeper.settle(step);
   }
@@ -382,10 +417,11 @@ class Shard {
       gradientScale: all / divisor,
       ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
     };
-    const beginMs = systemClock.now();
-    const updateMs = await keeper.update(update, store.takeGradient(block));
-    progress.updateMs += updateMs;
-    if (plan.trace) tellActivity(this.#context, "update", update, beginMs);
+    await whilePresent(this.presence, plan.layouts[block] as FlatBlock, accessOfUpdates(plan), async () => {
+      const beginMs = systemClock.now();
+      progress.updateMs += await keeper.update(update, store.takeGradient(block));
+      if (plan.trace) tellActivity(this.#context, "update", update, beginMs);
+    });
     await this.#announceWhole(block, step + 1);
   }
 
@@ -409,25 +445,56 @@ class Shard {
     const reason = this.groups.abort(down);
     this.#whole.abort(reason);
     this.#updated.abort(reason);
+    this.#presence?.abort(reason);
   }
 
   /**
    * A block's buffer for whole parameters. Where the block is split, the first member of its group makes one for all and
    * gives each its slice to write; all read the whole. At level 0 each rank makes its own.
+   * @param memories - gets what is made here and comes and goes, by block
    * @returns the owned range of it, writable; the caller's
    */
-  async #place(layout: FlatBlock, store: ShardStore): Promise<Tensor> {
+  async #place(layout: FlatBlock, store: ShardStore, memories: Map<number, Tensor>): Promise<Tensor> {
     const group = this.groups.of(layout.group);
     if (layout.zero > 0 && memberOf(layout, this.#rank) > 0) {
       const { full, slice } = await group.given(layout.name);
       store.add(layout, full);
       return slice;
     }
-    const full = store.allocateFull(layout);
+    const full = this.#allocate(layout, store, memories);
     const slice = sliceFor(layout, full, this.#rank);
     if (layout.zero > 0) group.give(layout, full);
     store.add(layout, full);
     return slice;
+  }
+
+  #allocate(layout: FlatBlock, store: ShardStore, memories: Map<number, Tensor>): Tensor {
+    if (!this.presence.comesAndGoes(layout)) return store.allocateFull(layout);
+    const { full, memory } = store.allocatePaged(layout);
+    memories.set(layout.index, memory);
+    return full;
+  }
+
+  #presenceFor({ layouts, parametersAway, deadlineMs }: ShardPlan): BlockPresence {
+    const away = layouts.filter(({ index }) => parametersAway?.blocks.includes(index));
+    return new BlockPresence(this.#rank, away, this.#peers, deadlineMs);
+  }
+
+  /** @param memories - by block, of those that come and go and were made here */
+  #page({ parametersAway, slowdown, trace }: ShardPlan, memories: ReadonlyMap<number, Tensor>): void {
+    if (parametersAway === undefined) return;
+    const { directory, windowBytes } = parametersAway;
+    const turns = new Turns(slowdown.transferMs);
+    this.presence.hold(memories, {
+      directory,
+      windowBytes,
+      now: () => systemClock.now(),
+      ...(slowdown.transferMs > 0 && { delay: () => turns.next() }),
+      ...(trace && {
+        onTransfer: (block, direction, beginMs) =>
+          tellActivity(this.#context, direction, { step: this.#step, block }, beginMs),
+      }),
+    });
   }
 
   #progressOf(step: number): StepProgress {
@@ -440,6 +507,12 @@ class Shard {
     if (this.#prepared === undefined) throw new Error("[shard] not prepared");
     return this.#prepared;
   }
+}
+
+/** Where masters are kept apart and rounded to the nearest, an update needs nothing of what the ranks have read. */
+function accessOfUpdates({ dtype, optimizers }: ShardPlan): Access {
+  const roundsByChance = optimizers.some(({ rounding }) => rounding !== undefined);
+  return dtype === "float32" || roundsByChance ? "change" : "overwrite";
 }
 
 const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];

@@ -4,6 +4,7 @@ import { type BlockState, MASTER } from "../parallel/index.ts";
 import { type Addressed, systemClock } from "../runtime/index.ts";
 import { hold, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import { type InitialState, openValues } from "./initial-state.ts";
+import { ALWAYS_PRESENT, type Presence, whilePresent } from "./presence.ts";
 import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 
 /** One block's update, as a shard orders it. */
@@ -46,15 +47,23 @@ export type ShareWithRanks = (
 export class MemoryKeeper implements StateKeeper {
   readonly #states: ReadonlyMap<number, BlockState>;
   readonly #share: ShareWithRanks;
+  readonly #presence: Presence;
   #snapshot: Snapshot | undefined;
 
   /**
    * @param states - whose memory is made here, as zeros; ownership passes
+   * @param presence - of the parameters; in an update they are present as it is
    * @param kindOf - what the ledger calls memory of a kind of state
    */
-  constructor(states: readonly BlockState[], share: ShareWithRanks, kindOf = ledgerKindOf) {
+  constructor(
+    states: readonly BlockState[],
+    share: ShareWithRanks,
+    presence: Presence = ALWAYS_PRESENT,
+    kindOf = ledgerKindOf,
+  ) {
     this.#states = new Map(states.map((state) => [state.block, state]));
     this.#share = share;
+    this.#presence = presence;
     for (const state of states) {
       state.bind(
         state.layouts.map(({ kind, numel }) =>
@@ -66,7 +75,8 @@ export class MemoryKeeper implements StateKeeper {
 
   async fill(initial: InitialState, reader: Addressed): Promise<void> {
     await using values = await openValues(initial, reader);
-    for (const state of this.#states.values()) await values.fill(state);
+    for (const state of this.#states.values())
+      await whilePresent(this.#presence, state.layout, "overwrite", () => values.fill(state));
   }
 
   async update(update: BlockUpdate, gradient: Tensor): Promise<number> {
@@ -88,10 +98,10 @@ export class MemoryKeeper implements StateKeeper {
     const snapshot = this.#snapshot;
     if (snapshot?.step !== step) return;
     for (const state of this.#states.values()) {
-      while (snapshot.lacks(state.block)) {
-        snapshot.copySome(state);
-        await nextTurn();
-      }
+      if (!snapshot.lacks(state.block)) continue;
+      const copy = () => copyInTurns(snapshot, state);
+      if (state.keepsMaster) await copy();
+      else await whilePresent(this.#presence, state.layout, "read", copy);
     }
   }
 
@@ -162,6 +172,13 @@ export async function runUpdate(
     }
   } finally {
     rounds.return();
+  }
+}
+
+async function copyInTurns(snapshot: Snapshot, state: BlockState): Promise<void> {
+  while (snapshot.lacks(state.block)) {
+    snapshot.copySome(state);
+    await nextTurn();
   }
 }
 

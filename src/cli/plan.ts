@@ -46,6 +46,7 @@ interface PlanFlags {
   readonly recompute?: boolean;
   readonly sequenceParallel: boolean;
   readonly offload: number;
+  readonly offloadParameters: boolean;
   readonly cluster: ClusterName;
   readonly memory?: number;
   readonly flops?: number;
@@ -76,6 +77,7 @@ export function addPlanCommand(program: Command): void {
     .option("--recompute", "blocks are computed again in backward (default: where suggestions need it)")
     .option("--sequence-parallel", "split along the sequence what tensor parallelism leaves whole", false)
     .option("--offload <ratio>", "part of masters and optimizer state in host memory, 0 to 1", number, 0)
+    .option("--offload-parameters", "blocks' parameters elsewhere between their uses (ZeRO 3)", false)
     .option("--cluster <name>", `machines: ${Object.keys(clusters).join(", ")}`, "h100")
     .option("--memory <size>", "memory of a rank, such as 80GB (default: the cluster's)", bytes)
     .option(
@@ -191,11 +193,12 @@ function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanF
 }
 
 function optionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: ReturnType<typeof calibrated> } {
-  const { flops, recompute, precision, sequenceParallel, offload } = flags;
+  const { flops, recompute, precision, sequenceParallel, offload, offloadParameters } = flags;
   return {
     precision,
     sequenceParallel,
     offloadRatio: offload,
+    offloadParameters,
     cluster: calibrated(clusters[flags.cluster], flops === undefined ? {} : { flopsPerSecond: flops }),
     ...(recompute === undefined ? {} : { recompute }),
   };

@@ -41,6 +41,7 @@ interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
   readonly offloadOptimizer?: "host" | "nvme";
   readonly offloadRatio?: number;
   readonly offloadActivations?: "nvme";
+  readonly offloadParameters?: "nvme";
   readonly offloadDir?: string;
 }
 
@@ -93,6 +94,7 @@ export function addRunCommand(program: Command): void {
     )
     .option("--offload-ratio <share>", "how much of it, from 0 to 1 (default: all)", number)
     .option("--offload-activations <where>", "keep what recomputed blocks keep for backward in a file: nvme")
+    .option("--offload-parameters <where>", "keep blocks' parameters in a file between their uses: nvme")
     .option("--offload-dir <dir>", "a folder on the disk that is to hold what goes into files")
     .action(run);
   addCheckpointFlags(command);
@@ -161,6 +163,7 @@ function offloadOf(flags: RunFlags): Pick<RuntimeOptions, "offload"> {
     optimizer: flags.offloadOptimizer,
     ratio: flags.offloadRatio,
     activations: flags.offloadActivations,
+    parameters: flags.offloadParameters,
     dir: flags.offloadDir,
   }).filter(([, value]) => value !== undefined);
   return given.length === 0 ? {} : { offload: Object.fromEntries(given) };

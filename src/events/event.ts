@@ -204,9 +204,10 @@ export interface ActivityFinished {
   readonly incarnation: number;
   /**
    * "forward" and "backward" of a micro-batch on a rank; "wait": it stood still for a block, or for another stage;
-   * "compute": it has the block and goes on, a moment; "reduce" and "update": the block's gradient, its parameters.
+   * "compute": it has the block and goes on, a moment; "reduce" and "update": the block's gradient, its parameters; "bring"
+   * and "store": its offloaded parameters are read from the file, or written into it.
    */
-  readonly activity: "forward" | "backward" | "wait" | "compute" | "reduce" | "update";
+  readonly activity: "forward" | "backward" | "wait" | "compute" | "reduce" | "update" | "bring" | "store";
   readonly step: number;
   /** Of a block, 0 for the root; −1 where the work is of no one block. */
   readonly blockIndex: number;

@@ -1,2 +1,3 @@
 export { ActivationShelter, type Sheltered } from "./activation-shelter.ts";
+export { type Access, type PagedBlock, PagedBlocks, type PagingPlan } from "./paged-blocks.ts";
 export { StagedRecords } from "./staged-records.ts";

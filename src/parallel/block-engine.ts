@@ -22,8 +22,6 @@ import { type Completion, UnitGradients } from "./unit-gradients.ts";
 
 /** How the engine reaches the shard that holds the parameters; the rank actor gives it one made of messages. */
 export interface ShardPort<Ticket> extends GatherPort<Ticket> {
-  /** A level-3 block's gathered parameters are given up. */
-  release(block: number): void;
   /** Hands a block's whole flat gradient of the step over, to be reduced; ownership passes. */
   reduce(block: number, gradient: Tensor): void;
 }
@@ -38,6 +36,8 @@ export interface EngineOptions {
   readonly autocast?: AutocastDType | undefined;
   /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
   readonly shelter?: Shelter | undefined;
+  /** Flat blocks whose parameters have no memory but while they are gathered, by index; none unless told otherwise. */
+  readonly paged?: readonly number[];
 }
 
 /** Which micro-batch runs through which chunk of this stage. */
@@ -68,11 +68,11 @@ interface OpenPass {
  */
 export class BlockEngine<Ticket> {
   readonly #plan: BlockPlan;
-  readonly #port: ShardPort<Ticket>;
   readonly #prefetcher: Prefetcher<Ticket>;
   readonly #gradients: UnitGradients;
   readonly #autocast: AutocastDType | undefined;
   readonly #shelter: Shelter | undefined;
+  readonly #paged: readonly number[];
   readonly #parts = new RecomputedParts();
   readonly #unwrap: (() => void)[] = [];
   readonly #open = new Map<string, OpenPass>();
@@ -85,11 +85,19 @@ export class BlockEngine<Ticket> {
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
-    this.#port = port;
     this.#autocast = options.autocast;
     this.#shelter = options.shelter;
     const ofRoot = new Set(this.#unit(ROOT_UNIT).flats);
-    this.#prefetcher = new Prefetcher(port, {
+    this.#paged = options.paged ?? [];
+    const gathers: GatherPort<Ticket> = {
+      start: (block) => port.start(block),
+      wait: (ticket) => port.wait(ticket),
+      release: (block) => {
+        this.#parameters?.markGathered(block, false);
+        port.release(block);
+      },
+    };
+    this.#prefetcher = new Prefetcher(gathers, {
       sizeBytes: plan.layouts.map((layout) => layout.numel * itemBytes(options.dtype)),
       resident: plan.layouts.map((layout) => ofRoot.has(layout.index) || layout.zero < 3),
       windowBytes: options.prefetchBytes,
@@ -105,7 +113,7 @@ export class BlockEngine<Ticket> {
    * @param fulls - one flat buffer a flat block, in the engine's dtype; ownership passes
    */
   bind(fulls: readonly Tensor[]): void {
-    this.#parameters = new BoundParameters(this.#plan, fulls);
+    this.#parameters = new BoundParameters(this.#plan, fulls, this.#paged);
     this.#plan.units.forEach(({ module, recompute }, unit) => {
       if (module === undefined) return;
       this.#unwrap.push(this.#wrap(module, unit));
@@ -277,11 +285,14 @@ export class BlockEngine<Ticket> {
   };
 
   #need(unit: number): void {
-    for (const flat of this.#unit(unit).flats) this.#prefetcher.need(flat);
+    for (const flat of this.#unit(unit).flats) {
+      this.#prefetcher.need(flat);
+      this.#parameters?.markGathered(flat, true);
+    }
   }
 
   #release(unit: number): void {
-    for (const flat of this.#unit(unit).flats) if (this.#prefetcher.release(flat)) this.#port.release(flat);
+    for (const flat of this.#unit(unit).flats) this.#prefetcher.release(flat);
   }
 
   #unit(unit: number): BlockUnit {

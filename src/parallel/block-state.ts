@@ -71,6 +71,11 @@ export class BlockState {
     return this.layout.index;
   }
 
+  /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters: what is saved of them too. */
+  get keepsMaster(): boolean {
+    return this.#isNarrow;
+  }
+
   /** The pieces of parameters in the owned range. */
   get pieces(): Piece[] {
     return piecesIn(this.layout, this.#range);

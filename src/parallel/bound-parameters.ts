@@ -1,5 +1,5 @@
 import type { Parameter } from "../nn/index.ts";
-import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
+import { hold, markAway, ops, scope, type Tensor } from "../tensor/index.ts";
 import type { FlatBlock } from "./flat-block.ts";
 import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
 
@@ -10,9 +10,19 @@ import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
 export class BoundParameters implements Disposable {
   readonly #bound: Tensor[] = [];
   readonly #trained: readonly (readonly Tensor[])[];
+  /** Those that have no memory but while they are gathered, by flat block. */
+  readonly #paged: ReadonlyMap<number, Tensor[]>;
 
-  /** @param fulls - one flat buffer a flat block, in the dtype that is computed with; ownership passes */
-  constructor({ units, layouts, absent }: BlockPlan, fulls: readonly Tensor[]) {
+  /**
+   * @param fulls - one flat buffer a flat block, in the dtype that is computed with; ownership passes
+   * @param paged - the flat blocks, by index, that have no memory but while they are gathered
+   */
+  constructor(
+    { units, layouts, absent }: BlockPlan,
+    fulls: readonly Tensor[],
+    paged: readonly number[] = [],
+  ) {
+    this.#paged = new Map(paged.map((block) => [block, []]));
     this.#trained = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
     const { dtype } = fulls[0] ?? { dtype: "float32" as const };
     for (const parameter of absent) {
@@ -21,6 +31,13 @@ export class BoundParameters implements Disposable {
       this.#bound.push(placeholder);
     }
     for (const full of fulls) full.dispose();
+    for (const block of paged) this.markGathered(block, false);
+  }
+
+  /** Says whether a flat block's parameters have memory: of those that may have none, reading one then throws. */
+  markGathered(block: number, gathered: boolean): void {
+    const leaves = this.#paged.get(block);
+    if (leaves !== undefined) markAway(leaves, !gathered);
   }
 
   /** What is trained of each unit, in the order of its flat blocks: leaves of the graph. */
@@ -44,6 +61,7 @@ export class BoundParameters implements Disposable {
       const own = rest.splice(0, layout.parameters.length);
       const leaves = bindLeaves(layout, own, fulls[index] as Tensor);
       this.#bound.push(...leaves);
+      this.#paged.get(index)?.push(...leaves);
       return layout.trainable ? leaves : [];
     });
   }

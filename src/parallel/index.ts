@@ -37,7 +37,7 @@ export {
 export { mapTensors } from "./map-tensors.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
-export { offloadedBlocks } from "./offloaded-blocks.ts";
+export { offloadedBlocks, pagedBlocks } from "./offloaded-blocks.ts";
 export {
   describeSchedule,
   maxInFlight,

@@ -1,4 +1,6 @@
+import { TroupeError } from "../errors.ts";
 import type { FlatBlock } from "./flat-block.ts";
+import { type BlockPlan, ROOT_UNIT } from "./plan-blocks.ts";
 
 /**
  * Chooses the trained blocks whose state is kept elsewhere: the last ones, as many as come nearest to a share of all elements.
@@ -20,4 +22,21 @@ export function offloadedBlocks(layouts: readonly FlatBlock[], ratio: number): n
     chosen.unshift(index);
   }
   return chosen;
+}
+
+/**
+ * Chooses the flat blocks whose parameters can be elsewhere between their uses: those of level 3, which are gathered and
+ * given up block by block. The root is used from the beginning of a pass to its end.
+ * @returns indices, in forward order
+ * @throws {TroupeError} `OPTION` where there are none
+ */
+export function pagedBlocks({ layouts, units }: BlockPlan): number[] {
+  const ofRoot = units[ROOT_UNIT]?.flats ?? [];
+  const chosen = layouts.flatMap(({ index, zero }) => (zero < 3 || ofRoot.includes(index) ? [] : index));
+  if (chosen.length > 0) return chosen;
+  throw new TroupeError(
+    "OPTION",
+    "[offload.parameters] expected a model with blocks at ZeRO level 3, the items of its module lists: got none (leave it out)",
+    { fields: { option: "offload.parameters" } },
+  );
 }

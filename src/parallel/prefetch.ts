@@ -4,6 +4,8 @@ export interface GatherPort<Ticket> {
   start(block: number): Ticket;
   /** Waits until the gather has ended: the block's parameters are whole. */
   wait(ticket: Ticket): void;
+  /** The gathered parameters of a block are given up: one call for each gather of a block that is not resident. */
+  release(block: number): void;
 }
 
 /** What {@link Prefetcher} must know of the blocks. */
@@ -45,7 +47,7 @@ export class Prefetcher<Ticket> {
    */
   begin(kind: string): void {
     this.#drain();
-    this.#whole.clear();
+    for (const block of this.#whole) this.#giveUp(block);
     this.#expected = this.#records.get(kind) ?? [];
     this.#recorded = [];
     this.#records.set(kind, this.#recorded);
@@ -68,7 +70,8 @@ export class Prefetcher<Ticket> {
   }
 
   /**
-   * @returns whether the block's gathered parameters are given up now. Resident blocks stay until the pass ends, and so
+   * Gives a block's gathered parameters up, unless they are needed further.
+   * @returns whether it did. Resident blocks stay until the pass ends, and so
    *   does a block that is needed again next: the last one of forward is the first one of backward.
    */
   release(block: number): boolean {
@@ -77,7 +80,13 @@ export class Prefetcher<Ticket> {
       this.#recorded.push(block);
       return false;
     }
-    return this.#whole.delete(block);
+    return this.#giveUp(block);
+  }
+
+  #giveUp(block: number): boolean {
+    if (!this.#whole.delete(block)) return false;
+    if (!this.#plan.resident[block]) this.#port.release(block);
+    return true;
   }
 
   #take(block: number): Ticket | undefined {
@@ -110,7 +119,9 @@ export class Prefetcher<Ticket> {
   #drain(): void {
     for (const block of [...this.#inFlight.keys()]) {
       const ticket = this.#take(block);
-      if (ticket !== undefined) this.#port.wait(ticket);
+      if (ticket === undefined) continue;
+      this.#port.wait(ticket);
+      this.#whole.add(block);
     }
   }
 }

@@ -1,4 +1,15 @@
-import { type DType, empty, emptyShared, hold, ops, scope, type Tensor, tagMemory } from "../tensor/index.ts";
+import {
+  type DType,
+  empty,
+  emptyPaged,
+  emptyShared,
+  hold,
+  ops,
+  scope,
+  type Tensor,
+  tagMemory,
+  vacate,
+} from "../tensor/index.ts";
 import { ownedRange } from "./block-state.ts";
 import { type FlatBlock, memberOf, piecesIn, sliceOf } from "./flat-block.ts";
 import { splittingOf } from "./zero.ts";
@@ -32,6 +43,16 @@ export class ShardStore {
     return tagMemory("parameters", () =>
       hold(() => emptyShared([layout.numel], { dtype: this.#dtype }).zero_()),
     );
+  }
+
+  /**
+   * The same for parameters whose memory comes and goes: given up from the beginning.
+   * @returns `memory`: all of it, of `emptyPaged`; the caller's too
+   */
+  allocatePaged(layout: FlatBlock): { readonly full: Tensor; readonly memory: Tensor } {
+    const memory = tagMemory("parameters", () => hold(() => emptyPaged(layout.numel, this.#dtype)));
+    vacate(memory);
+    return { memory, full: hold(() => memory.narrow(0, 0, layout.numel)) };
   }
 
   /**

@@ -8,7 +8,7 @@ import {
 } from "./activation-memory.ts";
 import { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import { numParametersOf, type StageShare, shareOfStages } from "./rank-share.ts";
+import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
 import { type Residence, stateBytes } from "./state-memory.ts";
 
 /** What a plan assumes beside the layout. */
@@ -21,6 +21,8 @@ export interface PlanOptions {
   readonly dropout?: boolean;
   /** Which part of masters and optimizer state lies in host memory, 0 to 1. */
   readonly offloadRatio?: number;
+  /** Whether the parameters of level-3 blocks are in memory only while they are used. */
+  readonly offloadParameters?: boolean;
   /** float32 tensors the optimizer keeps of each parameter; 2 for Adam's moments. */
   readonly stateTensors?: number;
   /** How far gathers run ahead of the computation, in bytes. */
@@ -44,7 +46,7 @@ export interface RankMemory {
   readonly gathered: number;
   /** Buffers of the loss, or of a block's backward and what it computes again. */
   readonly workspace: number;
-  /** Of these bytes, what lies in host memory; not part of `peakBytes`. */
+  /** Of these bytes, what lies in host memory or in a file; not part of `peakBytes`. */
   readonly host: number;
   /** The most that is held at once: gradients grow while activations shrink. */
   readonly peakBytes: number;
@@ -71,7 +73,8 @@ function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, option
   const scheme = byteScheme(options.precision, options.stateTensors);
   const residence = options.residence ?? "device";
   const state = stateBytes(share.layouts, scheme, residence);
-  const host = (options.offloadRatio ?? 0) * (state.master + state.optimizer);
+  const away = options.offloadParameters ? awayBytes(share.layouts, scheme.compute, residence, options) : 0;
+  const host = (options.offloadRatio ?? 0) * (state.master + state.optimizer) + away;
   const activation = activationOptions(facts, layout, options);
   const layerBytes = keptLayerBytes(shape, activation);
   const microBatchBytes =
@@ -152,6 +155,25 @@ function mostInFlight(layout: Layout, stage: number): number {
   return maxInFlight(
     pipelineSchedule(schedule, stage, { numStages: pp, numMicroBatches: accumulation, numChunks }),
   );
+}
+
+/**
+ * What of the parameters is away even when the most of them are there. On a device all slices but the root's; what is
+ * gathered is counted by itself. In a process the shared copy is what ranks gather: beside the root the block in use, those
+ * that the window reaches, and as many that are updated or on their way into the file.
+ */
+function awayBytes(
+  layouts: readonly FlatBlock[],
+  elementBytes: number,
+  residence: Residence,
+  { prefetchBytes = DEFAULT_PREFETCH_BYTES }: PlanOptions,
+): number {
+  const paged = layouts.filter(({ index, zero }) => zero === 3 && index !== ROOT_BLOCK);
+  if (residence === "device") return sum(paged.map(({ sliceNumel }) => sliceNumel * elementBytes));
+  const sizes = paged.map(({ numel }) => numel * elementBytes);
+  const largest = Math.max(0, ...sizes);
+  const ahead = prefetchBytes === 0 ? 0 : Math.max(largest, prefetchBytes);
+  return Math.max(0, sum(sizes) - largest - ahead - Math.max(largest, prefetchBytes));
 }
 
 /** The root stays gathered; of the blocks, those in use and those that the window reaches. */

@@ -52,6 +52,7 @@ export function rankProgram(shape: ProgramShape): readonly (readonly Operation[]
         return block;
       },
       wait: (block) => void operations.push({ kind: "await", block }),
+      release: (block) => void operations.push({ kind: "release", block }),
     },
     {
       sizeBytes: gatheredBytes,
@@ -121,7 +122,7 @@ class StageWalk {
   #layer(pass: "forward" | "backward", block: number, microBatch: number): void {
     this.#prefetcher.need(block);
     this.#operations.push({ kind: "compute", pass, part: "layer", block, microBatch });
-    if (this.#prefetcher.release(block)) this.#operations.push({ kind: "release", block });
+    this.#prefetcher.release(block);
   }
 }
 

@@ -147,6 +147,12 @@ export interface Native {
   /** Of the first `count` handles in the frame. */
   giveMemoryUp(count: number): boolean;
   takeMemoryBack(count: number): void;
+  /** A new 1-D tensor. */
+  emptyPaged(dtype: number, numel: number): number;
+  vacate(handle: number): void;
+  occupy(handle: number): void;
+  /** Of the first `count` handles in the frame. */
+  markAway(count: number, away: boolean): void;
 
   setNumThreads(count: number): void;
   numThreads(): number;

@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { OffloadSettings } from "../actors/index.ts";
-import type { Recompute } from "../parallel/index.ts";
+import type { Recompute, ZeroLevel } from "../parallel/index.ts";
 import { optionError } from "./option-error.ts";
 
 /** What is kept outside the ranks' shards, and where. */
@@ -18,6 +18,11 @@ export interface OffloadOptions {
    * are anyway.
    */
   readonly activations?: "nvme";
+  /**
+   * Where the parameters of blocks at ZeRO level 3 are between their uses: in files ("nvme"). In memory is where they are
+   * anyway.
+   */
+  readonly parameters?: "nvme";
   /** A folder on the disk that is to hold what goes into files. Nothing is ever seen in it, and nothing is left. */
   readonly dir?: string;
 }
@@ -28,6 +33,8 @@ export interface SlowdownOptions {
   readonly updateMs?: number;
   /** Each reduction of a block's gradient, in milliseconds. 0 */
   readonly reduceMs?: number;
+  /** Each way of a block's offloaded parameters from the file or into it, in milliseconds. 0 */
+  readonly transferMs?: number;
 }
 
 /**
@@ -37,13 +44,14 @@ export interface SlowdownOptions {
 export function settleOffload(options: {
   readonly offload?: OffloadOptions;
   readonly recompute?: Recompute;
+  readonly zero: ZeroLevel;
 }): OffloadSettings {
   const { offload, recompute = false } = options;
-  if (offload === undefined) return { optimizer: undefined, activations: undefined };
-  const { optimizer, ratio, activations, dir } = offload;
+  if (offload === undefined) return { optimizer: undefined, activations: undefined, parameters: undefined };
+  const { optimizer, ratio, activations, parameters, dir } = offload;
   const unknown = Object.keys(offload).filter((key) => !KNOWN.includes(key));
   if (unknown.length > 0) throw optionError("offload", `one of ${KNOWN.join(", ")}`, unknown.join(", "));
-  if (optimizer === undefined && activations === undefined) {
+  if (optimizer === undefined && activations === undefined && parameters === undefined) {
     const given = Object.keys(offload).join(", ");
     throw optionError("offload.optimizer", CHOICES, optimizer, `${given || "offload"} alone says nothing`);
   }
@@ -56,7 +64,8 @@ export function settleOffload(options: {
   if (!((ratio ?? 1) >= 0 && (ratio ?? 1) <= 1))
     throw optionError("offload.ratio", "a share from 0 to 1", ratio);
   checkActivations(activations, recompute);
-  const usesFiles = optimizer === "nvme" || activations !== undefined;
+  checkParameters(parameters, options.zero);
+  const usesFiles = optimizer === "nvme" || activations !== undefined || parameters !== undefined;
   if (!usesFiles && dir !== undefined) {
     throw optionError("offload.dir", "left out where nothing goes into files", dir);
   }
@@ -65,10 +74,11 @@ export function settleOffload(options: {
   return {
     optimizer: optimizer && { home, ratio: ratio ?? 1 },
     activations: activations && { directory },
+    parameters: parameters && { directory },
   };
 }
 
-const KNOWN: readonly string[] = ["optimizer", "ratio", "activations", "dir"];
+const KNOWN: readonly string[] = ["optimizer", "ratio", "activations", "parameters", "dir"];
 
 const CHOICES = "host or nvme";
 
@@ -84,12 +94,25 @@ function checkActivations(activations: unknown, recompute: Recompute): void {
   throw optionError("recompute", "true where activations are offloaded", recompute, advice);
 }
 
+function checkParameters(parameters: unknown, zero: ZeroLevel): void {
+  if (parameters === undefined) return;
+  if (parameters === "host") {
+    const advice = "on this device they are in the host's memory anyway";
+    throw optionError("offload.parameters", "nvme", parameters, advice);
+  }
+  if (parameters !== "nvme") throw optionError("offload.parameters", "nvme", parameters);
+  if (zero === 3) return;
+  const advice = "below it a step needs all of them from its beginning to its end";
+  throw optionError("zero", "3 where parameters are offloaded", zero, advice);
+}
+
 /** @throws {TroupeError} `OPTION` */
-export function settleSlowdown({ updateMs = 0, reduceMs = 0 }: SlowdownOptions): Required<SlowdownOptions> {
-  for (const [name, value] of Object.entries({ updateMs, reduceMs })) {
+export function settleSlowdown(given: SlowdownOptions): Required<SlowdownOptions> {
+  const { updateMs = 0, reduceMs = 0, transferMs = 0 } = given;
+  for (const [name, value] of Object.entries({ updateMs, reduceMs, transferMs })) {
     if (!(value >= 0 && value < Infinity)) throw optionError(`slowdown.${name}`, "≥ 0", value);
   }
-  return { updateMs, reduceMs };
+  return { updateMs, reduceMs, transferMs };
 }
 
 function directoryAt(dir: string | undefined): string {

@@ -185,7 +185,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
       options.threadsPerRank ?? Math.max(1, Math.floor(cpus().length / ranks)),
       1,
     ),
-    offload: settleOffload(options),
+    offload: settleOffload({ ...options, zero: parseZeroLevel(options.zero ?? 3) }),
     slowdown: settleSlowdown(options.slowdown ?? {}),
     telemetry: settleTelemetry(options),
     checkpoint: settleCheckpoint(options.checkpoint),

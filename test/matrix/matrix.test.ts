@@ -27,6 +27,7 @@ describe("switches compose", () => {
     ["processes", "zero 3"],
     ["processes", "tp 2"],
     ["offload nvme", "pp 2 1f1b"],
+    ["parameters nvme", "tp 2", "offload half", "gather on demand"],
     ["tp 2 sp", "pp 2 × 2", "zero 1", "recompute", "offload half"],
   ])("%s with %s", async (...names) => {
     const outcome = await matrix.try(named(...names));

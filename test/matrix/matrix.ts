@@ -83,7 +83,15 @@ type Settings = readonly [RuntimeOptions & { readonly ranks: number }, Readonly<
 
 /** Four ranks with these switches on. */
 function spread(on: readonly Switch[]): Settings {
-  const options: RuntimeOptions = Object.assign({}, ...on.map((each) => each.options));
+  const offload: RuntimeOptions["offload"] & object = Object.assign(
+    {},
+    ...on.map((each) => each.options?.offload),
+  );
+  const options: RuntimeOptions = Object.assign(
+    {},
+    ...on.map((each) => each.options),
+    Object.keys(offload).length > 0 && { offload },
+  );
   const config = Object.assign({ layers: 4, heads: 4, batch: BATCH }, ...on.map((each) => each.config));
   const staged = (options.pp ?? 1) > 1; // stages need micro-batches to be full
   const accumulation = Math.max(config.accumulation ?? 1, staged ? 2 : 1);

@@ -20,6 +20,12 @@ export const switches: readonly Switch[] = [
   { name: "zero 1", kind: "zero", options: { zero: 1 }, changes: "nothing" },
   { name: "zero 2", kind: "zero", options: { zero: 2 }, changes: "nothing" },
   { name: "zero 3", kind: "zero", options: { zero: 3 }, changes: "nothing" },
+  {
+    name: "parameters nvme",
+    kind: "zero",
+    options: { zero: 3, offload: { parameters: "nvme", dir: tmpdir() }, prefetchBytes: 60_000 },
+    changes: "nothing",
+  },
   { name: "tp 2", kind: "tp", options: { tp: 2 }, changes: "order" },
   { name: "tp 2 sp", kind: "tp", options: { tp: 2, sequenceParallel: true }, changes: "order" },
   {

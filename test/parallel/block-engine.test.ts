@@ -348,6 +348,39 @@ describe("BlockEngine", () => {
     expect(() => compare(new Boxed())).toThrow(/got one in a Pair \(pass \{ \.\.\.fields \} instead\)/);
   });
 
+  it("refuses to read what has no memory but while it is gathered, outside its block", () => {
+    class Spying extends Module {
+      readonly layers = new ModuleList([new Mix()]);
+      readonly reads: boolean;
+      constructor(reads: boolean) {
+        super();
+        this.reads = reads;
+      }
+      override forward(x: Tensor): Tensor {
+        const y = (this.layers.at(0) as Mix).forward(x).sum();
+        const [parameter] = this.layers.namedParameters().values();
+        return this.reads ? y.add((parameter as Parameter).tensor.detach().sum()) : y;
+      }
+    }
+    for (const reads of [false, true]) {
+      const model = new Spying(reads);
+      const plan = planBlocks(model, { zero: 3, mesh: new Mesh({}), rank: 0 });
+      const port: ShardPort<number> = {
+        start: () => 0,
+        wait: () => {},
+        release: () => {},
+        reduce: (_block, gradient) => gradient.dispose(),
+      };
+      const engine = new BlockEngine(plan, port, { dtype: "float32", prefetchBytes: 0, paged: [0] });
+      engine.bind(plan.layouts.map((layout) => keep(zeros([layout.numel]))));
+      engine.begin("step");
+      const train = () => forwardBackward(engine, () => model.forward(ones([1, width])));
+      if (reads) expect(train).toThrow(expect.objectContaining({ code: "TENSOR_AWAY" }));
+      else train();
+      engine.dispose();
+    }
+  });
+
   it("collects nothing and hands nothing on of a pass that is given up", () => {
     const model = new ModuleList([new Mix()]);
     class One extends Module {

@@ -6,7 +6,7 @@ function runStep(prefetcher: Prefetcher<number>, trace: string[], order = [1, 2,
   const compute = (name: string, block: number) => {
     prefetcher.need(block);
     trace.push(`${name}${block}`);
-    if (prefetcher.release(block)) trace.push(`release${block}`);
+    prefetcher.release(block);
   };
   prefetcher.begin("step");
   prefetcher.need(0);
@@ -21,6 +21,7 @@ function prefetcherWith(windowBytes: number, trace: string[]): Prefetcher<number
       return block;
     },
     wait: (block: number) => void trace.push(`wait${block}`),
+    release: (block: number) => void trace.push(`release${block}`),
   };
   return new Prefetcher(port, {
     sizeBytes: [10, 10, 10, 10],

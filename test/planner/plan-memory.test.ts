@@ -121,6 +121,18 @@ describe("planMemory", () => {
     expect(measured.peakBytes).toBeLessThan((state + 2 * ofStep + parameters) * 1.05);
   });
 
+  it("knows what offloaded parameters take: root, the block in use and the one that is updated", async () => {
+    const options = { precision: "bf16", prefetchBytes: 0, ranks: 1, zero: 3 } as const;
+    const offload = { parameters: "nvme", dir: workspace.folder } as const;
+    const { peakByTag } = await measure(workspace, { ...options, offload });
+    const layout = layoutOf(1, 3);
+    const [rank] = planMemory(facts, layout, { ...options, offloadParameters: true, residence: "process" });
+    const [whole] = planMemory(facts, layout, { ...options, residence: "process" });
+    if (rank === undefined || whole === undefined) throw new Error("no rank");
+    expect(rank.parameters - rank.host).toBe(peakByTag.parameters);
+    expect(whole.peakBytes - rank.peakBytes).toBe(rank.host);
+  });
+
   it("splits on devices what it charges to the first rank of a process", () => {
     const shareOf = (zero: number) => shareOfStages(facts, layoutOf(4, zero))[0]?.layouts ?? [];
     const device = (zero: number) => stateBytes(shareOf(zero), byteScheme("bf16"), "device");

@@ -49,8 +49,18 @@ describe("Runtime.spawn", () => {
     ],
     [
       "to offload what stays with the ranks",
-      { offload: { optimizer: "host", parameters: "host" } as RuntimeOptions["offload"] & object },
-      /offload to be one of optimizer, ratio, activations, dir: got parameters/,
+      { offload: { optimizer: "host", gradients: "host" } as RuntimeOptions["offload"] & object },
+      /offload to be one of optimizer, ratio, activations, parameters, dir: got gradients/,
+    ],
+    [
+      "parameters in the memory that they are in",
+      { offload: { parameters: "host" as "nvme" } },
+      /offload\.parameters to be nvme: got host \(on this device they are in the host's memory anyway\)/,
+    ],
+    [
+      "to offload parameters that a step needs throughout",
+      { zero: 2, offload: { parameters: "nvme", dir: "." } },
+      /zero to be 3 where parameters are offloaded: got 2/,
     ],
     [
       "a share of what stays",

@@ -1,0 +1,47 @@
+// Memory that goes back to the system for a while and is filled again in place.
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/init.h"
+#include "core/paged.h"
+
+namespace troupe {
+namespace {
+
+// emptyPaged(dtype, numel): a 1-D tensor over whole pages of its own.
+Napi::Value EmptyPaged(const Napi::CallbackInfo& info) {
+  const auto dtype = static_cast<at::ScalarType>(info[0].As<Napi::Number>().Int32Value());
+  const int64_t bytes = info[1].As<Napi::Number>().Int64Value() * static_cast<int64_t>(c10::elementSize(dtype));
+  return Environment::give(info, paged_memory(bytes).view(dtype));
+}
+
+// vacate(handle): all of the memory that the tensor is a part of.
+Napi::Value Vacate(const Napi::CallbackInfo& info) {
+  vacate_pages(Environment::of(info.Env()).handles.identity(Environment::handle(info, 0), "vacate"));
+  return info.Env().Undefined();
+}
+
+// occupy(handle)
+Napi::Value Occupy(const Napi::CallbackInfo& info) {
+  occupy_pages(Environment::of(info.Env()).handles.identity(Environment::handle(info, 0), "occupy"));
+  return info.Env().Undefined();
+}
+
+// markAway(count, away): the tensors in the frame.
+Napi::Value MarkAway(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::of(info.Env());
+  std::vector<Handle> tensors(info[0].As<Napi::Number>().Uint32Value());
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i] = static_cast<Handle>(environment.frame.data[i]);
+  mark_away(environment.handles, tensors, info[1].ToBoolean());
+  return info.Env().Undefined();
+}
+
+}  // namespace
+
+void InitPaging(Napi::Env env, Napi::Object exports) {
+  define<EmptyPaged>(env, exports, "emptyPaged");
+  define<Vacate>(env, exports, "vacate");
+  define<Occupy>(env, exports, "occupy");
+  define<MarkAway>(env, exports, "markAway");
+}
+
+}  // namespace troupe
