@@ -96,13 +96,17 @@ class SummedFiles {
 
 namespace {
 
-// createSummed(path, chunkBytes): a promise of its number.
+// createSummed(path, chunkBytes, expectedBytes): a promise of its number.
 Napi::Value CreateSummed(const Napi::CallbackInfo& info) {
   const std::string path = info[0].As<Napi::String>();
   const int64_t chunk_bytes = whole_number(info, 1);
+  const int64_t expected_bytes = whole_number(info, 2);
   const auto made = std::make_shared<std::shared_ptr<SummedWriter>>();
   return UnderWay::of(info.Env()).begin(
-      info.Env(), 1, [made, path, chunk_bytes](size_t) { *made = std::make_shared<SummedWriter>(path, chunk_bytes); },
+      info.Env(), 1,
+      [made, path, chunk_bytes, expected_bytes](size_t) {
+        *made = std::make_shared<SummedWriter>(path, chunk_bytes, expected_bytes);
+      },
       [made](Napi::Env env) -> Napi::Value { return Napi::Number::New(env, SummedFiles::of(env).put({*made, nullptr, false})); });
 }
 
@@ -192,13 +196,6 @@ Napi::Value Crc32c(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), sum(bytes.data_ptr(), bytes.nbytes(), before));
 }
 
-// crc32cJoin(first, second, secondBytes)
-Napi::Value Crc32cJoin(const Napi::CallbackInfo& info) {
-  const uint32_t first = info[0].As<Napi::Number>().Uint32Value();
-  const uint32_t second = info[1].As<Napi::Number>().Uint32Value();
-  return Napi::Number::New(info.Env(), crc32c_join(first, second, static_cast<uint64_t>(whole_number(info, 2))));
-}
-
 }  // namespace
 
 void InitSummed(Napi::Env env, Napi::Object exports) {
@@ -209,7 +206,6 @@ void InitSummed(Napi::Env env, Napi::Object exports) {
   define<ReadSummed>(env, exports, "readSummed");
   define<DropSummed>(env, exports, "dropSummed");
   define<Crc32c>(env, exports, "crc32c");
-  define<Crc32cJoin>(env, exports, "crc32cJoin");
 }
 
 }  // namespace troupe

@@ -148,8 +148,4 @@ uint32_t crc32c(const void* bytes, size_t size_bytes, uint32_t before) {
                      : detail::crc32c_by_table(bytes, size_bytes, before);
 }
 
-uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes) {
-  return times(shift_by(second_bytes), first) ^ second;
-}
-
 }  // namespace troupe

@@ -10,9 +10,6 @@ namespace troupe {
 // The checksum of `size_bytes` bytes that follow those whose checksum is `before` (0: nothing). Of "123456789": e3069283.
 uint32_t crc32c(const void* bytes, size_t size_bytes, uint32_t before = 0);
 
-// The checksum of two stretches one after the other, from that of each and the length of the second.
-uint32_t crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes);
-
 namespace detail {
 
 // The two ways to compute it, for tests; `crc32c` takes the faster one that the processor has.

@@ -1,58 +1,81 @@
 // Files whose bytes are known by checksums: a CRC-32C for each chunk of a fixed size, the last one shorter.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace troupe {
 
-// A new file, written from its beginning to its end. What the system refuses throws CodedError FILE_WRITE.
+// Memory that begins on a page, as transfers past the page cache want it.
+struct FreePages {
+  void operator()(char* bytes) const { std::free(bytes); }
+};
+using Pages = std::unique_ptr<char, FreePages>;
+
+// A new file, written from its beginning to its end, in units of whole chunks. Where the file system takes that they go past
+// the page cache: the disk has them when the write is through, `finish` has little left to wait for, and the memory that
+// training uses stays its own. What the system refuses throws CodedError FILE_WRITE.
 class SummedWriter {
  public:
-  // Makes a file where none is yet.
-  SummedWriter(const std::string& path, int64_t chunk_bytes);
+  // Makes a file where none is yet, and reserves `expected_bytes` for it, so that a full disk is known now; 0: not known.
+  SummedWriter(const std::string& path, int64_t chunk_bytes, int64_t expected_bytes);
   ~SummedWriter();
   SummedWriter(const SummedWriter&) = delete;
   SummedWriter& operator=(const SummedWriter&) = delete;
 
-  // Bytes on their way to the end of the file, chunk by chunk. They must not change before `end`.
+  // Bytes on their way to the end of the file, unit by unit. They must not change before `end`.
   class Append {
    public:
-    size_t num_pieces() const { return sums_.size(); }
-    // Writes one piece, sums it, and lets the disk begin; from any thread, pieces in any order.
+    size_t num_pieces() const { return num_pieces_; }
+    // Sums and writes one piece; from any thread, pieces in any order. What does not fill a unit is kept until it does.
     void write(size_t piece);
 
    private:
     friend class SummedWriter;
-    const SummedWriter* file_;
+    SummedWriter* file_;
     const char* bytes_;
     int64_t begin_;
     int64_t end_;
-    std::vector<uint32_t> sums_;  // of the part of each chunk that is in here
+    size_t num_pieces_;
+    Pages rest_;                  // of the unit that this ends in, where it is not the one it begins in
+    std::vector<uint32_t> sums_;  // of the units that this fills
   };
 
   // Takes the next place in the file. Before the next one is begun, this one's pieces are written and it was ended.
   std::shared_ptr<Append> begin(const void* bytes, size_t size_bytes);
-  void end(const Append& append);
+  void end(Append& append);
 
-  // Waits until the disk has the file, and closes it. Never tried twice: after a failed one the system may have dropped the
-  // bytes and say that all is well.
+  // Writes what is left, waits until the disk has the file, and closes it. Never tried twice: after a failed one the system may
+  // have dropped the bytes and say that all is well.
   void finish();
 
   int64_t size_bytes() const { return size_bytes_; }
-  // Of the chunks written so far.
+  // Of all chunks, once it is finished.
   const std::vector<uint32_t>& sums() const { return sums_; }
 
  private:
+  void reserve();
+  void set_direct(bool direct);
+  void write_unit(const char* bytes, int64_t offset);
+  void write_all(const char* bytes, int64_t size_bytes, int64_t offset);
+  // Puts the checksum of each chunk in `bytes` at `sums`.
+  void sum(const char* bytes, int64_t size_bytes, uint32_t* sums) const;
+  int64_t chunks_in(int64_t bytes) const { return (bytes + chunk_bytes_ - 1) / chunk_bytes_; }
   [[noreturn]] void fail(const char* action, int error) const;
 
   const std::string path_;
   const int64_t chunk_bytes_;
+  const int64_t unit_bytes_;
+  const int64_t expected_bytes_;
   int descriptor_ = -1;
+  std::atomic<bool> direct_{false};
   int64_t size_bytes_ = 0;
+  Pages rest_;  // of the unit that the file ends in so far
   std::vector<uint32_t> sums_;
 };
 

@@ -270,7 +270,8 @@ class DraftFile {
 
   async #begun(draft: StorageDraft): Promise<FileSink> {
     if (this.#sink === undefined) {
-      this.#sink = await draft.create(this.name, this.#chunkBytes);
+      const sizeBytes = this.#header.length + this.dataBytes;
+      this.#sink = await draft.create(this.name, this.#chunkBytes, sizeBytes);
       await this.#sink.append(this.#header);
     }
     return this.#sink;

@@ -87,8 +87,8 @@ class LocalDraft implements StorageDraft {
     this.#temporary = temporary;
   }
 
-  async create(name: string, chunkBytes?: number): Promise<FileSink> {
-    const file = await SummedWriter.create(join(this.#temporary, name), chunkBytes);
+  async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
+    const file = await SummedWriter.create(join(this.#temporary, name), chunkBytes, sizeBytes);
     this.#open.add(file);
     return file;
   }

@@ -23,8 +23,12 @@ export interface CheckpointStorage {
 
 /** A folder that is being written; nobody sees it before its commit. */
 export interface StorageDraft {
-  /** Begins a file. @param name - plain, without folders */
-  create(name: string, chunkBytes?: number): Promise<FileSink>;
+  /**
+   * Begins a file.
+   * @param name - plain, without folders
+   * @param sizeBytes - what it will hold, where that is known: a place without room may say so now
+   */
+  create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink>;
   /**
    * Makes the folder visible and `latest` name it, once everything is durable. Every file must be finished; the one that
    * was finished last vouches for the others.

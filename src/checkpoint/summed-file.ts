@@ -29,9 +29,13 @@ export class SummedWriter implements FileSink {
     this.#chunkBytes = chunkBytes;
   }
 
-  /** @param path - where no file is yet. @throws {TroupeError} `FILE_WRITE` */
-  static async create(path: string, chunkBytes = CHUNK_BYTES): Promise<SummedWriter> {
-    return new SummedWriter(await native().createSummed(path, chunkBytes), chunkBytes);
+  /**
+   * @param path - where no file is yet
+   * @param sizeBytes - what it will hold, where that is known: reserved at once
+   * @throws {TroupeError} `FILE_WRITE`
+   */
+  static async create(path: string, chunkBytes = CHUNK_BYTES, sizeBytes = 0): Promise<SummedWriter> {
+    return new SummedWriter(await native().createSummed(path, chunkBytes, sizeBytes), chunkBytes);
   }
 
   async append(bytes: Bytes): Promise<void> {

@@ -119,8 +119,8 @@ export interface Native {
   /** Blocks. */
   awaitScratch(transfer: number, deadlineMs: number): void;
 
-  /** A new file with a checksum for each chunk: its number. */
-  createSummed(path: string, chunkBytes: number): Promise<number>;
+  /** A new file with a checksum for each chunk, and room for its bytes where they are known: its number. */
+  createSummed(path: string, chunkBytes: number, expectedBytes: number): Promise<number>;
   /** `memory`: a handle, or bytes; they must not change until the promise is fulfilled. */
   appendSummed(
     file: number,
@@ -142,7 +142,6 @@ export interface Native {
   ): Promise<number>;
   dropSummed(file: number): void;
   crc32c(bytes: Uint8Array, before: number, byTable: boolean): number;
-  crc32cJoin(first: number, second: number, secondBytes: number): number;
 
   /** Of the first `count` handles in the frame. */
   giveMemoryUp(count: number): boolean;

@@ -18,7 +18,7 @@ describe("CRC-32C", () => {
     expect([crc32c(bytes), native().crc32c(bytes, 0, true)]).toEqual([sum, sum]);
   });
 
-  test("is the same by instruction and by table, from any address, whole or cut in two, joined or gone on with", () => {
+  test("is the same by instruction and by table, from any address, whole or cut in two", () => {
     const all = Uint8Array.from({ length: 20_000 }, (_, i) => (i * 2_654_435_761) >>> 13);
     const place = fc.integer({ min: 0, max: all.length });
     fc.assert(
@@ -28,7 +28,6 @@ describe("CRC-32C", () => {
         const sum = crc32c(all.subarray(begin, end));
         expect(native().crc32c(all.subarray(begin, end), 0, true)).toBe(sum);
         expect(crc32c(second, crc32c(first))).toBe(sum);
-        expect(native().crc32cJoin(crc32c(first), crc32c(second), second.length)).toBe(sum);
       }),
       { seed: 4, numRuns: 300 },
     );

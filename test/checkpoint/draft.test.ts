@@ -125,16 +125,16 @@ describe("a draft", () => {
   });
 
   test("keeps sums of what it is given, over chunks and appends of any size", async () => {
-    const numel = 70_000;
+    const numel = 900_000;
     const values = Float32Array.from({ length: numel }, (_, i) => Math.sqrt(i));
-    for (const chunkBytes of [1000, 4096, 1 << 20]) {
+    for (const chunkBytes of [100_000, 4096, 1 << 20, 3 << 19]) {
       const big = {
         ...plan,
         weights: [{ name: "big", dtype: "F32", shape: [numel] }],
         optimizer: [],
       } as const;
       await using draft = await CheckpointDraft.begin(new LocalFolder(folder), big, { chunkBytes });
-      for (let begin = 0, size = 1; begin < numel; begin += size, size *= 3) {
+      for (let begin = 0, size = 1; begin < numel; begin += size, size = 3 * size + 1) {
         await draft.write("big", new Uint8Array(values.buffer).subarray(4 * begin, 4 * (begin + size)));
       }
       await draft.commit(state);
