@@ -56,12 +56,17 @@ export class S3Storage implements CheckpointStorage {
 
   async sweep(): Promise<void> {
     await abortUploads(this.#connection);
-    for (const name of await listFolders(this.#connection, this.#connection.prefix)) {
+    const { prefix } = this.#connection;
+    const parts = (key: string) => key.slice(prefix.length).split("/");
+    const drafts = (await listKeys(this.#connection, prefix)).filter((key) =>
+      isDraftName(parts(key)[1] ?? ""),
+    );
+    for (const [name = "", keys = []] of Object.entries(
+      Object.groupBy(drafts, (key) => parts(key)[0] ?? ""),
+    )) {
       const committed = await this.#committed(name);
-      const drafts = await listFolders(this.#connection, this.#key(`${name}/`));
-      for (const draft of drafts.filter((draft) => isDraftName(draft) && draft !== committed)) {
-        await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/${draft}/`)));
-      }
+      const left = keys.filter((key) => parts(key)[1] !== committed);
+      await removeKeys(this.#connection, left);
     }
   }
 

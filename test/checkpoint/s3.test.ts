@@ -1,0 +1,222 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import {
+  type CheckpointContent,
+  listCheckpoints,
+  openCheckpoint,
+  openStorage,
+  prune,
+  verifyCheckpoint,
+  writeCheckpoint,
+} from "../../src/checkpoint/index.ts";
+import { CheckpointService } from "../../src/service/index.ts";
+import { empty, noGrad, scope } from "../../src/tensor/index.ts";
+import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
+import { contentOf } from "./content.ts";
+import { refusal } from "./refusal.ts";
+import { temporaryFolder } from "./service/temporary-folder.ts";
+
+const bucket = "models";
+let s3: S3Server;
+let numPlaces = 0;
+
+beforeAll(async () => {
+  s3 = await startS3(bucket);
+  useS3(s3);
+});
+afterAll(() => s3[Symbol.asyncDispose]());
+afterEach(() => {
+  s3.fault = () => undefined;
+});
+
+/** A prefix of its own for each test. */
+function place(): { readonly location: string; readonly prefix: string } {
+  numPlaces += 1;
+  const prefix = `run-${numPlaces}`;
+  return { location: `s3://${bucket}/${prefix}`, prefix };
+}
+
+const keysBelow = async (prefix: string) =>
+  (await s3.keys(bucket)).filter((key) => key.startsWith(`${prefix}/`));
+
+/** A checkpoint with a tensor of some 12 MB, so that its file travels in parts. */
+function largeContent(step: number): CheckpointContent {
+  const values = new Float32Array(3_000_000).map((_, index) => index + step);
+  const large = {
+    name: "large",
+    dtype: "F32",
+    shape: [3, 1_000_000],
+    read: () => new Uint8Array(values.buffer),
+  } as const;
+  const content = contentOf(step);
+  return { ...content, weights: [...content.weights, large] };
+}
+
+describe("checkpoints in S3", () => {
+  test("are written in parts whose checksums the store compares, and read by ranges, only what is wanted", async () => {
+    const { location } = place();
+    const before = s3.numChecked;
+    await writeCheckpoint(location, largeContent(3));
+    expect(s3.openUploads.size).toBe(0);
+    // Two parts of 12 MB, and small objects whole.
+    expect(s3.numChecked - before).toBeGreaterThanOrEqual(2 + 5);
+    await using checkpoint = await openCheckpoint(location);
+    expect(checkpoint.state.step).toBe(3);
+    const box = { offset: [1, 10], shape: [2, 5] };
+    const part = new Float32Array((await checkpoint.read("large", new Uint8Array(40), box)).buffer);
+    expect([...part]).toEqual(
+      [13, 14, 15, 16, 17, 1_000_013, 1_000_014, 1_000_015, 1_000_016, 1_000_017].map((n) => n + 1_000_000),
+    );
+    expect(checkpoint.readBytes).toBeLessThanOrEqual(4 << 20);
+    const whole = scope(() => {
+      const into = empty([3_000_000]);
+      return noGrad(() => into);
+    });
+    await checkpoint.readRange("large", 0, whole);
+    const values = whole.toTypedArray() as Float32Array;
+    expect(values.every((value, index) => value === Math.fround(index + 3))).toBe(true);
+    whole.dispose();
+  });
+
+  test("are listed, kept and pruned like those of a folder", async () => {
+    const { location, prefix } = place();
+    for (const step of [1, 2, 3, 4]) await writeCheckpoint(location, contentOf(step));
+    const storage = await openStorage(location);
+    expect(await storage.latest()).toBe("step-000004");
+    expect((await listCheckpoints(storage)).map(({ step, latest }) => [step, latest])).toEqual([
+      [4, true],
+      [3, false],
+      [2, false],
+      [1, false],
+    ]);
+    expect((await prune(storage, { last: 1, every: 2 })).removed).toEqual(["step-000003", "step-000001"]);
+    const folders = new Set((await keysBelow(prefix)).map((key) => key.split("/")[1]));
+    expect([...folders]).toEqual(["latest", "step-000002", "step-000004"]);
+  });
+
+  test("replace one of the same step in a single write, and leave nothing of the old", async () => {
+    const { location, prefix } = place();
+    await writeCheckpoint(location, contentOf(5));
+    const numKeys = (await keysBelow(prefix)).length;
+    await writeCheckpoint(location, { ...contentOf(5), config: { model_type: "other" } });
+    await using checkpoint = await openCheckpoint(location);
+    expect(checkpoint.config).toEqual({ model_type: "other" });
+    expect((await keysBelow(prefix)).length).toBe(numKeys);
+  });
+
+  test("that were damaged are found by file, tensor and offset, and passed over for an older whole one", async () => {
+    const { location } = place();
+    await writeCheckpoint(location, contentOf(1));
+    await writeCheckpoint(location, largeContent(2));
+    const storage = await openStorage(location);
+    expect(await verifyCheckpoint(storage, "step-000002")).toEqual([]);
+    const { client, sdk } = await clientOf();
+    const key = (await s3.keys(bucket)).find(
+      (name) =>
+        location.endsWith(name.split("/")[0] as string) &&
+        name.includes("step-000002") &&
+        name.endsWith("model.safetensors"),
+    );
+    const stored = await client.send(new sdk.GetObjectCommand({ Bucket: bucket, Key: key }));
+    const bytes = Buffer.from((await stored.Body?.transformToByteArray()) ?? []);
+    bytes.writeUInt8((bytes[9_000_000] as number) ^ 4, 9_000_000);
+    await client.send(new sdk.PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes }));
+    expect(await verifyCheckpoint(storage, "step-000002")).toMatchObject([
+      { path: `s3://${bucket}/${key}`, tensor: "large", offsetBytes: 8 << 20 },
+    ]);
+    await client.send(new sdk.PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes.subarray(0, 1000) }));
+    await using checkpoint = await openCheckpoint(location);
+    expect(checkpoint.state.step).toBe(1);
+    expect(checkpoint.passedOver[0]?.code).toBe("CHECKPOINT_DAMAGED");
+    client.destroy();
+  });
+
+  test("that could not be uploaded leave nothing but the ones before, whichever request fails", async () => {
+    const { location, prefix } = place();
+    await writeCheckpoint(location, contentOf(1));
+    const before = await keysBelow(prefix);
+    const storage = await openStorage(location);
+    const failing: [string, RegExp][] = [
+      ["POST", /model\.safetensors$/],
+      ["PUT", /model\.safetensors$/],
+      ["PUT", /optimizer\.safetensors$/],
+      ["PUT", /manifest\.json$/],
+      ["PUT", /committed$/],
+    ];
+    for (const [method, path] of failing) {
+      s3.fault = (asked, key) => (asked === method && path.test(key) ? 500 : undefined);
+      const error = await refusal(() => writeCheckpoint(location, largeContent(2)));
+      expect([error.code, path.source]).toEqual(["CHECKPOINT_SAVE_FAILED", path.source]);
+      s3.fault = () => undefined;
+      expect(await keysBelow(prefix)).toEqual(before);
+      expect(s3.openUploads.size).toBe(0);
+      expect(await storage.list()).toEqual(["step-000001"]);
+    }
+  });
+
+  test("that a process left half-way are swept, its uploads too, and committed ones stay", async () => {
+    const { location, prefix } = place();
+    await writeCheckpoint(location, contentOf(1));
+    const before = await keysBelow(prefix);
+    const storage = await openStorage(location);
+    const draft = await storage.begin("step-000002");
+    const file = await draft.create("model.safetensors");
+    await file.append(new Uint8Array(9 << 20));
+    const small = await draft.create("small");
+    await small.append(new Uint8Array(10));
+    await small.finish();
+    const again = await storage.begin("step-000001");
+    await (await again.create("config.json")).finish();
+    // The process dies here; another begins.
+    expect(s3.openUploads.size).toBe(1);
+    await (await openStorage(location)).sweep();
+    expect(s3.openUploads.size).toBe(0);
+    expect(await keysBelow(prefix)).toEqual(before);
+  });
+
+  test("serve the service and the command line as a folder does", async () => {
+    const { location } = place();
+    await using service = await CheckpointService.open({ storage: location, keepLast: 2 });
+    for (const step of [1, 2, 3]) await service.save({ step, tensors: { a: Float32Array.of(step) } }).durable;
+    expect((await service.list()).map(({ step }) => step)).toEqual([3, 2]);
+    const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      troupe,
+      "checkpoint",
+      "verify",
+      location,
+    ]);
+    expect(stdout).toBe("step-000003  whole\nstep-000002  whole\n");
+    const folder = await temporaryFolder();
+    await promisify(execFile)(process.execPath, [
+      troupe,
+      "checkpoint",
+      "convert",
+      location,
+      join(folder, "x.safetensors"),
+      "--to",
+      "safetensors",
+    ]);
+  });
+
+  test.each(["s3://", "s3:///x", "s3://UPPER/x", "s3://bucket//x", "s3://bucket/../x", "s3://bucket/a/./b"])(
+    "are refused at %s",
+    async (location) => {
+      expect((await refusal(() => openStorage(location))).code).toBe("CHECKPOINT_OPTION");
+    },
+  );
+
+  test("tell what is wrong where the bucket is not there", async () => {
+    const error = await refusal(() => CheckpointService.open({ storage: "s3://nowhere/run" }));
+    expect(error.message).toContain("NoSuchBucket");
+  });
+});
+
+async function clientOf() {
+  const sdk = await import("@aws-sdk/client-s3");
+  const client = new sdk.S3Client({ forcePathStyle: true, requestChecksumCalculation: "WHEN_REQUIRED" });
+  return { sdk, client };
+}
