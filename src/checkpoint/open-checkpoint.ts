@@ -53,9 +53,17 @@ export async function placeOf(
   place: CheckpointStorage | string,
 ): Promise<{ storage: CheckpointStorage; name?: string }> {
   if (typeof place !== "string") return { storage: place };
+  if (isS3(place)) return placeInS3(place);
   const path = resolve(place);
-  if (isS3(place) || !(await exists(join(path, manifestName)))) return { storage: await openStorage(place) };
+  if (!(await exists(join(path, manifestName)))) return { storage: new LocalFolder(place) };
   return { storage: new LocalFolder(dirname(path)), name: basename(path) };
+}
+
+/** A bucket's keys are no folders that could be looked at first: the last part of the address tells by its form. */
+async function placeInS3(place: string): Promise<{ storage: CheckpointStorage; name?: string }> {
+  const [, above = "", last = ""] = /^(.*)\/([^/]*)\/*$/.exec(place) ?? [];
+  if (stepOf(last) === undefined) return { storage: await openStorage(place) };
+  return { storage: await openStorage(above), name: last };
 }
 
 /** The names of a storage's checkpoints: the one that `latest` names, then by step, the highest first. */

@@ -14,6 +14,7 @@ import {
 } from "../../src/checkpoint/index.ts";
 import { CheckpointService } from "../../src/service/index.ts";
 import { empty, noGrad, scope } from "../../src/tensor/index.ts";
+import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
@@ -200,6 +201,21 @@ describe("checkpoints in S3", () => {
       "--to",
       "safetensors",
     ]);
+  });
+
+  test("take a training run that stops and goes on to the same losses as one that does not", async () => {
+    const { location } = place();
+    using workspace = new Workspace();
+    const straight = await lossesOf(workspace, { steps: 6 });
+    const checkpoint = { dir: location, everySteps: 2, keepLast: 1 };
+    await lossesOf(workspace, { steps: 4, ranks: 2, zero: 3, checkpoint });
+    const storage = await openStorage(location);
+    expect(await storage.list()).toEqual(["step-000004"]);
+    const resumed = await lossesOf(workspace, { steps: 6, resume: location, checkpoint });
+    expect(resumed.slice(4)).toEqual(straight.slice(4));
+    // One checkpoint can be named by itself.
+    await using named = await openCheckpoint(`${location}/step-000006`);
+    expect(named.state.step).toBe(6);
   });
 
   test.each(["s3://", "s3:///x", "s3://UPPER/x", "s3://bucket//x", "s3://bucket/../x", "s3://bucket/a/./b"])(

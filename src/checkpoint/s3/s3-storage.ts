@@ -45,7 +45,8 @@ export class S3Storage implements CheckpointStorage {
 
   async open(name: string): Promise<StoredFolder> {
     const draft = await this.#committed(name);
-    return new S3Folder(this.#connection, this.#key(draft === undefined ? name : `${name}/${draft}`));
+    const path = `${this.location}/${name}`;
+    return new S3Folder(path, this.#connection, this.#key(draft === undefined ? name : `${name}/${draft}`));
   }
 
   async remove(name: string): Promise<void> {
@@ -86,8 +87,8 @@ class S3Folder implements StoredFolder {
   readonly #connection: S3Connection;
   readonly #key: string;
 
-  constructor(connection: S3Connection, key: string) {
-    this.path = `s3://${connection.bucket}/${key}`;
+  constructor(path: string, connection: S3Connection, key: string) {
+    this.path = path;
     this.#connection = connection;
     this.#key = key;
   }
