@@ -16,7 +16,10 @@ export interface CheckpointFlags {
 /** Adds the flags to a command that trains. */
 export function addCheckpointFlags(command: Command): Command {
   return command
-    .option("--checkpoint <dir>", "where checkpoints go, a folder or s3://BUCKET/PREFIX (default: runs/<job>)")
+    .option(
+      "--checkpoint <dir>",
+      "where checkpoints go, a folder or s3://BUCKET/PREFIX (default: runs/<job>)",
+    )
     .option("--checkpoint-every <n>", "steps between checkpoints (default: 500)", number)
     .option(
       "--checkpoint-when-busy <what>",

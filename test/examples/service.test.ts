@@ -1,0 +1,76 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const run = promisify(execFile);
+
+/** `troupe checkpoint serve`, once it says that it serves. */
+async function serve(
+  ...args: string[]
+): Promise<{ readonly server: ChildProcess; readonly ended: Promise<number | null> }> {
+  const server = spawn(process.execPath, ["bin/troupe.mjs", "checkpoint", "serve", ...args], { cwd: root });
+  onTestFinished(() => void server.kill("SIGKILL"));
+  const ended = new Promise<number | null>((resolve) => server.once("exit", resolve));
+  await new Promise<void>((resolve, reject) => {
+    let told = "";
+    server.stderr.setEncoding("utf8").on("data", (text: string) => {
+      told += text;
+      if (told.includes("serving checkpoints")) resolve();
+    });
+    void ended.then((code) => reject(new Error(`ended with ${code}: ${told}`)));
+  });
+  return { server, ended };
+}
+
+describe("examples/service", () => {
+  test("save.ts saves the state of a loop of one's own, run as a user runs it", async () => {
+    const folder = await temporaryFolder();
+    const { stdout, stderr } = await run(process.execPath, ["examples/service/save.ts", folder], {
+      cwd: root,
+    });
+    expect(stderr).toBe("");
+    expect(stdout.trim().split("\n")).toEqual([
+      ...[10, 20, 30].map((step) => `step ${step} is durable in ${join(folder, `step-0000${step}`)}`),
+      "step 30 read back: 465 = 465",
+    ]);
+    expect((await readdir(folder)).toSorted()).toEqual(["latest", "step-000020", "step-000030"]);
+  });
+
+  test("client.py hands over slices from two threads and gets a durable, verified checkpoint", async () => {
+    const folder = await temporaryFolder();
+    const socket = join(folder, "socket");
+    const { server, ended } = await serve("--dir", join(folder, "run"), "--socket", socket);
+    const { stdout } = await run("python3", ["examples/service/client.py", socket], { cwd: root });
+    expect(stdout).toBe(
+      `durable in ${join(folder, "run", "step-000100")}, verified: True\n` +
+        "read back 256000 weights, the first 1.0, the last 2.0\n",
+    );
+    server.kill("SIGTERM");
+    expect(await ended).toBe(0);
+    expect(existsSync(socket)).toBe(false);
+  });
+
+  test("a server that is killed while tensors come in leaves nothing, and the next one takes its socket", async () => {
+    const folder = await temporaryFolder();
+    const socket = join(folder, "socket");
+    const dir = join(folder, "run");
+    const first = await serve("--dir", dir, "--socket", socket);
+    const put = `
+import sys; sys.path.insert(0, "examples/service")
+from client import Checkpoints
+Checkpoints(sys.argv[1]).put(1, "a", "U8", (8,), bytes(4), (0,), (4,))`;
+    await run("python3", ["-B", "-c", put, socket], { cwd: root });
+    first.server.kill("SIGKILL");
+    await first.ended;
+    expect(await readdir(dir).catch(() => [])).toEqual([]);
+    await serve("--dir", dir, "--socket", socket);
+    await run("python3", ["-B", "examples/service/client.py", socket], { cwd: root });
+    expect((await readdir(dir)).toSorted()).toEqual(["latest", "step-000100"]);
+  });
+});
