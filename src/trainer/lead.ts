@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import {
   type CheckpointerProtocol,
   Conductor,
@@ -8,7 +9,7 @@ import {
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import { type SampleCourse, samplesBefore } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
-import type { TroupeEventBody } from "../events/index.ts";
+import { reportError, type TroupeEventBody } from "../events/index.ts";
 import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
 import type { SupervisedRanks } from "./cast.ts";
 import { LastGood } from "./last-good.ts";
@@ -49,6 +50,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
     if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.copied") ranks.forgiveRestarts();
     options.emit(event);
   };
+  for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
     const { life } = ranks;
     const conductor = new Conductor(ranks.group, {
@@ -84,6 +86,11 @@ function isUnreadable(error: unknown): error is TroupeError {
 }
 
 const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "MEMORY_COPY_LOST"];
+
+/** A checkpoint that could not be opened; the error names one of its files. */
+function rejected(error: TroupeError): TroupeEventBody {
+  return { kind: "checkpoint.rejected", path: dirname(String(error.fields.path)), error: reportError(error) };
+}
 
 /** A thread is gone, what it leaves undone was aborted, or one was stopped because another is gone. */
 function isLoss(error: unknown): boolean {

@@ -18,11 +18,13 @@ export interface Start {
   /** What the checkpoint says, where the run goes on from one. */
   readonly resumed: TrainerState | undefined;
   readonly initial: InitialState;
+  /** Newer checkpoints that could not be opened, and why. */
+  readonly passedOver: readonly TroupeError[];
 }
 
 /** A run from nothing: every parameter drawn from its initializer. */
 export function startFromSeed(seed: number): Start {
-  return { seed, resumed: undefined, initial: { kind: "seed", step: 0, seed } };
+  return { seed, resumed: undefined, initial: { kind: "seed", step: 0, seed }, passedOver: [] };
 }
 
 /**
@@ -47,7 +49,12 @@ export async function startFromCheckpoint(
       "leave --seed out",
     );
   }
-  return { seed: state.seed, resumed: state, initial: stateOf(checkpoint) };
+  return {
+    seed: state.seed,
+    resumed: state,
+    initial: stateOf(checkpoint),
+    passedOver: checkpoint.passedOver,
+  };
 }
 
 /**
@@ -90,7 +97,7 @@ export async function startFromWeights(folder: string, model: Module, seed: numb
   const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
   const matches = matchWeights(model as NamedState, named);
   const entries = Object.fromEntries(matches.map(({ name, entry }) => [name, entry]));
-  return { seed, resumed: undefined, initial: { kind: "weights", step: 0, folder, entries } };
+  return { seed, resumed: undefined, initial: { kind: "weights", step: 0, folder, entries }, passedOver: [] };
 }
 
 function stateOf({ path, state }: Checkpoint): InitialState {
