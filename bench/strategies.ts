@@ -51,7 +51,7 @@ const strategies: Readonly<Record<string, Strategy>> = {
   "offload host": { options: { zero: 3, offload: { optimizer: "host" } } },
   "offload nvme": { options: { zero: 3, offload: { optimizer: "nvme", dir: tmpdir() } } },
   "offload parameters": {
-    options: { zero: 3, prefetchBytes: 4e6, offload: { parameters: "nvme", dir: tmpdir() } },
+    options: { zero: 3, prefetchBytes: 0, offload: { parameters: "nvme", dir: tmpdir() } },
   },
   processes: { options: { zero: 3, placement: "process" } },
 };

@@ -35,6 +35,13 @@ Napi::Value MarkAway(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// sharesMemory(handle, handle): whether two tensors are over one memory.
+Napi::Value SharesMemory(const Napi::CallbackInfo& info) {
+  const HandleTable& handles = Environment::of(info.Env()).handles;
+  const at::Tensor& one = handles.identity(Environment::handle(info, 0), "sharesMemory");
+  return Napi::Boolean::New(info.Env(), one.is_alias_of(handles.identity(Environment::handle(info, 1), "sharesMemory")));
+}
+
 }  // namespace
 
 void InitPaging(Napi::Env env, Napi::Object exports) {
@@ -42,6 +49,7 @@ void InitPaging(Napi::Env env, Napi::Object exports) {
   define<Vacate>(env, exports, "vacate");
   define<Occupy>(env, exports, "occupy");
   define<MarkAway>(env, exports, "markAway");
+  define<SharesMemory>(env, exports, "sharesMemory");
 }
 
 }  // namespace troupe

@@ -241,9 +241,11 @@ export class BlockEngine<Ticket> {
   #wrap(module: Module, unit: number): () => void {
     return wrapForward(module, (forward, inputs) => {
       // Running a block again in backward casts as forward did.
-      const run = recordedOnce((...args: unknown[]) =>
-        this.#cast(() => (forward as (...args: unknown[]) => unknown)(...args)),
-      );
+      const run = recordedOnce((...args: unknown[]) => {
+        const result = this.#cast(() => (forward as (...args: unknown[]) => unknown)(...args));
+        this.#parameters?.refuseViews(this.#unit(unit), result);
+        return result;
+      });
       const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
       const recording = presentRecording();
       if (!entered.here) {

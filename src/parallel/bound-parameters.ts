@@ -1,6 +1,8 @@
+import { TroupeError } from "../errors.ts";
 import type { Parameter } from "../nn/index.ts";
-import { hold, markAway, ops, scope, type Tensor } from "../tensor/index.ts";
+import { hold, markAway, ops, scope, sharesMemory, type Tensor } from "../tensor/index.ts";
 import type { FlatBlock } from "./flat-block.ts";
+import { mapTensors } from "./map-tensors.ts";
 import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
 
 /**
@@ -40,6 +42,21 @@ export class BoundParameters implements Disposable {
     if (leaves !== undefined) markAway(leaves, !gathered);
   }
 
+  /**
+   * Looks at what a block has returned while its parameters have memory.
+   * @throws {TroupeError} `BLOCK_TENSOR` for a view of parameters that will have none
+   */
+  refuseViews({ name, flats }: BlockUnit, result: unknown): void {
+    for (const flat of flats) {
+      const [leaf] = this.#paged.get(flat) ?? [];
+      if (leaf === undefined) continue;
+      mapTensors(result, (tensor) => {
+        if (sharesMemory(tensor, leaf)) throw viewOfParameter(name);
+        return tensor;
+      });
+    }
+  }
+
   /** What is trained of each unit, in the order of its flat blocks: leaves of the graph. */
   get trained(): readonly (readonly Tensor[])[] {
     return this.#trained;
@@ -74,4 +91,12 @@ function bindLeaves(layout: FlatBlock, parameters: readonly Parameter[], full: T
     parameters[index]?.bind(leaf);
     return leaf;
   });
+}
+
+function viewOfParameter(name: string): TroupeError {
+  return new TroupeError(
+    "BLOCK_TENSOR",
+    `[block ${name}] expected results with memory of their own: got a view of its parameters, which are offloaded once it returns (clone it, or leave their offload out)`,
+    { fields: { place: `block ${name}` } },
+  );
 }

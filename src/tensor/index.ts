@@ -31,7 +31,7 @@ export {
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type NativeInfo, native } from "./native.ts";
 export * as ops from "./ops.ts";
-export { emptyPaged, markAway, occupy, vacate } from "./paged.ts";
+export { emptyPaged, markAway, occupy, sharesMemory, vacate } from "./paged.ts";
 export {
   attach,
   attachLent,

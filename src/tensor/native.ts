@@ -152,6 +152,7 @@ export interface Native {
   occupy(handle: number): void;
   /** Of the first `count` handles in the frame. */
   markAway(count: number, away: boolean): void;
+  sharesMemory(one: number, other: number): boolean;
 
   setNumThreads(count: number): void;
   numThreads(): number;

@@ -40,3 +40,8 @@ export function markAway(tensors: readonly Tensor[], away: boolean): void {
   });
   native().markAway(tensors.length, away);
 }
+
+/** @returns whether two tensors are over one memory, wherever in it */
+export function sharesMemory(one: Tensor, other: Tensor): boolean {
+  return native().sharesMemory(liveHandle(one, "sharesMemory"), liveHandle(other, "sharesMemory"));
+}

@@ -381,6 +381,29 @@ describe("BlockEngine", () => {
     }
   });
 
+  it("refuses a view of parameters that have no memory once their block has returned", () => {
+    class Leaking extends Mix {
+      override forward(): Tensor {
+        return this.weight.tensor.narrow(0, 0, 1);
+      }
+    }
+    class Model extends Module {
+      readonly layers = new ModuleList([new Leaking()]);
+      override forward(): Tensor {
+        return (this.layers.at(0) as Leaking).forward().sum();
+      }
+    }
+    const model = new Model();
+    const plan = planBlocks(model, { zero: 3, mesh: new Mesh({}), rank: 0 });
+    const port: ShardPort<number> = { start: () => 0, wait: () => {}, release: () => {}, reduce: () => {} };
+    const engine = new BlockEngine(plan, port, { dtype: "float32", prefetchBytes: 0, paged: [0] });
+    engine.bind(plan.layouts.map((layout) => keep(zeros([layout.numel]))));
+    engine.begin("evaluate");
+    const evaluate = () => scope(() => engine.evaluate(() => model.forward()));
+    expect(evaluate).toThrow(/got a view of its parameters, which are offloaded/);
+    engine.dispose();
+  });
+
   it("collects nothing and hands nothing on of a pass that is given up", () => {
     const model = new ModuleList([new Mix()]);
     class One extends Module {

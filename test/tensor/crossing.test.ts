@@ -27,7 +27,7 @@ function numbers(tensor: Tensor): number[] {
 
 /** Files through which this program's processes share memory: tensors they hold, and tensors on their way. */
 function sharedFiles(): string[] {
-  const mine = readdirSync("/dev/shm").filter((name) => name.split("-")[2] === String(process.pid));
+  const mine = readdirSync("/dev/shm").filter((name) => name.split("-")[3] === String(process.pid));
   return mine.flatMap((name) => readdirSync(join("/dev/shm", name))).filter((name) => /^[pr]\d+-/.test(name));
 }
 

@@ -118,7 +118,7 @@ describe("paged memory", () => {
 
 /** What the files through which this program's processes share memory really take; one may have several names. */
 function sharedBytes(): number {
-  const mine = readdirSync("/dev/shm").filter((name) => name.split("-")[2] === String(process.pid));
+  const mine = readdirSync("/dev/shm").filter((name) => name.split("-")[3] === String(process.pid));
   const files = mine.flatMap((folder) =>
     readdirSync(join("/dev/shm", folder)).map((name) => statSync(join("/dev/shm", folder, name))),
   );
