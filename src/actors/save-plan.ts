@@ -1,7 +1,12 @@
 import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
-import { type FlatBlock, savedLayouts } from "../parallel/index.ts";
+import { type FlatBlock, MASTER, savedLayouts } from "../parallel/index.ts";
 import { sendsPart } from "./snapshot.ts";
 import type { StateEntry } from "./state-image.ts";
+
+const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The parameters' own values first. */
+const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
 
 /** What one rank's shard sends of one block when its state is saved. Plain data. */
 export interface PartPlan {
@@ -16,7 +21,10 @@ export interface SavePlan {
   readonly numParts: number;
   /** What all ranks together copy of their state: the most that a save keeps in memory beside it. */
   readonly stagedBytes: number;
-  /** In the order of the model, which is about that in which parts come, and that of no layout: equal states, equal files. */
+  /**
+   * Kind after kind, each in the order of the model: what a rank reads of a block lies side by side, parts come about in
+   * this order, and it is that of no layout, so that equal states have equal files.
+   */
   readonly entries: readonly StateEntry[];
 }
 
@@ -61,6 +69,8 @@ export function planSave(ranks: readonly (readonly PartPlan[])[], parameters: re
   return {
     numParts: parts.length,
     stagedBytes: parts.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-    entries: [...entries.values()].toSorted((a, b) => placeOf(a) - placeOf(b) || (a.kind < b.kind ? -1 : 1)),
+    entries: [...entries.values()].toSorted(
+      (a, b) => compare(kindOf(a), kindOf(b)) || compare(placeOf(a), placeOf(b)),
+    ),
   };
 }

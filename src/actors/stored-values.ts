@@ -1,4 +1,10 @@
-import { Checkpoint, HuggingFaceFolder, openCheckpoint, type SafetensorsDType } from "../checkpoint/index.ts";
+import {
+  Checkpoint,
+  HuggingFaceFolder,
+  openCheckpoint,
+  type SafetensorsDType,
+  type TensorPart,
+} from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { logicalRuns } from "../nn/index.ts";
 import { type BlockState, MASTER, type Piece } from "../parallel/index.ts";
@@ -37,14 +43,25 @@ export class StoredValues implements InitialValues {
     const stored = this.#stored;
     for (const { kind, tensor: into, pieces } of state.tensors) {
       if (initial.kind === "weights" && kind !== MASTER) continue;
-      const reads = pieces.map((piece) => {
+      const parts: TensorPart[] = [];
+      for (const piece of pieces) {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
         if (kind !== MASTER) requireState(stored, entry, name);
-        return readPiece(stored, entry, piece, into);
-      });
-      // Nothing may be read any more when a block's memory goes.
-      for (const read of await Promise.allSettled(reads)) if (read.status === "rejected") throw read.reason;
+        const { dtype, bytes } = readableEntry(stored, entry, piece);
+        if (dtype === into.dtype)
+          parts.push({ name: entry, stretches: stretchesOf(piece, bytes, piece.rangeBegin) });
+        else
+          await readConverted(
+            stored,
+            { name: entry, stretches: stretchesOf(piece, bytes, 0) },
+            piece,
+            dtype,
+            into,
+          );
+      }
+      // One read a block and kind: neighbours in the file share chunks.
+      if (parts.length > 0) await stored.readParts(parts, into);
     }
     state.publish(initial.kind === "checkpoint" ? initial.progress.numUpdates : 0);
   }
@@ -59,9 +76,15 @@ export class StoredValues implements InitialValues {
   }
 }
 
-type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readStretches">;
+type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readParts">;
 
-const READABLE: Partial<Record<SafetensorsDType, { dtype: DType; bytes: number }>> = {
+/** A dtype that values are converted from. */
+interface Readable {
+  readonly dtype: DType;
+  readonly bytes: number;
+}
+
+const READABLE: Partial<Record<SafetensorsDType, Readable>> = {
   F64: { dtype: "float64", bytes: 8 },
   F32: { dtype: "float32", bytes: 4 },
   BF16: { dtype: "bfloat16", bytes: 2 },
@@ -78,28 +101,30 @@ function requireState(stored: StoredTensors, entry: string, parameter: string): 
   );
 }
 
-/** Copies a piece's values into its place in the owned range `into`, converting the dtype. */
-async function readPiece(stored: StoredTensors, entry: string, piece: Piece, into: Tensor): Promise<void> {
+/** What a piece's elements are stored as. @throws {TroupeError} `CHECKPOINT_SHAPE` */
+function readableEntry(stored: StoredTensors, entry: string, { parameter }: Piece): Readable {
   const { dtype, shape } = stored.entry(entry);
   const readable = READABLE[dtype];
-  const { split } = piece.parameter;
-  const expected = split?.logicalShape ?? piece.parameter.shape;
-  if (readable === undefined || shape.join() !== expected.join()) {
-    throw new TroupeError(
-      "CHECKPOINT_SHAPE",
-      `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${expected}]: got ${dtype} [${shape}] (is it the same model?)`,
-      { fields: { path: stored.path, entry, dtype, shape } },
-    );
-  }
-  const stretches = Float64Array.from(stretchesOf(piece, readable.bytes));
-  const { rangeBegin, numel } = piece;
-  if (readable.dtype === into.dtype) {
-    await stored.readStretches(entry, stretches, { tensor: into, begin: rangeBegin, numel });
-    return;
-  }
-  const values = hold(() => zeros([numel], { dtype: readable.dtype }));
+  const expected = parameter.split?.logicalShape ?? parameter.shape;
+  if (readable !== undefined && shape.join() === expected.join()) return readable;
+  throw new TroupeError(
+    "CHECKPOINT_SHAPE",
+    `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${expected}]: got ${dtype} [${shape}] (is it the same model?)`,
+    { fields: { path: stored.path, entry, dtype, shape } },
+  );
+}
+
+/** Copies a piece's values into its place in the owned range `into`, converting the dtype. */
+async function readConverted(
+  stored: StoredTensors,
+  part: TensorPart,
+  { rangeBegin, numel }: Piece,
+  dtype: DType,
+  into: Tensor,
+): Promise<void> {
+  const values = hold(() => zeros([numel], { dtype }));
   try {
-    await stored.readStretches(entry, stretches, values);
+    await stored.readParts([part], values);
     scope(() => {
       into.narrow(0, rangeBegin, numel).copy_(values);
     });
@@ -108,11 +133,19 @@ async function readPiece(stored: StoredTensors, entry: string, piece: Piece, int
   }
 }
 
-/** Where a piece lies in the whole tensor and where within itself, three numbers for each stretch, in bytes. */
-function* stretchesOf({ parameter, parameterBegin, numel }: Piece, itemBytes: number): Generator<number> {
+/**
+ * Where a piece lies in the whole tensor and where in memory that has it from element `at` on, three numbers for each
+ * stretch, in bytes.
+ */
+function stretchesOf(
+  { parameter, parameterBegin, numel }: Piece,
+  itemBytes: number,
+  at: number,
+): Float64Array {
+  const stretches: number[] = [];
   for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
-    yield run.logicalBegin * itemBytes;
-    yield (run.begin - parameterBegin) * itemBytes;
-    yield run.numel * itemBytes;
+    const place = at + run.begin - parameterBegin;
+    stretches.push(run.logicalBegin * itemBytes, place * itemBytes, run.numel * itemBytes);
   }
+  return Float64Array.from(stretches);
 }

@@ -8,9 +8,10 @@ import {
   manifestName,
   maxManifestBytes,
   parseManifest,
+  type Slice,
   type TrainerState,
 } from "./manifest.ts";
-import { SafetensorsFile } from "./safetensors-file.ts";
+import { SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
 import { tensorSizeBytes } from "./safetensors-header.ts";
 import { type Box, boxesOfRun, eachCommonStretch, liesIn, volumeOf } from "./slices.ts";
 import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
@@ -19,6 +20,11 @@ import { type JsonObject, parseJsonObject } from "./strict-json.ts";
 /** A box of a tensor, and where in memory it goes, in bytes. */
 interface PlacedBox extends Box {
   readonly at: number;
+}
+
+/** Parts of an entry of a file. */
+interface FilePart extends TensorPart {
+  readonly file: string;
 }
 
 const configName = "config.json";
@@ -162,30 +168,15 @@ export class Checkpoint implements AsyncDisposable {
    * @throws as {@link read}
    */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
-    const { dtype, shape, slices } = this.entry(name);
-    const itemBytes = sizeOfItem(dtype);
-    this.#checkTarget(name, into);
-    const sizeBytes = volumeOf(shape) * itemBytes;
-    for (let i = 0; i < stretches.length; i += 3) {
-      const [begin, size] = [stretches[i]!, stretches[i + 2]!];
-      const whole = Number.isInteger(begin / itemBytes) && Number.isInteger(size / itemBytes);
-      if (whole && begin >= 0 && size >= 0 && begin + size <= sizeBytes) continue;
-      throw this.#wrongTensor(name, `whole elements within ${sizeBytes} bytes`, `${size} from ${begin} on`);
-    }
-    const [only] = slices;
-    if (slices.length === 1 && only !== undefined) {
-      this.#readBytes += await this.#files.get(only.file)!.readStretches(only.entry, stretches, into);
-      return;
-    }
-    const boxes: PlacedBox[] = [];
-    for (let i = 0; i < stretches.length; i += 3) {
-      let at = stretches[i + 1]!;
-      for (const box of boxesOfRun(shape, stretches[i]! / itemBytes, stretches[i + 2]! / itemBytes)) {
-        boxes.push({ ...box, at });
-        at += volumeOf(box.shape) * itemBytes;
-      }
-    }
-    await this.#readBoxes(name, boxes, into);
+    await this.readParts([{ name, stretches }], into);
+  }
+
+  /** Reads parts of several tensors into one memory, as {@link readStretches} each; what lies near each other, once. */
+  async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
+    await this.#readFiles(
+      parts.flatMap((part) => this.#inFiles(part, into)),
+      into,
+    );
   }
 
   /** Gives the files back. */
@@ -200,16 +191,37 @@ export class Checkpoint implements AsyncDisposable {
     if (!Number.isInteger(itemBytes) && boxes.some((box) => volumeOf(box.shape) < volumeOf(shape))) {
       throw this.#wrongTensor(name, `the whole tensor, as ${dtype} is no whole number of bytes`, "a part");
     }
-    const reads = slices.map(async (slice) => {
-      const stretches: number[] = [];
-      for (const box of boxes) {
-        eachCommonStretch(slice, box, (inSlice, inBox, count) => {
-          stretches.push(inSlice * itemBytes, box.at + inBox * itemBytes, count * itemBytes);
-        });
+    await this.#readFiles(partsIn(slices, boxes, itemBytes), into);
+  }
+
+  /** Where parts of a tensor lie in files. */
+  #inFiles({ name, stretches }: TensorPart, into: Bytes): FilePart[] {
+    const { dtype, shape, slices } = this.entry(name);
+    const itemBytes = sizeOfItem(dtype);
+    this.#checkTarget(name, into);
+    const sizeBytes = volumeOf(shape) * itemBytes;
+    for (let i = 0; i < stretches.length; i += 3) {
+      const [begin, size] = [stretches[i]!, stretches[i + 2]!];
+      const whole = Number.isInteger(begin / itemBytes) && Number.isInteger(size / itemBytes);
+      if (whole && begin >= 0 && size >= 0 && begin + size <= sizeBytes) continue;
+      throw this.#wrongTensor(name, `whole elements within ${sizeBytes} bytes`, `${size} from ${begin} on`);
+    }
+    const [only] = slices;
+    if (slices.length === 1 && only !== undefined) return [{ file: only.file, name: only.entry, stretches }];
+    const boxes: PlacedBox[] = [];
+    for (let i = 0; i < stretches.length; i += 3) {
+      let at = stretches[i + 1]!;
+      for (const box of boxesOfRun(shape, stretches[i]! / itemBytes, stretches[i + 2]! / itemBytes)) {
+        boxes.push({ ...box, at });
+        at += volumeOf(box.shape) * itemBytes;
       }
-      if (stretches.length === 0) return 0;
-      return this.#files.get(slice.file)!.readStretches(slice.entry, Float64Array.from(stretches), into);
-    });
+    }
+    return partsIn(slices, boxes, itemBytes);
+  }
+
+  async #readFiles(parts: readonly FilePart[], into: Bytes): Promise<void> {
+    const ofFiles = Map.groupBy(parts, ({ file }) => file);
+    const reads = [...ofFiles].map(([file, ofFile]) => this.#files.get(file)!.readParts(ofFile, into));
     // All of them have ended before an error is told: then nothing is written into memory any more.
     for (const count of await Promise.allSettled(reads)) {
       if (count.status === "rejected") throw count.reason;
@@ -234,6 +246,20 @@ export class Checkpoint implements AsyncDisposable {
       { fields: { path: this.path, tensor: name } },
     );
   }
+}
+
+/** The stretches that boxes have in common with each slice of a tensor. */
+function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemBytes: number): FilePart[] {
+  return slices.flatMap((slice) => {
+    const stretches: number[] = [];
+    for (const box of boxes) {
+      eachCommonStretch(slice, box, (inSlice, inBox, count) => {
+        stretches.push(inSlice * itemBytes, box.at + inBox * itemBytes, count * itemBytes);
+      });
+    }
+    const { file, entry: name } = slice;
+    return stretches.length === 0 ? [] : [{ file, name, stretches: Float64Array.from(stretches) }];
+  });
 }
 
 /**

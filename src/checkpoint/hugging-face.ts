@@ -5,7 +5,7 @@ import type { Bytes } from "./bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
 import { isFileName } from "./manifest.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
-import { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
+import { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
 import type { TensorEntry } from "./safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./safetensors-writer.ts";
 import { type JsonObject, parseJsonObject } from "./strict-json.ts";
@@ -90,6 +90,12 @@ export class HuggingFaceFolder {
   /** Parts of the bytes of a tensor, as `SafetensorsFile.readStretches` gives them. */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
     await this.#file(name).readStretches(name, stretches, into);
+  }
+
+  /** Parts of several tensors, as `SafetensorsFile.readParts` gives them. */
+  async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
+    const ofFiles = Map.groupBy(parts, ({ name }) => this.#file(name));
+    for (const [file, ofFile] of ofFiles) await file.readParts(ofFile, into);
   }
 
   /** Gives the file descriptors back. */

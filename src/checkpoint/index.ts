@@ -17,7 +17,7 @@ export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts
 export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
-export { type OpenOptions, SafetensorsFile } from "./safetensors-file.ts";
+export { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
 export { isDType, type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
 export {
   pytorchMetadata,

@@ -12,6 +12,13 @@ export interface OpenOptions {
 
 const formatMaxHeaderBytes = 100_000_000;
 
+/** Parts of a tensor that are to be read, each to a place of its own. */
+export interface TensorPart {
+  readonly name: string;
+  /** Three numbers each, in bytes: where it begins in the tensor, row-major, where in the reader's memory, its size. */
+  readonly stretches: Float64Array;
+}
+
 /**
  * A safetensors file, open for reading. Its header is proven to describe its data exactly, so every byte of the data
  * belongs to one tensor. Owns the file until `close`.
@@ -113,14 +120,30 @@ export class SafetensorsFile {
    * @returns how many bytes of the file were read
    */
   async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<number> {
-    const { begin, end } = this.entry(name);
-    const inFile = Float64Array.from(stretches);
-    for (let i = 0; i < stretches.length; i += 3) {
-      const last = stretches[i]! + stretches[i + 2]!;
-      if (stretches[i]! < 0 || last > end - begin) throw this.#wrongSize(name, end - begin, last);
-      inFile[i] = stretches[i]! + this.dataOffset + begin;
+    const what = `tensor ${JSON.stringify(name)}`;
+    return this.#file.read(this.#inFile({ name, stretches }), into, { sums: this.#sums, what });
+  }
+
+  /**
+   * Parts of several tensors into one memory, as {@link readStretches} each; what lies near each other in the file is read
+   * once for all of them.
+   * @returns how many bytes of the file were read
+   */
+  async readParts(parts: readonly TensorPart[], into: Bytes): Promise<number> {
+    const placed = parts.map((part) => this.#inFile(part));
+    const all = new Float64Array(placed.reduce((length, each) => length + each.length, 0));
+    let next = 0;
+    for (const each of placed) {
+      all.set(each, next);
+      next += each.length;
     }
-    return this.#file.read(inFile, into, { sums: this.#sums, what: `tensor ${JSON.stringify(name)}` });
+    try {
+      return await this.#file.read(all, into, { sums: this.#sums, what: `${parts.length} tensors` });
+    } catch (error) {
+      // One by one, the one that fails is named.
+      for (const { name, stretches } of parts) await this.readStretches(name, stretches, into);
+      throw error;
+    }
   }
 
   /** Gives the file back. */
@@ -130,6 +153,17 @@ export class SafetensorsFile {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #inFile({ name, stretches }: TensorPart): Float64Array {
+    const { begin, end } = this.entry(name);
+    const inFile = Float64Array.from(stretches);
+    for (let i = 0; i < stretches.length; i += 3) {
+      const last = stretches[i]! + stretches[i + 2]!;
+      if (stretches[i]! < 0 || last > end - begin) throw this.#wrongSize(name, end - begin, last);
+      inFile[i] = stretches[i]! + this.dataOffset + begin;
+    }
+    return inFile;
   }
 
   #wrongSize(name: string, expectedBytes: number, gotBytes: number): TroupeError {

@@ -88,7 +88,9 @@ describe("a checkpoint of any layout", () => {
   });
 
   it("is read by each rank no more than a tenth beyond what it owns", async () => {
-    const large = [{ name: "weight", shape: [3072, 2048], dim: 0 }];
+    // Small ones lie in the same chunks as their neighbours, which must not be read again for each.
+    const small = Array.from({ length: 8 }, (_, index) => ({ name: `norm.${index}`, shape: [2048], dim: 0 }));
+    const large = [...small, { name: "weight", shape: [3064, 2048], dim: 0 }];
     const stateBytes = 12 * 3072 * 2048;
     const path = await save("large", large, { tp: 1, dp: 1, zero: 0 });
     for (const [spread, share] of [
