@@ -14,7 +14,7 @@ import {
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
-import { type ActorRef, ActorSystem, type RuntimeEvent } from "../runtime/index.ts";
+import { type ActorRef, ActorSystem, AskTimeout, type RuntimeEvent } from "../runtime/index.ts";
 import { type GivenTensor, stageAll } from "./given-tensors.ts";
 import { Save } from "./save.ts";
 import { StagedSave } from "./staged-save.ts";
@@ -40,7 +40,7 @@ export interface CheckpointServiceOptions {
   readonly whenBusy?: "wait" | "skip";
   /** Whether each checkpoint is read again, byte for byte, before it counts as saved; true by default. */
   readonly verify?: boolean;
-  /** How long one save may take; an hour by default. */
+  /** How long one save may take before it counts as failed, its memory lost; an hour by default. */
   readonly saveDeadlineMs?: number;
 }
 
@@ -167,7 +167,19 @@ export class CheckpointService implements AsyncDisposable {
       return this.#skip(step);
     }
     const order = { step, memory: area.buffer, tensors, metadata, config };
-    const work = this.#last.then(() => this.#write(order)).finally(() => area.release());
+    const work = this.#last
+      .then(() => this.#write(order))
+      .then(
+        (written) => {
+          area.release();
+          return written;
+        },
+        (error: unknown) => {
+          // A writer that is only late still reads the memory: it is never given to another save.
+          if (!(error instanceof AskTimeout)) area.release();
+          throw error;
+        },
+      );
     const save = new Save(step, work);
     this.#saves.push(save);
     this.#last = work.then(

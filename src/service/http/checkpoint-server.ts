@@ -54,7 +54,7 @@ export class CheckpointServer implements AsyncDisposable {
     const gate = socket === undefined ? await loopbackGate(tokenFile) : undefined;
     const saves = new OpenSaves(service, idleMs);
     const answer = (request: IncomingMessage, response: ServerResponse) => {
-      const content = new Content(request, response);
+      const content = new Content(request, response, idleMs);
       serve({ request, response, content, service, saves }, gate).catch((error: unknown) => {
         replyError(response, error, content.read);
       });

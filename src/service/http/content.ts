@@ -8,11 +8,14 @@ const maxJsonBytes = 1 << 20;
 export class Content {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #idleMs: number;
   #taken = false;
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  /** @param idleMs - how long may pass between two of its parts */
+  constructor(request: IncomingMessage, response: ServerResponse, idleMs: number) {
     this.#request = request;
     this.#response = response;
+    this.#idleMs = idleMs;
   }
 
   /** Whether nothing of it is on its way any more. */
@@ -34,12 +37,16 @@ export class Content {
     return Number(length);
   }
 
-  /** The bytes as they come. Throws when the sender is gone before the last. */
+  /** The bytes as they come. Throws when the sender is gone before the last, or silent for too long. */
   async *parts(): AsyncGenerator<Uint8Array> {
     this.#taken = true;
+    const { socket } = this.#request;
+    const silent = () => void socket.destroy();
+    socket.setTimeout(this.#idleMs).once("timeout", silent);
     // A client that asked whether to send at all is told so only now, when everything else was found good.
     if (this.#request.headers.expect?.toLowerCase() === "100-continue") this.#response.writeContinue();
     for await (const part of this.#request) yield part as Uint8Array;
+    socket.setTimeout(0).off("timeout", silent);
   }
 
   /** A small JSON object; empty where there is no content. @throws {Refused} 413, 415 @throws {TroupeError} `JSON_INVALID` */

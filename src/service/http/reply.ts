@@ -38,6 +38,17 @@ export function begin(
   response.writeHead(status, { ...guardingHeaders, ...headers });
 }
 
+/** Resolves when more of an answer can be written, also when nobody will read it. */
+export function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off("drain", done).off("close", done);
+      resolve();
+    };
+    response.once("drain", done).once("close", done);
+  });
+}
+
 const statusOf: Partial<Record<ErrorCode, number>> = {
   CHECKPOINT_DAMAGED: 422,
   CHECKPOINT_INCOMPLETE: 409,

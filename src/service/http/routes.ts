@@ -5,7 +5,7 @@ import { checkSlice, wholeOf } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
 import type { Content } from "./content.ts";
 import type { OpenSaves } from "./open-saves.ts";
-import { begin, Refused, replyJson } from "./reply.ts";
+import { begin, drained, Refused, replyJson } from "./reply.ts";
 import { streamEvents } from "./server-sent-events.ts";
 import { partsOf, plainFacts, summaryOf } from "./stored-tensor.ts";
 import { factsIn, headersOf, sliceIn } from "./tensor-headers.ts";
@@ -136,17 +136,6 @@ async function getTensor({ request, response, service }: Call, ...path: string[]
 
 async function events(call: Call): Promise<void> {
   await streamEvents(call.response, call.service.events());
-}
-
-/** Resolves when more can be written, also when nobody will read it. */
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off("drain", done).off("close", done);
-      resolve();
-    };
-    response.once("drain", done).once("close", done);
-  });
 }
 
 function named([step = "", group = "", name = ""]: readonly string[]): [number, TensorGroup, string] {

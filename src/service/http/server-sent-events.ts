@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { TroupeEvent } from "../../events/index.ts";
-import { begin } from "./reply.ts";
+import { begin, drained } from "./reply.ts";
 
 const beatMs = 15_000;
 
@@ -19,7 +19,8 @@ export async function streamEvents(
     for (;;) {
       const { value, done } = await iterator.next();
       if (done === true || response.destroyed) break;
-      response.write(`event: ${value.kind}\ndata: ${JSON.stringify(value)}\n\n`);
+      const text = `event: ${value.kind}\ndata: ${JSON.stringify(value)}\n\n`;
+      if (!response.write(text)) await drained(response);
     }
   } finally {
     clearInterval(beat);

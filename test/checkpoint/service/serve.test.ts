@@ -123,6 +123,41 @@ describe("a checkpoint server", () => {
     expect((await ask("/checkpoints/5/commit", committing())).status).toBe(404);
   });
 
+  test("hangs up on a client that falls silent in the middle of a tensor, and gives its save up", async () => {
+    const { ask, socket } = await served("socket", { idleMs: 60 });
+    const silent = connect(socket);
+    const ended = new Promise((resolve) => silent.once("close", resolve));
+    silent.write(
+      "PUT /checkpoints/5/tensors/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 8\r\n" +
+        "Troupe-Dtype: U8\r\nTroupe-Shape: 8\r\n\r\n1234",
+    );
+    silent.resume();
+    await ended;
+    while (((await ask("/checkpoints")).json.open as number[]).length > 0);
+  });
+
+  test("asks a client that waits for it to send a tensor's bytes only once the rest was found good", async () => {
+    const { socket } = await served("socket");
+    const put = (shape: string) =>
+      new Promise<[number | undefined, boolean]>((resolve, reject) => {
+        const { headers } = putting("U8", [8], new Uint8Array(8));
+        let asked = false;
+        const path = "/checkpoints/1/tensors/a";
+        const options = { socketPath: socket, path, method: "PUT" };
+        const asking = request(
+          { ...options, headers: { ...headers, "troupe-shape": shape, expect: "100-continue" } as never },
+          (response) => resolve([response.resume().statusCode, asked]),
+        );
+        asking.once("error", reject).once("continue", () => {
+          asked = true;
+          asking.end(new Uint8Array(8));
+        });
+        asking.flushHeaders();
+      });
+    expect(await put("9")).toEqual([400, false]);
+    expect(await put("8")).toEqual([201, true]);
+  });
+
   test("refuses, before it takes memory or content, what does not fit", async () => {
     const { ask } = await served("socket", { stagingBytes: 4096 });
     const put = (change: Record<string, string>, body = new Uint8Array(16)) => {
