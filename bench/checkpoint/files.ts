@@ -55,7 +55,8 @@ async function save(
   await draft.commit(state);
 }
 
-async function write(path: string, sizeBytes: number): Promise<void> {
+/** A plain write and fsync of so many bytes. */
+export async function write(path: string, sizeBytes: number): Promise<void> {
   const bytes = new Uint8Array(PLAIN_BYTES).fill(1);
   await using file = await open(path, "w");
   for (let at = 0; at < sizeBytes; at += PLAIN_BYTES) await file.write(bytes.subarray(0, sizeBytes - at));

@@ -28,8 +28,8 @@ export async function measureGrowth(dir: string, numSaves: number): Promise<Grow
   return { numSaves, sizeBytes, slopeBytes: slopeOf(held.slice(warmup)) };
 }
 
-/** Least squares over 0, 1, 2, … */
-function slopeOf(values: readonly number[]): number {
+/** Rise of the line of least squares through values at 0, 1, 2, … */
+export function slopeOf(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const moments = values.reduce((sum, value, index) => sum + (index - middle) * value, 0);
   return moments / values.reduce((sum, _, index) => sum + (index - middle) ** 2, 0);
