@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ActorRef, ActorSystem } from "../../src/runtime/index.ts";
 import {
   arange,
@@ -126,8 +126,8 @@ describe("a tensor that crosses to another process", () => {
       code: "MESSAGE_UNSENDABLE",
     });
     await left.ask("drop", null, { deadlineMs });
-    const ignored = shareRef(tensor([1]), { owner: "right#1" });
-    await right.ask("ignore", ignored, { deadlineMs });
+    const shared = tensor([1]);
+    await right.ask("ignore", shareRef(shared, { owner: "right#1" }), { deadlineMs });
     expect(await right.ask("counts", null, { deadlineMs })).toMatchObject({ liveRefs: 1 });
     await system.stopActor(right);
     left.tell("ignore", moveRef(tensor([1]), { owner: "left#1" }));
@@ -137,8 +137,11 @@ describe("a tensor that crosses to another process", () => {
     await new Promise(setImmediate);
     releaseRefsOf("left#1");
     expect(liveRefs()).toBe(0);
-    releaseCachedMemory(); // what is kept for the next tensors
-    expect(sharedFiles()).toEqual([]);
+    await vi.waitFor(() => {
+      shared.fill_(2); // refused until its reader's process has let it go
+      releaseCachedMemory(); // what is kept for the next tensors
+      expect(sharedFiles()).toEqual([]);
+    }, deadlineMs);
   });
 
   it("has one way out of a program: a second system with processes is refused while the first runs", async () => {
