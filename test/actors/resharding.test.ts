@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { PartCollection } from "../../src/actors/part-collection.ts";
 import { StoredValues } from "../../src/actors/stored-values.ts";
 import { writeParts } from "../../src/actors/write-parts.ts";
-import { LocalFolder } from "../../src/index.ts";
+import { CHUNK_BYTES, LocalFolder } from "../../src/index.ts";
 import { fewParameters, type SplitParameter, type Spread, SpreadState } from "../fixtures/spread-state.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
@@ -87,7 +87,7 @@ describe("a checkpoint of any layout", () => {
     }
   });
 
-  it("is read by each rank no more than a tenth beyond what it owns", async () => {
+  it("is read by each rank as far as it owns, and to the ends of the chunks there", async () => {
     // Small ones lie in the same chunks as their neighbours, which must not be read again for each.
     const small = Array.from({ length: 8 }, (_, index) => ({ name: `norm.${index}`, shape: [2048], dim: 0 }));
     const large = [...small, { name: "weight", shape: [3064, 2048], dim: 0 }];
@@ -101,7 +101,7 @@ describe("a checkpoint of any layout", () => {
       const { isRight, readBytes } = await load(path, large, spread);
       expect(isRight).toBe(true);
       expect(readBytes).toBeGreaterThanOrEqual(share * stateBytes);
-      expect(readBytes).toBeLessThanOrEqual(1.1 * share * stateBytes);
+      expect(readBytes).toBeLessThanOrEqual(share * stateBytes + 3 * 2 * CHUNK_BYTES);
     }
   });
 });
