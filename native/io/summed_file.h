@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -103,11 +105,12 @@ class SummedReader {
     // From any thread, pieces in any order. Throws CodedError CHECKPOINT_DAMAGED, without checksums FILE_READ, naming the
     // file, the chunk and `what` is read.
     void read(size_t piece) const;
-    // Bytes that the file is asked for, those included that are only summed.
-    int64_t read_bytes() const;
+    // Bytes that the file was asked for, those included that are only summed.
+    int64_t read_bytes() const { return read_bytes_; }
 
    private:
     friend class SummedReader;
+    struct Whole;
     struct Chunk {
       int64_t begin;  // what is read of the file
       int64_t end;
@@ -118,9 +121,10 @@ class SummedReader {
       size_t first_chunk;
       size_t last_chunk;
     };
-    void read_chunk(const Chunk& chunk, std::vector<char>& spare) const;
-    void read_at(char* into, const Chunk& chunk) const;
-    void check(const Chunk& chunk, const char* bytes) const;
+    void read_chunk(const Chunk& chunk) const;
+    std::shared_ptr<const Whole> whole(const Chunk& chunk) const;
+    void read_checked(char* into, const Chunk& chunk) const;
+    uint32_t expected(const Chunk& chunk) const;
     [[noreturn]] void wrong(const Chunk& chunk, const std::string& expected, const std::string& got) const;
 
     const SummedReader* file_;
@@ -131,6 +135,7 @@ class SummedReader {
     std::vector<Stretch> parts_;  // cut at the chunks' ends
     std::vector<Chunk> chunks_;
     std::vector<Piece> pieces_;
+    mutable std::atomic<int64_t> read_bytes_{0};
   };
 
   // Throws CodedError TENSOR_ARGUMENT for a stretch beyond the file or the memory. `sums`: one a chunk, or none.
@@ -143,6 +148,9 @@ class SummedReader {
   const std::string path_;
   int descriptor_ = -1;
   int64_t size_bytes_ = 0;
+  // The last chunks that were read for a part of them and found good: the next tensor begins where the last one ended.
+  mutable std::mutex mutex_;
+  mutable std::deque<std::shared_ptr<const Read::Whole>> kept_;
 };
 
 }  // namespace troupe

@@ -16,7 +16,11 @@ namespace troupe {
 namespace {
 
 // Enough for a piece to be worth a thread's while, few enough for all threads to have one.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
+constexpr int64_t kPieceBytes = int64_t{2} << 20;
+// Bytes that are summed while they are still in the cache of the core that read them.
+constexpr int64_t kCacheBytes = int64_t{256} << 10;
+// Chunks of a file that are kept in case the next read begins in one.
+constexpr size_t kMaxKept = 4;
 
 std::string hex(uint32_t sum) {
   char text[9];
@@ -122,51 +126,70 @@ std::shared_ptr<SummedReader::Read> SummedReader::begin(std::vector<Stretch> str
   return plan;
 }
 
+// A chunk's bytes, and the checksum that they have.
+struct SummedReader::Read::Whole {
+  Whole(int64_t from, int64_t to) : begin(from), end(to), bytes(new char[static_cast<size_t>(to - from)]) {}
+
+  const int64_t begin;
+  const int64_t end;
+  const std::unique_ptr<char[]> bytes;  // not filled with zeros first
+  uint32_t sum = 0;
+};
+
 void SummedReader::Read::read(size_t piece) const {
-  std::vector<char> spare;
-  for (size_t i = pieces_[piece].first_chunk; i < pieces_[piece].last_chunk; ++i) read_chunk(chunks_[i], spare);
+  for (size_t i = pieces_[piece].first_chunk; i < pieces_[piece].last_chunk; ++i) read_chunk(chunks_[i]);
 }
 
-int64_t SummedReader::Read::read_bytes() const {
-  int64_t sum = 0;
-  for (const Chunk& chunk : chunks_) sum += chunk.end - chunk.begin;
-  return sum;
-}
-
-void SummedReader::Read::read_chunk(const Chunk& chunk, std::vector<char>& spare) const {
+void SummedReader::Read::read_chunk(const Chunk& chunk) const {
   const Stretch& first = parts_[chunk.first_part];
   const bool in_place = chunk.last_part - chunk.first_part == 1 && first.file_begin == chunk.begin &&
                         first.size_bytes == chunk.end - chunk.begin;
   if (in_place) {
-    read_at(memory_ + first.memory_begin, chunk);
-    check(chunk, memory_ + first.memory_begin);
+    read_checked(memory_ + first.memory_begin, chunk);
     return;
   }
-  if (spare.empty()) spare.resize(static_cast<size_t>(std::min(chunk_bytes_, file_->size_bytes_)));
-  read_at(spare.data(), chunk);
-  check(chunk, spare.data());
+  const std::shared_ptr<const Whole> found = whole(chunk);
   for (size_t i = chunk.first_part; i < chunk.last_part; ++i) {
     const Stretch& part = parts_[i];
-    std::memcpy(memory_ + part.memory_begin, spare.data() + (part.file_begin - chunk.begin), static_cast<size_t>(part.size_bytes));
+    std::memcpy(memory_ + part.memory_begin, found->bytes.get() + (part.file_begin - chunk.begin),
+                static_cast<size_t>(part.size_bytes));
   }
 }
 
-void SummedReader::Read::check(const Chunk& chunk, const char* bytes) const {
-  if (sums_.empty()) return;
-  const uint32_t expected = sums_[static_cast<size_t>(chunk.begin / chunk_bytes_)];
-  const uint32_t got = crc32c(bytes, static_cast<size_t>(chunk.end - chunk.begin));
-  if (got != expected) wrong(chunk, "CRC-32C " + hex(expected), hex(got));
+std::shared_ptr<const SummedReader::Read::Whole> SummedReader::Read::whole(const Chunk& chunk) const {
+  const bool checked = !sums_.empty();
+  if (checked) {
+    const std::lock_guard<std::mutex> lock(file_->mutex_);
+    for (const auto& kept : file_->kept_) {
+      if (kept->begin == chunk.begin && kept->end == chunk.end && kept->sum == expected(chunk)) return kept;
+    }
+  }
+  auto fresh = std::make_shared<Whole>(chunk.begin, chunk.end);
+  read_checked(fresh->bytes.get(), chunk);
+  if (!checked) return fresh;
+  fresh->sum = expected(chunk);
+  const std::lock_guard<std::mutex> lock(file_->mutex_);
+  file_->kept_.push_back(fresh);
+  if (file_->kept_.size() > kMaxKept) file_->kept_.pop_front();
+  return fresh;
 }
 
-void SummedReader::Read::read_at(char* into, const Chunk& chunk) const {
+void SummedReader::Read::read_checked(char* into, const Chunk& chunk) const {
+  read_bytes_ += chunk.end - chunk.begin;
+  uint32_t sum = 0;
   for (int64_t offset = chunk.begin; offset < chunk.end;) {
-    const ssize_t moved = pread(file_->descriptor_, into, static_cast<size_t>(chunk.end - offset), offset);
+    const auto wanted = static_cast<size_t>(std::min(kCacheBytes, chunk.end - offset));
+    const ssize_t moved = pread(file_->descriptor_, into, wanted, offset);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) wrong(chunk, "readable bytes", std::strerror(errno));
     if (moved == 0) wrong(chunk, "all bytes", "the end of the file at " + std::to_string(offset) + ": it has shrunk");
+    if (!sums_.empty()) sum = crc32c(into, static_cast<size_t>(moved), sum);
     into += moved, offset += moved;
   }
+  if (!sums_.empty() && sum != expected(chunk)) wrong(chunk, "CRC-32C " + hex(expected(chunk)), hex(sum));
 }
+
+uint32_t SummedReader::Read::expected(const Chunk& chunk) const { return sums_[static_cast<size_t>(chunk.begin / chunk_bytes_)]; }
 
 void SummedReader::Read::wrong(const Chunk& chunk, const std::string& expected, const std::string& got) const {
   wrong_bytes(!sums_.empty(), file_->path_, what_, chunk.begin, chunk.end, expected, got);

@@ -23,15 +23,22 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
   const names = only === undefined ? await newestFirst(storage) : [only];
   const facts: CheckpointFacts[] = [];
   for (const name of names) {
-    const known = { name, step: stepOf(name) ?? 0, latest: name === latest };
-    try {
-      await using checkpoint = await Checkpoint.open(await storage.open(name));
-      const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
-      facts.push({ ...known, sizeBytes: sizes.reduce((sum, size) => sum + size, 0) });
-    } catch (error) {
-      if (!(error instanceof TroupeError)) throw error;
-      facts.push({ ...known, sizeBytes: 0, damage: error });
-    }
+    facts.push({ name, step: stepOf(name) ?? 0, latest: name === latest, ...(await weigh(storage, name)) });
   }
   return facts.sort((a, b) => b.step - a.step);
+}
+
+/** What a checkpoint takes, or why it cannot be opened. */
+export async function weigh(
+  storage: CheckpointStorage,
+  name: string,
+): Promise<Pick<CheckpointFacts, "sizeBytes" | "damage">> {
+  try {
+    await using checkpoint = await Checkpoint.open(await storage.open(name));
+    const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
+    return { sizeBytes: sizes.reduce((sum, size) => sum + size, 0) };
+  } catch (error) {
+    if (!(error instanceof TroupeError)) throw error;
+    return { sizeBytes: 0, damage: error };
+  }
 }

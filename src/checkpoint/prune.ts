@@ -1,5 +1,7 @@
 import { TroupeError } from "../errors.ts";
-import { listCheckpoints } from "./inventory.ts";
+import { weigh } from "./inventory.ts";
+import { newestFirst } from "./open-checkpoint.ts";
+import { stepOf } from "./step-folder.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
 /** Which checkpoints are to be kept: what either rule names. */
@@ -39,12 +41,18 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise
 /** The checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
 export async function plannedPrune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<string[]> {
   checkRule({ last, every });
+  const latest = await storage.latest();
+  const bySteps = (await newestFirst(storage))
+    .map((name) => ({ name, step: stepOf(name) ?? 0 }))
+    .sort((a, b) => b.step - a.step);
+  const planned: string[] = [];
   let numWhole = 0;
-  return (await listCheckpoints(storage)).flatMap(({ name, step, latest, damage }) => {
-    const recent = numWhole < last;
-    if (damage === undefined) numWhole += 1;
-    return recent || latest || (every !== undefined && step % every === 0) ? [] : [name];
-  });
+  for (const { name, step } of bySteps) {
+    // Only those that may count are opened: a run keeps many that a rule by step names.
+    if (numWhole < last) numWhole += Number((await weigh(storage, name)).damage === undefined);
+    else if (name !== latest && !(every !== undefined && step % every === 0)) planned.push(name);
+  }
+  return planned;
 }
 
 /** @throws {TroupeError} `CHECKPOINT_OPTION` for a rule that keeps nothing */

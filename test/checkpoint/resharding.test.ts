@@ -259,4 +259,22 @@ describe("a part of a large tensor", () => {
     // Every chunk holds a piece of it, and is read once for all its rows.
     expect(checkpoint.readBytes - before).toBeLessThanOrEqual(bytes.length + (1 << 20));
   });
+
+  test("is read once with its neighbours: small tensors one after the other cost no chunk again", async () => {
+    const bytes = new Uint8Array(20_000).fill(3);
+    const weights = Array.from({ length: 300 }, (_, i) => ({
+      name: `h.${i}`,
+      dtype: "U8" as const,
+      shape: [20_000],
+      read: () => bytes,
+    }));
+    const directory = join(folder, "small");
+    await writeCheckpoint(directory, { state, config: {}, weights, optimizer: [] });
+    await using checkpoint = await openCheckpoint(directory);
+    // In the order of the file.
+    for (const name of checkpoint.names) {
+      expect(Buffer.compare(await checkpoint.read(name, new Uint8Array(20_000)), bytes)).toBe(0);
+    }
+    expect(checkpoint.readBytes / (300 * 20_000)).toBeLessThanOrEqual(1.1);
+  });
 });
