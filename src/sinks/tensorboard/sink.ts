@@ -19,6 +19,7 @@ import {
   textValue,
   versionEvent,
 } from "./summary.ts";
+import type { Bytes } from "./wire.ts";
 
 /**
  * Writes what TensorBoard shows: scalars of steps, evaluations, memory and saves, histograms of weights and gradients,
@@ -69,7 +70,7 @@ class TensorBoardSink implements EventSink {
     this.#file.writer.write(record(versionEvent(timeMs)));
   }
 
-  #valuesOf(event: TroupeEvent): Uint8Array[] {
+  #valuesOf(event: TroupeEvent): Bytes[] {
     switch (event.kind) {
       case "run.started":
         this.#step = event.firstStep;
@@ -87,12 +88,12 @@ class TensorBoardSink implements EventSink {
     }
   }
 
-  #scalar({ group, name, rank, value }: Point): Buffer {
+  #scalar({ group, name, rank, value }: Point): Bytes {
     const tag = rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`;
     return scalarValue(tag, value, this.#isNew(tag));
   }
 
-  #histogram(tag: string, event: EventOf<"histogram.measured">): Buffer {
+  #histogram(tag: string, event: EventOf<"histogram.measured">): Bytes {
     return histogramValue(tag, event, this.#isNew(tag));
   }
 

@@ -1,6 +1,14 @@
 import type { EventOf } from "../../events/index.ts";
 import { maskedCrc32c } from "./crc32c.ts";
-import { bytesField, doubleField, message, packedDoubles, packedFloats, varintField } from "./wire.ts";
+import {
+  type Bytes,
+  bytesField,
+  doubleField,
+  message,
+  packedDoubles,
+  packedFloats,
+  varintField,
+} from "./wire.ts";
 
 // The messages of TensorBoard's event files, field by field.
 // See tensorboard/compat/proto/{event,summary,tensor}.proto and tensorboard/plugins/hparams/plugin_data.proto.
@@ -10,22 +18,22 @@ const dtype = { float: 1, double: 2, string: 7 } as const;
 const dataClass = { scalar: 1, tensor: 2 } as const;
 
 /** A record of the file: length, payload, and a checksum of each. */
-export function record(payload: Uint8Array): Buffer {
+export function record(payload: Bytes): Buffer {
   const bytes = Buffer.alloc(12 + payload.length + 4);
   bytes.writeBigUInt64LE(BigInt(payload.length));
   bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(0, 8)), 8);
   bytes.set(payload, 12);
-  bytes.writeUInt32LE(maskedCrc32c(payload), 12 + payload.length);
+  bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(12, 12 + payload.length)), 12 + payload.length);
   return bytes;
 }
 
 /** The first event of every file. */
-export function versionEvent(timeMs: number): Buffer {
+export function versionEvent(timeMs: number): Bytes {
   return message(doubleField(1, timeMs / 1000), bytesField(3, "brain.Event:2"));
 }
 
 /** An event that carries values. */
-export function summaryEvent(timeMs: number, step: number, values: readonly Uint8Array[]): Buffer {
+export function summaryEvent(timeMs: number, step: number, values: readonly Bytes[]): Bytes {
   const summary = message(...values.map((value) => bytesField(1, value)));
   return message(
     doubleField(1, timeMs / 1000),
@@ -35,7 +43,7 @@ export function summaryEvent(timeMs: number, step: number, values: readonly Uint
 }
 
 /** @param isFirst - whether the tag is told of for the first time in the file: then it is said whose it is */
-export function scalarValue(tag: string, value: number, isFirst: boolean): Buffer {
+export function scalarValue(tag: string, value: number, isFirst: boolean): Bytes {
   const tensor = message(varintField(1, dtype.float), bytesField(2, ""), packedFloats(5, [value]));
   return message(
     bytesField(1, tag),
@@ -45,7 +53,7 @@ export function scalarValue(tag: string, value: number, isFirst: boolean): Buffe
 }
 
 /** @param text - in Markdown */
-export function textValue(tag: string, text: string): Buffer {
+export function textValue(tag: string, text: string): Bytes {
   const shape = bytesField(2, message(varintField(1, 1)));
   const tensor = message(varintField(1, dtype.string), bytesField(2, shape), bytesField(8, text));
   return message(bytesField(1, tag), bytesField(8, tensor), metadata("text", dataClass.tensor));
@@ -56,7 +64,7 @@ export function histogramValue(
   tag: string,
   { min, limits, counts }: EventOf<"histogram.measured">,
   isFirst: boolean,
-): Buffer {
+): Bytes {
   const shape = [limits.length, 3].map((size) => bytesField(2, message(varintField(1, size))));
   const rows = limits.flatMap((limit, place) => [limits[place - 1] ?? min, limit, counts[place] ?? 0]);
   const tensor = message(
@@ -75,7 +83,7 @@ export function histogramValue(
 export function sessionStart(
   settings: Readonly<Record<string, string | number | boolean>>,
   timeMs: number,
-): Buffer {
+): Bytes {
   const entries = Object.entries(settings).map(([name, value]) =>
     bytesField(1, message(bytesField(1, name), bytesField(2, protobufValue(value)))),
   );
@@ -84,12 +92,12 @@ export function sessionStart(
 }
 
 /** How a session ended. */
-export function sessionEnd(succeeded: boolean, timeMs: number): Buffer {
+export function sessionEnd(succeeded: boolean, timeMs: number): Bytes {
   const end = message(varintField(1, succeeded ? 1 : 2), doubleField(2, timeMs / 1000));
   return hparamsValue("_hparams_/session_end_info", bytesField(4, end));
 }
 
-function hparamsValue(tag: string, content: Uint8Array): Buffer {
+function hparamsValue(tag: string, content: Bytes): Bytes {
   // The plugin reads its metadata alone; a value must have a tensor all the same, and an empty one is what it expects.
   const shape = bytesField(2, message());
   const tensor = message(varintField(1, dtype.float), bytesField(2, shape));
@@ -97,13 +105,13 @@ function hparamsValue(tag: string, content: Uint8Array): Buffer {
 }
 
 /** A `google.protobuf.Value`. */
-function protobufValue(value: string | number | boolean): Buffer {
+function protobufValue(value: string | number | boolean): Bytes {
   if (typeof value === "number") return doubleField(2, value);
   if (typeof value === "string") return bytesField(3, value);
   return varintField(4, value ? 1 : 0);
 }
 
-function metadata(plugin: string, kind: number, content?: Uint8Array): Buffer {
+function metadata(plugin: string, kind: number, content?: Bytes): Bytes {
   const data = message(bytesField(1, plugin), ...(content === undefined ? [] : [bytesField(2, content)]));
   return bytesField(9, message(bytesField(1, data), varintField(4, kind)));
 }

@@ -1,59 +1,80 @@
+/** Bytes on their way into a record: small arrays of numbers are put together several times faster than buffers. */
+export type Bytes = readonly number[];
+
 /** What a field of a message may be on the wire. @see https://protobuf.dev/programming-guides/encoding */
 const wire = { varint: 0, fixed64: 1, lengthDelimited: 2, fixed32: 5 } as const;
 
+const encoder = new TextEncoder();
+const scratch = new DataView(new ArrayBuffer(8));
+
 /** A message is the bytes of its fields, one after the other. */
-export function message(...fields: readonly Uint8Array[]): Buffer {
-  return Buffer.concat(fields);
+export function message(...fields: readonly Bytes[]): Bytes {
+  const bytes: number[] = [];
+  for (const field of fields) append(bytes, field);
+  return bytes;
 }
 
 /** @param value - a whole number from 0 to 2^53 */
-export function varintField(number: number, value: number): Buffer {
-  return Buffer.concat([tag(number, wire.varint), varint(value)]);
+export function varintField(number: number, value: number): Bytes {
+  const bytes: number[] = [];
+  putVarint(bytes, number * 8 + wire.varint);
+  putVarint(bytes, value);
+  return bytes;
 }
 
-export function doubleField(number: number, value: number): Buffer {
-  return Buffer.concat([tag(number, wire.fixed64), doubles([value])]);
+export function doubleField(number: number, value: number): Bytes {
+  const bytes: number[] = [];
+  putVarint(bytes, number * 8 + wire.fixed64);
+  putDouble(bytes, value);
+  return bytes;
 }
 
-export function floatField(number: number, value: number): Buffer {
-  return Buffer.concat([tag(number, wire.fixed32), floats([value])]);
+export function floatField(number: number, value: number): Bytes {
+  const bytes: number[] = [];
+  putVarint(bytes, number * 8 + wire.fixed32);
+  putFloat(bytes, value);
+  return bytes;
 }
 
 /** Bytes, a text in UTF-8, or a message within the message. */
-export function bytesField(number: number, value: Uint8Array | string): Buffer {
-  const bytes = typeof value === "string" ? Buffer.from(value) : value;
-  return Buffer.concat([tag(number, wire.lengthDelimited), varint(bytes.length), bytes]);
-}
-
-export function packedFloats(number: number, values: readonly number[]): Buffer {
-  return bytesField(number, floats(values));
-}
-
-export function packedDoubles(number: number, values: readonly number[]): Buffer {
-  return bytesField(number, doubles(values));
-}
-
-function tag(number: number, type: number): Buffer {
-  return varint(number * 8 + type);
-}
-
-function varint(value: number): Buffer {
+export function bytesField(number: number, value: Bytes | string): Bytes {
+  const content = typeof value === "string" ? encoder.encode(value) : value;
   const bytes: number[] = [];
+  putVarint(bytes, number * 8 + wire.lengthDelimited);
+  putVarint(bytes, content.length);
+  append(bytes, content);
+  return bytes;
+}
+
+export function packedFloats(number: number, values: readonly number[]): Bytes {
+  const bytes: number[] = [];
+  for (const value of values) putFloat(bytes, value);
+  return bytesField(number, bytes);
+}
+
+export function packedDoubles(number: number, values: readonly number[]): Bytes {
+  const bytes: number[] = [];
+  for (const value of values) putDouble(bytes, value);
+  return bytesField(number, bytes);
+}
+
+function append(bytes: number[], more: Bytes | Uint8Array): void {
+  for (let index = 0; index < more.length; index++) bytes.push(more[index] as number);
+}
+
+function putVarint(bytes: number[], value: number): void {
   let rest = value;
   // Not by shifts, which would cut the number to 32 bits.
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
   bytes.push(rest);
-  return Buffer.from(bytes);
 }
 
-function floats(values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(4 * values.length);
-  for (const [index, value] of values.entries()) bytes.writeFloatLE(value, 4 * index);
-  return bytes;
+function putFloat(bytes: number[], value: number): void {
+  scratch.setFloat32(0, value, true);
+  for (let index = 0; index < 4; index++) bytes.push(scratch.getUint8(index));
 }
 
-function doubles(values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(8 * values.length);
-  for (const [index, value] of values.entries()) bytes.writeDoubleLE(value, 8 * index);
-  return bytes;
+function putDouble(bytes: number[], value: number): void {
+  scratch.setFloat64(0, value, true);
+  for (let index = 0; index < 8; index++) bytes.push(scratch.getUint8(index));
 }
