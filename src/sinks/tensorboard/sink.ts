@@ -27,7 +27,7 @@ import type { Bytes } from "./wire.ts";
  * is written. Each sink begins a file of its own in the folder, so that one torn by a crash is never gone on with.
  * @param folder - of one run; made where it is not there
  * @throws what the file system says where nothing can be written there
- * @see docs/concepts/sinks.md
+ * @see docs/concepts/events.md
  */
 export function tensorBoardSink(folder: string): EventSink {
   return new TensorBoardSink(folder);
