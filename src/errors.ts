@@ -119,6 +119,7 @@ export const errorTable = {
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
+  LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
   MEMORY_COPY_LOST: "the copy of a run's state that was kept in memory is gone",
   OPTION: "an option of the runtime is out of its range",
   RESUME_MISMATCH:
@@ -126,6 +127,7 @@ export const errorTable = {
   RUN_HUNG: "a run made no progress within its deadline",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
   RUN_STOPPED: "a run was stopped before its last step",
+  STRAGGLER: "a rank computes for far longer than is usual, and the run was told to stop then",
   // tensor
   FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",
   FILE_UNREADABLE: "a file to be mapped cannot be opened",

@@ -33,4 +33,9 @@ export {
 export * from "./tensor/index.ts";
 // The initializers of the same names are `nn`'s own; a script means the tensors.
 export { ones, zeros } from "./tensor/index.ts";
-export { type CheckpointOptions, Runtime, type RuntimeOptions } from "./trainer/index.ts";
+export {
+  type AnomalyOptions,
+  type CheckpointOptions,
+  Runtime,
+  type RuntimeOptions,
+} from "./trainer/index.ts";

@@ -10,8 +10,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service", "sinks"],
   trainer: ["actors", "planner", "dashboard"],
   dashboard: ["access"],
-  actors: ["runtime", "parallel", "optim", "data", "checkpoint", "nn", "models", "offload"],
   planner: ["parallel", "models", "sinks"],
+  actors: ["anomalies", "runtime", "parallel", "optim", "data", "checkpoint", "nn", "models", "offload"],
   convert: ["checkpoint", "models"],
   service: ["checkpoint", "runtime", "access"],
   parallel: ["nn", "optim", "collectives"],
@@ -26,6 +26,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   tensor: [],
   sinks: ["access"],
   access: [],
+  anomalies: [],
   events: [],
   errors: [],
 };

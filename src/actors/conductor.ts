@@ -1,8 +1,9 @@
 import type { TrainerState } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
-import type { FlatBlock } from "../parallel/index.ts";
+import { type FlatBlock, Milestones } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
+import { AnomalyReview } from "./anomaly-review.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest } from "./feeder.ts";
 import { histogramsOf } from "./histograms.ts";
@@ -66,6 +67,9 @@ export interface ConductorOptions {
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
 const STEPS_AHEAD = 3;
 
+/** The one milestone of a conductor's. */
+const STEPS = 0;
+
 /** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
 const EVALUATED_AT_ONCE = 8;
 
@@ -90,8 +94,13 @@ export class Conductor {
   #models: readonly DeclaredModel[] = [];
   /** Requests that a step of this life will answer. */
   readonly #asked = new Set<InspectionRequest>();
+  readonly #review: AnomalyReview;
+  /** Of {@link STEPS}, how many were made and found to be in order. */
+  readonly #sound = new Milestones();
   #saving: Saving | undefined;
   #over = false;
+  /** Whether a review has ended this life, whose actors are all well. */
+  #isReviewed = false;
   #toldAtMs = 0;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
@@ -100,13 +109,16 @@ export class Conductor {
   constructor(group: RankGroup, options: ConductorOptions) {
     this.#group = group;
     this.#options = options;
+    this.#review = new AnomalyReview(options.plan, options.emit);
     // Work granted ahead waits for what was granted before it.
     this.#deadline = { deadlineMs: options.plan.deadlineMs * STEPS_AHEAD };
   }
 
   /**
    * Prepares the group and leads it from the plan's initial state to the last step.
-   * @throws what a rank or shard threw, or `ACTOR_DOWN` when one is gone; nothing is told after that
+   * @throws what a rank or shard threw, or `ACTOR_DOWN` when one is gone; what {@link AnomalyReview} threw, once all that
+   *   was found in order before is saved, so that where a run goes back to does not depend on how fast that is. Nothing is
+   *   told after that
    */
   async lead(): Promise<RunResult> {
     try {
@@ -123,6 +135,10 @@ export class Conductor {
         sample,
         saveError: this.#saving?.error,
       };
+    } catch (error) {
+      this.#sound.abort(new Error("the run has ended"));
+      if (this.#isReviewed) await this.#saving?.settle();
+      throw error;
     } finally {
       this.#over = true;
     }
@@ -163,6 +179,7 @@ export class Conductor {
         life: plan.life,
         ...this.#deadline,
         stateAt,
+        sound: (step) => this.#sound.until(STEPS, step),
         emit: (event) => (this.#over ? undefined : emit(event)),
       })
     );
@@ -200,6 +217,13 @@ export class Conductor {
   }
 
   #tellStep(step: number, { ranks, shards, requests }: StepDone): void {
+    try {
+      this.#review.review(step, ranks, shards);
+    } catch (error) {
+      this.#isReviewed = true;
+      throw error;
+    }
+    this.#sound.reach(STEPS, step);
     const nowMs = performance.now();
     const durationMs = nowMs - this.#toldAtMs;
     this.#toldAtMs = nowMs;

@@ -1,5 +1,4 @@
 import type { Batch } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
 import type { Randomness } from "../nn/index.ts";
 import type { BlockEngine, MeshPlace, PassKey } from "../parallel/index.ts";
 import { full, hold, scope, type Tensor } from "../tensor/index.ts";
@@ -38,7 +37,6 @@ export class MicroBatches {
     this.#path = path;
   }
 
-  /** @throws {TroupeError} `LOSS_NOT_FINITE` */
   forward(step: number, key: PassKey, report: StepReport): void {
     const { engine, stages, lossOf } = this.#path;
     const work = `step ${step}`;
@@ -48,7 +46,7 @@ export class MicroBatches {
     scope(() => {
       const { result: loss, sent } = engine.forward(key, () => lossOf(batch), received);
       if (loss === undefined) stages.sendActivations(work, key, sent);
-      else this.#report(step, loss.item(), batch, report);
+      else this.#report(loss.item(), batch, report);
     });
   }
 
@@ -92,8 +90,7 @@ export class MicroBatches {
     return this.#path.place.tp === 0;
   }
 
-  #report(step: number, lossNats: number, batch: Batch, report: StepReport): void {
-    checkLoss(lossNats, step, this.#path.place.rank);
+  #report(lossNats: number, batch: Batch, report: StepReport): void {
     if (!this.reports) return;
     report.lossesNats.push(lossNats);
     report.numTokens += numTokensIn(batch);
@@ -118,13 +115,4 @@ export class MicroBatches {
     this.#inUse.delete(microBatch);
     if (batch !== undefined) disposeBatch(batch);
   }
-}
-
-function checkLoss(lossNats: number, step: number, rank: number): void {
-  if (Number.isFinite(lossNats)) return;
-  throw new TroupeError(
-    "LOSS_NOT_FINITE",
-    `[step ${step}] expected a finite loss on rank ${rank}: got ${lossNats} (lower the learning rate, clip gradients, or look at the batch)`,
-    { fields: { step, rank, lossNats: String(lossNats) } },
-  );
 }

@@ -132,7 +132,18 @@ export class ModelRunner {
 
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
-    const { dtype, clip, lossScale, initial, life, numThreads, accumulation, deadlineMs } = this.#plan;
+    const {
+      dtype,
+      clip,
+      lossScale,
+      anomalies,
+      recentLosses,
+      initial,
+      life,
+      numThreads,
+      accumulation,
+      deadlineMs,
+    } = this.#plan;
     const mesh = new Mesh(this.#plan.mesh);
     const { parameters } = this.#plan.offload;
     const shardPlan = {
@@ -143,6 +154,8 @@ export class ModelRunner {
       optimizers: this.#optimizers.map((optimizer) => ({ ...optimizer, rounding: this.#plan.rounding })),
       clip,
       lossScale,
+      anomalies,
+      recentLosses,
       numMicroBatches: accumulation * mesh.shape.dp,
       initial,
       run: this.#plan.groups.run,
@@ -177,6 +190,7 @@ export class ModelRunner {
     using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
     const report: StepReport = { lossesNats: [], numTokens: 0 };
+    const lastForward = this.#actions.findLastIndex(({ kind }) => kind === "forward");
     this.#actions.forEach((action, index) => {
       const beginMs = systemClock.now();
       if (action.kind === "forward") this.#microBatches.forward(step, action, report);
@@ -190,6 +204,8 @@ export class ModelRunner {
           ledger,
           histograms,
         });
+      // Before the last gradients, so that the shards know all that they judge the step by once these are reduced.
+      if (index === lastForward) this.#init.shard.tell("scored", { step, lossesNats: report.lossesNats });
       this.#tell(action.kind, { microBatch: action.microBatch }, beginMs);
     });
     // What a model does in one step it does in all: said before anything is trained in vain.

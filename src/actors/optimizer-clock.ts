@@ -2,11 +2,11 @@ import { advanceProgress, beginProgress, type OptimizerProgress } from "../optim
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
-import type { ShardPlan } from "./shard-plan.ts";
+import { mayLeaveOut, type ShardPlan } from "./shard-plan.ts";
 
 /**
  * How far the optimizer has come before each step: how many updates were made, and what the loss is multiplied by.
- * Skipped steps are not counted, so with a loss scale a step's place is known once the step before it has ended.
+ * Skipped steps are not counted, so where steps may be skipped a step's place is known once the one before has ended.
  */
 export class OptimizerClock {
   readonly #plan: ShardPlan;
@@ -19,13 +19,12 @@ export class OptimizerClock {
     this.#before.set(plan.initial.step, beginProgress(progressOf(plan.initial), plan.lossScale));
   }
 
-  /** @throws where a loss scale is at work and the step before has not ended */
+  /** @throws where steps may be left out and the one before has not ended */
   before(step: number): OptimizerProgress {
-    const { initial, lossScale } = this.#plan;
+    const { initial } = this.#plan;
     const known = this.#before.get(step);
     if (known !== undefined) return known;
-    if (lossScale !== undefined) throw new Error(`[shard] step ${step} has no loss scale yet`);
-    // Nothing is ever skipped without one.
+    if (mayLeaveOut(this.#plan)) throw new Error(`[shard] it is not known yet how far step ${step} begins`);
     const { numUpdates } = beginProgress(progressOf(initial), undefined);
     return { numUpdates: numUpdates + step - initial.step };
   }
@@ -53,9 +52,9 @@ export class OptimizerClock {
   }
 
   #tell(step: number): void {
-    const { life, lossScale } = this.#plan;
+    const { life } = this.#plan;
     if (this.#saving?.step !== step) return;
-    if (lossScale !== undefined && !this.#before.has(step + 1)) return;
+    if (mayLeaveOut(this.#plan) && !this.#before.has(step + 1)) return;
     this.#saving.checkpointer.tell("progress", { life, step: step + 1, progress: this.before(step + 1) });
     this.#saving = undefined;
   }

@@ -1,3 +1,4 @@
+import type { AnomalyRules } from "../anomalies/index.ts";
 import type { DatasetFacts, SampleCourse } from "../data/index.ts";
 import type { RecordedTensor } from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
@@ -39,6 +40,9 @@ export interface RankPlan {
   readonly microBatchSize: number;
   readonly clip: ClipRule | undefined;
   readonly lossScale: LossScaleRule | undefined;
+  readonly anomalies: AnomalyRules;
+  /** Of the steps before the first, the latest last. */
+  readonly recentLosses: readonly number[];
   /** Of narrow parameters. */
   readonly rounding: StochasticRounding | undefined;
   /** How far gathers run ahead of the computation, in bytes. */

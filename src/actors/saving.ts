@@ -28,6 +28,8 @@ export interface SavingOptions {
   readonly deadlineMs: number;
   /** What a checkpoint keeps beside tensors, after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
+  /** Resolves once `step` steps were made and found in order. @throws where they never will be */
+  readonly sound: (step: number) => Promise<void>;
   readonly emit: (event: TroupeEventBody) => void;
 }
 
@@ -101,7 +103,7 @@ export class Saving {
   }
 
   async #save(step: number, write: boolean): Promise<void> {
-    const { rules, checkpointer, life, deadlineMs, stateAt, emit } = this.#options;
+    const { rules, checkpointer, life, deadlineMs, stateAt, sound, emit } = this.#options;
     const order = {
       ...this.#plan,
       life,
@@ -110,6 +112,13 @@ export class Saving {
       write,
       keep: rules.inMemoryEverySteps !== undefined,
     };
+    try {
+      await sound(step);
+    } catch {
+      // It was not in order, or the run has ended before that was known: neither kept nor written.
+      this.#inFlight = undefined;
+      return;
+    }
     try {
       const { path, ...saved } = await checkpointer.ask("save", order, { deadlineMs });
       if (write) this.#error = undefined;

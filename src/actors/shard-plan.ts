@@ -1,3 +1,4 @@
+import { type AnomalyRules, maySkip } from "../anomalies/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec } from "../optim/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { DType } from "../tensor/index.ts";
@@ -17,8 +18,12 @@ export interface ShardPlan {
   readonly optimizers: readonly OptimizerSpec[];
   /** Without clipping and loss scale each block is updated as soon as it is reduced. */
   readonly clip: ClipRule | undefined;
-  /** With one, a step whose gradient is not finite is skipped on all ranks; without one it is an error. */
+  /** With one, a step whose gradient is not finite is skipped on all ranks. */
   readonly lossScale: LossScaleRule | undefined;
+  /** What else of a step is an anomaly. */
+  readonly anomalies: AnomalyRules;
+  /** Of the steps before the first, the latest last. */
+  readonly recentLosses: readonly number[];
   /** Gradients are sums over this many micro-batches of all ranks. */
   readonly numMicroBatches: number;
   readonly initial: InitialState;
@@ -37,6 +42,11 @@ export interface ShardPlan {
   readonly trace: boolean;
   /** How long one answer of another actor may take. */
   readonly deadlineMs: number;
+}
+
+/** @returns whether a step may be left out: no update begins before the step has been judged then, nor is counted before */
+export function mayLeaveOut({ lossScale, anomalies }: Pick<ShardPlan, "lossScale" | "anomalies">): boolean {
+  return lossScale !== undefined || maySkip(anomalies);
 }
 
 /** What optimizer state each shard leaves to an offload actor. Plain data. */

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { StepFinding } from "../anomalies/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Access } from "../offload/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
@@ -42,7 +43,7 @@ import { OptimizerClock } from "./optimizer-clock.ts";
 import { type PresenceProtocol, whilePresent } from "./presence.ts";
 import { sentTo } from "./recipient.ts";
 import { ShardInspection } from "./shard-inspection.ts";
-import type { ShardPlan } from "./shard-plan.ts";
+import { mayLeaveOut, type ShardPlan } from "./shard-plan.ts";
 import { sendsPart } from "./snapshot.ts";
 import type { BlockUpdate, StateKeeper } from "./state-keeper.ts";
 import { Turns } from "./turns.ts";
@@ -51,8 +52,10 @@ import { Turns } from "./turns.ts";
 export interface StepUpdated {
   /** L2 norm of the averaged gradient before clipping. */
   readonly gradientNorm: number;
-  /** Whether the gradient was not finite, and nothing was updated. */
+  /** Whether the step was left out, and nothing was updated. */
   readonly skipped: boolean;
+  /** What is wrong with the step, the same on all shards but for the block. */
+  readonly finding: StepFinding | undefined;
   /** What the loss of this step was multiplied by; none where it is not scaled. */
   readonly lossScale: number | undefined;
   /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
@@ -95,6 +98,8 @@ export type ShardProtocol = LocalGroupProtocol &
         histograms: boolean;
       };
     };
+    /** The losses of the rank's micro-batches, where it tells them; sent before its last gradients. */
+    scored: { in: { step: number; lossesNats: readonly number[] } };
     /** Answered once the block's parameters of `step` are whole. */
     gather: { in: { step: number; block: number }; out: Gathered };
     /** The rank gives up what it has gathered of a block whose parameters are offloaded. */
@@ -121,14 +126,26 @@ export interface ShardInit {
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
-  concurrent: ["prepare", "begin", "gather", "release", "enter", "leave", "reduce", "share", "finish"],
+  concurrent: [
+    "prepare",
+    "begin",
+    "scored",
+    "gather",
+    "release",
+    "enter",
+    "leave",
+    "reduce",
+    "share",
+    "finish",
+  ],
   async start(context, init) {
     const shard = new Shard(context, init);
     return {
       handlers: {
         join: ({ peers, ranks }) => shard.join(peers, ranks),
         prepare: (plan) => shard.prepare(plan),
-        begin: (message) => unlessAborted(shard.begin(message)),
+        begin: (message) => shard.begin(message),
+        scored: ({ step, lossesNats }) => unlessAborted(shard.scored(step, lossesNats)),
         gather: ({ step, block }) => shard.gather(step, block),
         release: ({ block }) => shard.release(block),
         enter: (use) => shard.presence.enterFor(use),
@@ -169,6 +186,8 @@ interface StepProgress {
   histograms: readonly HistogramPart[];
   /** Sums of squares of the reduced gradients, by block that counts in the norm. */
   readonly sums: Map<number, Tensor>;
+  /** Of the rank's micro-batches; undefined until it has told. */
+  lossesNats: readonly number[] | undefined;
   numReduced: number;
   agreed: AgreedGradient | undefined;
   readonly reducing: BusyTime;
@@ -252,14 +271,8 @@ class Shard {
     };
   }
 
-  async begin({
-    step,
-    learningRates,
-    inspect,
-    ledger,
-    histograms,
-  }: ShardProtocol["begin"]["in"]): Promise<void> {
-    const { store, trained } = this.#ready;
+  begin({ step, learningRates, inspect, ledger, histograms }: ShardProtocol["begin"]["in"]): void {
+    const { store } = this.#ready;
     const progress: StepProgress = {
       learningRates,
       ledger,
@@ -268,6 +281,7 @@ class Shard {
       buckets: histograms ? new ShardHistograms(this.#rank, store) : undefined,
       histograms: [],
       sums: new Map(),
+      lossesNats: undefined,
       numReduced: 0,
       agreed: undefined,
       reducing: new BusyTime(),
@@ -276,16 +290,20 @@ class Shard {
     };
     this.#steps.set(step, progress);
     this.#step = step;
+  }
+
+  async scored(step: number, lossesNats: readonly number[]): Promise<void> {
+    const progress = this.#progressOf(step);
+    progress.lossesNats = lossesNats;
     // A stage of which everything is frozen has nothing to reduce, and still takes part in what all agree on.
-    if (trained.length === 0) await this.#endStep(step, progress);
+    if (this.#ready.trained.length === 0) await this.#endStep(step, progress);
   }
 
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#whole.until(block, step);
     const { plan } = this.#ready;
     // What is frozen is whole before it is known how far the optimizer has come.
-    if (plan.lossScale !== undefined && !plan.layouts[block]?.trainable)
-      await this.#updated.until(ALL_BLOCKS, step);
+    if (mayLeaveOut(plan) && !plan.layouts[block]?.trainable) await this.#updated.until(ALL_BLOCKS, step);
     const layout = plan.layouts[block] as FlatBlock;
     if (this.presence.comesAndGoes(layout)) await this.presence.enter(layout, "read");
     return { wholeAtMs: systemClock.now(), progress: this.#ready.clock.before(step) };
@@ -341,6 +359,7 @@ class Shard {
     return {
       gradientNorm: agreed?.norm ?? Number.NaN,
       skipped: agreed?.skipped ?? false,
+      finding: agreed?.finding,
       lossScale,
       reduceMs: reducing.totalMs,
       updateMs,
@@ -368,10 +387,11 @@ class Shard {
   /** Gradient whole on every rank: the norm, the updates that waited for it, and what waits for the step's end. */
   async #endStep(step: number, progress: StepProgress): Promise<void> {
     const { plan, store, keeper, agreement, clock } = this.#ready;
-    const agreed = await agreement.agree(step, progress.sums, clock.divisor(step));
+    const { sums, lossesNats = [] } = progress;
+    const agreed = await agreement.agree(step, sums, clock.divisor(step), lossesNats);
     progress.agreed = agreed;
-    clock.advance(step, agreed.skipped);
-    if (agreed.skipped) store.dropGradients();
+    clock.advance(step, agreed.withheld);
+    if (agreed.withheld) store.dropGradients();
     if (agreement.isAwaited) {
       for (const block of this.#updateOrder) {
         this.#order(step, block, agreed.factors);
@@ -406,7 +426,7 @@ class Shard {
   async #update(step: number, block: number, { all, own }: ClipFactors): Promise<void> {
     const { plan, store, keeper, clock } = this.#ready;
     const progress = this.#progressOf(step);
-    if (progress.agreed?.skipped) return this.#announceWhole(block, step + 1);
+    if (progress.agreed?.withheld) return this.#announceWhole(block, step + 1);
     const divisor = clock.divisor(step);
     if (plan.clip?.by === "value") store.clampGradient(block, plan.clip.max * divisor);
     const update = {

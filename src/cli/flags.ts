@@ -28,12 +28,20 @@ export function bytes(text: string): number {
   throw usage("a size such as 80GB", JSON.stringify(text), "units are B, KB, MB, GB, TB and KiB to TiB");
 }
 
-/** Adds one `KEY=VALUE` to those that came before. @throws {TroupeError} `USAGE` */
-export function setting(text: string, settings: Record<string, string>): Record<string, string> {
-  const equals = text.indexOf("=");
-  if (equals < 1) throw usage("--set KEY=VALUE", JSON.stringify(text), "for instance --set layers=6");
-  return { ...settings, [text.slice(0, equals)]: text.slice(equals + 1) };
+/**
+ * @param expected - how the flag is written, `--flag KEY=VALUE`
+ * @returns adds one such pair to those that came before. @throws {TroupeError} `USAGE`
+ */
+export function pair(expected: string, example: string) {
+  return (text: string, pairs: Record<string, string>): Record<string, string> => {
+    const equals = text.indexOf("=");
+    if (equals < 1) throw usage(expected, JSON.stringify(text), `for instance ${example}`);
+    return { ...pairs, [text.slice(0, equals)]: text.slice(equals + 1) };
+  };
 }
+
+/** Adds one setting of a job to those that came before. @throws {TroupeError} `USAGE` */
+export const setting = pair("--set KEY=VALUE", "--set layers=6");
 
 /** The error for what was typed. */
 export function usage(expected: string, got: string, advice: string): TroupeError {

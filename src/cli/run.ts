@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
 import {
+  type AnomalyOptions,
   type Precision,
   type RankPlacement,
   type Rounding,
@@ -14,7 +15,7 @@ import {
 } from "../trainer/index.ts";
 import { addCheckpointFlags, type CheckpointFlags, checkpointOf } from "./checkpoint-flags.ts";
 import { addDashboardFlags, type DashboardFlags, dashboardOf, tellAddress } from "./dashboard.ts";
-import { number, setting, usage } from "./flags.ts";
+import { number, pair, setting, usage } from "./flags.ts";
 import { addSinkFlags, type SinkFlags, sinksOf } from "./sinks.ts";
 
 interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
@@ -37,6 +38,7 @@ interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
   readonly steps?: number;
   readonly seed?: number;
   readonly set: Record<string, string>;
+  readonly anomaly: Record<string, string>;
   readonly resume?: string;
   readonly offloadOptimizer?: "host" | "nvme";
   readonly offloadRatio?: number;
@@ -87,6 +89,12 @@ export function addRunCommand(program: Command): void {
     .option("--steps <n>", "optimizer steps, in place of the job's own number", number)
     .option("--seed <s>", "all random numbers follow from it (default: 1337, or the checkpoint's)", number)
     .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
+    .option(
+      "--anomaly <what=policy>",
+      "what is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated",
+      pair("--anomaly WHAT=POLICY", "--anomaly loss=skip"),
+      {},
+    )
     .option("--resume <dir>", "go on from a checkpoint, or from the newest whole one of a run")
     .option(
       "--offload-optimizer <where>",
@@ -128,6 +136,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
     trace: flags.traceFile !== undefined,
+    anomalies: flags.anomaly as AnomalyOptions,
     ...offloadOf(flags),
     ...dashboardOf(flags),
   });

@@ -1,4 +1,5 @@
 export type { ScheduleName, ZeroName } from "../parallel/index.ts";
+export type { AnomalyOptions } from "./anomalies.ts";
 export type { CheckpointOptions } from "./checkpointing.ts";
 export { configure } from "./configure.ts";
 export type { RankPlacement, RuntimeOptions } from "./options.ts";

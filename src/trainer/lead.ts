@@ -6,14 +6,16 @@ import {
   type Inspections,
   type RunResult,
 } from "../actors/index.ts";
+import { LossRecord, RewindRequest } from "../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
-import { type SampleCourse, samplesBefore } from "../data/index.ts";
+import { passOver, type SampleCourse, samplesBefore } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
 import type { SupervisedRanks } from "./cast.ts";
 import { LastGood } from "./last-good.ts";
 import { courseOf, type RunPlan } from "./plan-run.ts";
+import { Rewinds } from "./rewinds.ts";
 import type { Start } from "./start.ts";
 
 /** What leading a run needs beside the ranks. */
@@ -42,10 +44,13 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
   const { plan, checkpointer, inspections, start, resume } = options;
   const { deadlineMs } = plan.ranks;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
+  const rewinds = new Rewinds();
+  const losses = new LossRecord();
   let course = plan.ranks.course;
   let initial = start.initial;
   const emit = (event: TroupeEventBody) => {
     lastGood.note(event);
+    if (event.kind === "step.finished") losses.note(event.step, event.lossNats);
     // Progress that cannot be lost any more.
     if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.copied") ranks.forgiveRestarts();
     options.emit(event);
@@ -55,7 +60,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
     const { life } = ranks;
     const conductor = new Conductor(ranks.group, {
       score: plan.score,
-      plan: { ...plan.ranks, initial, course, life },
+      plan: { ...plan.ranks, initial, course, life, recentLosses: losses.until(initial.step) },
       checkpointer,
       inspections,
       stateAt: (step) => stateAt(plan, course, step),
@@ -66,6 +71,15 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
     try {
       return await conductor.lead();
     } catch (error) {
+      if (error instanceof RewindRequest) {
+        const latestStep = rewinds.latestStep(error);
+        await ranks.renew();
+        initial = await lastGood.newest(latestStep);
+        course = passOver(course, initial.step, error.step + 1);
+        rewinds.note(error.step, initial.step);
+        emit({ kind: "run.restored", step: initial.step, from: sourceOf(initial) });
+        continue;
+      }
       if (isUnreadable(error)) {
         await lastGood.reject(initial, error);
         await ranks.renew();

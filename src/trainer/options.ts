@@ -1,5 +1,6 @@
 import { cpus } from "node:os";
 import type { OffloadSettings } from "../actors/index.ts";
+import type { AnomalyRules } from "../anomalies/index.ts";
 import type { DashboardOptions } from "../dashboard/index.ts";
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
@@ -82,6 +83,8 @@ export interface RuntimeOptions {
   readonly dashboard?: boolean | DashboardOptions;
   /** What of the run is saved, when and where to; nothing is unless told. */
   readonly checkpoint?: CheckpointOptions;
+  /** What is done where a loss, a gradient or a rank is out of the ordinary; a run ends where nothing could be trained any more. */
+  readonly anomalies?: AnomalyOptions;
   /** Folder of a checkpoint, or of a run's checkpoints, to go on from. */
   readonly resume?: string;
   /** How long one piece of work may take (a few steps, an evaluation, a save) before it counts as hung, in ms. 600,000 */
@@ -119,12 +122,14 @@ export interface RuntimeSettings {
   readonly telemetry: TelemetrySettings;
   readonly checkpoint: CheckpointSettings | undefined;
   readonly dashboard: DashboardOptions | undefined;
+  readonly anomalies: AnomalyRules;
   readonly resume: string | undefined;
   readonly deadlineMs: number;
   readonly stallMs: number;
   readonly maxRestarts: number;
 }
 
+import { type AnomalyOptions, settleAnomalies } from "./anomalies.ts";
 import { type CheckpointOptions, type CheckpointSettings, settleCheckpoint } from "./checkpointing.ts";
 import { settleDashboard } from "./dashboard.ts";
 import { type OffloadOptions, type SlowdownOptions, settleOffload, settleSlowdown } from "./offload.ts";
@@ -190,6 +195,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     telemetry: settleTelemetry(options),
     checkpoint: settleCheckpoint(options.checkpoint),
     dashboard: settleDashboard(options),
+    anomalies: settleAnomalies(options.anomalies, options.checkpoint !== undefined),
     resume: options.resume,
     deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
     stallMs: whole("stallMs", options.stallMs ?? 10_000, 1),

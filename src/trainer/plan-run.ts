@@ -141,6 +141,8 @@ export function planRun(
       dtype: settings.precision.weights,
       autocast: settings.precision.autocast,
       lossScale: settings.lossScale,
+      anomalies: settings.anomalies,
+      recentLosses: [],
       rounding: settings.rounding === "stochastic" ? { seed: start.seed } : undefined,
       seed: start.seed,
       course: courseOf(start, batch.batchSize),

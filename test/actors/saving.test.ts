@@ -39,6 +39,7 @@ class SlowDisk {
       life: 0,
       deadlineMs: 1000,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
+      sound: async () => {},
       emit: (event) => this.events.push(event),
     });
   }

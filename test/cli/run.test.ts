@@ -52,6 +52,23 @@ describe("troupe run", () => {
     expect(first.out).toMatch(/"lossNats":\d\.\d{14,}/);
   });
 
+  it("does about an anomaly what --anomaly says, and refuses what nothing can be done about", async () => {
+    const wrong = ["--set", "fault=nan", "--set", "faultRank=0", "--set", "faultAt=1", "--json"];
+    const skipped = await train(
+      ...wrong,
+      "--anomaly",
+      "loss=skip",
+      "--checkpoint",
+      workspace.path("skipped"),
+    );
+    expect(skipped.code).toBe(0);
+    expect(skipped.out).toMatch(/"kind":"anomaly.detected","step":2,"anomaly":"loss-not-finite".*"skipped"/);
+    const refused = await train("--anomaly", "loss=tell");
+    expect(refused).toMatchObject({ code: 2, out: "" });
+    expect(refused.err).toContain("expected anomalies.loss to be stop or skip or rewind: got tell");
+    expect((await train("--anomaly", "loss")).err).toContain("expected --anomaly WHAT=POLICY");
+  });
+
   it("resumes from a folder of checkpoints", async () => {
     const dir = workspace.path("c");
     expect((await train("--checkpoint", dir)).code).toBe(0);

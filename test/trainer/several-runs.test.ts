@@ -26,7 +26,7 @@ describe("two runtimes of one process", () => {
         if (kind === "run.started") asked = runtime.inspectMemory();
       });
       await runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache"), width });
-      return ((await asked) ?? []).map(({ byKind }) => byKind["optimizer"]?.peakBytes);
+      return ((await asked) ?? []).map(({ byKind }) => byKind.optimizer?.peakBytes);
     };
     const [wide, narrow] = [await held(128), await held(32)] as [number[], number[]];
     // Most of a model's state grows with the square of its width.

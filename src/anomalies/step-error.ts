@@ -1,0 +1,40 @@
+import { TroupeError } from "../errors.ts";
+import type { Finding } from "./finding.ts";
+import type { Anomaly } from "./rules.ts";
+
+const CODES = {
+  "loss-not-finite": "LOSS_NOT_FINITE",
+  "gradient-not-finite": "GRADIENT_NOT_FINITE",
+  "loss-spike": "LOSS_SPIKE",
+  straggler: "STRAGGLER",
+} as const satisfies Record<Anomaly, string>;
+
+/** What a run that an anomaly ends throws. @param step - counted from 0 */
+export function anomalyError(step: number, finding: Finding & { readonly numSkipped?: number }): TroupeError {
+  const { anomaly, value, limit, rank, block, numSkipped = 0 } = finding;
+  const inARow = numSkipped > 1 ? ` ${numSkipped} steps in a row` : "";
+  const where = block === undefined ? "" : `, first in block ${block}`;
+  const onRank = rank === undefined ? "" : ` on rank ${rank}`;
+  const texts: Record<Anomaly, string> = {
+    "loss-not-finite": `a finite loss${onRank}: got ${value}${inARow} (lower the learning rate, clip gradients, or look at the batch)`,
+    "gradient-not-finite": `a finite gradient norm: got ${value}${inARow}${where} (lower the learning rate, or look at the batch)`,
+    "loss-spike": `a loss of at most ${limit.toPrecision(5)}, as those before it: got ${value.toPrecision(5)}${inARow} (lower the learning rate, or look at the batch)`,
+    straggler: `at most ${limit.toFixed(0)} ms of computing${onRank}: got ${value.toFixed(0)} (look at its machine)`,
+  };
+  return new TroupeError(CODES[anomaly], `[step ${step}] expected ${texts[anomaly]}`, {
+    fields: { step, rank, block, value: String(value), limit: String(limit) },
+  });
+}
+
+/** Ends a life of the rank group because the run is to go back: not an error, and met by nobody but who leads the run. */
+export class RewindRequest {
+  /** The step that went wrong, counted from 0. */
+  readonly step: number;
+  /** What the run fails with where it cannot go back. */
+  readonly reason: TroupeError;
+
+  constructor(step: number, reason: TroupeError) {
+    this.step = step;
+    this.reason = reason;
+  }
+}

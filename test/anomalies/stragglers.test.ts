@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULT_RULES, StragglerWatch } from "../../src/anomalies/index.ts";
+
+const replicas = [0, 1, 2].map(() => [0, 1, 2]);
+const alone = [[0], [1]];
+
+/** Who is told as a straggler in which step, of steps in each of which every rank computes for so many milliseconds. */
+function told(steps: readonly (readonly number[])[], alike: readonly (readonly number[])[] = replicas) {
+  const watch = new StragglerWatch(DEFAULT_RULES, alike);
+  return steps.flatMap((computedMs, step) => watch.look(computedMs).map(({ rank }) => ({ step, rank })));
+}
+
+const times = (count: number, computedMs: readonly number[]) =>
+  Array.from({ length: count }, () => computedMs);
+
+describe("a watch over stragglers", () => {
+  it("tells of a rank that takes twice as long as its replicas, in the fifth step in a row", () => {
+    expect(told(times(9, [100, 100, 210]))).toEqual([{ step: 4, rank: 2 }]);
+  });
+
+  it("tells of one of two ranks, whichever it is", () => {
+    const pair = [
+      [0, 1],
+      [0, 1],
+    ];
+    expect(told(times(5, [100, 210]), pair)).toEqual([{ step: 4, rank: 1 }]);
+    expect(told(times(5, [210, 100]), pair)).toEqual([{ step: 4, rank: 0 }]);
+  });
+
+  it.each([
+    ["all take longer alike", times(9, [300, 300, 300])],
+    ["one is a little slower", times(9, [100, 100, 190])],
+    [
+      "one is slow now and then",
+      [...times(4, [100, 100, 900]), [100, 100, 100], ...times(4, [100, 100, 900])],
+    ],
+    ["steps are so short that the system's own unrest doubles them", times(9, [2, 2, 11])],
+  ])("tells of nobody where %s", (_, steps) => {
+    expect(told(steps)).toEqual([]);
+  });
+
+  it("tells again of a rank that had recovered", () => {
+    const steps = [...times(6, [100, 100, 300]), [100, 100, 100], ...times(6, [100, 100, 300])];
+    expect(told(steps).map(({ step }) => step)).toEqual([4, 11]);
+  });
+
+  it("compares a rank that is alone in what it does with its own past", () => {
+    const steps = [...times(32, [100, 400]), ...times(5, [100, 900])];
+    expect(told(steps, alone)).toEqual([{ step: 36, rank: 1 }]);
+    expect(told(times(40, [100, 400]), alone)).toEqual([]);
+  });
+
+  it("says how long the rank took and how long is usual", () => {
+    const watch = new StragglerWatch({ ...DEFAULT_RULES, stragglerSteps: 1 }, replicas);
+    expect(watch.look([100, 120, 300])).toEqual([
+      { anomaly: "straggler", value: 300, limit: 200, rank: 2, policy: "tell" },
+    ]);
+  });
+});
