@@ -36,7 +36,7 @@ export interface LeadOptions {
 /**
  * Leads the ranks through a run, and when the group dies, through it again from the last good state: the copy in memory,
  * the newest checkpoint this run has written, else where it began. Every step is a pure function of that state, so the
- * losses are those of an undisturbed run.
+ * losses are those of an undisturbed run. A run that goes back on purpose leaves out the batches that led it astray.
  * @throws the first cause: at once for an error that a job or a step threw on purpose, which would only come back; for
  *   a lost thread once the supervisor gives the group up
  */
@@ -71,24 +71,23 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
     try {
       return await conductor.lead();
     } catch (error) {
+      let latestStep: number | undefined;
       if (error instanceof RewindRequest) {
-        const latestStep = rewinds.latestStep(error);
+        latestStep = rewinds.latestStep(error);
         await ranks.renew();
-        initial = await lastGood.newest(latestStep);
-        course = passOver(course, initial.step, error.step + 1);
-        rewinds.note(error.step, initial.step);
-        emit({ kind: "run.restored", step: initial.step, from: sourceOf(initial) });
-        continue;
-      }
-      if (isUnreadable(error)) {
+      } else if (isUnreadable(error)) {
         await lastGood.reject(initial, error);
+        if (lastGood.start !== start) course = courseOf(lastGood.start, course.batchSize);
         await ranks.renew();
       } else {
         if (!isLoss(error)) throw error;
         refuseDeliberate(await ranks.lifeAfter(life));
       }
-      if (lastGood.start !== start) course = courseOf(lastGood.start, course.batchSize);
-      initial = await lastGood.newest();
+      initial = await lastGood.newest(latestStep);
+      if (error instanceof RewindRequest) {
+        course = passOver(course, initial.step, error.step + 1);
+        rewinds.note(error.step, initial.step);
+      }
       emit({ kind: "run.restored", step: initial.step, from: sourceOf(initial) });
     }
   }

@@ -93,57 +93,71 @@ describe("a run that goes back", () => {
       { faultAt, faultOnce: workspace.path(name), ...config },
     );
 
-  it("leaves the batches between out, alike wherever its ranks are, and writes where it stands in the data", async () => {
+  describe("from a poisoned batch", () => {
     const anomalies = { spike: "rewind" } as const;
     const poison = { fault: "poison" };
     const dir = workspace.path("saved");
-    const first = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
-    expect(first.error).toBeUndefined();
-    expect(anomaliesIn(first)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
-    expect(restoredIn(first)).toEqual([{ step: 16, from: "memory" }]);
-    expect(ofKind(first, "step.finished").map(({ step }) => step)).toEqual([
-      ...Array.from({ length: 18 }, (_, index) => index + 1),
-      ...Array.from({ length: 8 }, (_, index) => index + 17),
-    ]);
-    await using checkpoint = await openCheckpoint(join(dir, "step-000024"));
-    expect(checkpoint.state.samplesConsumed).toBe((24 + 3) * 4);
+    let told: Told;
 
-    const undisturbed = await runTiny(workspace, { ranks, steps, zero: 3 });
-    expect(first.losses.slice(0, 16)).toEqual(undisturbed.losses.slice(0, 16));
-    expect(first.losses.slice(16)).not.toEqual(undisturbed.losses.slice(16));
-    // Step 17 sees the parameters of step 17 and the batch of step 20: nothing of it is the first run's.
-    for (const [name, options] of Object.entries<RuntimeOptions>({
-      again: {},
-      level0: { zero: 0 },
-      processes: { placement: "process", zero: 2 },
-    })) {
+    beforeAll(async () => {
+      told = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
+    });
+
+    it("takes the copy in memory, and goes on with the batch after the poisoned one", async () => {
+      expect(told.error).toBeUndefined();
+      expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
+      expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
+      expect(ofKind(told, "step.finished").map(({ step }) => step)).toEqual([
+        ...Array.from({ length: 18 }, (_, index) => index + 1),
+        ...Array.from({ length: 8 }, (_, index) => index + 17),
+      ]);
+      await using checkpoint = await openCheckpoint(join(dir, "step-000024"));
+      expect(checkpoint.state.samplesConsumed).toBe((24 + 3) * 4);
+    });
+
+    it("repeats nothing of what it gave up, and everything before it", async () => {
+      const { losses } = await runTiny(workspace, { ranks, steps, zero: 3 });
+      expect(told.losses.slice(0, 16)).toEqual(losses.slice(0, 16));
+      for (const [step, loss] of losses.slice(16).entries()) expect(told.losses[16 + step]).not.toBe(loss);
+    });
+
+    it.each<[string, RuntimeOptions]>([
+      ["again", {}],
+      ["level 0", { zero: 0 }],
+      ["processes", { placement: "process", zero: 2 }],
+    ])("comes to the same losses to the bit: %s", async (name, options) => {
       const other = await train(name, { anomalies, ...options }, poison);
       expect(other.error).toBeUndefined();
-      expect(other.losses).toEqual(first.losses);
-    }
+      expect(other.losses).toEqual(told.losses);
+    });
   });
 
-  it("gets rid of a weight that went wrong, also where the copy in memory has it too", async () => {
+  describe("from a weight that went wrong", () => {
     const anomalies = { loss: "rewind", gradient: "rewind", spike: "rewind" } as const;
     // One weight moves by 1e30 in the update after the nineteenth step; the twentieth shows it.
     const flip = { fault: "flip", optimizer: "plain SGD", clipNorm: 0 };
-    const before = await train("before", { anomalies }, flip);
-    expect(before.error).toBeUndefined();
-    expect(anomaliesIn(before)).toMatchObject([{ step: 20, action: "rewound" }]);
-    expect(restoredIn(before)).toEqual([{ step: 16, from: "memory" }]);
-    expect(before.losses.every(Number.isFinite)).toBe(true);
 
-    const copied = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
-    expect(copied.error).toBeUndefined();
-    expect(anomaliesIn(copied)).toMatchObject([
-      { step: 20, action: "rewound" },
-      { step: 20, action: "rewound" },
-    ]);
-    expect(restoredIn(copied)).toEqual([
-      { step: 19, from: "memory" },
-      { step: 0, from: "beginning" },
-    ]);
-    expect(copied.losses.every(Number.isFinite)).toBe(true);
+    it("gets rid of it", async () => {
+      const told = await train("before", { anomalies }, flip);
+      expect(told.error).toBeUndefined();
+      expect(anomaliesIn(told)).toMatchObject([{ step: 20, action: "rewound" }]);
+      expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
+      expect(told.losses.every(Number.isFinite)).toBe(true);
+    });
+
+    it("goes back behind a copy that has it too", async () => {
+      const told = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
+      expect(told.error).toBeUndefined();
+      expect(anomaliesIn(told)).toMatchObject([
+        { step: 20, action: "rewound" },
+        { step: 20, action: "rewound" },
+      ]);
+      expect(restoredIn(told)).toEqual([
+        { step: 19, from: "memory" },
+        { step: 0, from: "beginning" },
+      ]);
+      expect(told.losses.every(Number.isFinite)).toBe(true);
+    });
   });
 
   it("fails with the anomaly where going back does not help", async () => {
