@@ -3,16 +3,7 @@ import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { Tensor } from "../tensor/index.ts";
 import { AskedPresence, type BlockUse, type Presence, type PresenceProtocol } from "./presence.ts";
-
-/** Which parameters a rank's shard offloads, and where to. Plain data. */
-export interface ParameterOffload {
-  /** Indices of the flat blocks whose parameters are in memory only while they are used. */
-  readonly blocks: readonly number[];
-  /** On the disk that is to hold the file. */
-  readonly directory: string;
-  /** How much of them may be changed at once, in bytes. */
-  readonly windowBytes: number;
-}
+import type { ShardPlan } from "./shard-plan.ts";
 
 /** Of the blocks that come and go, a shard holds those of which its rank is the first, and asks for the others. */
 export class BlockPresence implements Presence {
@@ -23,18 +14,15 @@ export class BlockPresence implements Presence {
   readonly #held = Promise.withResolvers<PagedBlocks>();
   #holder: PagedBlocks | undefined;
 
-  /**
-   * @param layouts - of those that come and go
-   * @param peers - every shard of the world, in rank order
-   */
+  /** @param peers - every shard of the world, in rank order */
   constructor(
     rank: number,
-    layouts: readonly FlatBlock[],
+    { layouts, parametersAway, deadlineMs }: ShardPlan,
     peers: readonly ActorRef<PresenceProtocol>[],
-    deadlineMs: number,
   ) {
     this.#rank = rank;
-    this.#byName = new Map(layouts.map((layout) => [layout.name, layout]));
+    const away = layouts.filter(({ index }) => parametersAway?.blocks.includes(index));
+    this.#byName = new Map(away.map((layout) => [layout.name, layout]));
     const names = [...this.#byName.keys()];
     this.#askedAt = (holder) =>
       new AskedPresence(peers[holder] as ActorRef<PresenceProtocol>, names, deadlineMs);

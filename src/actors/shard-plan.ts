@@ -2,7 +2,6 @@ import { type AnomalyRules, maySkip } from "../anomalies/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec } from "../optim/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { DType } from "../tensor/index.ts";
-import type { ParameterOffload } from "./block-presence.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { StateHome } from "./offload.ts";
 
@@ -36,6 +35,7 @@ export interface ShardPlan {
   /** Who reads the parameters, by the name of {@link recipientName}. */
   readonly reader: string;
   readonly offload: OptimizerOffload | undefined;
+  /** Level-3 blocks whose parameters come and go; none unless there. */
   readonly parametersAway: ParameterOffload | undefined;
   readonly slowdown: Slowdown;
   /** Whether actors tell what they do to each block. */
@@ -54,6 +54,16 @@ export interface OptimizerOffload {
   /** How much of it, from 0 to 1. */
   readonly ratio: number;
   readonly home: StateHome;
+}
+
+/** Which parameters a rank's shard offloads, and where to. Plain data. */
+export interface ParameterOffload {
+  /** Indices of the flat blocks whose parameters are in memory only while they are used. */
+  readonly blocks: readonly number[];
+  /** On the disk that is to hold the file. */
+  readonly directory: string;
+  /** How much of them may be changed at once, in bytes. */
+  readonly windowBytes: number;
 }
 
 /** Delays on purpose, in milliseconds: what slower disks or links would cost. */

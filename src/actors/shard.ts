@@ -3,14 +3,7 @@ import type { StepFinding } from "../anomalies/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Access } from "../offload/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import {
-  BusyTime,
-  type FlatBlock,
-  Milestones,
-  memberOf,
-  offloadedBlocks,
-  ShardStore,
-} from "../parallel/index.ts";
+import { BusyTime, type FlatBlock, Milestones, offloadedBlocks, type ShardStore } from "../parallel/index.ts";
 import {
   type ActorContext,
   type ActorRef,
@@ -36,10 +29,11 @@ import { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
 import { type HistogramPart, ShardHistograms } from "./histograms.ts";
 import type { InspectedPart } from "./inspected-part.ts";
 import { keeperOf } from "./keep-state.ts";
-import { type LocalGroupProtocol, sliceFor } from "./local-group.ts";
+import type { LocalGroupProtocol } from "./local-group.ts";
 import { LocalGroups } from "./local-groups.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import { OptimizerClock } from "./optimizer-clock.ts";
+import { placeBlocks } from "./place-blocks.ts";
 import { type PresenceProtocol, whilePresent } from "./presence.ts";
 import { sentTo } from "./recipient.ts";
 import { ShardInspection } from "./shard-inspection.ts";
@@ -240,13 +234,15 @@ class Shard {
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     setNumThreads(plan.numThreads);
     chargeThreadTo(ownerOf(plan.run, this.#rank), "working");
-    const store = new ShardStore(this.#rank, plan.dtype);
-    const presence = this.#presenceFor(plan);
+    const presence = new BlockPresence(this.#rank, plan, this.#peers);
     this.#presence = presence;
-    const owned: Tensor[] = [];
-    const memories = new Map<number, Tensor>();
-    for (const layout of plan.layouts) owned.push(await this.#place(layout, store, memories));
-    this.#page(plan, memories);
+    const { store, owned } = await placeBlocks(plan, {
+      rank: this.#rank,
+      groups: this.groups,
+      presence,
+      onTransfer: (block, direction, beginMs) =>
+        tellActivity(this.#context, direction, { step: this.#step, block }, beginMs),
+    });
     const keeper = keeperOf(plan, owned, {
       rank: this.#rank,
       shard: this.#context.self,
@@ -466,55 +462,6 @@ class Shard {
     this.#whole.abort(reason);
     this.#updated.abort(reason);
     this.#presence?.abort(reason);
-  }
-
-  /**
-   * A block's buffer for whole parameters. Where the block is split, the first member of its group makes one for all and
-   * gives each its slice to write; all read the whole. At level 0 each rank makes its own.
-   * @param memories - gets what is made here and comes and goes, by block
-   * @returns the owned range of it, writable; the caller's
-   */
-  async #place(layout: FlatBlock, store: ShardStore, memories: Map<number, Tensor>): Promise<Tensor> {
-    const group = this.groups.of(layout.group);
-    if (layout.zero > 0 && memberOf(layout, this.#rank) > 0) {
-      const { full, slice } = await group.given(layout.name);
-      store.add(layout, full);
-      return slice;
-    }
-    const full = this.#allocate(layout, store, memories);
-    const slice = sliceFor(layout, full, this.#rank);
-    if (layout.zero > 0) group.give(layout, full);
-    store.add(layout, full);
-    return slice;
-  }
-
-  #allocate(layout: FlatBlock, store: ShardStore, memories: Map<number, Tensor>): Tensor {
-    if (!this.presence.comesAndGoes(layout)) return store.allocateFull(layout);
-    const { full, memory } = store.allocatePaged(layout);
-    memories.set(layout.index, memory);
-    return full;
-  }
-
-  #presenceFor({ layouts, parametersAway, deadlineMs }: ShardPlan): BlockPresence {
-    const away = layouts.filter(({ index }) => parametersAway?.blocks.includes(index));
-    return new BlockPresence(this.#rank, away, this.#peers, deadlineMs);
-  }
-
-  /** @param memories - by block, of those that come and go and were made here */
-  #page({ parametersAway, slowdown, trace }: ShardPlan, memories: ReadonlyMap<number, Tensor>): void {
-    if (parametersAway === undefined) return;
-    const { directory, windowBytes } = parametersAway;
-    const turns = new Turns(slowdown.transferMs);
-    this.presence.hold(memories, {
-      directory,
-      windowBytes,
-      now: () => systemClock.now(),
-      ...(slowdown.transferMs > 0 && { delay: () => turns.next() }),
-      ...(trace && {
-        onTransfer: (block, direction, beginMs) =>
-          tellActivity(this.#context, direction, { step: this.#step, block }, beginMs),
-      }),
-    });
   }
 
   #progressOf(step: number): StepProgress {

@@ -249,7 +249,10 @@ export class BlockEngine<Ticket> {
       const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
       const recording = presentRecording();
       if (!entered.here) {
-        const elsewhere = () => noGrad(() => run(...entered.args));
+        // A block of this stage's other chunks is passed by as those of other stages are.
+        const parameters = this.#parameters as BoundParameters;
+        const elsewhere = () =>
+          parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
         return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
       }
       recording?.unmute();

@@ -14,6 +14,8 @@ export class BoundParameters implements Disposable {
   readonly #trained: readonly (readonly Tensor[])[];
   /** Those that have no memory but while they are gathered, by flat block. */
   readonly #paged: ReadonlyMap<number, Tensor[]>;
+  /** Of those, the ones that have memory now. */
+  readonly #gathered = new Set<number>();
 
   /**
    * @param fulls - one flat buffer a flat block, in the dtype that is computed with; ownership passes
@@ -39,7 +41,21 @@ export class BoundParameters implements Disposable {
   /** Says whether a flat block's parameters have memory: of those that may have none, reading one then throws. */
   markGathered(block: number, gathered: boolean): void {
     const leaves = this.#paged.get(block);
-    if (leaves !== undefined) markAway(leaves, !gathered);
+    if (leaves === undefined) return;
+    markAway(leaves, !gathered);
+    if (gathered) this.#gathered.add(block);
+    else this.#gathered.delete(block);
+  }
+
+  /** Runs `body`, which asks a unit's parameters for their shapes alone: those have them without memory too. */
+  asShapes<R>({ flats }: BlockUnit, body: () => R): R {
+    const away = flats.filter((flat) => this.#paged.has(flat) && !this.#gathered.has(flat));
+    for (const flat of away) this.markGathered(flat, true);
+    try {
+      return body();
+    } finally {
+      for (const flat of away) this.markGathered(flat, false);
+    }
   }
 
   /**

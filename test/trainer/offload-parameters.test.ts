@@ -39,8 +39,8 @@ describe("offloaded parameters", () => {
       { optimizer: "nvme" } as object,
     ],
     [
-      "split over two stages and two ranks a layer",
-      { ranks: 4, tp: 2, pp: 2, prefetchBytes: 0 },
+      "split over two chunks of each of two stages",
+      { ranks: 2, pp: 2, chunks: 2, prefetchBytes: 0 },
       { accumulation: 2, layers: 4 },
     ],
     ["in processes", { ranks: 2, placement: "process", prefetchBytes: 0 }, { layers }],
@@ -147,23 +147,26 @@ describe("offloaded parameters", () => {
     expect(await inspect(nvme)).toEqual(await inspect());
   });
 
-  it("of a shard that dies come back with the group, which repeats the losses", async () => {
-    const options = { ranks: 2, zero: 3, steps: 10, prefetchBytes: 0 } as const;
-    const undisturbed = await lossesOf(workspace, options);
-    let worker: Worker | undefined;
-    const remember = (started: Worker) => {
-      if (started.threadName === "shard-0") worker ??= started;
-    };
-    process.on("worker", remember);
-    const told = await runTiny(workspace, { ...options, offload: nvme }, {}, tinyJob, (event) => {
-      if (event.kind === "step.finished" && event.step === 4) void worker?.terminate();
-    });
-    process.off("worker", remember);
-    expect(told.error).toBeUndefined();
-    expect(told.events.some((event) => event.kind === "actor.restarted")).toBe(true);
-    expect(told.losses).toEqual(undisturbed);
-    expect(readdirSync(dir)).toEqual([]);
-  });
+  it.each(["shard-0", "shard-1"])(
+    "come back with the group when %s dies, and the losses with them",
+    async (name) => {
+      const options = { ranks: 2, zero: 3, steps: 10, prefetchBytes: 0 } as const;
+      const undisturbed = await lossesOf(workspace, options);
+      let worker: Worker | undefined;
+      const remember = (started: Worker) => {
+        if (started.threadName === name) worker ??= started;
+      };
+      process.on("worker", remember);
+      const told = await runTiny(workspace, { ...options, offload: nvme }, {}, tinyJob, (event) => {
+        if (event.kind === "step.finished" && event.step === 4) void worker?.terminate();
+      });
+      process.off("worker", remember);
+      expect(told.error).toBeUndefined();
+      expect(told.events.some((event) => event.kind === "actor.restarted")).toBe(true);
+      expect(told.losses).toEqual(undisturbed);
+      expect(readdirSync(dir)).toEqual([]);
+    },
+  );
 });
 
 type Activity = Extract<TroupeEvent, { kind: "activity.finished" }>;
