@@ -16,7 +16,7 @@ import {
 import { addCheckpointFlags, type CheckpointFlags, checkpointOf } from "./checkpoint-flags.ts";
 import { addDashboardFlags, type DashboardFlags, dashboardOf, tellAddress } from "./dashboard.ts";
 import { number, pair, setting, usage } from "./flags.ts";
-import { addSinkFlags, type SinkFlags, sinksOf } from "./sinks.ts";
+import { addSinkFlags, type SinkFlags, sinksOf, telemetryOf } from "./sinks.ts";
 
 interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
   readonly ranks: number;
@@ -135,7 +135,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.steps === undefined ? {} : { steps: flags.steps }),
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
     ...(flags.resume === undefined ? {} : { resume: flags.resume }),
-    trace: flags.traceFile !== undefined,
+    ...telemetryOf(flags),
     anomalies: flags.anomaly as AnomalyOptions,
     ...offloadOf(flags),
     ...dashboardOf(flags),

@@ -7,9 +7,11 @@ import {
   consoleSink,
   type EventSink,
   jsonLinesSink,
+  ofKind,
   type TroupeEvent,
 } from "../events/index.ts";
 import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
+import type { RuntimeOptions } from "../trainer/index.ts";
 import { number } from "./flags.ts";
 
 /** What was typed about where events go. */
@@ -20,6 +22,8 @@ export interface SinkFlags {
   readonly tensorboard?: string;
   readonly prometheus?: number | true;
   readonly traceFile?: string;
+  readonly traceEvery?: number;
+  readonly histograms?: number;
 }
 
 /** Adds the flags that say where events go. */
@@ -31,7 +35,22 @@ export function addSinkFlags(command: Command): Command {
     .option("--no-events", "keep none")
     .option("--tensorboard <dir>", "write event files for TensorBoard into this folder")
     .option("--prometheus [port]", "serve metrics on loopback for Prometheus (default: 9464)", number)
-    .option("--trace-file <file>", "write a trace of every actor and message for ui.perfetto.dev");
+    .option("--trace-file <file>", "write a trace of every actor and message for ui.perfetto.dev")
+    .option("--trace-every <n>", "tell the messages of every nth step", number)
+    .option("--histograms <n>", "tell histograms of weights and gradients every nth step", number);
+}
+
+/** @returns the options that the flags amount to: what is told, beside what always is */
+export function telemetryOf({
+  traceFile,
+  traceEvery,
+  histograms,
+}: SinkFlags): Pick<RuntimeOptions, "trace" | "traceEvery" | "histograms"> {
+  return {
+    trace: traceFile !== undefined,
+    ...(traceEvery === undefined ? {} : { traceEvery }),
+    ...(histograms === undefined ? {} : { histograms: { everySteps: histograms } }),
+  };
 }
 
 /**
@@ -47,7 +66,7 @@ export async function sinksOf(flags: SinkFlags, folder: string | undefined): Pro
   const { events = true } = flags;
   // A run whose checkpoints go elsewhere than to a folder keeps its events only where it is told.
   const kept = events === true ? folder && !folder.includes("://") && join(folder, eventFileName) : events;
-  if (kept) sinks.push(eventFile(kept));
+  if (kept) sinks.push(eventFile(kept, traceFile !== undefined));
   if (tensorboard !== undefined) sinks.push(tensorBoardSink(tensorboard));
   if (traceFile !== undefined) sinks.push(chromeTraceSink(traceFile));
   if (prometheus !== undefined) {
@@ -62,15 +81,20 @@ export async function sinksOf(flags: SinkFlags, folder: string | undefined): Pro
 
 const STANDARD_OUTPUT = 1;
 
+/** What a trace is made of: a hundred times as much as all the rest. */
+const isOfTrace = ofKind("activity.finished", "message.handled");
+
 /**
  * A file of JSON lines that begins with the run, when its folder is known to be good, and has what was told before too. A
  * run that goes on appends.
+ * @param hasTrace - whether the trace has a file of its own
  */
-function eventFile(path: string): EventSink {
+function eventFile(path: string, hasTrace: boolean): EventSink {
   const held: TroupeEvent[] = [];
   let file: { readonly sink: EventSink; readonly descriptor: number } | undefined;
   return {
     write(event) {
+      if (hasTrace && isOfTrace(event)) return;
       if (file === undefined) held.push(event);
       else file.sink.write(event);
       if (event.kind !== "run.started" || file !== undefined) return;

@@ -42,7 +42,17 @@ describe("troupe run writes its events", () => {
 
   it("to every place it is told at once: pino's fields, TensorBoard, Prometheus, a trace", async () => {
     let scraped: Promise<string> | undefined;
-    const flags = ["--pino", "--tensorboard", "tb", "--prometheus", "0", "--trace-file", "trace.json"];
+    const flags = [
+      "--pino",
+      "--tensorboard",
+      "tb",
+      "--prometheus",
+      "0",
+      "--trace-file",
+      "trace.json",
+      "--histograms",
+      "30",
+    ];
     const { code, out, err } = await run(["--steps", "60", ...flags, ...data], workspace.folder, (text) => {
       const [, url] = /metrics at (\S+)/.exec(text) ?? [];
       if (url !== undefined) scraped ??= fetch(url).then((answer) => answer.text());
@@ -58,6 +68,12 @@ describe("troupe run writes its events", () => {
     });
     expect(await scraped).toBeTypeOf("string");
     expect(readdirSync(workspace.path("tb"))).toEqual([expect.stringMatching(/^events\.out\.tfevents\./)]);
+    expect(logged.filter(({ kind }) => kind === "histogram.measured").map(({ step }) => step)).toContain(60);
+    const kept = linesOf(readFileSync(workspace.path("runs/tiny/events.jsonl"), "utf8")).map((line) =>
+      JSON.parse(line),
+    );
+    expect(kept.filter(({ kind }) => kind === "step.finished")).toHaveLength(60);
+    expect(kept.filter(({ kind }) => kind === "message.handled")).toEqual([]);
     const trace: { ph: string }[] = JSON.parse(readFileSync(workspace.path("trace.json"), "utf8"));
     expect(new Set(trace.map(({ ph }) => ph))).toEqual(new Set(["M", "X", "C", "i", "s", "f"]));
   });

@@ -103,6 +103,16 @@ describe("the trace sink", () => {
     expect(ofLastStep).toHaveLength(2 * 2 * 3);
   });
 
+  test("costs nothing but itself where the disk is full", async () => {
+    const { losses, error } = await runTiny(workspace, {
+      steps: 2,
+      trace: true,
+      sinks: [chromeTraceSink("/dev/full")],
+    });
+    expect(error).toBeUndefined();
+    expect(losses).toHaveLength(2);
+  });
+
   test("leaves a file that can be opened wherever it ends", async () => {
     const path = workspace.path("torn.json");
     const sink = chromeTraceSink(path);
