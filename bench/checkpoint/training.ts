@@ -32,50 +32,54 @@ export interface TrainingCost {
 
 /** Steps before the first is looked at. */
 const warmup = 4;
-/** A save falls due in the middle; one more, of the last step, is not looked at. */
-const saveAt = 16;
-const steps = 32;
+/** Saves that are looked at; one more, of the last step, has no training beside it. */
+const numSaves = 3;
+const everySteps = 12;
+const steps = everySteps * (numSaves + 1);
 
-/** Trains two ranks and saves once while they go on. */
+/** Trains two ranks and saves some times while they go on. */
 export async function measureTraining(size: keyof typeof sizes, folder: string): Promise<TrainingCost> {
-  const checkpoint = { dir: join(folder, "run"), everySteps: saveAt };
+  const checkpoint = { dir: join(folder, "run"), everySteps, keepLast: 1 };
   await using runtime = await Runtime.spawn({ ranks: 2, zero: 3, precision: "bf16", checkpoint });
   const events: TroupeEvent[] = [];
   let peakBytes = 0;
   runtime.events$.subscribe((event) => {
     events.push(event);
-    if (event.kind === "checkpoint.started") resetPeakMemory();
     if (event.kind === "checkpoint.saved") peakBytes = Math.max(peakBytes, memory().peakByTag.snapshot ?? 0);
   });
+  resetPeakMemory();
   await runtime.run(new URL("../gpt/job.ts", import.meta.url), { ...sizes[size], steps });
   return { ...costOf(events), stagedBytes: peakBytes };
 }
 
 function costOf(events: readonly TroupeEvent[]): Omit<TrainingCost, "stagedBytes"> {
-  const first = <K extends TroupeEvent["kind"]>(kind: K) => {
-    const found = events.find((event) => event.kind === kind);
-    if (found === undefined) throw new Error(`[bench checkpoint] expected ${kind}: got none`);
-    return found as Extract<TroupeEvent, { kind: K }>;
-  };
-  const saved = first("checkpoint.saved");
-  const made = events.flatMap((event) => (event.kind === "step.finished" ? [event] : []));
-  const beginMs = saved.timeMs - saved.durationMs;
-  const isBusy = ({ timeMs, durationMs }: (typeof made)[number]) =>
-    timeMs > beginMs && timeMs - durationMs < saved.timeMs;
-  const looked = made.filter(({ step }) => step > warmup && step < steps);
+  const ofKind = <K extends TroupeEvent["kind"]>(kind: K) =>
+    events.filter((event): event is Extract<TroupeEvent, { kind: K }> => event.kind === kind);
+  const saves = ofKind("checkpoint.saved");
+  const looked = ofKind("step.finished").filter(({ step }) => step > warmup && step < steps);
+  const isBusy = ({ timeMs, durationMs }: (typeof looked)[number]) =>
+    saves.some((saved) => timeMs > saved.timeMs - saved.durationMs && timeMs - durationMs < saved.timeMs);
   const busy = looked.filter(isBusy);
   const quiet = looked.filter((step) => !isBusy(step));
   const stepMs = median(quiet.map(({ durationMs }) => durationMs));
   const exposedMs = median(quiet.map((step) => step.exposedMs));
-  const { numParameters } = first("run.started");
+  const beyond = (values: readonly number[], usual: number) =>
+    values.reduce((sum, value) => sum + value - usual, 0) / numSaves;
+  const numParameters = ofKind("run.started")[0]?.numParameters ?? Number.NaN;
   return {
     numParameters,
     stateBytes: 12 * numParameters,
     stepMs,
-    blockedMs: busy.reduce((sum, step) => sum + step.exposedMs - exposedMs, 0),
-    stretchedMs: busy.reduce((sum, step) => sum + step.durationMs - stepMs, 0),
-    savingMs: saved.durationMs,
-    path: saved.path,
+    blockedMs: beyond(
+      busy.map((step) => step.exposedMs),
+      exposedMs,
+    ),
+    stretchedMs: beyond(
+      busy.map(({ durationMs }) => durationMs),
+      stepMs,
+    ),
+    savingMs: median(saves.slice(0, numSaves).map(({ durationMs }) => durationMs)),
+    path: saves.at(-1)?.path ?? "",
   };
 }
 

@@ -13,6 +13,7 @@ import type { Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
 import { entryName } from "./entry-name.ts";
+import { giveWay } from "./give-way.ts";
 import { PartCollection } from "./part-collection.ts";
 import type { SavePlan } from "./save-plan.ts";
 import type { StateImage } from "./state-image.ts";
@@ -101,6 +102,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save"],
   async start(context, { directory, keep }) {
+    giveWay();
     const storage = directory === undefined ? undefined : await openDirectory(directory);
     let collection = new PartCollection(0, -1);
     let kept: KeptCopy | undefined;

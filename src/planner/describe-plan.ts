@@ -28,13 +28,14 @@ export function describeLayout(layout: Layout): string {
 export function describeMemory(memories: readonly RankMemory[]): string {
   const kinds = KINDS.filter((kind) => memories.some((memory) => memory[kind] > 0));
   const hosts = memories.some(({ host }) => host > 0) ? ["host"] : [];
-  const header = ["rank of stage", "weights", ...kinds, "peak", ...hosts];
+  const header = ["rank of stage", "weights", ...kinds, "peak", ...hosts, "+ a save"];
   const rows = memories.map((memory) => [
     String(memory.stage),
     describeCount(memory.numParameters),
     ...kinds.map((kind) => describeBytes(memory[kind])),
     describeBytes(memory.peakBytes),
     ...hosts.map(() => describeBytes(memory.host)),
+    describeBytes(memory.snapshot),
   ]);
   return table([header, ...mergeEqual(rows)]);
 }

@@ -38,6 +38,6 @@ export { numParametersOf, type StageShare, shareOfStages } from "./rank-share.ts
 export { type Simulation, simulate } from "./simulate.ts";
 export type { SimulationOptions, Span } from "./simulated-world.ts";
 export { modelFlopsPerToken } from "./stage-costs.ts";
-export { type Residence, type StateBytes, stateBytes } from "./state-memory.ts";
+export { type Residence, type StateBytes, snapshotBytes, stateBytes } from "./state-memory.ts";
 export { type Suggestion, type SuggestOptions, suggestLayouts } from "./suggest.ts";
 export { VirtualTime } from "./virtual-time.ts";

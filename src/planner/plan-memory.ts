@@ -9,7 +9,7 @@ import {
 import { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
-import { type Residence, stateBytes } from "./state-memory.ts";
+import { type Residence, snapshotBytes, stateBytes } from "./state-memory.ts";
 
 /** What a plan assumes beside the layout. */
 export interface PlanOptions {
@@ -48,6 +48,8 @@ export interface RankMemory {
   readonly workspace: number;
   /** Of these bytes, what lies in host memory or in a file; not part of `peakBytes`. */
   readonly host: number;
+  /** What a save copies, until it is written; not part of `peakBytes`. */
+  readonly snapshot: number;
   /** The most that is held at once: gradients grow while activations shrink. */
   readonly peakBytes: number;
 }
@@ -101,6 +103,7 @@ function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, option
     gathered,
     workspace,
     host,
+    snapshot: snapshotBytes(share.layouts, scheme),
     peakBytes: state.parameters + state.master + state.optimizer - host + gathered + Math.max(...kept),
   };
 }

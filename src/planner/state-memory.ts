@@ -42,6 +42,21 @@ export function stateBytes(
   return { parameters, master, optimizer, gradients };
 }
 
+/**
+ * What a save copies of a rank's state, float32: of several equal copies of a block, one rank's.
+ * @param layouts - the rank's flat blocks, padded as they are
+ */
+export function snapshotBytes(layouts: readonly FlatBlock[], scheme: ByteScheme, rank = 0): number {
+  let total = 0;
+  for (const layout of layouts) {
+    if (!layout.counted || (layout.zero === 0 && memberOf(layout, rank) > 0)) continue;
+    const range = ownedRange(layout, rank);
+    const isOptimized = layout.trainable && piecesIn(layout, range).length > 0;
+    total += (range.end - range.begin) * (4 + (isOptimized ? scheme.optimizer : 0));
+  }
+  return total;
+}
+
 function heldElements(residence: Residence, rank: number, layout: FlatBlock): number {
   const { zero, numel, sliceNumel } = layout;
   if (residence === "device") return splittingOf(zero).parameters ? sliceNumel : numel;

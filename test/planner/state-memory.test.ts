@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { partsOf } from "../../src/actors/save-plan.ts";
 import { MemoryKeeper } from "../../src/actors/state-keeper.ts";
 import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { AdamW, updateRuleOf } from "../../src/optim/index.ts";
@@ -9,7 +10,7 @@ import {
   PLAIN_LAYOUT,
   ShardStore,
 } from "../../src/parallel/index.ts";
-import { byteScheme, factsOf, shareOfStages, stateBytes } from "../../src/planner/index.ts";
+import { byteScheme, factsOf, shareOfStages, snapshotBytes, stateBytes } from "../../src/planner/index.ts";
 import { type DType, memory, scope, zeros } from "../../src/tensor/index.ts";
 
 const numRanks = 4;
@@ -64,4 +65,17 @@ describe("stateBytes", () => {
       }
     },
   );
+});
+
+describe("snapshotBytes", () => {
+  it.each([0, 1, 2, 3])("is what every rank's shard copies for a save at ZeRO %i, to the byte", (zero) => {
+    const layouts = layoutsAt(zero);
+    const optimizer = new AdamW(model.namedParameters(), { lr: 1e-3 });
+    for (let rank = 0; rank < numRanks; rank++) {
+      const copied = partsOf(layouts, rank, [optimizer]).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      for (const precision of ["fp32", "bf16"] as const)
+        expect(snapshotBytes(layouts, byteScheme(precision), rank)).toBe(copied);
+      expect(copied > 0).toBe(zero > 0 || rank === 0);
+    }
+  });
 });
