@@ -15,10 +15,13 @@ function stepsOf({ events }: Told) {
 
 describe("a scaled loss", () => {
   const workspace = new Workspace();
+  const unclipped = { ...fault, clipNorm: 0 };
   let told: Told;
+  let toldUnclipped: Told;
 
   beforeAll(async () => {
     told = await runTiny(workspace, { ...scaled, zero: 3 }, fault);
+    toldUnclipped = await runTiny(workspace, { ...scaled, zero: 3 }, unclipped);
   });
   afterAll(() => workspace[Symbol.dispose]());
 
@@ -51,11 +54,12 @@ describe("a scaled loss", () => {
   });
 
   it.each([0, 1, 2])("is skipped alike at level %i, clipped or not", async (zero) => {
-    expect((await runTiny(workspace, { ...scaled, zero }, fault)).losses).toEqual(told.losses);
-    const unclipped = { ...fault, clipNorm: 0 };
-    const at = (level: number) => runTiny(workspace, { ...scaled, zero: level }, unclipped);
-    const [here, at3] = [await at(zero), await at(3)];
-    expect(here.losses).toEqual(at3.losses);
+    const clipped = await runTiny(workspace, { ...scaled, zero }, fault);
+    expect(clipped.error).toBeUndefined();
+    expect(clipped.losses).toEqual(told.losses);
+    const here = await runTiny(workspace, { ...scaled, zero }, unclipped);
+    expect(here.error).toBeUndefined();
+    expect(here.losses).toEqual(toldUnclipped.losses);
     expect(stepsOf(here).map(({ skipped }) => skipped)).toEqual([_, _, true, _, _, _, _, _]);
   });
 
