@@ -1,17 +1,18 @@
 import type { TrainerState } from "../checkpoint/index.ts";
-import { TroupeError } from "../errors.ts";
 import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
-import { type FlatBlock, Milestones } from "../parallel/index.ts";
+import { Milestones } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import { AnomalyReview } from "./anomaly-review.ts";
+import { checkAlike } from "./check-alike.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 import type { BatchRequest } from "./feeder.ts";
 import { histogramsOf } from "./histograms.ts";
 import type { InspectionRequest, Inspections } from "./inspections.ts";
 import { measureStep } from "./measure-step.ts";
 import { Pipeline } from "./pipeline.ts";
 import type { RankProtocol } from "./rank.ts";
-import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
+import type { DeclaredModel, RankPlan, RankStepped } from "./rank-plan.ts";
 import { Saving, type SavingRules } from "./saving.ts";
 import type { ShardProtocol, StepUpdated } from "./shard.ts";
 import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";
@@ -69,9 +70,6 @@ const STEPS_AHEAD = 3;
 
 /** The one milestone of a conductor's. */
 const STEPS = 0;
-
-/** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
-const EVALUATED_AT_ONCE = 8;
 
 /** What came of a step, and whom it was inspected for. */
 interface StepDone {
@@ -249,23 +247,19 @@ export class Conductor {
   }
 
   async #evaluate(step: number): Promise<void> {
-    const { evaluation } = this.#options.score;
     const { ranks } = this.#group;
-    const evaluated: EvaluatedBatch[] = [];
-    const atOnce = EVALUATED_AT_ONCE * ranks.length;
-    for (let first = 0; first < evaluation.length; first += atOnce) {
-      const requests = evaluation.slice(first, first + atOnce);
+    const evaluation = new Evaluation();
+    const orders = evaluationOrders(this.#options.score.evaluation, ranks.length);
+    for (const [index, requests] of orders.entries()) {
       const work = Promise.all(ranks.map((rank) => rank.ask("evaluate", { step, requests }, this.#deadline)));
       await this.#pipeline.add(work, (shares) => {
-        evaluated.push(...inOrder(shares));
-        if (evaluated.length === evaluation.length) this.#tellEvaluation(step, evaluated);
+        evaluation.add(shares);
+        if (index === orders.length - 1) this.#tellEvaluation(step, evaluation.loss);
       });
     }
   }
 
-  #tellEvaluation(step: number, batches: readonly EvaluatedBatch[]): void {
-    const numTokens = sum(batches.map((batch) => batch.numTokens));
-    const lossNats = sum(batches.map((batch) => batch.lossNats * batch.numTokens)) / numTokens;
+  #tellEvaluation(step: number, { lossNats, numTokens }: EvaluatedLoss): void {
     this.#evaluationLossNats = lossNats;
     this.#options.emit({ kind: "evaluation.finished", step, lossNats, numTokens });
     this.#toldAtMs = performance.now();
@@ -283,44 +277,8 @@ export class Conductor {
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-/**
- * Ranks that share a block must have laid it out alike, or they would wait for each other for ever.
- * @throws {TroupeError} `RANKS_DIFFER` naming the block and the ranks
- */
-function checkAlike(models: readonly DeclaredModel[]): void {
-  for (const [rank, { layouts }] of models.entries()) {
-    for (const layout of layouts) {
-      for (const peer of layout.group) {
-        const theirs = models[peer]?.layouts.find(({ name }) => name === layout.name);
-        if (theirs === undefined || describe(theirs) !== describe(layout))
-          throw ranksDiffer(layout, rank, peer);
-      }
-    }
-  }
-}
-
-function describe({ group, zero, parameters }: FlatBlock): string {
-  return `${group} at level ${zero}: ${parameters.map(({ name, shape }) => `${name} [${shape}]`).join(", ")}`;
-}
-
-function ranksDiffer({ name }: FlatBlock, rank: number, peer: number): TroupeError {
-  return new TroupeError(
-    "RANKS_DIFFER",
-    `[conductor] expected every rank to declare the same model: got a block ${name} on rank ${rank} that is not so on rank ${peer} (let the job's model depend on its settings alone)`,
-    { fields: { block: name, rank, peer } },
-  );
-}
-
 /** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
 function meanLoss(ranks: readonly RankStepped[]): number {
   const losses = ranks.flatMap((rank) => rank.lossesNats);
   return sum(losses) / losses.length;
-}
-
-/** The ranks' batches in the order in which they were dealt, so that the mean does not depend on the number of ranks. */
-function inOrder(shares: readonly RankEvaluated[]): EvaluatedBatch[] {
-  const rounds = Math.max(...shares.map((share) => share.batches.length));
-  return Array.from({ length: rounds }, (_, round) =>
-    shares.flatMap(({ batches }) => batches[round] ?? []),
-  ).flat();
 }
