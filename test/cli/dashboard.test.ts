@@ -65,6 +65,14 @@ describe("troupe run --dashboard", () => {
     );
     expect(run).toMatchObject({ step: 3, facts: { steps: 3 } });
     expect((await exit).code).toBe(0);
+
+    // And by what it wrote into its folder.
+    const record = start(["dashboard", "runs/tiny", "--port", "0"], workspace.folder);
+    using later = await PageReader.open(await record.address);
+    const shown = await later.until(({ frames }) => frames.find((frame) => frame.run?.state === "finished"));
+    expect(shown.run).toMatchObject({ step: 3, lossNats: run.lossNats });
+    record.child.kill();
+    expect((await record.exit).code).toBe(0);
   });
 
   it.each([

@@ -53,9 +53,9 @@ export function whole(value) {
   return Number.isFinite(value) ? value.toLocaleString("en") : unusual(value);
 }
 
-/** @param {number} value @returns {string} with four decimals, as the console has a loss */
+/** @param {number} value @returns {string} with four decimals, as the console has a loss; NaN too, since that is news */
 export function loss(value) {
-  return Number.isFinite(value) ? value.toFixed(4) : unusual(value);
+  return Number.isFinite(value) ? value.toFixed(4) : Number.isNaN(value) ? "NaN" : unusual(value);
 }
 
 /** @param {number} value @returns {string} three digits that matter; far from 1 with a power of ten */

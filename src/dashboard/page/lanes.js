@@ -1,9 +1,10 @@
 /** @import { ActorStatus, Span } from "../frame.ts" */
-import { colour } from "./charts.js";
+import { colour } from "./colours.js";
 
-/** What actors do, in five kinds, each of a colour, and how it is called. @type {readonly (readonly [kind: string, label: string])[]} */
+/** What actors do, in a few kinds, each of a colour, and how it is called. @type {readonly (readonly [kind: string, label: string])[]} */
 export const kinds = [
   ["compute", "computing"],
+  ["backward", "backward"],
   ["exchange", "exchanging"],
   ["update", "updating"],
   ["data", "data"],
@@ -13,6 +14,7 @@ export const kinds = [
 
 const colourOf = /** @type {Record<string, string>} */ ({
   compute: "blue",
+  backward: "sky",
   exchange: "purple",
   update: "green",
   data: "ochre",
@@ -35,6 +37,8 @@ const keptMs = 31_000;
 const maxStretches = 3000;
 /** Of work that was under way while the actor was free for other. */
 const awaitedHeight = 0.6;
+/** Of waiting, and of what lies around more telling stretches. */
+const lowHeight = 0.15;
 
 /** What one actor did lately, and its picture. */
 export class Lane {
@@ -75,8 +79,16 @@ export class Lane {
 
   /** @param {Span} span */
   tell({ work, awaited, beginMs, endMs }) {
-    const height = awaited ? awaitedHeight : 1;
-    this.#add({ kind: kindOf(this.#actor, work), label: work, height, beginMs, endMs, told: true });
+    const height = awaited ? awaitedHeight : isAround(this.#actor, work) ? lowHeight : 1;
+    const kind = kindOf(this.#actor, work);
+    this.#add({
+      kind,
+      label: work,
+      height: kind === "waiting" ? lowHeight : height,
+      beginMs,
+      endMs,
+      told: true,
+    });
   }
 
   /** @param {number} fromMs @param {number} toMs */
@@ -92,12 +104,12 @@ export class Lane {
     context.clearRect(0, 0, width, height);
     const x = (/** @type {number} */ timeMs) => ((timeMs - fromMs) / (toMs - fromMs)) * width;
     this.#shown = { fromMs, toMs };
-    const isTold = this.#stretches.some(({ told, endMs }) => told && endMs > fromMs);
-    for (const { beginMs, endMs, kind, height: share, told } of this.#stretches) {
+    // Where the actor itself has told most, what was merely glimpsed steps back.
+    const glimpsed = this.#toldMs(fromMs, toMs) > (toMs - fromMs) / 5 ? 0.2 : 1;
+    for (const { beginMs, endMs, kind, height: share, told } of this.#stretches.toSorted(longestFirst)) {
       if (endMs < fromMs || beginMs > toMs) continue;
       context.fillStyle = colour(colourOf[kind] ?? "grey");
-      // Where the actor itself has told, what was merely glimpsed steps back.
-      context.globalAlpha = told || !isTold ? 1 : 0.25;
+      context.globalAlpha = told ? 1 : glimpsed;
       const left = Math.max(0, x(beginMs));
       const gap = told ? 0 : ratio;
       const tall = Math.max(2 * ratio, share * height);
@@ -107,6 +119,12 @@ export class Lane {
   }
 
   #shown = { fromMs: 0, toMs: 1 };
+
+  /** @param {number} fromMs @param {number} toMs */
+  #toldMs(fromMs, toMs) {
+    const told = this.#stretches.filter((one) => one.told && one.endMs > fromMs && one.beginMs < toMs);
+    return told.reduce((sum, { beginMs, endMs }) => sum + endMs - beginMs, 0);
+  }
 
   /** @param {PointerEvent} event */
   #explain(event) {
@@ -149,7 +167,7 @@ export class Lane {
 function glanceOf(actor, { state, handling, waitingFor, op }, numNew) {
   const at = op === undefined ? "" : ` ${op.block} ${op.sequence}`.replace(/ +/g, " ");
   if (state === "waiting")
-    return { kind: "waiting", label: `waiting for ${waitingFor ?? "a message"}`, height: 0.15 };
+    return { kind: "waiting", label: `waiting for ${waitingFor ?? "a message"}`, height: lowHeight };
   if (state === "handling" && handling !== undefined) {
     const work = op?.name ?? handling;
     return { kind: kindOf(actor, handling), label: `${work}${at}`, height: 1 };
@@ -166,9 +184,20 @@ function glanceOf(actor, { state, handling, waitingFor, op }, numNew) {
   return { kind: "waiting", label: "idle", height: 0 };
 }
 
+/** What lies within another stretch is painted over it. @param {Stretch} a @param {Stretch} b */
+function longestFirst(a, b) {
+  return Number(a.told) - Number(b.told) || b.endMs - b.beginMs - (a.endMs - a.beginMs);
+}
+
+/** Whether a message of a rank is all of a step, of which the rank also tells the parts. @param {string} actor @param {string} work */
+function isAround(actor, work) {
+  return actor.startsWith("rank") && (work === "step" || work === "evaluate");
+}
+
 /** @param {string} actor @param {string} work a message's kind, an operation or an activity @returns {string} */
 export function kindOf(actor, work) {
   if (work === "wait") return "waiting";
+  if (work === "backward") return "backward";
   if (work === "update" || actor.startsWith("offload")) return "update";
   if (work === "snapshot" || actor.startsWith("checkpoint")) return "save";
   if (actor.startsWith("feeder")) return "data";

@@ -28,10 +28,13 @@ export function showRun(run, nowMs) {
   setText("elapsed", duration((run.endedAtMs ?? nowMs) - run.startedAtMs));
   setText("tokens", facts === undefined ? "–" : count(run.numTokens));
   setText("restarts", whole(run.numRestarts));
-  document.title =
-    facts === undefined
-      ? "Troupe"
-      : `${steps === 0 ? "" : `${Math.floor((100 * step) / steps)} % · `}${loss(run.lossNats)} · ${facts.job}`;
+  document.title = [
+    steps === 0 ? "" : `${Math.floor((100 * step) / steps)} %`,
+    Number.isNaN(run.stepMs) ? "" : loss(run.lossNats),
+    facts?.job ?? "Troupe",
+  ]
+    .filter((part) => part !== "")
+    .join(" · ");
 }
 
 /** @param {NonNullable<RunPart["facts"]>} facts */
