@@ -15,7 +15,7 @@ import {
 } from "../trainer/index.ts";
 import { addCheckpointFlags, type CheckpointFlags, checkpointOf } from "./checkpoint-flags.ts";
 import { addDashboardFlags, type DashboardFlags, dashboardOf, tellAddress } from "./dashboard.ts";
-import { number, pair, setting, usage } from "./flags.ts";
+import { bytes, number, pair, setting, usage } from "./flags.ts";
 import { addSinkFlags, type SinkFlags, sinksOf, telemetryOf } from "./sinks.ts";
 
 interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
@@ -31,6 +31,7 @@ interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
   readonly recompute: boolean;
   readonly recomputeParts?: readonly string[];
   readonly zero: number | ZeroName;
+  readonly prefetch?: number;
   readonly placement: RankPlacement;
   readonly precision: Precision;
   readonly lossScale?: NonNullable<RuntimeOptions["lossScale"]>;
@@ -103,6 +104,11 @@ export function addRunCommand(program: Command): void {
     .option("--offload-ratio <share>", "how much of it, from 0 to 1 (default: all)", number)
     .option("--offload-activations <where>", "keep what recomputed blocks keep for backward in a file: nvme")
     .option("--offload-parameters <where>", "keep blocks' parameters in a file between their uses: nvme")
+    .option(
+      "--prefetch <size>",
+      "how far gathers of blocks run ahead, and updates of offloaded ones behind, such as 64MB (default: 256MiB)",
+      bytes,
+    )
     .option("--offload-dir <dir>", "a folder on the disk that is to hold what goes into files")
     .action(run);
   addCheckpointFlags(command);
@@ -125,6 +131,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     chunks: flags.chunks,
     recompute: flags.recomputeParts ?? flags.recompute,
     zero: flags.zero,
+    ...(flags.prefetch === undefined ? {} : { prefetchBytes: flags.prefetch }),
     ...(flags.schedule === undefined ? {} : { schedule: flags.schedule }),
     ...(flags.accumulation === undefined ? {} : { accumulation: flags.accumulation }),
     placement: flags.placement,

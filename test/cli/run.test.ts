@@ -39,7 +39,8 @@ describe("troupe run", () => {
 
   it("prints every event as a JSON line with --json, losses with all their digits", async () => {
     const first = await train("--ranks", "2", "--json", "--checkpoint", workspace.path("a"));
-    const second = await train("--ranks", "2", "--zero", "1", "--json", "--checkpoint", workspace.path("b"));
+    const offload = ["--offload-parameters", "nvme", "--offload-dir", workspace.folder, "--prefetch", "64KB"];
+    const second = await train("--ranks", "2", ...offload, "--json", "--checkpoint", workspace.path("b"));
     const losses = ({ out }: Finished) =>
       out
         .trim()
