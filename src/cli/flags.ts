@@ -47,3 +47,8 @@ export const setting = pair("--set KEY=VALUE", "--set layers=6");
 export function usage(expected: string, got: string, advice: string): TroupeError {
   return new TroupeError("USAGE", `[troupe] expected ${expected}: got ${got} (${advice})`);
 }
+
+/** Writes a line to standard output. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -31,7 +31,7 @@ import {
   suggestLayouts,
 } from "../planner/index.ts";
 import { configure } from "../trainer/index.ts";
-import { bytes, number, setting, usage } from "./flags.ts";
+import { bytes, number, print, setting, usage } from "./flags.ts";
 
 interface PlanFlags {
   readonly ranks: number;
@@ -230,8 +230,4 @@ function checkFlags({ cluster, precision, offload, ranks }: PlanFlags): void {
   one("--precision", precision, ["fp32", "bf16", "fp16", "amp"]);
   if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a part");
   if (!Number.isSafeInteger(ranks) || ranks < 1) throw usage("--ranks ≥ 1", String(ranks), "a whole number");
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

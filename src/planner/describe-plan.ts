@@ -4,6 +4,7 @@ import type { Estimate } from "./estimate.ts";
 import type { RankMemory } from "./plan-memory.ts";
 import type { Simulation } from "./simulate.ts";
 import type { Suggestion } from "./suggest.ts";
+import { table } from "./table.ts";
 
 const KINDS = [
   "parameters",
@@ -37,7 +38,7 @@ export function describeMemory(memories: readonly RankMemory[]): string {
     ...hosts.map(() => describeBytes(memory.host)),
     describeBytes(memory.snapshot),
   ]);
-  return table([header, ...mergeEqual(rows)]);
+  return planTable([header, ...mergeEqual(rows)]);
 }
 
 /** @returns one line on a step's time and where it goes */
@@ -73,7 +74,7 @@ export function describeSuggestions(suggestions: readonly Suggestion[]): string 
     recompute ? "yes" : "no",
     describeLayout(layout),
   ]);
-  return table([header, ...rows]);
+  return planTable([header, ...rows]);
 }
 
 /** @returns such as `12.9B` */
@@ -130,19 +131,6 @@ function mergeEqual(rows: readonly (readonly string[])[]): string[][] {
   return merged;
 }
 
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? "").length)),
-  );
-  const isText = (column: number) => column === 0 || rows[0]?.[column] === "layout";
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) =>
-          isText(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-        )
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+function planTable(rows: readonly (readonly string[])[]): string {
+  return table(rows, (column) => column === 0 || rows[0]?.[column] === "layout");
 }

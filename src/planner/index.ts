@@ -40,4 +40,5 @@ export type { SimulationOptions, Span } from "./simulated-world.ts";
 export { modelFlopsPerToken } from "./stage-costs.ts";
 export { type Residence, type StateBytes, snapshotBytes, stateBytes } from "./state-memory.ts";
 export { type Suggestion, type SuggestOptions, suggestLayouts } from "./suggest.ts";
+export { table } from "./table.ts";
 export { VirtualTime } from "./virtual-time.ts";

@@ -17,32 +17,15 @@ import { EventHub, type EventSink, reportError, type TroupeEvent } from "../even
 import { type ActorRef, ActorSystem, AskTimeout, type RuntimeEvent } from "../runtime/index.ts";
 import { type GivenTensor, stageAll } from "./given-tensors.ts";
 import { Save } from "./save.ts";
+import {
+  type CheckpointServiceOptions,
+  type ServiceSettings,
+  settle,
+  wrongOption,
+} from "./service-options.ts";
 import { StagedSave } from "./staged-save.ts";
 import { StagingMemory } from "./staging.ts";
-import type { WriteProgress, WriterInit, WriterProtocol, Written } from "./writer.ts";
-
-/** How a service saves. Exactly one of `dir` and `storage` says where. */
-export interface CheckpointServiceOptions {
-  /** A folder; made where it is not there. */
-  readonly dir?: string;
-  /** Another storage, by its address: `s3://BUCKET/PREFIX`. */
-  readonly storage?: string;
-  /** Keep that many of the newest checkpoints; all where neither rule is given. */
-  readonly keepLast?: number;
-  /** Keep those whose step is a multiple of this, too. */
-  readonly keepEvery?: number;
-  /** The most memory in which tensors wait for the disk, in bytes: 4 GiB by default. Taken when it is needed. */
-  readonly stagingBytes?: number;
-  /**
-   * What becomes of a save while another is being written: it waits, its tensors copied, as far as `stagingBytes` allows;
-   * or it is skipped and counted.
-   */
-  readonly whenBusy?: "wait" | "skip";
-  /** Whether each checkpoint is read again, byte for byte, before it counts as saved; true by default. */
-  readonly verify?: boolean;
-  /** How long one save may take before it counts as failed, its memory lost; an hour by default. */
-  readonly saveDeadlineMs?: number;
-}
+import type { WriteOrder, WriteProgress, WriterInit, WriterProtocol, Written } from "./writer.ts";
 
 /** What is to be saved. */
 export interface SaveRequest {
@@ -57,9 +40,6 @@ export interface SaveRequest {
   readonly config?: JsonObject;
 }
 
-const defaultStagingBytes = 4 * 2 ** 30;
-const defaultDeadlineMs = 3_600_000;
-
 /**
  * Saves checkpoints of any program: tensors are copied when they are given and written by a thread of their own, so that
  * whoever gives them goes on at once. A save is there whole and durable, or not at all.
@@ -71,7 +51,7 @@ const defaultDeadlineMs = 3_600_000;
  * ```
  */
 export class CheckpointService implements AsyncDisposable {
-  readonly #settings: Settings;
+  readonly #settings: ServiceSettings;
   readonly #storage: CheckpointStorage;
   readonly #memory: StagingMemory;
   readonly #hub = new EventHub();
@@ -83,7 +63,7 @@ export class CheckpointService implements AsyncDisposable {
   #numSkipped = 0;
   #closing: Promise<void> | undefined;
 
-  private constructor(settings: Settings, storage: CheckpointStorage) {
+  private constructor(settings: ServiceSettings, storage: CheckpointStorage) {
     this.#settings = settings;
     this.#storage = storage;
     this.#memory = new StagingMemory(settings.stagingBytes);
@@ -253,17 +233,15 @@ export class CheckpointService implements AsyncDisposable {
     this.#writer = supervisor.ref<WriterProtocol>("checkpoint-writer");
   }
 
-  async #write(order: Parameters<typeof askToWrite>[1]): Promise<Written> {
+  async #write(order: WriteOrder): Promise<Written> {
     const { step, tensors } = order;
     const stagedBytes = tensors.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     // Nobody stands still for a save: what waits is a copy.
     this.#hub.emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs: 0 });
     try {
-      const written = await askToWrite(
-        this.#writer as ActorRef<WriterProtocol>,
-        order,
-        this.#settings.saveDeadlineMs,
-      );
+      const writer = this.#writer as ActorRef<WriterProtocol>;
+      const written = await writer.ask("write", order, { deadlineMs: this.#settings.saveDeadlineMs });
+      this.#progress({ step, writtenBytes: stagedBytes, totalBytes: stagedBytes });
       const { path, sizeBytes, durationMs } = written;
       this.#hub.emit({ kind: "checkpoint.saved", step, path, sizeBytes, durationMs });
       return written;
@@ -287,11 +265,15 @@ export class CheckpointService implements AsyncDisposable {
   #hear(event: RuntimeEvent): void {
     if (event.kind !== "actor.emitted") return;
     const progress = event.event as WriteProgress;
+    if (progress.kind === "checkpoint.progressed") this.#progress(progress);
+  }
+
+  /** Passes progress on, once: what an actor emits may come later than its answer. */
+  #progress({ step, writtenBytes, totalBytes }: Omit<WriteProgress, "kind">): void {
     const [writing] = this.#saves;
-    // Telemetry may come later than the answer to the save it tells of.
-    if (progress.kind !== "checkpoint.progressed" || writing?.step !== progress.step) return;
-    writing.tell(progress);
-    this.#hub.emit(progress);
+    if (writing?.step !== step || writing.writtenBytes >= writtenBytes) return;
+    writing.tell({ writtenBytes, totalBytes });
+    this.#hub.emit({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
   }
 
   async #end(): Promise<void> {
@@ -299,56 +281,6 @@ export class CheckpointService implements AsyncDisposable {
     await this.#system.stop();
     await this.#hub.close();
   }
-}
-
-function askToWrite(
-  writer: ActorRef<WriterProtocol>,
-  order: WriterProtocol["write"]["in"],
-  deadlineMs: number,
-): Promise<Written> {
-  return writer.ask("write", order, { deadlineMs });
-}
-
-interface Settings {
-  readonly location: string;
-  readonly keep: WriterInit["keep"];
-  readonly stagingBytes: number;
-  readonly whenBusy: "wait" | "skip";
-  readonly verify: boolean;
-  readonly saveDeadlineMs: number;
-}
-
-function settle(options: CheckpointServiceOptions): Settings {
-  const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
-  const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
-  const location = dir ?? storage;
-  if (location === undefined || (dir !== undefined && storage !== undefined)) {
-    throw wrongOption("dir or storage", "exactly one of them", dir === undefined ? "none" : "both");
-  }
-  for (const [name, count] of Object.entries({ keepLast, keepEvery, stagingBytes })) {
-    if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1))
-      throw wrongOption(name, "at least 1", count);
-  }
-  if (whenBusy !== "wait" && whenBusy !== "skip") throw wrongOption("whenBusy", "wait or skip", whenBusy);
-  if (!(saveDeadlineMs > 0)) throw wrongOption("saveDeadlineMs", "positive", saveDeadlineMs);
-  if (keepEvery !== undefined && keepLast === undefined) {
-    throw wrongOption("keepEvery", "given together with keepLast", keepEvery);
-  }
-  const keep =
-    keepLast === undefined
-      ? undefined
-      : { last: keepLast, ...(keepEvery === undefined ? {} : { every: keepEvery }) };
-  return { location, keep, stagingBytes, whenBusy, verify, saveDeadlineMs };
-}
-
-function wrongOption(name: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError(
-    "OPTION",
-    `[checkpoint service] expected ${name} to be ${expected}: got ${String(got)}`,
-    {
-      fields: { option: name },
-    },
-  );
 }
 
 function closed(): TroupeError {

@@ -1,7 +1,8 @@
 /** Saving checkpoints for any program: in a script of one's own, or for others over HTTP. */
-export { CheckpointService, type CheckpointServiceOptions, type SaveRequest } from "./checkpoint-service.ts";
+export { CheckpointService, type SaveRequest } from "./checkpoint-service.ts";
 export type { GivenTensor, RawTensor } from "./given-tensors.ts";
 export { CheckpointServer, type ServeOptions } from "./http/checkpoint-server.ts";
 export type { Save, SaveProgress } from "./save.ts";
+export type { CheckpointServiceOptions } from "./service-options.ts";
 export type { ComingSlice, StagedSave, TensorFacts, TensorGroup } from "./staged-save.ts";
 export type { Written } from "./writer.ts";

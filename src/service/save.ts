@@ -15,6 +15,7 @@ export class Save {
    */
   readonly durable: Promise<Written | undefined>;
   readonly #progress = new ReplaySubject<SaveProgress>(1);
+  #writtenBytes = 0;
 
   /** Made by the service: `work` writes it. */
   constructor(step: number, work: Promise<Written | undefined>) {
@@ -26,8 +27,14 @@ export class Save {
     work.then(end, end);
   }
 
+  /** Bytes that are written so far. */
+  get writtenBytes(): number {
+    return this.#writtenBytes;
+  }
+
   /** Tells more progress. */
   tell({ writtenBytes, totalBytes }: SaveProgress): void {
+    this.#writtenBytes = writtenBytes;
     this.#progress.next({ writtenBytes, totalBytes });
   }
 }

@@ -12,6 +12,7 @@ import {
   verifyCheckpoint,
   writeCheckpoint,
 } from "../../src/checkpoint/index.ts";
+import { convert } from "../../src/convert/index.ts";
 import { CheckpointService } from "../../src/service/index.ts";
 import { empty, noGrad, scope } from "../../src/tensor/index.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
@@ -23,6 +24,7 @@ import { temporaryFolder } from "./service/temporary-folder.ts";
 const bucket = "models";
 let s3: S3Server;
 let numPlaces = 0;
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
 beforeAll(async () => {
   s3 = await startS3(bucket);
@@ -183,7 +185,6 @@ describe("checkpoints in S3", () => {
     await using service = await CheckpointService.open({ storage: location, keepLast: 2 });
     for (const step of [1, 2, 3]) await service.save({ step, tensors: { a: Float32Array.of(step) } }).durable;
     expect((await service.list()).map(({ step }) => step)).toEqual([3, 2]);
-    const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [
       troupe,
       "checkpoint",
@@ -191,16 +192,12 @@ describe("checkpoints in S3", () => {
       location,
     ]);
     expect(stdout).toBe("step-000003  whole\nstep-000002  whole\n");
-    const folder = await temporaryFolder();
-    await promisify(execFile)(process.execPath, [
-      troupe,
-      "checkpoint",
-      "convert",
-      location,
-      join(folder, "x.safetensors"),
-      "--to",
-      "safetensors",
-    ]);
+    const file = join(await temporaryFolder(), "x.safetensors");
+    expect(await convert(location, file, { to: "safetensors" })).toMatchObject({
+      from: "troupe",
+      step: 3,
+      numTensors: 1,
+    });
   });
 
   test("take a training run that stops and goes on to the same losses as one that does not", async () => {
@@ -216,6 +213,26 @@ describe("checkpoints in S3", () => {
     // One checkpoint can be named by itself.
     await using named = await openCheckpoint(`${location}/step-000006`);
     expect(named.state.step).toBe(6);
+  });
+
+  test("need Amazon's client, and say how to get it", async () => {
+    const withoutIt = `import { registerHooks } from "node:module";
+      registerHooks({ resolve(name, context, next) {
+        if (name === "@aws-sdk/client-s3") throw new Error("Cannot find package " + name);
+        return next(name, context);
+      } });`;
+    const hook = `data:text/javascript,${encodeURIComponent(withoutIt)}`;
+    const run = promisify(execFile)(process.execPath, [
+      "--import",
+      hook,
+      troupe,
+      "checkpoint",
+      "list",
+      "s3://models/x",
+    ]);
+    const { code, stderr } = (await refusal(() => run)) as unknown as { code: number; stderr: string };
+    expect([code, stderr.trim().split("\n").length]).toEqual([2, 1]);
+    expect(stderr).toContain("npm install @aws-sdk/client-s3");
   });
 
   test.each(["s3://", "s3:///x", "s3://UPPER/x", "s3://bucket//x", "s3://bucket/../x", "s3://bucket/a/./b"])(

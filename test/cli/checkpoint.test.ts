@@ -1,10 +1,11 @@
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { writeCheckpoint } from "../../src/checkpoint/index.ts";
+import { main } from "../../src/cli/main.ts";
 import { contentOf } from "../checkpoint/content.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
@@ -15,12 +16,21 @@ interface Finished {
   readonly err: string;
 }
 
-function checkpoint(...args: string[]): Promise<Finished> {
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, [troupe, "checkpoint", ...args], (_error, out, err) => {
-      resolve({ code: child.exitCode, out, err });
+/** The command as its program runs it, without a process for each. */
+async function checkpoint(...args: string[]): Promise<Finished> {
+  const told = { out: "", err: "" };
+  const hear = (stream: NodeJS.WriteStream, as: "out" | "err") =>
+    vi.spyOn(stream, "write").mockImplementation((text) => {
+      told[as] += String(text);
+      return true;
     });
-  });
+  const ears = [hear(process.stdout, "out"), hear(process.stderr, "err")];
+  try {
+    const code = await main(["checkpoint", ...args]);
+    return { code, ...told };
+  } finally {
+    for (const ear of ears) ear.mockRestore();
+  }
 }
 
 describe("troupe checkpoint", () => {
@@ -95,6 +105,41 @@ describe("troupe checkpoint", () => {
     expect(await wrong(run, join(folder, "x"), "--to", "onnx")).toBe(2);
     expect(await wrong(run, join(folder, "x"), "--to", "hf", "--tp", "2")).toBe(2);
     expect(await wrong(join(folder, "none"), join(folder, "x"), "--to", "hf")).toBe(2);
+  });
+
+  test("serve tells where it listens, lets in who knows the token, and ends when it is asked to", async () => {
+    const dir = join(folder, "served");
+    const args = [troupe, "checkpoint", "serve", "--dir", dir, "--port", "0", "--json"];
+    const server = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    onTestFinished(() => void server.kill("SIGKILL"));
+    const told = await new Promise<string>((resolve) =>
+      server.stderr.setEncoding("utf8").once("data", resolve),
+    );
+    const [, address = "", tokenFile = ""] = /at (http:\S+), token in (\S+)/.exec(told) ?? [];
+    const token = (await readFile(tokenFile, "utf8")).trim();
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/octet-stream" };
+    const tensor = { "troupe-dtype": "U8", "troupe-shape": "3" };
+    const put = (given: Record<string, string>) =>
+      fetch(`${address}/checkpoints/1/tensors/a`, {
+        method: "PUT",
+        headers: given,
+        body: Uint8Array.of(1, 2, 3),
+      });
+    expect((await put({ ...headers, ...tensor, authorization: "Bearer no" })).status).toBe(401);
+    expect((await put({ ...headers, ...tensor })).status).toBe(201);
+    const events: string[] = [];
+    server.stdout.setEncoding("utf8").on("data", (text) => events.push(text));
+    const committed = await fetch(`${address}/checkpoints/1/commit`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(await committed.json()).toMatchObject({ path: join(dir, "step-000001"), verified: true });
+    const ended = new Promise((resolve) => server.once("close", resolve));
+    server.kill("SIGINT");
+    expect(await ended).toBe(0);
+    expect(events.join("")).toContain('"kind":"checkpoint.saved"');
+    // What ps shows of it holds no secret.
+    expect(server.spawnargs.join(" ")).not.toContain(token);
   });
 
   test("prune removes what need not be kept, and with --dry-run only tells it", async () => {

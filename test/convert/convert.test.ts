@@ -161,6 +161,16 @@ describe("Megatron-LM and back, bit by bit", () => {
     const to = (megatron: object) => convert(hf, join(folder, "out"), { to: "megatron", megatron });
     expect((await refusal(() => to({ tp: 3 }))).message).toContain("divide heads");
     expect((await refusal(() => to({ pp: 3 }))).message).toContain("divide layers");
+    await writeFile(join(hf, "config.json"), JSON.stringify({ ...smallGpt.config, model_type: "bert" }));
+    expect((await refusal(() => to({}))).message).toContain("gpt2 or megatron-bert");
+    await writeFile(
+      join(hf, "config.json"),
+      JSON.stringify({ ...smallGpt.config, tie_word_embeddings: false }),
+    );
+    expect((await refusal(() => to({}))).message).toContain("tie_word_embeddings");
+    await writeFile(join(hf, "config.json"), JSON.stringify({ ...smallGpt.config, vocab_size: 11 }));
+    expect((await refusal(() => to({}))).message).toContain("at least 11 rows");
+    await writeFile(join(hf, "config.json"), JSON.stringify(smallGpt.config));
     await convert(hf, join(folder, "m"), { to: "megatron", megatron: { tp: 2 } });
     await rename(join(folder, "m/iter_0000000/mp_rank_00"), join(folder, "gone"));
     expect(

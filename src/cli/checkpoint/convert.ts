@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { type JsonObject, parseJsonObject } from "../../checkpoint/index.ts";
 import { type ConvertOptions, convert, convertKinds } from "../../convert/index.ts";
-import { usage } from "../flags.ts";
-import { print } from "./table.ts";
+import { print, usage } from "../flags.ts";
 
 interface ConvertFlags {
   readonly to: string;

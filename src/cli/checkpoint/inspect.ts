@@ -5,9 +5,9 @@ import {
   type TrainerState,
   tensorSizeBytes,
 } from "../../checkpoint/index.ts";
-import { describeBytes } from "../../planner/index.ts";
+import { describeBytes, table } from "../../planner/index.ts";
+import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";
-import { print, table } from "./table.ts";
 
 interface InspectFlags {
   readonly step?: number;
@@ -33,29 +33,20 @@ export async function inspectCheckpoint(location: string, { step, json }: Inspec
     print(JSON.stringify({ path, state, config, files, tensors }));
     return;
   }
-  print(checkpoint.path);
-  print(
-    table(
-      ["", ""],
-      [...stateRows(checkpoint.state), ["model", String(checkpoint.config.model_type ?? "not told")]],
-    ).trimStart(),
-  );
-  print("");
-  print(
-    table(
-      ["file", "size"],
-      files.map(({ name, sizeBytes }) => [name, describeBytes(sizeBytes)]),
-      [1],
-    ),
-  );
-  print("");
-  const rows = tensors.map(({ name, dtype, shape, sizeBytes }) => [
+  const state = [
+    ...stateRows(checkpoint.state),
+    ["model", String(checkpoint.config.model_type ?? "not told")],
+  ];
+  const fileRows = files.map(({ name, sizeBytes }) => [name, describeBytes(sizeBytes)]);
+  const tensorRows = tensors.map(({ name, dtype, shape, sizeBytes }) => [
     name,
     dtype,
     `[${shape.join(", ")}]`,
     describeBytes(sizeBytes),
   ]);
-  print(table(["tensor", "dtype", "shape", "size"], rows, [3]));
+  print(`${checkpoint.path}\n${table(state)}\n`);
+  print(`${table([["file", "size"], ...fileRows], (column) => column === 0)}\n`);
+  print(table([["tensor", "dtype", "shape", "size"], ...tensorRows], (column) => column < 3));
 }
 
 async function openStep(location: string, step: number): Promise<Checkpoint> {

@@ -1,6 +1,6 @@
-import { describeBytes } from "../../planner/index.ts";
+import { describeBytes, table } from "../../planner/index.ts";
+import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";
-import { print, table } from "./table.ts";
 
 /** `troupe checkpoint list RUN` */
 export async function listCheckpointsCommand(
@@ -22,5 +22,5 @@ export async function listCheckpointsCommand(
     damage === undefined ? describeBytes(sizeBytes) : "",
     damage === undefined ? (latest ? "latest" : "") : "damaged",
   ]);
-  print(table(["checkpoint", "step", "size", ""], rows, [1, 2]));
+  print(table([["checkpoint", "step", "size", ""], ...rows], (column) => column === 0 || column === 3));
 }

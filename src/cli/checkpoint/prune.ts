@@ -1,6 +1,6 @@
 import { openStorage, plannedPrune, prune } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
-import { print } from "./table.ts";
+import { print } from "../flags.ts";
 
 interface PruneFlags {
   readonly keepLast: number;

@@ -1,7 +1,7 @@
 import { type Damage, verifyCheckpoint } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
+import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";
-import { print } from "./table.ts";
 
 interface VerifyFlags {
   readonly step?: number;

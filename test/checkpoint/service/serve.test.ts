@@ -2,6 +2,7 @@ import { lstat, readdir, stat, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
+import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CheckpointServer, CheckpointService } from "../../../src/service/index.ts";
 import { refusal } from "../refusal.ts";
@@ -220,6 +221,54 @@ describe("a checkpoint server", () => {
     expect((await ask("/checkpoints/99")).status).toBe(404);
     expect((await ask("/checkpoints/../../etc/passwd")).status).toBe(404);
     expect((await ask("/checkpoints/1/tensors/%")).status).toBe(400);
+  });
+});
+
+describe("hostile headers", () => {
+  test("are refused, never more than that: 150 at random", async () => {
+    const { ask } = await served("socket", { stagingBytes: 4096 });
+    const word = fc.oneof(
+      fc.constantFrom(
+        "F32",
+        "U8",
+        "F4",
+        "C64",
+        "4",
+        "2,2",
+        "0",
+        "",
+        "-1",
+        "1e9",
+        "0,0",
+        "4,",
+        ",",
+        "99999999999999999999",
+      ),
+      fc.stringMatching(/^[\x21-\x7e]{0,20}$/),
+      fc.array(fc.nat(5), { maxLength: 18 }).map(String),
+    );
+    const headers = fc.record(
+      { "troupe-dtype": word, "troupe-shape": word, "troupe-offset": word, "troupe-slice-shape": word },
+      { requiredKeys: [] },
+    );
+    await fc.assert(
+      fc.asyncProperty(headers, fc.nat(40), fc.webPath(), async (given, length, path) => {
+        const body = new Uint8Array(length);
+        const sent = {
+          "content-type": "application/octet-stream",
+          "content-length": String(length),
+          ...given,
+        };
+        const name = encodeURIComponent(path);
+        const { status } = await ask(`/checkpoints/1/tensors/${name}`, {
+          method: "PUT",
+          headers: sent,
+          body,
+        });
+        expect([201, 400, 404, 507]).toContain(status);
+      }),
+      { seed: 9, numRuns: 150 },
+    );
   });
 });
 
