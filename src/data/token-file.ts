@@ -65,6 +65,8 @@ export async function writeNote(tokensPath: string, note: TokenFileNote): Promis
 export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | undefined> {
   try {
     const note = JSON.parse(await readFile(notePath(tokensPath), "utf8")) as TokenFileNote;
+    if (![note.numTokens, note.vocabSize].every((count) => Number.isSafeInteger(count) && count > 0))
+      return undefined;
     const found = await measure(tokensPath);
     const expectedBytes = note.numTokens * bytesPerToken(note.dtype);
     const whole = note.formatVersion === 1 && found.sizeBytes === expectedBytes && found.crc32 === note.crc32;

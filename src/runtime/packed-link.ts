@@ -5,7 +5,7 @@ import type { BorderPost } from "./border.ts";
 import { frameFlag } from "./frame.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Link } from "./link.ts";
-import type { Packet } from "./packet.ts";
+import { checkPacket, type Packet } from "./packet.ts";
 
 /** Packed packets on their way between an actor and the hub of its process; or a packet of the hub's own, as it is. */
 export type Parcel =
@@ -92,7 +92,7 @@ export class PackedLink implements Link {
     try {
       if ((parcel.flags & frameFlag.fresh) !== 0) this.#unpacker = new Unpackr(packing());
       const packet = this.#unpacker.unpack(parcel.bytes);
-      return ((parcel.flags & frameFlag.exported) === 0 ? packet : this.#border.enter(packet)) as Packet;
+      return checkPacket((parcel.flags & frameFlag.exported) === 0 ? packet : this.#border.enter(packet));
     } catch (error) {
       garbled(error as Error);
       return undefined;

@@ -1,4 +1,5 @@
 import type { Transferable } from "node:worker_threads";
+import { TroupeError } from "../errors.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import { type LaneIndex, laneIndex } from "./ledger.ts";
 import type { Envelope, RecordType, Trace } from "./record.ts";
@@ -70,6 +71,35 @@ export class PacketWriter {
     if (this.#runIndex === 0) this.#packet = [header, kind, 1, body];
     else this.#packet.push(header, kind, 1, body);
   }
+}
+
+/**
+ * Makes sure that what was unpacked is a packet, before anything in it is believed: a count that goes beyond its end would be
+ * walked to its end.
+ * @throws {TroupeError} `FRAME_INVALID`
+ */
+export function checkPacket(unpacked: unknown): Packet {
+  if (!Array.isArray(unpacked)) throw noPacket("an array", typeof unpacked);
+  for (let offset = 0; offset < unpacked.length; ) {
+    const [header, kind, count] = unpacked.slice(offset, offset + runPrefix) as unknown[];
+    if (!Number.isInteger(header) || typeof kind !== "string") {
+      throw noPacket(`a record at ${offset}`, `${typeof header}, ${typeof kind}`);
+    }
+    const isRun = ((header as number) & runBit) !== 0;
+    if (isRun && !(Number.isInteger(count) && (count as number) > 0))
+      throw noPacket(`a count at ${offset}`, String(count));
+    offset += isRun ? runPrefix + (count as number) : recordWidth;
+    if (offset > unpacked.length)
+      throw noPacket(`records within ${unpacked.length} items`, `one up to ${offset}`);
+  }
+  return unpacked;
+}
+
+function noPacket(expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "FRAME_INVALID",
+    `[packet] ${expected}: got ${got} (the other end is no process of this system, or of another version)`,
+  );
 }
 
 /** Hands `visit` each record of a packet, in order. */
