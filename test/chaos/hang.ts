@@ -10,6 +10,8 @@ export type Hang = "hang" | "block" | "SIGSTOP";
 /** What was told of a rank that stands still. */
 export interface Named {
   readonly stalled: TroupeEvent & { readonly kind: "actor.stalled" };
+  /** How long it was allowed to show no progress then, in ms. */
+  readonly afterMs: number;
   /** The losses of the whole run, by step. */
   readonly losses: readonly number[];
 }
@@ -27,11 +29,20 @@ export async function hangOnce(
   mkdirSync(strikes, { recursive: true });
   await using runtime = await Runtime.spawn({ ranks: 2, placement, steps, stallMs, threadsPerRank: 1 });
   const losses: number[] = [];
+  const stepsMs: number[] = [];
   let stalled: Named["stalled"] | undefined;
+  let afterMs = stallMs;
   let struck = false;
   runtime.events$.subscribe((event) => {
-    if (event.kind === "step.finished") losses[event.step - 1] = event.lossNats;
-    if (event.kind === "actor.stalled") stalled ??= event;
+    if (event.kind === "step.finished") {
+      losses[event.step - 1] = event.lossNats;
+      if (stalled === undefined) stepsMs.push(event.durationMs);
+    }
+    if (event.kind === "actor.stalled" && stalled === undefined) {
+      stalled = event;
+      // As `RuntimeOptions.stallMs` has it.
+      afterMs = Math.max(stallMs, 5 * Math.max(...stepsMs));
+    }
     if (event.kind !== "step.finished" || event.step < atStep || struck) return;
     struck = true;
     if (hang === "SIGSTOP")
@@ -46,5 +57,5 @@ export async function hangOnce(
   });
   if (stalled === undefined)
     throw new Error(`expected rank 1 to be named: nobody was (${hang}, ${placement})`);
-  return { stalled, losses };
+  return { stalled, afterMs, losses };
 }

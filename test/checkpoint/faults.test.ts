@@ -1,14 +1,13 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
-import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
 import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
 import { contentOf } from "./content.ts";
+import { canInject, outcomeOf, saveStep, saveUnder, stepIn } from "./injection.ts";
 
-const saveStep = new URL("./save-step.ts", import.meta.url).pathname;
 const changingCalls = ["mkdir", "pwrite64", "fsync", "rename"] as const;
 const maxCalls = 40;
 
@@ -17,39 +16,6 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "troupe-faults-"));
 });
 afterEach(() => rm(folder, { recursive: true }));
-
-interface Outcome {
-  readonly saved?: string;
-  readonly failed?: { code: string; message: string; fields: { errno?: string } };
-}
-
-/** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
-async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
-  // One thread for the file system, so that the calls come in one order and can be counted.
-  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
-  const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env });
-  const lines = (await child.stdout.toArray()).join("").trim().split("\n");
-  return JSON.parse(lines.at(-1) || "{}") as Outcome;
-}
-
-/** Saves a step in a process whose `count`-th system call of one kind meets `fault`. */
-function saveUnder(
-  fault: string,
-  call: string,
-  count: number,
-  directory: string,
-  step: number,
-): Promise<Outcome> {
-  const inject = `inject=${call}:${fault}:when=${count}`;
-  const args = ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${call}`, "-e", inject];
-  return outcomeOf("strace", [...args, process.execPath, saveStep, directory, String(step)]);
-}
-
-async function stepIn(directory: string): Promise<number> {
-  await using checkpoint = await openCheckpoint(directory);
-  await checkpoint.read("wte.weight", new Uint8Array(24));
-  return checkpoint.state.step;
-}
 
 /** Folders for one count after another, two at a time, until a save meets the fault no more. */
 async function forEveryCall(
@@ -66,10 +32,6 @@ async function forEveryCall(
   }
   throw new Error(`expected fewer than ${maxCalls} calls`);
 }
-
-const canInject =
-  spawnSync("strace", ["-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"], { stdio: "ignore" })
-    .status === 0;
 
 describe.skipIf(!canInject)(
   "with faults injected by strace (skipped where it is not there or not allowed)",

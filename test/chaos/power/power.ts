@@ -1,0 +1,77 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { LocalFolder } from "../../../src/checkpoint/local-folder.ts";
+import { openCheckpoint } from "../../../src/checkpoint/open-checkpoint.ts";
+import { TroupeError } from "../../../src/index.ts";
+import { Disk, materialize } from "./disk.ts";
+import type { Operation } from "./operation.ts";
+import { record } from "./record.ts";
+
+/** Which saves, and how thoroughly. */
+export interface PowerOptions {
+  readonly keep: number | "all";
+  readonly steps: readonly number[];
+  /** Of the states, each so-many-th is tried; 1: all. */
+  readonly every: number;
+  /** What of the record is believed: a disk on which some of it did not happen shows what it was good for. All. */
+  readonly believe?: (operation: Operation) => boolean;
+}
+
+/** What was found on disks after power cuts. */
+export interface PowerReport {
+  readonly numOperations: number;
+  readonly numStates: number;
+  /** States in which an acknowledged save is gone, or the newest checkpoint is not whole. */
+  readonly lost: readonly string[];
+}
+
+const program = new URL("./save-steps.ts", import.meta.url).pathname;
+
+/**
+ * Has a program save steps, and cuts the power after each of its operations: in every state that the disk may then be in,
+ * the last step it said was saved, or a later one, must open and read whole; before and after leftovers are swept.
+ * @param folder - where to work
+ */
+export async function cutPower(folder: string, options: PowerOptions): Promise<PowerReport> {
+  const { keep, steps, every, believe = () => true } = options;
+  const recorded = `${folder}/recorded`;
+  const found = `${folder}/found`;
+  mkdirSync(recorded, { recursive: true });
+  const operations = record(recorded, [program, recorded, String(keep), ...steps.map(String)]);
+  const disk = new Disk();
+  const lost: string[] = [];
+  let numStates = 0;
+  let acknowledged: number | undefined;
+  for (const [index, operation] of operations.entries()) {
+    if (believe(operation)) disk.do(operation);
+    if (operation.kind === "acknowledge") acknowledged = Number(operation.text.split(" ")[1]);
+    for (const state of disk.states()) {
+      if (numStates++ % every !== 0) continue;
+      materialize(state, found);
+      const fault = (await faultIn(found, acknowledged)) ?? (await sweptFault(found, acknowledged));
+      if (fault !== undefined) lost.push(`after operation ${index} (${operation.kind}): ${fault}`);
+      rmSync(found, { recursive: true });
+    }
+  }
+  return { numOperations: operations.length, numStates: Math.ceil(numStates / every), lost };
+}
+
+async function sweptFault(folder: string, acknowledged: number | undefined): Promise<string | undefined> {
+  await new LocalFolder(folder).sweep();
+  const fault = await faultIn(folder, acknowledged);
+  return fault === undefined ? undefined : `swept: ${fault}`;
+}
+
+/** What is wrong with a disk on which `acknowledged` must be, if anything. */
+async function faultIn(folder: string, acknowledged: number | undefined): Promise<string | undefined> {
+  try {
+    await using checkpoint = await openCheckpoint(folder);
+    const { step } = checkpoint.state;
+    if (step < (acknowledged ?? 0)) return `step ${acknowledged} was acknowledged, ${step} is there`;
+    for (const name of checkpoint.names) await checkpoint.read(name, new Uint8Array(160));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof TroupeError)) throw error;
+    if (acknowledged === undefined && error.code === "CHECKPOINT_MISSING") return undefined;
+    return error.message;
+  }
+}

@@ -1,0 +1,12 @@
+// Saves steps one after another, each time saying so: the program whose power is cut. `save-steps.ts FOLDER KEEP STEP...`.
+import { LocalFolder } from "../../../src/checkpoint/local-folder.ts";
+import { writeCheckpoint } from "../../../src/checkpoint/save-checkpoint.ts";
+import { contentOf } from "../../checkpoint/content.ts";
+
+const [folder = "", keep, ...steps] = process.argv.slice(2);
+await new LocalFolder(folder).sweep();
+for (const step of steps) {
+  const options = keep === "all" ? {} : { keep: { last: Number(keep) } };
+  await writeCheckpoint(folder, contentOf(Number(step), { numElements: 40 }), options);
+  process.stdout.write(`saved ${step}\n`);
+}

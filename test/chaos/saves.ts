@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
+import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
+import { contentOf } from "../checkpoint/content.ts";
+import { saveStep, saveUnder, stepIn } from "../checkpoint/injection.ts";
+import type { Chance } from "./chance.ts";
+
+/** What became of saves under one kind of fault. */
+export interface SavesReport {
+  readonly fault: string;
+  /** Saves that met it. */
+  readonly numMet: number;
+  /** What was lost, left behind, or told wrongly. */
+  readonly wrong: readonly string[];
+}
+
+/** Every call by which a save changes the file system. */
+const calls = ["mkdir", "pwrite64", "fsync", "rename", "unlink", "rmdir", "sync_file_range", "fallocate"];
+/** More than one save makes of any. */
+const mostCalls = 100;
+
+/** Kills a save at each call of each kind, then lets each call fail with `errno`. */
+export async function injectEverywhere(
+  folder: string,
+  onReport: (report: SavesReport) => void,
+): Promise<void> {
+  for (const call of calls) {
+    onReport(await underFault(folder, call, "signal=KILL"));
+    for (const errno of ["ENOSPC", "EIO"]) onReport(await underFault(folder, call, `error=${errno}`));
+  }
+}
+
+async function underFault(folder: string, call: string, fault: string): Promise<SavesReport> {
+  const wrong: string[] = [];
+  let count = 1;
+  for (; count < mostCalls; count++) {
+    const directory = join(folder, "save");
+    rmSync(directory, { recursive: true, force: true });
+    await writeCheckpoint(directory, contentOf(1));
+    const { saved, failed } = await saveUnder(fault, call, count, directory, 2);
+    const found = await stepIn(directory);
+    const note = (what: string): void => void wrong.push(`${call} ${count}: ${what}`);
+    if (saved !== undefined && found !== 2) note(`saved, but step ${found} is there`);
+    if (found !== 1 && found !== 2) note(`step ${found} is there`);
+    if (failed !== undefined && failed.code !== "CHECKPOINT_SAVE_FAILED") note(`failed with ${failed.code}`);
+    if (failed !== undefined) noteLeft(directory, note);
+    await new LocalFolder(directory).sweep();
+    noteLeft(directory, note);
+    if (saved !== undefined) break;
+  }
+  return { fault: `${fault} at each ${call}`, numMet: count - 1, wrong };
+}
+
+/** Kills saves at moments that chance chooses. */
+export async function killAtRandom(folder: string, numKills: number, chance: Chance): Promise<SavesReport> {
+  const directory = join(folder, "killed");
+  mkdirSync(directory, { recursive: true });
+  const wrong: string[] = [];
+  await writeCheckpoint(directory, contentOf(1));
+  let acknowledged = 1;
+  let numMet = 0;
+  for (let step = 2; numMet < numKills; step++) {
+    const child = spawn(process.execPath, [saveStep, directory, String(step), "200000"], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const told = child.stdout.toArray();
+    // It saves as soon as it finds its folder: from then on it is a matter of milliseconds.
+    while (
+      !readdirSync(directory).some((entry) => entry.startsWith(".saving-step")) &&
+      child.exitCode === null
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    setTimeout(() => child.kill("SIGKILL"), chance.below(40));
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    if ((await told).join("").includes("saved")) acknowledged = step;
+    if (child.signalCode === "SIGKILL") numMet += 1;
+    const found = await stepIn(directory);
+    if (found < acknowledged) wrong.push(`step ${acknowledged} was acknowledged, ${found} is there`);
+    for (const name of readdirSync(directory)
+      .filter((entry) => /^step-/.test(entry))
+      .toSorted()
+      .slice(0, -2)) {
+      rmSync(join(directory, name), { recursive: true });
+    }
+  }
+  return { fault: "SIGKILL at random moments", numMet, wrong };
+}
+
+function noteLeft(directory: string, note: (what: string) => void): void {
+  const left = readdirSync(directory).filter((entry) => entry.startsWith("."));
+  if (left.length > 0) note(`left ${left.join(", ")}`);
+}

@@ -1,0 +1,46 @@
+import { spawn, spawnSync } from "node:child_process";
+import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
+
+/** The program that saves one step. */
+export const saveStep = new URL("./save-step.ts", import.meta.url).pathname;
+
+/** What a save came to, as its process told: nothing where it was killed before. */
+export interface Outcome {
+  readonly saved?: string;
+  readonly failed?: { code: string; message: string; fields: { errno?: string } };
+}
+
+/** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
+export async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
+  // One thread for the file system, so that the calls come in one order and can be counted.
+  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env });
+  const lines = (await child.stdout.toArray()).join("").trim().split("\n");
+  return JSON.parse(lines.at(-1) || "{}") as Outcome;
+}
+
+/** Saves a step in a process whose `count`-th system call of one kind meets `fault`. */
+export function saveUnder(
+  fault: string,
+  call: string,
+  count: number,
+  directory: string,
+  step: number,
+): Promise<Outcome> {
+  const inject = `inject=${call}:${fault}:when=${count}`;
+  const args = ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${call}`, "-e", inject];
+  return outcomeOf("strace", [...args, process.execPath, saveStep, directory, String(step)]);
+}
+
+/** The step of the newest whole checkpoint, part of which was read. */
+export async function stepIn(directory: string): Promise<number> {
+  await using checkpoint = await openCheckpoint(directory);
+  const [numElements = 0] = checkpoint.entry("wte.weight").shape;
+  await checkpoint.read("wte.weight", new Uint8Array(4 * numElements));
+  return checkpoint.state.step;
+}
+
+/** Whether faults can be injected here. */
+export const canInject =
+  spawnSync("strace", ["-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"], { stdio: "ignore" })
+    .status === 0;
