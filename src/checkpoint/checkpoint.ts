@@ -1,21 +1,13 @@
 import { TroupeError } from "../errors.ts";
 import { type Bytes, sizeOf } from "./bytes.ts";
 import { toSafetensorsDType } from "./dtype.ts";
-import {
-  damagedManifest,
-  type LogicalTensor,
-  type Manifest,
-  manifestName,
-  maxManifestBytes,
-  parseManifest,
-  type Slice,
-  type TrainerState,
-} from "./manifest.ts";
-import { SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
+import { type FolderContents, openContents } from "./folder-contents.ts";
+import type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
+import type { SafetensorsFile, TensorPart } from "./safetensors-file.ts";
 import { tensorSizeBytes } from "./safetensors-header.ts";
 import { type Box, boxesOfRun, eachCommonStretch, liesIn, volumeOf } from "./slices.ts";
-import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
-import { type JsonObject, parseJsonObject } from "./strict-json.ts";
+import type { StoredFolder } from "./storage.ts";
+import type { JsonObject } from "./strict-json.ts";
 
 /** A box of a tensor, and where in memory it goes, in bytes. */
 interface PlacedBox extends Box {
@@ -26,10 +18,6 @@ interface PlacedBox extends Box {
 interface FilePart extends TensorPart {
   readonly file: string;
 }
-
-const configName = "config.json";
-/** A file whose checksum is compared may have as large a header as the format allows. */
-const ownFile = { maxHeaderBytes: 1e8 };
 
 /**
  * A checkpoint open for reading: logical tensors, whatever slices and files they are stored in. Its manifest, the sizes of
@@ -45,22 +33,15 @@ export class Checkpoint implements AsyncDisposable {
   /** Newer checkpoints that were passed over, and why. */
   readonly passedOver: readonly TroupeError[];
   readonly #files: ReadonlyMap<string, SafetensorsFile>;
-  readonly #owned: AsyncDisposableStack;
+  readonly #owned: AsyncDisposable;
   #readBytes = 0;
 
-  private constructor(
-    path: string,
-    manifest: Manifest,
-    config: JsonObject,
-    files: ReadonlyMap<string, SafetensorsFile>,
-    owned: AsyncDisposableStack,
-    passedOver: readonly TroupeError[],
-  ) {
+  private constructor(path: string, contents: FolderContents, passedOver: readonly TroupeError[]) {
     this.path = path;
-    this.manifest = manifest;
-    this.config = config;
-    this.#files = files;
-    this.#owned = owned;
+    this.manifest = contents.manifest;
+    this.config = contents.config;
+    this.#files = contents.files;
+    this.#owned = contents;
     this.passedOver = passedOver;
   }
 
@@ -69,25 +50,8 @@ export class Checkpoint implements AsyncDisposable {
    * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
    */
   static async open(folder: StoredFolder, passedOver: readonly TroupeError[] = []): Promise<Checkpoint> {
-    const manifest = await readManifest(folder);
-    await using opening = new AsyncDisposableStack();
-    const files = new Map<string, SafetensorsFile>();
-    let config: JsonObject = {};
-    for (const [name, sums] of manifest.files) {
-      const path = `${folder.path}/${name}`;
-      try {
-        if (name.endsWith(".safetensors")) {
-          files.set(name, opening.use(await openTensors(folder, name, sums)));
-        } else {
-          const text = await readText(folder, name, sums);
-          if (name === configName) config = parseJsonObject(text, path);
-        }
-      } catch (cause) {
-        throw asDamage(path, cause);
-      }
-    }
-    checkEntries(manifest, files, folder.path);
-    return new Checkpoint(folder.path, manifest, config, files, opening.move(), passedOver);
+    const contents = await openContents(folder);
+    return new Checkpoint(folder.path, contents, passedOver);
   }
 
   /** Where the run stood. */
@@ -181,7 +145,7 @@ export class Checkpoint implements AsyncDisposable {
 
   /** Gives the files back. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#owned.disposeAsync();
+    await this.#owned[Symbol.asyncDispose]();
   }
 
   /** Reads boxes from the slices that hold them. */
@@ -262,66 +226,6 @@ function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemByte
   });
 }
 
-/**
- * Reads the manifest of a folder.
- * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, not whole or of another version
- */
-export async function readManifest(folder: StoredFolder): Promise<Manifest> {
-  const path = `${folder.path}/${manifestName}`;
-  try {
-    await using file = await folder.openFile(manifestName);
-    if (file.sizeBytes > maxManifestBytes) {
-      throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
-    }
-    const bytes = new Uint8Array(file.sizeBytes);
-    await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
-    return parseManifest(bytes, path);
-  } catch (cause) {
-    throw asDamage(path, cause);
-  }
-}
-
-async function openTensors(folder: StoredFolder, name: string, sums: FileSums): Promise<SafetensorsFile> {
-  const file = await folder.openFile(name);
-  if (file.sizeBytes !== sums.sizeBytes) {
-    await file[Symbol.asyncDispose]();
-    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
-  }
-  return SafetensorsFile.from(file, { ...ownFile, sums });
-}
-
-async function readText(folder: StoredFolder, name: string, sums: FileSums): Promise<string> {
-  await using file = await folder.openFile(name);
-  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
-    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
-  }
-  const bytes = new Uint8Array(file.sizeBytes);
-  await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
-  return Buffer.from(bytes.buffer).toString();
-}
-
-/** The slices that the manifest names must be entries of their files, with that dtype and shape. */
-function checkEntries(manifest: Manifest, files: ReadonlyMap<string, SafetensorsFile>, path: string): void {
-  for (const [name, { dtype, slices }] of manifest.tensors) {
-    for (const slice of slices) {
-      const found = files.get(slice.file)?.tensors.get(slice.entry);
-      if (found?.dtype === dtype && found.shape.join() === slice.shape.join()) continue;
-      const got = found === undefined ? "none" : `${found.dtype}[${found.shape}]`;
-      throw damagedManifest(
-        `${path}/${slice.file}`,
-        `an entry ${JSON.stringify(slice.entry)} of ${dtype}[${slice.shape}] for tensor ${JSON.stringify(name)}`,
-        got,
-      );
-    }
-  }
-}
-
 function sizeOfItem(dtype: LogicalTensor["dtype"]): number {
   return (tensorSizeBytes(dtype, [8]) ?? 0) / 8;
-}
-
-function asDamage(path: string, cause: unknown): TroupeError {
-  if (!(cause instanceof TroupeError)) throw cause;
-  if (cause.code === "CHECKPOINT_DAMAGED") return cause;
-  return damagedManifest(path, "a whole file", String(cause.fields.reason ?? cause.message), cause);
 }

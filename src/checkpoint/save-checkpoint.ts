@@ -5,11 +5,11 @@ import {
   type PlannedTensor,
   type SavedCheckpoint,
   type SaveOptions,
-  saveFailed,
 } from "./checkpoint-draft.ts";
 import type { TrainerState } from "./manifest.ts";
 import { openStorage } from "./open-storage.ts";
 import { byName, partsOf, type TensorBytes } from "./safetensors-writer.ts";
+import { saveFailed } from "./save-failed.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
 /** A tensor to be saved, or a part of one, whose bytes are fetched when their turn comes. */

@@ -8,7 +8,7 @@ import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
 import { contentOf } from "./content.ts";
 import { canInject, outcomeOf, saveStep, saveUnder, stepIn } from "./injection.ts";
 
-const changingCalls = ["mkdir", "pwrite64", "fsync", "rename"] as const;
+const changingCalls = ["mkdir", "fallocate", "pwrite64", "fsync", "rename"] as const;
 const maxCalls = 40;
 
 let folder: string;
@@ -71,6 +71,7 @@ describe.skipIf(!canInject)(
 
     test.each([
       ["ENOSPC", "mkdir"],
+      ["ENOSPC", "fallocate"],
       ["ENOSPC", "pwrite64"],
       ["EIO", "fsync"],
       ["ENOSPC", "rename"],

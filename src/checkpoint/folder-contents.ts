@@ -1,0 +1,102 @@
+import { TroupeError } from "../errors.ts";
+import { damagedManifest, type Manifest, manifestName, maxManifestBytes, parseManifest } from "./manifest.ts";
+import { SafetensorsFile } from "./safetensors-file.ts";
+import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
+import { type JsonObject, parseJsonObject } from "./strict-json.ts";
+
+const configName = "config.json";
+/** A file whose checksum is compared may have as large a header as the format allows. */
+const ownFile = { maxHeaderBytes: 1e8 };
+
+/** What a checkpoint's folder holds, found to be what its manifest says but for the bytes of tensors. Owns open files. */
+export interface FolderContents extends AsyncDisposable {
+  readonly manifest: Manifest;
+  /** The content of `config.json`. */
+  readonly config: JsonObject;
+  /** The files of tensors, by name. */
+  readonly files: ReadonlyMap<string, SafetensorsFile>;
+}
+
+/** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
+export async function openContents(folder: StoredFolder): Promise<FolderContents> {
+  const manifest = await readManifest(folder);
+  await using opening = new AsyncDisposableStack();
+  const files = new Map<string, SafetensorsFile>();
+  let config: JsonObject = {};
+  for (const [name, sums] of manifest.files) {
+    const path = `${folder.path}/${name}`;
+    try {
+      if (name.endsWith(".safetensors")) {
+        files.set(name, opening.use(await openTensors(folder, name, sums)));
+      } else {
+        const text = await readText(folder, name, sums);
+        if (name === configName) config = parseJsonObject(text, path);
+      }
+    } catch (cause) {
+      throw asDamage(path, cause);
+    }
+  }
+  checkEntries(manifest, files, folder.path);
+  const owned = opening.move();
+  return { manifest, config, files, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/**
+ * Reads the manifest of a folder.
+ * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, not whole or of another version
+ */
+async function readManifest(folder: StoredFolder): Promise<Manifest> {
+  const path = `${folder.path}/${manifestName}`;
+  try {
+    await using file = await folder.openFile(manifestName);
+    if (file.sizeBytes > maxManifestBytes) {
+      throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
+    }
+    const bytes = new Uint8Array(file.sizeBytes);
+    await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
+    return parseManifest(bytes, path);
+  } catch (cause) {
+    throw asDamage(path, cause);
+  }
+}
+
+async function openTensors(folder: StoredFolder, name: string, sums: FileSums): Promise<SafetensorsFile> {
+  const file = await folder.openFile(name);
+  if (file.sizeBytes !== sums.sizeBytes) {
+    await file[Symbol.asyncDispose]();
+    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
+  }
+  return SafetensorsFile.from(file, { ...ownFile, sums });
+}
+
+async function readText(folder: StoredFolder, name: string, sums: FileSums): Promise<string> {
+  await using file = await folder.openFile(name);
+  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
+    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
+  }
+  const bytes = new Uint8Array(file.sizeBytes);
+  await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
+  return Buffer.from(bytes.buffer).toString();
+}
+
+/** The slices that the manifest names must be entries of their files, with that dtype and shape. */
+function checkEntries(manifest: Manifest, files: ReadonlyMap<string, SafetensorsFile>, path: string): void {
+  for (const [name, { dtype, slices }] of manifest.tensors) {
+    for (const slice of slices) {
+      const found = files.get(slice.file)?.tensors.get(slice.entry);
+      if (found?.dtype === dtype && found.shape.join() === slice.shape.join()) continue;
+      const got = found === undefined ? "none" : `${found.dtype}[${found.shape}]`;
+      throw damagedManifest(
+        `${path}/${slice.file}`,
+        `an entry ${JSON.stringify(slice.entry)} of ${dtype}[${slice.shape}] for tensor ${JSON.stringify(name)}`,
+        got,
+      );
+    }
+  }
+}
+
+function asDamage(path: string, cause: unknown): TroupeError {
+  if (!(cause instanceof TroupeError)) throw cause;
+  if (cause.code === "CHECKPOINT_DAMAGED") return cause;
+  return damagedManifest(path, "a whole file", String(cause.fields.reason ?? cause.message), cause);
+}
