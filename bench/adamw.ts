@@ -5,6 +5,7 @@
 
 import { cpus } from "node:os";
 import { empty, nativeInfo, ops, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
+import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
 
 const numParameters = 124_000_000;
@@ -81,9 +82,4 @@ function report(name: string, ours: number, theirs: number | undefined): void {
 
 function ms(microseconds: number): string {
   return (microseconds / 1000).toFixed(1);
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

@@ -18,6 +18,7 @@ import {
   type RuntimeOptions,
   tensorBoardSink,
 } from "troupe";
+import { median } from "./median.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -105,11 +106,6 @@ async function measure(row: Row): Promise<Measured> {
 
 function note({ kind, durationMs = 0 }: { kind: string; durationMs?: number }, times: number[]): void {
   if (kind === "step.finished") times.push(durationMs);
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
 const measured = new Map(rows.map(({ name }) => [name, [] as Measured[]]));

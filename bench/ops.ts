@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { cpus } from "node:os";
 import { Worker } from "node:worker_threads";
 import { nativeInfo, scope, setNumThreads, type Tensor, zeros } from "../src/tensor/index.ts";
+import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
 
 const numRounds = 15;
@@ -87,8 +88,4 @@ async function compareThreads(): Promise<void> {
     `  together ${median(together).toFixed(1)}, ratio ${(median(together) / median(alone)).toFixed(2)}`,
   );
   await Promise.all(workers.map((worker) => worker.terminate()));
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { memory, Runtime, type RuntimeOptions, resetPeakMemory } from "troupe";
+import { median } from "./median.ts";
 
 /** What is measured of one strategy. */
 interface Row {
@@ -138,10 +139,6 @@ function describe(row: Row, plain: Row): string {
       .padStart(3)} %`,
     `peak ${megabytes(row.totalPeakBytes).padStart(6)} MB (${kinds.join(", ")})`,
   ].join("  ");
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 function mean(values: readonly number[]): number {

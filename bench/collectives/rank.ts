@@ -2,6 +2,7 @@
 import { parentPort } from "node:worker_threads";
 import { openCommunicator } from "../../src/collectives/index.ts";
 import { empty, ones, scope, setNumThreads, tensor } from "../../src/tensor/index.ts";
+import { median } from "../median.ts";
 import type { Measured, RankTask } from "./start-rank.ts";
 
 const task: RankTask = JSON.parse(process.env.TROUPE_BENCH_TASK ?? "{}");
@@ -145,8 +146,4 @@ function timeUs(body: () => void): number {
   const start = process.hrtime.bigint();
   body();
   return Number(process.hrtime.bigint() - start) / 1000;
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -1,3 +1,5 @@
+import { median } from "../median.ts";
+
 /** Figures of one contestant, one a round. */
 export type Rounds = number[];
 
@@ -15,16 +17,6 @@ export async function interleave(
     }
   }
   return figures;
-}
-
-/** The value below which `share` of the others lie. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] as number;
-}
-
-export function median(values: readonly number[]): number {
-  return quantile(values, 0.5);
 }
 
 /** Median of the rounds' own ratios: what the machine did in one round falls on both of its figures. */

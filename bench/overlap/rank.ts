@@ -7,6 +7,7 @@ import {
   reduceScatterSequence,
 } from "../../src/collectives/index.ts";
 import { noGrad, ops, scope, setNumThreads, type Tensor, zeros } from "../../src/tensor/index.ts";
+import { median } from "../median.ts";
 
 /** What a rank does. */
 export interface OverlapTask {
@@ -44,17 +45,21 @@ noGrad(() =>
     const measured: OverlapRow[] = [
       {
         name: "gather, then product",
-        productMs: median(products),
-        inTurnMs: median(() => chunksOf(share).map((chunk) => gatherSequence(chunk, slow, 0).matmul(weight))),
-        overlappedMs: median(() => ops.troupe.gatherMatmul(share, weight, false, slow.number, 0, numChunks)),
+        productMs: medianMs(products),
+        inTurnMs: medianMs(() =>
+          chunksOf(share).map((chunk) => gatherSequence(chunk, slow, 0).matmul(weight)),
+        ),
+        overlappedMs: medianMs(() =>
+          ops.troupe.gatherMatmul(share, weight, false, slow.number, 0, numChunks),
+        ),
       },
       {
         name: "product, then reduce-scatter",
-        productMs: median(products),
-        inTurnMs: median(() =>
+        productMs: medianMs(products),
+        inTurnMs: medianMs(() =>
           chunksOf(whole).map((chunk) => reduceScatterSequence(chunk.matmul(weight), slow, 0)),
         ),
-        overlappedMs: median(() =>
+        overlappedMs: medianMs(() =>
           ops.troupe.matmulReduceScatter(whole, weight, false, slow.number, 0, numChunks),
         ),
       },
@@ -64,14 +69,14 @@ noGrad(() =>
 );
 close(slow);
 
-function median(body: () => unknown): number {
+function medianMs(body: () => unknown): number {
   const times = Array.from({ length: numRepeats }, () => {
     slow.barrier();
     const begin = performance.now();
     scope(() => void body());
     return performance.now() - begin;
   });
-  return times.toSorted((a, b) => a - b)[(numRepeats - 1) / 2] ?? Number.NaN;
+  return median(times);
 }
 
 function close(group: Communicator): void {
