@@ -70,7 +70,12 @@ export {
 } from "./stage-cut.ts";
 export { StageEnd, StagePass } from "./stage-pass.ts";
 export { stageOfBlocks } from "./stages.ts";
-export { cutParameters, type TensorPlace, tensorDivisors } from "./tensor-parallel/cut-parameters.ts";
+export {
+  cutDims,
+  cutParameters,
+  type TensorPlace,
+  tensorDivisors,
+} from "./tensor-parallel/cut-parameters.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
 export type { Completion } from "./unit-gradients.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./zero.ts";

@@ -1,6 +1,12 @@
 import type { GPT2Config } from "../models/index.ts";
-import { cutBlocks, type Module, type Parameter, type ParameterSpec } from "../nn/index.ts";
-import { expertCounts, type LayoutFacts } from "../parallel/index.ts";
+import {
+  cutBlocks,
+  type Module,
+  type Parameter,
+  type ParameterSpec,
+  type TensorSplittable,
+} from "../nn/index.ts";
+import { cutDims, expertCounts, type LayoutFacts } from "../parallel/index.ts";
 
 /** A parameter as declared, and how tensor parallelism would cut it. */
 export interface DeclaredParameter extends ParameterSpec {
@@ -39,8 +45,8 @@ export interface ModelFacts {
   readonly root: readonly RootParameter[];
 }
 
-/** A model that can be planned: it says its sizes as GPT-2 does. */
-type GptModule = Module & { readonly config: GPT2Config };
+/** A model that can be planned: it says its sizes as GPT-2 does, and how it is split where it can be. */
+type GptModule = Module & Partial<TensorSplittable> & { readonly config: GPT2Config };
 
 /** @returns whether {@link factsOf} can read the model's sizes; experts are not planned for */
 export function isGpt(model: Module): model is GptModule {
@@ -53,6 +59,11 @@ export function isGpt(model: Module): model is GptModule {
 export function factsOf(model: GptModule): ModelFacts {
   const { config } = model;
   const cut = cutBlocks(model);
+  const tpDims = cutDims(model, model.tensorPlan ?? {});
+  const declared = (name: string, parameter: Parameter): DeclaredParameter => {
+    const { shape, dtype, init } = parameter;
+    return { name, shape, dtype, init, tpDim: tpDims.get(parameter) };
+  };
   return {
     shape: {
       numLayers: config.n_layer,
@@ -81,20 +92,6 @@ export function layoutFactsOf(facts: ModelFacts): LayoutFacts {
     dividedByTp: { heads: numHeads, "inner width": innerWidth },
     numExperts: 0,
   };
-}
-
-function declared(name: string, { shape, dtype, init }: Parameter): DeclaredParameter {
-  return { name, shape, dtype, init, tpDim: tpDimOf(name) };
-}
-
-/**
- * GPT-2's matrices are [in, out]. Query-key-value and the first feed-forward layer are cut by column, with their biases;
- * what follows them by row, where the bias is added once and so is whole; the vocabulary by token.
- */
-function tpDimOf(name: string): number | undefined {
-  if (/(c_attn|c_fc)\.weight$/.test(name)) return 1;
-  if (/(c_attn|c_fc)\.bias$|c_proj\.weight$|(wte|lm_head)\.weight$/.test(name)) return 0;
-  return undefined;
 }
 
 function usesOf(name: string, tied: boolean): RootUse[] {

@@ -57,6 +57,11 @@ export function tensorDivisors(model: Module, plan: TensorPlan): Record<string, 
   return Object.fromEntries(divisors);
 }
 
+/** @returns the dim along which tensor-parallel ranks share each parameter that the plan cuts. @throws {TroupeError} `TENSOR_PLAN` */
+export function cutDims(model: Module, plan: TensorPlan): Map<Parameter, number> {
+  return new Map([...cutsOf(model, plan)].map(([parameter, { dim }]) => [parameter, dim]));
+}
+
 function cutsOf(model: Module, plan: TensorPlan): Map<Parameter, Cut> {
   const cuts = new Map<Parameter, Cut>();
   const add = (parameter: Parameter | null, cut: Cut) => {
