@@ -5,6 +5,7 @@ import type { ModelFacts } from "./model-facts.ts";
 import { activationOptions, type PlanOptions } from "./plan-memory.ts";
 import { type StageShare, shareOfStages } from "./rank-share.ts";
 import { type StageCosts, stageCosts } from "./stage-costs.ts";
+import { sum } from "./sum.ts";
 
 /** A step's time by a formula, in seconds. */
 export interface Estimate {
@@ -77,8 +78,4 @@ function groupLinks(cluster: Cluster, { ranks, tp, pp }: Layout): { readonly dp:
   const numReplicas = ranks / (tp * pp);
   const dp = Array.from({ length: numReplicas }, (_, index) => index * tp);
   return { dp: linkOf(cluster, dp), pp: linkOf(cluster, [0, tp * numReplicas]) };
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

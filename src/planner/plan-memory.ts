@@ -10,6 +10,7 @@ import { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-schem
 import type { ModelFacts } from "./model-facts.ts";
 import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
 import { type Residence, snapshotBytes, stateBytes } from "./state-memory.ts";
+import { sum } from "./sum.ts";
 
 /** What a plan assumes beside the layout. */
 export interface PlanOptions {
@@ -185,8 +186,4 @@ function gatheredBytes(layouts: readonly FlatBlock[], elementBytes: number, opti
   const [root = 0, ...blocks] = sharded;
   const window = Math.max(0, ...blocks) + (options.prefetchBytes ?? DEFAULT_PREFETCH_BYTES);
   return root + Math.min(sum(blocks), window);
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

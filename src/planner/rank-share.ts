@@ -7,6 +7,7 @@ import {
   stageOfBlocks,
 } from "../parallel/index.ts";
 import type { DeclaredParameter, ModelFacts, RootUse } from "./model-facts.ts";
+import { sum } from "./sum.ts";
 
 /** The root's place among a stage's flat blocks, as the planner lays them out. */
 export const ROOT_BLOCK = 0;
@@ -78,8 +79,4 @@ function cut(parameter: DeclaredParameter, tp: number): DeclaredParameter {
 
 function numelOf({ shape }: DeclaredParameter): number {
   return shape.reduce((product, size) => product * size, 1);
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -4,6 +4,7 @@ import type { ByteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, type Cluster, linkOf } from "./cluster.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { StageShare } from "./rank-share.ts";
+import { sum } from "./sum.ts";
 
 /** Seconds and bytes of one flat block on one rank. */
 export interface BlockCost {
@@ -102,8 +103,4 @@ function headFlops(facts: ModelFacts, share: StageShare, tp: number): number {
 function weightsOf(parameters: readonly { readonly shape: readonly number[] }[]): number {
   const matrices = parameters.filter(({ shape }) => shape.length > 1);
   return sum(matrices.map(({ shape }) => shape.reduce((product, size) => product * size, 1)));
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,0 +1,4 @@
+/** Numbers added up in their order. */
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
