@@ -52,7 +52,7 @@ export class FileKeeper implements StateKeeper {
     this.#placeOf = placeOf;
     this.#presence = presence;
     this.#kept = new Map(states.map((state, record) => [state.block, { state, record }]));
-    this.#records = new StagedRecords(directory, states.map(numelOf));
+    this.#records = new StagedRecords(directory, states.map(recordNumel));
     this.#turns = turns;
     this.#share = share;
   }
@@ -157,7 +157,7 @@ export class FileKeeper implements StateKeeper {
 const roundUp = (numel: number) => Math.ceil(numel / FLOATS_IN_PAGE) * FLOATS_IN_PAGE;
 
 /** Elements of a block's record: what is kept, each tensor from a page on. */
-function numelOf({ layouts }: BlockState): number {
+function recordNumel({ layouts }: BlockState): number {
   return layouts.reduce((sum, { numel }) => sum + roundUp(numel), 0);
 }
 

@@ -30,6 +30,7 @@ import {
   simulate,
   suggestLayouts,
 } from "../planner/index.ts";
+import { numelOf } from "../tensor/index.ts";
 import { configure } from "../trainer/index.ts";
 import { bytes, number, print, setting, usage } from "./flags.ts";
 
@@ -185,10 +186,7 @@ function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanF
     ...facts.blocks.flatMap((block) => block.parameters),
     ...facts.root.map((use) => use.parameter),
   ];
-  const count = parameters.reduce(
-    (sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1),
-    0,
-  );
+  const count = parameters.reduce((sum, { shape }) => sum + numelOf(shape), 0);
   return `${name}: ${describeCount(count)} parameters on ${ranks} ranks of ${cluster}, ${precision}`;
 }
 

@@ -1,8 +1,6 @@
 import { TroupeError } from "../errors.ts";
-import { ops, type Tensor } from "../tensor/index.ts";
+import { numelOf, ops, type Tensor } from "../tensor/index.ts";
 import { Drawing } from "./drawing.ts";
-
-const product = (sizes: readonly number[]) => sizes.reduce((total, size) => total * size, 1);
 
 /** That what is masked is one of `count` equal pieces, along `dim`, of a larger tensor. */
 export interface MaskSplit {
@@ -50,7 +48,7 @@ export class Dropout extends Drawing {
 /** Where the elements of a piece stand in the whole tensor, row-major: runs of `run` elements, `stride` apart. */
 function placesOf(shape: readonly number[], split: MaskSplit | undefined) {
   const dim = split === undefined ? 0 : split.dim;
-  const run = Math.max(1, product(shape.slice(dim)));
+  const run = Math.max(1, numelOf(shape.slice(dim)));
   if (split === undefined) return { offset: 0, run, stride: run };
   return { offset: split.index * run, run, stride: split.count * run };
 }

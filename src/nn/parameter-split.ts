@@ -1,4 +1,5 @@
 import { TroupeError } from "../errors.ts";
+import { numelOf } from "../tensor/index.ts";
 
 /**
  * Which part of a whole parameter a rank holds. The whole is cut along `dim` into `parts` equal blocks (a fused
@@ -33,8 +34,6 @@ export interface LogicalRun {
   readonly logicalBegin: number;
   readonly numel: number;
 }
-
-const product = (sizes: readonly number[]) => sizes.reduce((total, size) => total * size, 1);
 
 /**
  * @param shape - of the whole parameter
@@ -79,7 +78,7 @@ export function* logicalRuns(
     return;
   }
   const { dim, index, parts, logicalShape } = split;
-  const inner = product(shape.slice(dim + 1));
+  const inner = numelOf(shape.slice(dim + 1));
   const held = (shape[dim] ?? 0) / parts;
   const whole = (logicalShape[dim] ?? 0) / parts;
   const stretch = held * inner;

@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import { type DType, gradEnabled, type Tensor } from "../tensor/index.ts";
+import { type DType, gradEnabled, numelOf, type Tensor } from "../tensor/index.ts";
 import type { Initializer } from "./initializer.ts";
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
 
@@ -71,7 +71,7 @@ export class Parameter {
 
   /** Number of elements. */
   get numel(): number {
-    return this.shape.reduce((product, size) => product * size, 1);
+    return numelOf(this.shape);
   }
 
   /** Whether memory is bound. */

@@ -1,4 +1,4 @@
-import { hold, ops, scope, tensor } from "../tensor/index.ts";
+import { hold, numelOf, ops, scope, tensor } from "../tensor/index.ts";
 import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
 import {
   type FlatPiece,
@@ -239,7 +239,7 @@ function rowFactors(means: Float32Array, { count, rows }: Matrices): Float32Arra
 function matricesOf(shape: readonly number[]): Matrices | undefined {
   const [rows, columns] = shape.slice(-2);
   if (rows === undefined || columns === undefined) return undefined;
-  return { count: shape.slice(0, -2).reduce((product, size) => product * size, 1), rows, columns };
+  return { count: numelOf(shape.slice(0, -2)), rows, columns };
 }
 
 /** Where a piece's state begins in each kind's tensor. */
@@ -295,7 +295,7 @@ function wholeState<Piece extends FlatPiece>(
   shape: readonly number[],
   rangeBegin: number,
 ): Piece {
-  const numel = shape.reduce((product, size) => product * size, 1);
+  const numel = numelOf(shape);
   return { ...piece, parameter: { ...piece.parameter, shape, numel }, parameterBegin: 0, rangeBegin, numel };
 }
 

@@ -1,4 +1,5 @@
 import type { ParameterSpec } from "../nn/index.ts";
+import { numelOf } from "../tensor/index.ts";
 import type { ZeroLevel } from "./zero.ts";
 
 /**
@@ -66,7 +67,7 @@ export function layoutBlock(
 ): FlatBlock {
   let offset = 0;
   const parameters = specs.map((spec): FlatParameter => {
-    const numel = spec.shape.reduce((product, size) => product * size, 1);
+    const numel = numelOf(spec.shape);
     const parameter = { ...spec, numel, offset };
     offset = roundUp(offset + numel, PARAMETER_ALIGNMENT);
     return parameter;

@@ -6,6 +6,7 @@ import {
   replicas,
   stageOfBlocks,
 } from "../parallel/index.ts";
+import { numelOf } from "../tensor/index.ts";
 import type { DeclaredParameter, ModelFacts, RootUse } from "./model-facts.ts";
 import { sum } from "./sum.ts";
 
@@ -30,7 +31,7 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
   const { pp, tp, ranks, numChunks } = layout;
   const zero = parseZeroLevel(layout.zero);
   const numReplicas = ranks / (pp * tp);
-  const costs = facts.blocks.map(({ parameters }) => sum(parameters.map(numelOf)));
+  const costs = facts.blocks.map(({ parameters }) => sum(parameters.map(({ shape }) => numelOf(shape))));
   const virtualStages = stageOfBlocks(costs, pp * numChunks);
   return Array.from({ length: pp }, (_, stage) => {
     const blocks = facts.blocks.flatMap((_, index) =>
@@ -75,8 +76,4 @@ function cut(parameter: DeclaredParameter, tp: number): DeclaredParameter {
   const { shape, tpDim } = parameter;
   if (tpDim === undefined) return parameter;
   return { ...parameter, shape: shape.map((size, dim) => (dim === tpDim ? Math.ceil(size / tp) : size)) };
-}
-
-function numelOf({ shape }: DeclaredParameter): number {
-  return shape.reduce((product, size) => product * size, 1);
 }

@@ -1,4 +1,5 @@
 import type { Layout } from "../parallel/index.ts";
+import { numelOf } from "../tensor/index.ts";
 import { type ActivationOptions, layerActivationBytes } from "./activation-memory.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, type Cluster, linkOf } from "./cluster.ts";
@@ -102,5 +103,5 @@ function headFlops(facts: ModelFacts, share: StageShare, tp: number): number {
 /** Elements of matrices; what is a vector multiplies nothing. */
 function weightsOf(parameters: readonly { readonly shape: readonly number[] }[]): number {
   const matrices = parameters.filter(({ shape }) => shape.length > 1);
-  return sum(matrices.map(({ shape }) => shape.reduce((product, size) => product * size, 1)));
+  return sum(matrices.map(({ shape }) => numelOf(shape)));
 }

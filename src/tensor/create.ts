@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { type DType, dtypeCode, dtypeOfArray, type TypedArray } from "./dtype.ts";
 import { frame, native } from "./native.ts";
+import { numelOf } from "./numel.ts";
 import * as ops from "./ops.generated.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
@@ -80,7 +81,7 @@ function sizes(shape: Shape): readonly number[] {
 }
 
 function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Tensor {
-  const numel = shape.reduce((product, size) => product * size, 1);
+  const numel = numelOf(shape);
   if (numel !== data.length) {
     throw new TroupeError(
       "TENSOR_ARGUMENT",

@@ -3,6 +3,7 @@ import { type BackwardOptions, backward } from "./backward.ts";
 import { arrayFor, type DType, dtypeOfCode, type TypedArray, viewFor } from "./dtype.ts";
 import { TensorHandle } from "./handle.ts";
 import { frame, native } from "./native.ts";
+import { numelOf } from "./numel.ts";
 import { register } from "./scope.ts";
 
 interface Facts {
@@ -35,7 +36,7 @@ export class Tensor extends TensorHandle {
 
   /** Number of elements. */
   get numel(): number {
-    return this.shape.reduce((product, size) => product * size, 1);
+    return numelOf(this.shape);
   }
 
   /** Number of dims. */
