@@ -60,16 +60,17 @@ async function allSinks(folder: string): Promise<EventSink[]> {
   ];
 }
 
-/** The time that sinks take within the call that tells, in all. */
+/** The processor time that sinks take of the main thread within the call that tells, in all. */
 class Stopwatch {
   totalMs = 0;
 
   around(sink: EventSink): EventSink {
     return {
       write: (event) => {
-        const begin = performance.now();
+        const before = process.threadCpuUsage();
         sink.write(event);
-        this.totalMs += performance.now() - begin;
+        const { user, system } = process.threadCpuUsage(before);
+        this.totalMs += (user + system) / 1000;
       },
       close: () => sink.close(),
     };
