@@ -10,28 +10,18 @@ export interface Asset {
 const script = "text/javascript; charset=utf-8";
 const style = "text/css; charset=utf-8";
 
+const modules = [
+  ...["actors", "app", "chart", "chart-specs", "charts", "colours", "figures", "lanes", "panels", "plot"],
+  ...["stream", "tables", "theme"],
+];
+const styles = ["actors", "charts", "header", "panels", "style"];
+
 /** Every path that is served, and what lies behind it: no path of a request is ever made a path of a file. */
 const files: Readonly<Record<string, readonly [contentType: string, url: string]>> = {
   "/": ["text/html; charset=utf-8", local("index.html")],
   "/icon.svg": ["image/svg+xml", local("icon.svg")],
-  "/style.css": [style, local("style.css")],
-  ...Object.fromEntries(
-    [
-      "actors",
-      "app",
-      "chart",
-      "chart-specs",
-      "charts",
-      "colours",
-      "figures",
-      "lanes",
-      "panels",
-      "plot",
-      "stream",
-      "tables",
-      "theme",
-    ].map((name) => [`/${name}.js`, [script, local(`${name}.js`)] as const]),
-  ),
+  ...Object.fromEntries(modules.map((name) => [`/${name}.js`, [script, local(`${name}.js`)]])),
+  ...Object.fromEntries(styles.map((name) => [`/${name}.css`, [style, local(`${name}.css`)]])),
   "/uplot.js": [script, ofPlot("uPlot.esm.js")],
   "/uplot.css": [style, ofPlot("uPlot.min.css")],
 };

@@ -20,6 +20,8 @@ export class HistoryTable<Field extends string> {
   readonly #extremes: readonly Extreme<Field>[];
   readonly #capacity: number;
   #rows: Row[] = [];
+  /** Of all rows there ever were: a row may lack some. */
+  readonly #fields = new Set<string>();
   /** Rows of whole groups come first. */
   #numClosed = 0;
   /** Rows that a group stands for. */
@@ -48,6 +50,7 @@ export class HistoryTable<Field extends string> {
 
   /** Adds a row; those of its step and beyond, which a run now makes again, go. */
   append(row: Row & Readonly<Record<Field | "step", number>>): void {
+    for (const field of Object.keys(row)) this.#fields.add(field);
     if ((this.last?.step ?? Number.NEGATIVE_INFINITY) >= row.step) this.rewind(row.step);
     // The newest row is always there, whatever of the group stays in the end.
     this.#replaceEnd(this.#numClosed, [...this.#pick(this.#rows.slice(this.#numClosed)), row]);
@@ -69,6 +72,7 @@ export class HistoryTable<Field extends string> {
     this.#numClosed = 0;
     this.#numInOpenGroup = 0;
     this.#groupSize = numPicked;
+    this.#fields.clear();
   }
 
   /** What changed since the last call; undefined where nothing did. */
@@ -87,8 +91,7 @@ export class HistoryTable<Field extends string> {
 
   #from(numKept: number): TableChange {
     const rows = this.#rows.slice(numKept);
-    const fields = new Set(this.#rows.flatMap((row) => Object.keys(row)));
-    const columns = [...fields].map((field) => [field, rows.map((row) => row[field] ?? Number.NaN)]);
+    const columns = [...this.#fields].map((field) => [field, rows.map((row) => row[field] ?? Number.NaN)]);
     return { numKept, columns: Object.fromEntries(columns) };
   }
 

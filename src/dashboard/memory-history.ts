@@ -5,18 +5,23 @@ import { HistoryTable } from "./history-table.ts";
 /** Memory by kind over the steps, summed over the ranks, in bytes: a column for each kind. */
 export class MemoryHistory {
   readonly #table = new HistoryTable();
+  /** What each rank held at `#step`. */
+  readonly #held = new Map<number, EventOf<"memory.measured">["byKind"]>();
   #step = Number.NaN;
-  #sum: Record<string, number> = {};
 
   /** Takes up what one rank holds. */
-  measured({ step, byKind }: EventOf<"memory.measured">): void {
-    if (step !== this.#step) this.#sum = {};
+  measured({ step, rank, byKind }: EventOf<"memory.measured">): void {
+    if (step !== this.#step) this.#held.clear();
     this.#step = step;
-    for (const [kind, { liveBytes }] of Object.entries(byKind)) {
-      this.#sum[kind] = (this.#sum[kind] ?? 0) + liveBytes;
+    this.#held.set(rank, byKind);
+    const sum: Record<string, number> = {};
+    for (const [kind, { liveBytes }] of [...this.#held.values()].flatMap((byKind) =>
+      Object.entries(byKind),
+    )) {
+      sum[kind] = (sum[kind] ?? 0) + liveBytes;
     }
     // The row of a step is told again with each rank that comes in.
-    this.#table.append({ step, ...this.#sum });
+    this.#table.append({ step, ...sum });
   }
 
   rewind(step: number): void {
@@ -33,6 +38,6 @@ export class MemoryHistory {
 
   clear(): void {
     this.#table.clear();
-    this.#step = Number.NaN;
+    this.#held.clear();
   }
 }

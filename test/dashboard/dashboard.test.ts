@@ -13,6 +13,7 @@ const open = (options = {}, sources = {}) => Dashboard.open({ port: 0, ...option
 const pagePaths = [
   "/",
   "/style.css",
+  "/actors.css",
   "/app.js",
   "/charts.js",
   "/theme.js",

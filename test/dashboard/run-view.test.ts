@@ -93,6 +93,10 @@ describe("RunView", () => {
       stamped({ kind: "memory.measured", rank, step, byKind: { parameters: { liveBytes, peakBytes: 9 } } });
     const view = viewOf(begun(), held(0, 10, 1), held(1, 10, 2), held(0, 20, 4), held(1, 20, 8));
     expect(view.whole().memory?.columns).toEqual({ step: [10, 20], parameters: [3, 12] });
+    // A step that is made again is measured again.
+    view.apply(stamped({ kind: "run.restored", step: 12, from: "memory" }));
+    for (const rank of [0, 1]) view.apply(held(rank, 20, 16));
+    expect(view.whole().memory?.columns).toEqual({ step: [10, 20], parameters: [3, 32] });
   });
 
   it("holds a bounded amount of whatever comes", () => {

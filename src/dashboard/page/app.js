@@ -85,7 +85,6 @@ function tick() {
 
 /** Why a run failed; or that it makes no steps, and who is at what. @param {number} nowMs */
 function showAlarm(nowMs) {
-  const alarm = byId("alarm");
   const quietMs = nowMs - (run?.progressAtMs ?? Number.NaN);
   const isQuiet =
     isConnected &&
@@ -93,10 +92,10 @@ function showAlarm(nowMs) {
     quietMs > Math.max(leastQuietMs, 10 * (run.stepMs || 0));
   const stuck = isQuiet ? actors.stuck().slice(0, 8) : [];
   const culprits = stuck.map((status) => `${status.actor} ${whatItDoes(status)}`).join("; ");
-  const text = run?.error ?? (isQuiet ? `No step for ${duration(quietMs)}. ${culprits}` : "");
-  alarm.hidden = text === "";
-  // Told once, not with every second that passes.
-  if (alarm.textContent !== text) alarm.textContent = text;
+  byId("alarm").hidden = !isQuiet && run?.error === undefined;
+  // A screen reader hears who is stuck, and not every second for how long.
+  setText("alarm-since", isQuiet ? `No step for ${duration(quietMs)}.` : "");
+  setText("alarm-text", run?.error ?? culprits);
 }
 
 function openDoor() {
