@@ -9,7 +9,7 @@ interface PruneFlags {
   readonly json: boolean;
 }
 
-/** `troupe checkpoint prune RUN`. @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` where some could not be removed */
+/** `troupe checkpoint prune RUN`. @throws {TroupeError} `CHECKPOINT_DIRECTORY` where some could not be removed */
 export async function pruneCheckpoints(location: string, flags: PruneFlags): Promise<void> {
   const storage = await openStorage(location);
   const rule = { last: flags.keepLast, ...(flags.keepEvery === undefined ? {} : { every: flags.keepEvery }) };
