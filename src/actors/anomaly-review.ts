@@ -8,7 +8,7 @@ import {
 import type { EventOf, TroupeEventBody } from "../events/index.ts";
 import { Mesh } from "../parallel/index.ts";
 import type { RankPlan, RankStepped } from "./rank-plan.ts";
-import type { StepUpdated } from "./shard.ts";
+import type { StepUpdated } from "./shard-step.ts";
 
 const ACTIONS = {
   tell: "told",

@@ -14,7 +14,8 @@ import { Pipeline } from "./pipeline.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { DeclaredModel, RankPlan, RankStepped } from "./rank-plan.ts";
 import { Saving, type SavingRules } from "./saving.ts";
-import type { ShardProtocol, StepUpdated } from "./shard.ts";
+import type { ShardProtocol } from "./shard.ts";
+import type { StepUpdated } from "./shard-step.ts";
 import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";
 
 /** The actors of one life of the rank group, in rank order. */

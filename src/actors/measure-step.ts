@@ -1,6 +1,6 @@
 import type { EventOf } from "../events/index.ts";
 import type { RankStepped } from "./rank-plan.ts";
-import type { StepUpdated } from "./shard.ts";
+import type { StepUpdated } from "./shard-step.ts";
 
 /** The figures of a step that ranks and shards measure. */
 export type StepMeasures = Omit<

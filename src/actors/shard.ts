@@ -1,9 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { StepFinding } from "../anomalies/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { Access } from "../offload/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import { BusyTime, type FlatBlock, Milestones, offloadedBlocks, type ShardStore } from "../parallel/index.ts";
+import { type FlatBlock, Milestones, type ShardStore } from "../parallel/index.ts";
 import {
   type ActorContext,
   type ActorRef,
@@ -24,45 +22,22 @@ import {
 import { tellActivity } from "./activity.ts";
 import { BlockPresence } from "./block-presence.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
-import { type AgreedGradient, type ClipFactors, GradientAgreement } from "./gradient-agreement.ts";
-import { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
-import { type HistogramPart, ShardHistograms } from "./histograms.ts";
-import type { InspectedPart } from "./inspected-part.ts";
+import { type ClipFactors, GradientAgreement } from "./gradient-agreement.ts";
+import { ownerOf } from "./held-memory.ts";
 import { keeperOf } from "./keep-state.ts";
 import type { LocalGroupProtocol } from "./local-group.ts";
 import { LocalGroups } from "./local-groups.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import { OptimizerClock } from "./optimizer-clock.ts";
 import { placeBlocks } from "./place-blocks.ts";
-import { type PresenceProtocol, whilePresent } from "./presence.ts";
+import type { PresenceProtocol } from "./presence.ts";
 import { sentTo } from "./recipient.ts";
-import { ShardInspection } from "./shard-inspection.ts";
 import { mayLeaveOut, type ShardPlan } from "./shard-plan.ts";
+import { ShardStep, type StepBegun, type StepUpdated } from "./shard-step.ts";
+import { ShardUpdates } from "./shard-updates.ts";
 import { sendsPart } from "./snapshot.ts";
 import type { BlockUpdate, StateKeeper } from "./state-keeper.ts";
 import { Turns } from "./turns.ts";
-
-/** What a step's end looked like from the shard. */
-export interface StepUpdated {
-  /** L2 norm of the averaged gradient before clipping. */
-  readonly gradientNorm: number;
-  /** Whether the step was left out, and nothing was updated. */
-  readonly skipped: boolean;
-  /** What is wrong with the step, the same on all shards but for the block. */
-  readonly finding: StepFinding | undefined;
-  /** What the loss of this step was multiplied by; none where it is not scaled. */
-  readonly lossScale: number | undefined;
-  /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
-  readonly reduceMs: number;
-  /** Time this shard spent on optimizer steps, in milliseconds. */
-  readonly updateMs: number;
-  /** This shard's share of the parameters that were to be looked at. */
-  readonly inspected: readonly InspectedPart[];
-  /** This shard's share of the histograms, where they were asked for. */
-  readonly histograms: readonly HistogramPart[];
-  /** What its rank holds, where that was asked. */
-  readonly held: HeldMemory | undefined;
-}
 
 /** Answer to a gather. */
 export interface Gathered {
@@ -83,15 +58,7 @@ export type ShardProtocol = LocalGroupProtocol &
     /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
     prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
     /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
-    begin: {
-      in: {
-        step: number;
-        learningRates: readonly number[];
-        inspect: readonly string[];
-        ledger: boolean;
-        histograms: boolean;
-      };
-    };
+    begin: { in: { step: number } & StepBegun };
     /** The losses of the rank's micro-batches, where it tells them; sent before its last gradients. */
     scored: { in: { step: number; lossesNats: readonly number[] } };
     /** Answered once the block's parameters of `step` are whole. */
@@ -163,31 +130,11 @@ interface Prepared {
   readonly keeper: StateKeeper;
   readonly agreement: GradientAgreement;
   readonly clock: OptimizerClock;
+  readonly updates: ShardUpdates;
   /** In which reductions end, where each is put off on purpose. */
   readonly delayed: Turns | undefined;
   /** The flat blocks that are reduced and updated. */
   readonly trained: readonly FlatBlock[];
-}
-
-/** What is known of one step until all its updates are done. */
-interface StepProgress {
-  readonly learningRates: readonly number[];
-  /** Whether to look at the memory that is held. */
-  readonly ledger: boolean;
-  readonly inspection: ShardInspection;
-  inspected: readonly InspectedPart[];
-  readonly buckets: ShardHistograms | undefined;
-  histograms: readonly HistogramPart[];
-  /** Sums of squares of the reduced gradients, by block that counts in the norm. */
-  readonly sums: Map<number, Tensor>;
-  /** Of the rank's micro-batches; undefined until it has told. */
-  lossesNats: readonly number[] | undefined;
-  numReduced: number;
-  agreed: AgreedGradient | undefined;
-  readonly reducing: BusyTime;
-  /** Of the blocks whose updates have been ordered: settled once they are whole. */
-  readonly updates: Promise<void>[];
-  updateMs: number;
 }
 
 const ALL_BLOCKS = -1;
@@ -202,7 +149,7 @@ class Shard {
   readonly #whole = new Milestones();
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
   readonly #updated = new Milestones();
-  readonly #steps = new Map<number, StepProgress>();
+  readonly #steps = new Map<number, ShardStep>();
   /** The last that has begun. */
   #step = 0;
   #presence: BlockPresence | undefined;
@@ -250,12 +197,17 @@ class Shard {
       share: (update, round, value) => this.#share(update, round, value),
       presence,
     });
+    const clock = new OptimizerClock(plan);
+    const onUpdate = (update: BlockUpdate, beginMs: number) => {
+      if (plan.trace) tellActivity(this.#context, "update", update, beginMs);
+    };
     this.#prepared = {
       plan,
       store,
       keeper,
       agreement: new GradientAgreement(plan, store, this.groups),
-      clock: new OptimizerClock(plan),
+      clock,
+      updates: new ShardUpdates({ plan, store, keeper, clock, presence, onUpdate }),
       delayed: plan.slowdown.reduceMs > 0 ? new Turns(plan.slowdown.reduceMs) : undefined,
       trained: plan.layouts.filter((layout) => layout.trainable),
     };
@@ -267,25 +219,9 @@ class Shard {
     };
   }
 
-  begin({ step, learningRates, inspect, ledger, histograms }: ShardProtocol["begin"]["in"]): void {
-    const { store } = this.#ready;
-    const progress: StepProgress = {
-      learningRates,
-      ledger,
-      inspection: new ShardInspection(this.#rank, inspect, store),
-      inspected: [],
-      buckets: histograms ? new ShardHistograms(this.#rank, store) : undefined,
-      histograms: [],
-      sums: new Map(),
-      lossesNats: undefined,
-      numReduced: 0,
-      agreed: undefined,
-      reducing: new BusyTime(),
-      updates: [],
-      updateMs: 0,
-    };
-    this.#steps.set(step, progress);
-    this.#step = step;
+  begin(begun: ShardProtocol["begin"]["in"]): void {
+    this.#step = begun.step;
+    this.#steps.set(begun.step, new ShardStep(this.#rank, this.#ready.store, begun));
   }
 
   async scored(step: number, lossesNats: readonly number[]): Promise<void> {
@@ -323,8 +259,7 @@ class Shard {
     store.reduce(block, flats as Tensor[]);
     const sums = agreement.squareSums(layout);
     if (sums !== undefined) progress.sums.set(block, sums);
-    progress.inspection.lookAtGradient(layout);
-    progress.buckets?.lookAtGradient(layout);
+    progress.lookAtGradient(layout);
     progress.reducing.add(beginMs, systemClock.now());
     if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
@@ -347,22 +282,12 @@ class Shard {
 
   async finish(step: number): Promise<StepUpdated> {
     await this.#updated.until(ALL_BLOCKS, step + 1);
-    const { agreed, reducing, updateMs, inspected, histograms, ledger } = this.#progressOf(step);
-    const { clock } = this.#ready;
+    const progress = this.#progressOf(step);
+    const { plan, clock } = this.#ready;
     const lossScale = clock.before(step).lossScale?.scale;
     this.#steps.delete(step);
     clock.forget(step);
-    return {
-      gradientNorm: agreed?.norm ?? Number.NaN,
-      skipped: agreed?.skipped ?? false,
-      finding: agreed?.finding,
-      lossScale,
-      reduceMs: reducing.totalMs,
-      updateMs,
-      inspected,
-      histograms,
-      held: ledger ? heldBy(this.#ready.plan.run, this.#rank) : undefined,
-    };
+    return progress.updated(plan.run, this.#rank, lossScale);
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
@@ -381,34 +306,24 @@ class Shard {
   }
 
   /** Gradient whole on every rank: the norm, the updates that waited for it, and what waits for the step's end. */
-  async #endStep(step: number, progress: StepProgress): Promise<void> {
-    const { plan, store, keeper, agreement, clock } = this.#ready;
+  async #endStep(step: number, progress: ShardStep): Promise<void> {
+    const { plan, store, keeper, agreement, clock, updates } = this.#ready;
     const { sums, lossesNats = [] } = progress;
     const agreed = await agreement.agree(step, sums, clock.divisor(step), lossesNats);
     progress.agreed = agreed;
     clock.advance(step, agreed.withheld);
     if (agreed.withheld) store.dropGradients();
     if (agreement.isAwaited) {
-      for (const block of this.#updateOrder) {
+      for (const block of updates.order) {
         this.#order(step, block, agreed.factors);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
       }
     }
     await Promise.all(progress.updates);
-    const divisor = clock.divisor(step);
-    progress.inspected = await progress.inspection.parts(plan.layouts, divisor, this.presence);
-    progress.histograms = (await progress.buckets?.parts(plan.layouts, divisor, this.presence)) ?? [];
+    await progress.lookAtParameters(plan.layouts, clock.divisor(step), this.presence);
     this.#updated.reach(ALL_BLOCKS, step + 1);
     await keeper.settle(step);
-  }
-
-  /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
-  get #updateOrder(): number[] {
-    const { plan, trained } = this.#ready;
-    const away = plan.offload === undefined ? [] : offloadedBlocks(plan.layouts, plan.offload.ratio);
-    const here = trained.flatMap(({ index }) => (away.includes(index) ? [] : index));
-    return [...away, ...here];
   }
 
   #order(step: number, block: number, factors: ClipFactors): void {
@@ -419,25 +334,9 @@ class Shard {
   }
 
   /** @returns settled once every rank has updated the block */
-  async #update(step: number, block: number, { all, own }: ClipFactors): Promise<void> {
-    const { plan, store, keeper, clock } = this.#ready;
+  async #update(step: number, block: number, factors: ClipFactors): Promise<void> {
     const progress = this.#progressOf(step);
-    if (progress.agreed?.withheld) return this.#announceWhole(block, step + 1);
-    const divisor = clock.divisor(step);
-    if (plan.clip?.by === "value") store.clampGradient(block, plan.clip.max * divisor);
-    const update = {
-      step,
-      block,
-      updateIndex: clock.before(step).numUpdates + 1,
-      learningRates: progress.learningRates,
-      gradientScale: all / divisor,
-      ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
-    };
-    await whilePresent(this.presence, plan.layouts[block] as FlatBlock, accessOfUpdates(plan), async () => {
-      const beginMs = systemClock.now();
-      progress.updateMs += await keeper.update(update, store.takeGradient(block));
-      if (plan.trace) tellActivity(this.#context, "update", update, beginMs);
-    });
+    if (!progress.agreed?.withheld) await this.#ready.updates.make(step, block, factors, progress);
     await this.#announceWhole(block, step + 1);
   }
 
@@ -464,7 +363,7 @@ class Shard {
     this.#presence?.abort(reason);
   }
 
-  #progressOf(step: number): StepProgress {
+  #progressOf(step: number): ShardStep {
     const progress = this.#steps.get(step);
     if (progress === undefined) throw new Error(`[shard ${this.#rank}] step ${step} has not begun`);
     return progress;
@@ -474,12 +373,6 @@ class Shard {
     if (this.#prepared === undefined) throw new Error("[shard] not prepared");
     return this.#prepared;
   }
-}
-
-/** Where masters are kept apart and rounded to the nearest, an update needs nothing of what the ranks have read. */
-function accessOfUpdates({ dtype, optimizers }: ShardPlan): Access {
-  const roundsByChance = optimizers.some(({ rounding }) => rounding !== undefined);
-  return dtype === "float32" || roundsByChance ? "change" : "overwrite";
 }
 
 const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
