@@ -70,6 +70,20 @@ describe("troupe run", () => {
     expect((await train("--anomaly", "loss")).err).toContain("expected --anomaly WHAT=POLICY");
   });
 
+  it("saves as often as it is told, and keeps what it is told to keep", async () => {
+    const dir = workspace.path("kept");
+    const every = ["--checkpoint-every", "1", "--checkpoint-in-memory-every", "2"];
+    const keep = ["--checkpoint-keep-last", "1", "--checkpoint-keep-every", "3"];
+    const { code, out } = await train("--checkpoint", dir, ...every, ...keep, "--json");
+    expect(code).toBe(0);
+    expect(out.match(/"kind":"checkpoint.saved"/g)).toHaveLength(4);
+    const kept = readdirSync(dir).filter((name) => name.startsWith("step-"));
+    expect(kept).toEqual(["step-000003", "step-000004"]);
+    const refused = await train("--checkpoint", dir, "--checkpoint-max-staged", "1kB");
+    expect(refused.code).toBe(1);
+    expect(refused.err).toMatch(/expected a save to copy at most 1000 bytes: got \d+/);
+  });
+
   it("resumes from a folder of checkpoints", async () => {
     const dir = workspace.path("c");
     expect((await train("--checkpoint", dir)).code).toBe(0);
@@ -156,7 +170,7 @@ describe("troupe run", () => {
     [
       "a checkpoint that is not there",
       ["run", tiny, ...data, "--resume", "/nowhere"],
-      1,
+      2,
       /expected a checkpoint in \/nowhere: got none/,
     ],
   ];

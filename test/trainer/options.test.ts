@@ -17,6 +17,37 @@ describe("Runtime.spawn", () => {
       /checkpoint\.everySteps .*: got 0/,
     ],
     [
+      "to save, and not where",
+      { checkpoint: { everySteps: 5 } },
+      /checkpoint\.dir to be a folder: got undefined \(leave it out only to keep copies in memory/,
+    ],
+    [
+      "to keep files where there are none",
+      { checkpoint: { inMemoryEverySteps: 5, keepLast: 2 } },
+      /checkpoint\.dir to be a folder/,
+    ],
+    [
+      "to keep some of all",
+      { checkpoint: { dir: "x", keepEverySteps: 5 } },
+      /checkpoint\.keepEverySteps to be used with keepLast: got 5 \(without it none are removed\)/,
+    ],
+    ["to keep none", { checkpoint: { dir: "x", keepLast: 0 } }, /checkpoint\.keepLast .*≥ 1: got 0/],
+    [
+      "another way to be busy",
+      { checkpoint: { dir: "x", whenBusy: "hurry" as "wait" } },
+      /checkpoint\.whenBusy to be wait or skip: got hurry/,
+    ],
+    [
+      "no memory for a save",
+      { checkpoint: { dir: "x", maxStagedBytes: 0 } },
+      /checkpoint\.maxStagedBytes to be > 0: got 0/,
+    ],
+    [
+      "what saving does not know",
+      { checkpoint: { dir: "x", often: true } as RuntimeOptions["checkpoint"] & object },
+      /checkpoint to be some of dir, everySteps, .*: got often/,
+    ],
+    [
       "to offload nothing in particular",
       { offload: { ratio: 0.5 } },
       /offload\.optimizer to be host or nvme: got undefined \(ratio alone/,
