@@ -91,7 +91,7 @@ export interface RuntimeOptions {
   readonly deadlineMs?: number;
   /**
    * How long an actor may show no progress in the middle of a step before it is named by `actor.stalled` and ended, so that
-   * its group starts again, in ms; never less than five times the longest of the latest 100 steps. 10,000
+   * its group starts again, in ms; never less than five times what is long among the latest 100 steps. 10,000
    */
   readonly stallMs?: number;
   /** How often the rank group may be restarted within five minutes before the run fails. 3 */

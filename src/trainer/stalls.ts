@@ -2,10 +2,12 @@ import { readFileSync } from "node:fs";
 import type { MeshShape } from "../parallel/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 
-/** How many times the longest of the latest steps an actor may take over a part of one: nobody knows how long a step should be. */
+/** How many times a long step an actor may take over a part of one: nobody knows how long a step should be. */
 const STEPS_OF_PATIENCE = 5;
 
+/** Of so many latest steps, the longest few are not the rule: those that follow a restart, or a pause of the machine. */
 const NUM_LATEST = 100;
+const NUM_EXCEPTIONS = 5;
 
 /** What takes as long as it takes, before the first step of a life. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
@@ -14,7 +16,7 @@ const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;
 
 /**
  * Tells who of a rank group stands still from who waits for them. A bound on time is known once a step was made: so many times
- * the longest of the latest, and no less than the run's own `stallMs`.
+ * a long one of the latest, and no less than the run's own `stallMs`.
  */
 export class Stalls {
   readonly #leastMs: number;
@@ -34,7 +36,7 @@ export class Stalls {
   /** How long an actor may show no progress, in ms; Infinity before the first step. */
   get afterMs(): number {
     if (this.#latestMs.length === 0) return Number.POSITIVE_INFINITY;
-    return Math.max(this.#leastMs, STEPS_OF_PATIENCE * Math.max(...this.#latestMs));
+    return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longOf(this.#latestMs));
   }
 
   /** Takes in how long a step took. */
@@ -51,6 +53,12 @@ export class Stalls {
     // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
     return (actor.startsWith("rank-") || state === "starting") && pid !== process.pid && isStopped(pid);
   }
+}
+
+/** A duration that few of them exceed, and the longest as long as they are few. */
+function longOf(durationsMs: readonly number[]): number {
+  const numExceptions = durationsMs.length < NUM_LATEST ? 0 : NUM_EXCEPTIONS;
+  return durationsMs.toSorted((a, b) => b - a)[numExceptions] ?? 0;
 }
 
 /** Whether the system has stopped a process, by a signal or for a debugger. */
