@@ -12,7 +12,7 @@ import { targets } from "./fuzz/targets.ts";
 import { type Hang, hangOnce } from "./hang.ts";
 import { cutPower } from "./power/power.ts";
 import { canRecord } from "./power/record.ts";
-import { injectEverywhere, killAtRandom, type SavesReport } from "./saves.ts";
+import { failWhileTraining, injectEverywhere, killAtRandom, type SavesReport } from "./saves.ts";
 import { trainUnderFaults, undisturbedLosses } from "./training.ts";
 
 const { values, positionals } = parseArgs({
@@ -45,6 +45,14 @@ const asked = positionals.length === 0 || positionals.includes("all") ? Object.k
 const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0)
   throw new Error(`expected ${Object.keys(parts).join(", ")} or all: got ${unknown.join(", ")}`);
+
+const failingCalls = [
+  ["mkdir", "ENOSPC"],
+  ["pwrite64", "ENOSPC"],
+  ["pwrite64", "EIO"],
+  ["fsync", "EIO"],
+  ["rename", "EIO"],
+] as const;
 
 const minutes = Number(values.minutes);
 const seed = Number(values.seed);
@@ -134,8 +142,14 @@ async function saves(): Promise<boolean> {
     say(`saves: ${fault}: ${numMet} met it, ${wrong.length} lost, torn, left or told wrongly`);
     for (const each of wrong.slice(0, 3)) say(`    ${each}`);
   };
-  if (canRecord) await injectEverywhere(folder, tell);
-  else say("saves: no strace here, or it is not allowed: no faults injected into system calls");
+  if (canRecord) {
+    await injectEverywhere(folder, tell);
+    const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
+    for (const [call, errno] of failingCalls) {
+      for (const count of [1, 2, 3])
+        tell(await failWhileTraining(workspace, undisturbed, call, errno, count));
+    }
+  } else say("saves: no strace here, or it is not allowed: no faults injected into system calls");
   tell(await killAtRandom(folder, Number(values.kills), new Chance(seed)));
   return numWrong === 0;
 }

@@ -1,11 +1,13 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
+import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
 import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
 import { contentOf } from "../checkpoint/content.ts";
 import { saveStep, saveUnder, stepIn } from "../checkpoint/injection.ts";
+import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Chance } from "./chance.ts";
 
 /** What became of saves under one kind of fault. */
@@ -93,4 +95,57 @@ export async function killAtRandom(folder: string, numKills: number, chance: Cha
 function noteLeft(directory: string, note: (what: string) => void): void {
   const left = readdirSync(directory).filter((entry) => entry.startsWith("."));
   if (left.length > 0) note(`left ${left.join(", ")}`);
+}
+
+const trainAndSave = new URL("./train-and-save.ts", import.meta.url).pathname;
+
+/**
+ * Trains while one call of each thread that saves fails: training must come to the undisturbed losses, each save must be told
+ * once, as saved or as failed, and nothing half-written may stay.
+ * @param count - which of a thread's calls fails, from 1
+ */
+export async function failWhileTraining(
+  workspace: Workspace,
+  undisturbed: readonly number[],
+  call: string,
+  errno: string,
+  count: number,
+): Promise<SavesReport> {
+  const directory = workspace.path(`run-${call}-${errno}-${count}`);
+  mkdirSync(directory);
+  const inject = [
+    "-f",
+    "-qq",
+    "-o",
+    "/dev/null",
+    "-e",
+    `trace=${call}`,
+    "-e",
+    `inject=${call}:error=${errno}:when=${count}`,
+  ];
+  const program = [process.execPath, trainAndSave, directory, workspace.text, workspace.path("cache")];
+  const { stdout, stderr } = spawnSync("strace", [...inject, ...program], { encoding: "utf8" });
+  const told = JSON.parse(stdout.trim().split("\n").at(-1) || "null") as Trained | null;
+  const fault = `${errno} at ${call} ${count} of each thread, while training`;
+  if (told === null) return { fault, numMet: 0, wrong: [`the run ended: ${stderr.slice(-300)}`] };
+  const wrong: string[] = [];
+  if (told.losses.join() !== undisturbed.join()) wrong.push("other losses");
+  const steps = [...told.saved, ...told.failed.map(({ step }) => step)].toSorted((a, b) => a - b);
+  if (steps.join() !== "3,6,9,12") wrong.push(`saves told of: ${steps}`);
+  const codes = told.failed.map(({ code }) => code);
+  if (codes.some((code) => code !== "CHECKPOINT_SAVE_FAILED")) wrong.push(`failed with ${codes}`);
+  noteLeft(directory, (what) => wrong.push(what));
+  const newest = told.saved.at(-1);
+  if (newest !== undefined) {
+    await using checkpoint = await openCheckpoint(directory);
+    if (checkpoint.state.step < newest)
+      wrong.push(`step ${newest} was told saved, ${checkpoint.state.step} is there`);
+  }
+  return { fault, numMet: told.failed.length, wrong };
+}
+
+interface Trained {
+  readonly losses: readonly number[];
+  readonly saved: readonly number[];
+  readonly failed: readonly { readonly step: number; readonly code: string | undefined }[];
 }

@@ -1,0 +1,33 @@
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { canInject } from "../checkpoint/injection.ts";
+import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { Chance } from "./chance.ts";
+import { damageEverywhere } from "./damage.ts";
+import { failWhileTraining } from "./saves.ts";
+
+// A little of `npm run chaos -- saves flips`. Programs under strace load libtorch slowly.
+vi.setConfig({ testTimeout: 240_000 });
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+describe("a checkpoint that is damaged", () => {
+  it("is seen to be, and file, tensor and place are named, whatever was done to it", async () => {
+    const options = { every: 97, numDataBits: 100, chance: new Chance(5) };
+    for (const { kind, numTried, missed } of await damageEverywhere(workspace.path("damaged"), options)) {
+      expect(numTried, kind).toBeGreaterThan(0);
+      expect(missed, kind).toEqual([]);
+    }
+  });
+});
+
+describe.skipIf(!canInject)(
+  "a save that fails while training (skipped where strace is not there or not allowed)",
+  () => {
+    it("is told once, as what it is, leaves nothing, and changes no loss", async () => {
+      const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
+      const { numMet, wrong } = await failWhileTraining(workspace, undisturbed, "fsync", "EIO", 2);
+      expect(wrong).toEqual([]);
+      expect(numMet).toBeGreaterThan(0);
+    });
+  },
+);
