@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { DashboardOptions } from "../dashboard/index.ts";
+import { optionError } from "./option-error.ts";
 import type { RuntimeOptions } from "./options.ts";
 import { whole } from "./whole.ts";
 
@@ -7,6 +8,7 @@ import { whole } from "./whole.ts";
 const tokenFileName = "dashboard.token";
 
 const lastPort = 65_535;
+const known: readonly string[] = ["host", "port", "tokenFile"];
 
 /** @throws {TroupeError} `OPTION` */
 export function settleDashboard({
@@ -15,6 +17,8 @@ export function settleDashboard({
 }: RuntimeOptions): DashboardOptions | undefined {
   if (dashboard === false) return undefined;
   const given = dashboard === true ? {} : dashboard;
+  const unknown = Object.keys(given).filter((key) => !known.includes(key));
+  if (unknown.length > 0) throw optionError("dashboard", `some of ${known.join(", ")}`, unknown.join(", "));
   if (given.port !== undefined) whole("dashboard.port", given.port, 0, lastPort);
   const folder = checkpoint?.dir;
   // In a store elsewhere a token would be others' to read.

@@ -48,6 +48,12 @@ describe("Runtime.spawn", () => {
       /checkpoint to be some of dir, everySteps, .*: got often/,
     ],
     [
+      "an option that a dashboard lacks",
+      { dashboard: { prot: 80 } as object },
+      /dashboard to be some of host, port, tokenFile: got prot/,
+    ],
+    ["a port that is none", { dashboard: { port: -1 } }, /dashboard\.port .* from 0 to 65535: got -1/],
+    [
       "to offload nothing in particular",
       { offload: { ratio: 0.5 } },
       /offload\.optimizer to be host or nvme: got undefined \(ratio alone/,
