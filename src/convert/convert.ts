@@ -47,6 +47,7 @@ export async function convert(source: string, target: string, options: ConvertOp
   const opened = await openSource(source, options);
   try {
     const { kind, path, step, tensors } = opened;
+    refuseUnused(opened, options);
     if (options.to === "troupe") await writeTroupe(target, opened, options);
     else await writeBeside(target, (temporary) => write(temporary, opened, options));
     const written = options.to === "safetensors" && options.optimizer === true ? opened.optimizer.size : 0;
@@ -54,6 +55,23 @@ export async function convert(source: string, target: string, options: ConvertOp
   } finally {
     await opened.close();
   }
+}
+
+/** Hints about what the source itself tells would be ignored: better refused. */
+function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: ConvertOptions): void {
+  const toldItself = kind !== "megatron" && config !== undefined && config !== hints.config;
+  const unused = [
+    ...(hints.config !== undefined && toldItself ? ["a config.json, since it has its own"] : []),
+    ...(hints.version !== undefined && kind !== "megatron" && to !== "megatron"
+      ? ["a Megatron-LM version"]
+      : []),
+  ];
+  if (unused.length === 0) return;
+  throw new TroupeError(
+    "CONVERT",
+    `[convert] expected no more than ${path} needs: got ${unused.join(" and ")} (leave it out)`,
+    { fields: { path } },
+  );
 }
 
 async function write(path: string, source: ConvertSource, options: ConvertOptions): Promise<void> {

@@ -159,6 +159,8 @@ describe("troupe checkpoint", () => {
     [["prune", "RUN"], "--keep-last"],
     [["list", "s3://"], "s3://BUCKET"],
     [["serve", "--dir", "RUN"], "--socket PATH or --port N"],
+    [["serve", "--dir", "RUN", "--socket", "s", "--token-file", "t"], "--token-file with --port"],
+    [["convert", "RUN", "x", "--to", "megatron", "--max-file-size", "1MB"], "--max-file-size with --to hf"],
     [["serve"], "--dir"],
     [["verify", "RUN", "--step", "x"], "a number"],
   ])("exits with 2 and one line for %j", async (args, told) => {

@@ -176,6 +176,11 @@ describe("Megatron-LM and back, bit by bit", () => {
     expect(
       (await refusal(() => convert(join(folder, "m"), join(folder, "out"), { to: "hf" }))).message,
     ).toContain("2 × 1 ranks");
+    for (const unused of [{ config: {} }, { version: 2 }]) {
+      expect(
+        (await refusal(() => convert(hf, join(folder, "out"), { to: "hf", ...unused }))).message,
+      ).toContain("leave it out");
+    }
     expect((await refusal(() => convert(hf, hf, { to: "hf" }))).message).toContain("expected nothing at");
     expect((await refusal(() => convert(join(folder, "none"), join(folder, "out"), { to: "hf" }))).code).toBe(
       "CONVERT",

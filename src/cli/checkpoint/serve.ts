@@ -24,6 +24,9 @@ export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   if ((socket === undefined) === (port === undefined)) {
     throw usage("--socket PATH or --port N", socket === undefined ? "neither" : "both", "choose one");
   }
+  if (socket !== undefined && flags.tokenFile !== undefined) {
+    throw usage("--token-file with --port", "--socket", "a socket asks for no token");
+  }
   const isBucket = dir.startsWith("s3://");
   const tokenFile = flags.tokenFile ?? (isBucket ? undefined : join(dir, ".token"));
   if (port !== undefined && tokenFile === undefined)
@@ -37,7 +40,7 @@ export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   await using server = await CheckpointServer.listen(service, {
     socket,
     port,
-    tokenFile,
+    tokenFile: port === undefined ? undefined : tokenFile,
     idleMs: idle * 1000,
   });
   process.stderr.write(

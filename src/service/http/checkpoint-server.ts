@@ -50,8 +50,9 @@ export class CheckpointServer implements AsyncDisposable {
    */
   static async listen(service: CheckpointService, options: ServeOptions): Promise<CheckpointServer> {
     const { socket, port, tokenFile, idleMs = 300_000 } = options;
-    if ((socket === undefined) === (port === undefined)) throw wrongPlace();
-    const gate = socket === undefined ? await loopbackGate(tokenFile) : undefined;
+    const onSocket = socket !== undefined;
+    if (onSocket === (port !== undefined) || onSocket === (tokenFile !== undefined)) throw wrongPlace();
+    const gate = tokenFile === undefined ? undefined : await loopbackGate(tokenFile);
     const saves = new OpenSaves(service, idleMs);
     const answer = (request: IncomingMessage, response: ServerResponse) => {
       const content = new Content(request, response, idleMs);
@@ -104,8 +105,7 @@ async function serve(call: Parameters<typeof route>[0], gate: Gate | undefined):
   await route(call);
 }
 
-async function loopbackGate(tokenFile: string | undefined): Promise<Gate> {
-  if (tokenFile === undefined) throw wrongPlace();
+async function loopbackGate(tokenFile: string): Promise<Gate> {
   return new Gate({ host, token: await keepToken(tokenFile), methods: servedMethods });
 }
 
@@ -129,6 +129,6 @@ function listenOnPort(server: Server, port: number): Promise<string> {
 function wrongPlace(): TroupeError {
   return new TroupeError(
     "USAGE",
-    "[checkpoint serve] expected a socket's path, or a port and a file for its token: got neither or both (choose one)",
+    "[checkpoint serve] expected a socket's path, or a port and a file for its token: got another choice (a socket needs no token)",
   );
 }
