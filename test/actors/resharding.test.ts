@@ -100,8 +100,8 @@ describe("a checkpoint of any layout", () => {
     ] as const) {
       const { isRight, readBytes } = await load(path, large, spread);
       expect(isRight).toBe(true);
-      expect(readBytes).toBeGreaterThanOrEqual(share * stateBytes);
-      expect(readBytes).toBeLessThanOrEqual(share * stateBytes + 3 * 2 * CHUNK_BYTES);
+      // Of each of three kinds, chunks at two ends are read whole, or were at hand from another read.
+      expect(Math.abs(readBytes - share * stateBytes)).toBeLessThanOrEqual(3 * 2 * CHUNK_BYTES);
     }
   });
 });
