@@ -220,12 +220,14 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   return { name, facts: factsOf(model), batchSize, accumulation };
 }
 
-function checkFlags({ cluster, precision, offload, ranks }: PlanFlags): void {
+function checkFlags({ cluster, precision, offload, offloadParameters, zero, ranks }: PlanFlags): void {
   const one = (flag: string, value: string, choices: readonly string[]) => {
     if (!choices.includes(value)) throw usage(`${flag} ${choices.join(", ")}`, value, "choose one of them");
   };
   one("--cluster", cluster, Object.keys(clusters));
   one("--precision", precision, ["fp32", "bf16", "fp16", "amp"]);
   if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a part");
+  if (offloadParameters && (zero ?? 3) !== 3)
+    throw usage("--zero 3 with --offload-parameters", String(zero), "others need them throughout");
   if (!Number.isSafeInteger(ranks) || ranks < 1) throw usage("--ranks ≥ 1", String(ranks), "a whole number");
 }

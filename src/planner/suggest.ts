@@ -54,14 +54,14 @@ function plainness({ layout, recompute }: Suggestion): number {
 }
 
 function* candidates(facts: ModelFacts, options: SuggestOptions): Generator<Layout> {
-  const { ranks, batchSize, cluster } = options;
+  const { ranks, batchSize, cluster, offloadParameters } = options;
   const layoutFacts = layoutFactsOf(facts);
   for (const tp of divisorsOf(ranks).filter((size) => size <= cluster.ranksPerNode)) {
     for (const pp of divisorsOf(ranks / tp)) {
       const dp = ranks / (tp * pp);
       for (const accumulation of powersOfTwo(batchSize / dp)) {
-        // With one replica there is nothing to split.
-        for (const zero of dp === 1 ? [0] : [0, 1, 2, 3]) {
+        // Only level 3 offloads parameters; with one replica there is nothing else to split.
+        for (const zero of offloadParameters ? [3] : dp === 1 ? [0] : [0, 1, 2, 3]) {
           const split = { ranks, tp, pp, ep: 1, zero, batchSize, accumulation };
           const layout: Layout = { ...split, schedule: "1f1b", numChunks: 1 };
           if (layoutProblems(layoutFacts, layout).length === 0) yield layout;

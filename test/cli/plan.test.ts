@@ -126,4 +126,10 @@ describe("troupe plan", () => {
     expect(await plan(...gpt13b.slice(0, 3), "--cluster", "abacus")).toMatchObject({ code: 2 });
     expect((await plan(...gpt13b, "--memory", "many")).err).toContain("expected a size such as 80GB");
   });
+
+  it("refuses to offload parameters at a level that needs them throughout", async () => {
+    const refused = await plan(...gpt13b, "--zero", "2", "--offload-parameters");
+    expect(refused).toMatchObject({ code: 2 });
+    expect(refused.err).toContain("expected --zero 3 with --offload-parameters: got 2");
+  });
 });
