@@ -43,6 +43,8 @@ const lowHeight = 0.15;
 /** What one actor did lately, and its picture. */
 export class Lane {
   canvas = document.createElement("canvas");
+  /** Messages handled per second since the last look, NaN where that is not known. */
+  messagesPerSecond = Number.NaN;
   #actor;
   /** @type {Stretch[]} */
   #stretches = [];
@@ -50,15 +52,13 @@ export class Lane {
   #seen;
   #seenAtMs = Number.NaN;
   #numHandled = Number.NaN;
+  #shown = { fromMs: 0, toMs: 1 };
 
   /** @param {string} actor */
   constructor(actor) {
     this.#actor = actor;
     this.canvas.addEventListener("pointermove", (event) => this.#explain(event));
   }
-
-  /** Messages handled per second since the last look, NaN where that is not known. */
-  messagesPerSecond = Number.NaN;
 
   /** @param {ActorStatus} status @param {number} timeMs */
   look(status, timeMs) {
@@ -117,8 +117,6 @@ export class Lane {
     }
     context.globalAlpha = 1;
   }
-
-  #shown = { fromMs: 0, toMs: 1 };
 
   /** @param {number} fromMs @param {number} toMs */
   #toldMs(fromMs, toMs) {
