@@ -32,7 +32,8 @@ export const DEFAULT_RULES: AnomalyRules = {
   },
   spikeDeviations: 8,
   stragglerFactor: 2,
-  stragglerSteps: 5,
+  // On a machine with more threads than cores any rank is slow for a few steps.
+  stragglerSteps: 10,
 };
 
 /** @returns whether a step may be left out, so that no update may begin before the step has been judged */

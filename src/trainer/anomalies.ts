@@ -22,7 +22,7 @@ export interface AnomalyOptions {
   readonly straggler?: "tell" | "stop";
   /** How many times as long. 2 */
   readonly stragglerFactor?: number;
-  /** In how many steps in a row. 5 */
+  /** In how many steps in a row. 10 */
   readonly stragglerSteps?: number;
 }
 

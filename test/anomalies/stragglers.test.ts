@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_RULES, StragglerWatch } from "../../src/anomalies/index.ts";
 
+const rules = { ...DEFAULT_RULES, stragglerSteps: 5 };
+
 const replicas = [0, 1, 2].map(() => [0, 1, 2]);
 const alone = [[0], [1]];
 
 /** Who is told as a straggler in which step, of steps in each of which every rank computes for so many milliseconds. */
 function told(steps: readonly (readonly number[])[], alike: readonly (readonly number[])[] = replicas) {
-  const watch = new StragglerWatch(DEFAULT_RULES, alike);
+  const watch = new StragglerWatch(rules, alike);
   return steps.flatMap((computedMs, step) => watch.look(computedMs).map(({ rank }) => ({ step, rank })));
 }
 
