@@ -128,14 +128,16 @@ export class ActorSystem {
 
   /** Stops one actor: what has arrived is handled, its `stop` runs, and after the deadline it is ended by force. */
   async stopActor(ref: Addressed, options: StopOptions = {}): Promise<void> {
-    const record = this.#launcher.registry.record(ref.address.uid);
+    const record = this.#launcher.registry.census.record(ref.address.uid);
     if (record !== undefined) await this.#launcher.stop(record, options);
   }
 
   /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
-    return registry.living.map((record) => inspectActor(record, clock.now(), (uid) => registry.nameOf(uid)));
+    return registry.census.living.map((record) =>
+      inspectActor(record, clock.now(), (uid) => registry.census.nameOf(uid)),
+    );
   }
 
   /** Memory of all processes its actors live in, this one included. */
@@ -166,7 +168,8 @@ export class ActorSystem {
     };
     for (const supervisor of this.#supervisors.toReversed()) await attempt(supervisor.stop(options));
     this.#launcher.refuseStarts();
-    for (const record of registry.running.toReversed()) await attempt(this.#launcher.stop(record, options));
+    for (const record of registry.census.running.toReversed())
+      await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
     await this.#launcher.close();
     if (errors.length > 0) throw errors[0];

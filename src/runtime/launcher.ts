@@ -204,7 +204,7 @@ export class Launcher {
   }
 
   #refuseTakenName(name: string): void {
-    const holder = this.registry.living.find(({ address }) => address.name === name)?.address;
+    const holder = this.registry.census.living.find(({ address }) => address.name === name)?.address;
     if (holder === undefined) return;
     throw new TroupeError(
       "ACTOR_NAME_TAKEN",

@@ -1,5 +1,6 @@
 import type { ActorRecord } from "./actor-record.ts";
 import { type Address, describe } from "./address.ts";
+import { Census } from "./census.ts";
 import type { Clock } from "./clock.ts";
 import type { CodecSet } from "./codec.ts";
 import type { Connection } from "./connection.ts";
@@ -47,6 +48,7 @@ export interface RegistryOptions {
  */
 export class Registry implements Resident {
   readonly endpoint: Endpoint;
+  readonly census = new Census();
   readonly deadLetters = new DeadLetters();
   readonly signal = new Signal();
   /** Where the system itself lives. */
@@ -54,9 +56,6 @@ export class Registry implements Resident {
   readonly #options: RegistryOptions;
   readonly #tracer: Tracer | undefined;
   readonly #joiner: Joiner;
-  readonly #records = new Map<number, ActorRecord>();
-  /** How those ended of which nothing runs any more. */
-  readonly #ends = new Map<number, Down>();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
@@ -82,26 +81,6 @@ export class Registry implements Resident {
     });
   }
 
-  /** Every actor that has not ended, in the order they were started. */
-  get living(): readonly ActorRecord[] {
-    return [...this.#records.values()].filter(({ down }) => down === undefined);
-  }
-
-  /** Every actor of which something still runs, its last moments included. */
-  get running(): readonly ActorRecord[] {
-    return [...this.#records.values()];
-  }
-
-  record(uid: number): ActorRecord | undefined {
-    return this.#records.get(uid);
-  }
-
-  /** `name#incarnation` of an actor of which something still runs. */
-  nameOf(uid: number): string | undefined {
-    const record = this.#records.get(uid);
-    return record === undefined ? undefined : describe(record.address);
-  }
-
   /** Runs `body` as the beginning of a trace, when its turn has come. */
   begin<T>(kind: string, body: () => T): T {
     return this.#tracer === undefined ? body() : this.#tracer.begin(kind, describe(systemAddress), body);
@@ -115,7 +94,7 @@ export class Registry implements Resident {
 
   /** Enters a new incarnation and opens this side of its link to the system. */
   enter(record: ActorRecord, end: LinkEnd): void {
-    this.#records.set(record.address.uid, record);
+    this.census.enter(record);
     this.endpoint.attach(record.address, end);
     record.started.promise.catch(() => {}); // told to whoever spawns; a later end is told by `ended`
     void record.vessel.exited.then((error) => this.#exited(record, error));
@@ -146,7 +125,7 @@ export class Registry implements Resident {
   }
 
   onSystemRecord(from: Connection, { type, body }: Envelope): void {
-    const record = this.#records.get(from.peer.uid);
+    const record = this.census.record(from.peer.uid);
     if (record === undefined) return;
     if (type === RecordType.started) this.#started(record, body as { address: Address; kinds: string[] });
     else if (type === RecordType.failed) this.end(record, downOf(record, body as Failure));
@@ -154,7 +133,7 @@ export class Registry implements Resident {
     else if (type === RecordType.connect) this.#join(record, body as Address);
     else if (type === RecordType.watch) this.#watch(record, body as Address);
     else if (type === RecordType.unwatch)
-      this.#records.get((body as Address).uid)?.watchers.delete(from.peer.uid);
+      this.census.record((body as Address).uid)?.watchers.delete(from.peer.uid);
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }
 
@@ -174,7 +153,7 @@ export class Registry implements Resident {
   }
 
   requestDown(of: Address): void {
-    if (this.#livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.#endOf(of));
+    if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
   }
 
   forgoDown(): void {}
@@ -199,48 +178,37 @@ export class Registry implements Resident {
       record,
       downOf(record, { ...failure, fields: { ...failure.fields, ...this.#lastDoing(record) } }),
     );
-    this.#ends.set(record.address.uid, record.down as Down);
-    this.#records.delete(record.address.uid);
+    this.census.leave(record);
     this.#options.processes.release(record);
   }
 
   /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
   #lastDoing(record: ActorRecord): Record<string, unknown> {
     const { state, pid, handling, op } = inspectActor(record, this.#options.clock.now(), (uid) =>
-      this.nameOf(uid),
+      this.census.nameOf(uid),
     );
     return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
   }
 
   #join(left: ActorRecord, to: Address): void {
-    const right = this.#livingRecord(to.uid);
+    const right = this.census.livingRecord(to.uid);
     if (right === undefined) {
-      this.#joiner.tellEnd(left, to.uid, this.#endOf(to));
+      this.#joiner.tellEnd(left, to.uid, this.census.endOf(to));
       return;
     }
     // Who has ended since it asked needs no link.
     if (left.down === undefined) this.#joiner.join(left, right);
   }
 
-  #livingRecord(uid: number): ActorRecord | undefined {
-    const record = this.#records.get(uid);
-    return record?.down === undefined ? record : undefined;
-  }
-
-  #endOf({ uid, name, incarnation }: Address): Down {
-    const end = this.#records.get(uid)?.down ?? this.#ends.get(uid);
-    return end ?? { actor: name, incarnation, reason: "unknown" };
-  }
-
   #watch(watcher: ActorRecord, of: Address): void {
-    const record = this.#livingRecord(of.uid);
-    if (record === undefined) this.#joiner.tellEnd(watcher, of.uid, this.#endOf(of));
+    const record = this.census.livingRecord(of.uid);
+    if (record === undefined) this.#joiner.tellEnd(watcher, of.uid, this.census.endOf(of));
     else record.watchers.add(watcher.address.uid);
   }
 
   #tellOthers(record: ActorRecord, down: Down): void {
     for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
-      const listener = this.#livingRecord(uid);
+      const listener = this.census.livingRecord(uid);
       if (listener !== undefined) this.#joiner.tellEnd(listener, record.address.uid, down);
     }
   }
@@ -276,12 +244,12 @@ export class Registry implements Resident {
       this.#options.onUnhandled(cause, record.address);
       return;
     }
-    const owner = this.#livingRecord(record.ownerUid);
+    const owner = this.census.livingRecord(record.ownerUid);
     if (owner !== undefined) this.sendTo(owner, { type: RecordType.childFailed, body: cause });
   }
 
   #stopOwned(owner: ActorRecord): void {
-    for (const record of [...this.#records.values()].reverse()) {
+    for (const record of this.census.running.toReversed()) {
       if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
       void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
     }
