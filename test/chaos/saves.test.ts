@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { canInject } from "../checkpoint/injection.ts";
+import { canInject } from "../fixtures/can-inject.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
 import { damageEverywhere } from "./damage.ts";

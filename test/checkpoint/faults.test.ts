@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
 import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
+import { canInject } from "../fixtures/can-inject.ts";
 import { contentOf } from "./content.ts";
-import { canInject, outcomeOf, saveStep, saveUnder, stepIn } from "./injection.ts";
+import { outcomeOf, saveStep, saveUnder, stepIn } from "./injection.ts";
 
 const changingCalls = ["mkdir", "fallocate", "pwrite64", "fsync", "rename"] as const;
 const maxCalls = 40;

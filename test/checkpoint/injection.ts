@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
 
 /** The program that saves one step. */
@@ -39,8 +39,3 @@ export async function stepIn(directory: string): Promise<number> {
   await checkpoint.read("wte.weight", new Uint8Array(4 * numElements));
   return checkpoint.state.step;
 }
-
-/** Whether faults can be injected here. */
-export const canInject =
-  spawnSync("strace", ["-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"], { stdio: "ignore" })
-    .status === 0;

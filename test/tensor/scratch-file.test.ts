@@ -13,6 +13,7 @@ import {
   shareRef,
   zeros,
 } from "../../src/tensor/index.ts";
+import { canInject } from "../fixtures/can-inject.ts";
 import { refusal } from "./numbers.ts";
 
 const floatsInPage = PAGE_BYTES / 4;
@@ -98,10 +99,6 @@ describe("ScratchFile", () => {
     expect(make(folder, 2 ** 52)?.message).toMatch(/expected to reserve .*No space left on device/);
   });
 });
-
-const canInject =
-  spawnSync("strace", ["-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"], { stdio: "ignore" })
-    .status === 0;
 
 describe.skipIf(!canInject)(
   "with faults injected by strace (skipped where it is not there or not allowed)",
