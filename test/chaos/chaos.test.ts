@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { nativeInfo } from "../../src/index.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
 import { killPrograms, stopRuns } from "./cycles.ts";
@@ -59,6 +60,15 @@ describe("a rank that stands still", () => {
       expect(stalled.op?.sequence).toBeGreaterThanOrEqual(spread.atStep);
       expect(stalled.ageMs).toBeGreaterThanOrEqual(afterMs);
       expect(losses).toEqual(undisturbed);
+    },
+  );
+
+  it.skipIf(!nativeInfo().gloo)(
+    "is named alone where its peer waits for it in native code, in a collective",
+    async () => {
+      const { stalled, losses } = await hangOnce(workspace, "SIGSTOP", "process", { ...spread, tp: 2 });
+      expect(stalled.actor).toBe("rank-1");
+      expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, tp: 2, steps: spread.steps }));
     },
   );
 });

@@ -16,6 +16,14 @@ export interface Named {
   readonly losses: readonly number[];
 }
 
+/** When it stands still, and how long it may. */
+export interface HangOptions {
+  readonly steps: number;
+  readonly atStep: number;
+  readonly stallMs: number;
+  readonly tp?: number;
+}
+
 const struckJob = new URL("../fixtures/jobs/struck.ts", import.meta.url);
 
 /** Has rank 1 stand still after `atStep` steps, and lets the run go on to its end. */
@@ -23,11 +31,11 @@ export async function hangOnce(
   workspace: Workspace,
   hang: Hang,
   placement: Placement,
-  { steps, atStep, stallMs }: { readonly steps: number; readonly atStep: number; readonly stallMs: number },
+  { steps, atStep, stallMs, tp = 1 }: HangOptions,
 ): Promise<Named> {
   const strikes = workspace.path(`strikes-${hang}-${placement}`);
   mkdirSync(strikes, { recursive: true });
-  await using runtime = await Runtime.spawn({ ranks: 2, placement, steps, stallMs, threadsPerRank: 1 });
+  await using runtime = await Runtime.spawn({ ranks: 2, tp, placement, steps, stallMs, threadsPerRank: 1 });
   const losses: number[] = [];
   const stepsMs: number[] = [];
   let stalled: Named["stalled"] | undefined;
