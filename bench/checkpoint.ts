@@ -61,14 +61,17 @@ console.log(
 
 const script =
   flags.script ?? fileURLToPath(new URL("../../shared/peers/pytorch_checkpoint.py", import.meta.url));
-if (!existsSync(script)) {
-  console.log(`no PyTorch peer at ${script} (name it with --script, and a Python with torch with --python)`);
+const peer = existsSync(script)
+  ? await runPeer(flags.python ?? "python3", script, training.numParameters, folder).catch(
+      (error: Error) => error,
+    )
+  : new Error(`no script at ${script}`);
+if (peer instanceof Error) {
+  console.log(`no figures of PyTorch: ${peer.message} (give --script, and --python with torch)`);
 } else {
-  const peer = await runPeer(flags.python ?? "python3", script, training.numParameters, folder);
-  const blocked = Math.min(peer.asyncBlockedMs, peer.saveMs);
   console.log(
-    `PyTorch ${peer.torch}: async_save blocks ${seconds(peer.asyncBlockedMs)} (ours ${ratio(training.blockedMs, blocked)}), ` +
-      `is done after ${seconds(peer.asyncDoneMs)}, ${ratio(peer.asyncDoneMs, peer.rawMs)} a plain write; save ${seconds(peer.saveMs)}, ` +
-      `load ${seconds(peer.loadMs)} (ours ${ratio(files.loadMs, peer.loadMs)})`,
+    `PyTorch ${peer.torch}: async_save blocks ${seconds(peer.asyncBlockedMs)}, ours ${ratio(training.blockedMs, peer.asyncBlockedMs)} of that; ` +
+      `it is done after ${seconds(peer.asyncDoneMs)}, ${ratio(peer.asyncDoneMs, peer.rawMs)} a plain write; save ${seconds(peer.saveMs)}, ` +
+      `load ${seconds(peer.loadMs)}, ours ${ratio(files.loadMs, peer.loadMs)} of that`,
   );
 }
