@@ -228,13 +228,13 @@ describe("troupe run", () => {
   });
 
   it("exits with 1 when training fails, and keeps what was saved", async () => {
-    const dir = workspace.path("kept");
+    const dir = workspace.path("saved");
     mkdirSync(dir);
     expect((await train("--checkpoint", dir)).code).toBe(0);
     const fault = ["--set", "fault=nan", "--set", "faultAt=1", "--ranks", "2"];
     const { code, err } = await train("--checkpoint", workspace.path("other"), ...fault);
     expect(code).toBe(1);
     expect(err).toMatch(/expected a finite loss on rank 1: got NaN/);
-    expect(existsSync(workspace.path("kept/step-000004/manifest.json"))).toBe(true);
+    expect(existsSync(workspace.path("saved/step-000004/manifest.json"))).toBe(true);
   });
 });

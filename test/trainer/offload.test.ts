@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { liveRefs, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
+import { type EventSink, liveRefs, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
 import { memory } from "../../src/tensor/index.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
@@ -142,16 +142,19 @@ describe("an offloaded optimizer", () => {
 
   it("runs a thousand steps in the same memory, with nothing left under way", async () => {
     const at = new Map<number, number>();
-    const told = await runTiny(
-      workspace,
-      { ranks: 2, zero: 3, steps: 1000, offload: nvme },
-      { layers: 1 },
-      tinyJob,
-      (event) => {
+    // A sink is called at the step itself; a subscriber may be called when all is over.
+    const sink: EventSink = {
+      write(event) {
         if (event.kind !== "step.finished") return;
         const { staging = 0, optimizer = 0, offload = 0, parameters = 0 } = memory().byTag;
         at.set(event.step, staging + optimizer + offload + parameters);
       },
+      close: async () => {},
+    };
+    const told = await runTiny(
+      workspace,
+      { ranks: 2, zero: 3, steps: 1000, offload: nvme, sinks: [sink] },
+      { layers: 1 },
     );
     expect(told.error).toBeUndefined();
     expect(at.get(1000)).toBe(at.get(10));
