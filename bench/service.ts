@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { CheckpointServer, CheckpointService, ones, type Tensor } from "troupe";
 import { write } from "./checkpoint/files.ts";
 import { slopeOf } from "./checkpoint/growth.ts";
+import { median } from "./median.ts";
 
 const text = { type: "string" } as const;
 const { values: flags } = parseArgs({ options: { megabytes: text, rounds: text, saves: text, dir: text } });
@@ -71,10 +72,9 @@ for (let step = 1; step <= numRounds + 1; step++) {
     });
 }
 
-const median = (of: keyof Times) =>
-  rounds.map((times) => times[of]).toSorted((a, b) => a - b)[numRounds >> 1] ?? Number.NaN;
-const ms = (of: keyof Times) => `${median(of).toFixed(1)} ms`;
-const to = (of: keyof Times, other: keyof Times) => `${(median(of) / median(other)).toFixed(2)} ×`;
+const usual = (of: keyof Times) => median(rounds.map((times) => times[of]));
+const ms = (of: keyof Times) => `${usual(of).toFixed(1)} ms`;
+const to = (of: keyof Times, other: keyof Times) => `${(usual(of) / usual(other)).toFixed(2)} ×`;
 console.log(`${numTensors} tensors, ${(sizeBytes / 1e6).toFixed(0)} MB, medians of ${numRounds}`);
 console.log(
   `save returns after ${ms("heldUpMs")}: ${to("heldUpMs", "plainCopyMs")} a plain copy; the loop is then held up ${ms("loopMs")} at most`,

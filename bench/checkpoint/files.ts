@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Checkpoint, CheckpointDraft, empty, LocalFolder, openCheckpoint, type Tensor } from "troupe";
+import { median } from "../median.ts";
 
 /** A save and a load of a checkpoint, and plain transfers of as many bytes, medians in milliseconds. */
 export interface FileTimes {
@@ -28,7 +29,6 @@ export async function measureFiles(folder: string, path: string): Promise<FileTi
     times.readMs.push(await timed(() => read(plain, sizeBytes)));
     await rm(plain);
   }
-  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[rounds >> 1] ?? Number.NaN;
   return {
     saveMs: median(times.saveMs),
     writeMs: median(times.writeMs),

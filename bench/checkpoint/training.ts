@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { memory, Runtime, resetPeakMemory, type TroupeEvent } from "troupe";
+import { median } from "../median.ts";
 
 /** Models to be saved: what the job of `bench gpt` is told. */
 export const sizes = {
@@ -81,9 +82,4 @@ function costOf(events: readonly TroupeEvent[]): Omit<TrainingCost, "stagedBytes
     savingMs: median(saves.slice(0, numSaves).map(({ durationMs }) => durationMs)),
     path: saves.at(-1)?.path ?? "",
   };
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
 }

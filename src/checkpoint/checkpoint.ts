@@ -1,11 +1,12 @@
 import { TroupeError } from "../errors.ts";
+import { numelOf } from "../tensor/index.ts";
 import { type Bytes, sizeOf } from "./bytes.ts";
 import { toSafetensorsDType } from "./dtype.ts";
 import { type FolderContents, openContents } from "./folder-contents.ts";
 import type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
 import type { SafetensorsFile, TensorPart } from "./safetensors-file.ts";
 import { tensorSizeBytes } from "./safetensors-header.ts";
-import { type Box, boxesOfRun, eachCommonStretch, liesIn, volumeOf } from "./slices.ts";
+import { type Box, boxesOfRun, eachCommonStretch, liesIn } from "./slices.ts";
 import type { StoredFolder } from "./storage.ts";
 import type { JsonObject } from "./strict-json.ts";
 
@@ -108,7 +109,7 @@ export class Checkpoint implements AsyncDisposable {
     if (!liesIn(wanted, shape)) {
       throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
     }
-    this.#checkTarget(name, into, volumeOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
+    this.#checkTarget(name, into, numelOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
     await this.#readBoxes(name, [{ ...wanted, at: 0 }], into);
     return into;
   }
@@ -152,7 +153,7 @@ export class Checkpoint implements AsyncDisposable {
   async #readBoxes(name: string, boxes: readonly PlacedBox[], into: Bytes): Promise<void> {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
-    if (!Number.isInteger(itemBytes) && boxes.some((box) => volumeOf(box.shape) < volumeOf(shape))) {
+    if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape))) {
       throw this.#wrongTensor(name, `the whole tensor, as ${dtype} is no whole number of bytes`, "a part");
     }
     await this.#readFiles(partsIn(slices, boxes, itemBytes), into);
@@ -163,7 +164,7 @@ export class Checkpoint implements AsyncDisposable {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
     this.#checkTarget(name, into);
-    const sizeBytes = volumeOf(shape) * itemBytes;
+    const sizeBytes = numelOf(shape) * itemBytes;
     for (let i = 0; i < stretches.length; i += 3) {
       const [begin, size] = [stretches[i]!, stretches[i + 2]!];
       const whole = Number.isInteger(begin / itemBytes) && Number.isInteger(size / itemBytes);
@@ -177,7 +178,7 @@ export class Checkpoint implements AsyncDisposable {
       let at = stretches[i + 1]!;
       for (const box of boxesOfRun(shape, stretches[i]! / itemBytes, stretches[i + 2]! / itemBytes)) {
         boxes.push({ ...box, at });
-        at += volumeOf(box.shape) * itemBytes;
+        at += numelOf(box.shape) * itemBytes;
       }
     }
     return partsIn(slices, boxes, itemBytes);

@@ -26,7 +26,7 @@ export {
   writeSafetensors,
 } from "./safetensors-writer.ts";
 export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./save-checkpoint.ts";
-export { type Box, liesIn, volumeOf } from "./slices.ts";
+export { type Box, liesIn } from "./slices.ts";
 export { stepFolder, stepOf } from "./step-folder.ts";
 export type {
   CheckpointStorage,

@@ -97,6 +97,16 @@ export class JsonCursor {
     return value;
   }
 
+  /** Passes an array of counts, such as a shape; one more than `maxLength` is refused before it is read. */
+  counts(maxLength: number): number[] {
+    const values: number[] = [];
+    this.array(() => {
+      if (values.length === maxLength) this.refuse(`at most ${maxLength} numbers`);
+      values.push(this.count());
+    });
+    return values;
+  }
+
   /** Passes `true`, `false` or `null`. */
   literal(): boolean | null {
     this.#skipSpace();

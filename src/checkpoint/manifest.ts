@@ -141,7 +141,7 @@ function parseFiles(cursor: JsonCursor): Map<string, FileSums> {
     cursor.object((key) => {
       if (key === "sizeBytes") sizeBytes = cursor.count();
       else if (key === "chunkBytes") chunkBytes = cursor.count();
-      else if (key === "crc32c") sums = countsOf(cursor, Number.POSITIVE_INFINITY);
+      else if (key === "crc32c") sums = cursor.counts(Number.POSITIVE_INFINITY);
       else cursor.refuse('"sizeBytes", "chunkBytes" and "crc32c" only');
     });
     if (sizeBytes < 0 || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
@@ -163,7 +163,7 @@ function parseTensors(cursor: JsonCursor): Map<string, LogicalTensor> {
     const slices: Slice[] = [];
     cursor.object((key) => {
       if (key === "dtype") dtype = cursor.string();
-      else if (key === "shape") shape = countsOf(cursor, maxRank);
+      else if (key === "shape") shape = cursor.counts(maxRank);
       else if (key === "slices") cursor.array(() => slices.push(parseSlice(cursor)));
       else cursor.refuse('"dtype", "shape" and "slices" only');
     });
@@ -183,23 +183,14 @@ function parseSlice(cursor: JsonCursor): Slice {
   cursor.object((key) => {
     if (key === "file") file = cursor.string();
     else if (key === "entry") entry = cursor.string();
-    else if (key === "offset") offset = countsOf(cursor, maxRank);
-    else if (key === "shape") shape = countsOf(cursor, maxRank);
+    else if (key === "offset") offset = cursor.counts(maxRank);
+    else if (key === "shape") shape = cursor.counts(maxRank);
     else cursor.refuse('"file", "entry", "offset" and "shape" only');
   });
   if (file === undefined || entry === undefined || offset === undefined || shape === undefined) {
     return cursor.refuse("file, entry, offset and shape of a slice before this");
   }
   return { file, entry, offset, shape };
-}
-
-function countsOf(cursor: JsonCursor, maxLength: number): number[] {
-  const values: number[] = [];
-  cursor.array(() => {
-    if (values.length === maxLength) cursor.refuse(`at most ${maxLength} numbers`);
-    values.push(cursor.count());
-  });
-  return values;
 }
 
 function checkTensors(

@@ -143,8 +143,8 @@ function parseEntry(cursor: JsonCursor, name: string, path: string): TensorEntry
   let offsets: number[] | undefined;
   cursor.object((key) => {
     if (key === "dtype") dtype = cursor.string();
-    else if (key === "shape") shape = counts(cursor, maxRank);
-    else if (key === "data_offsets") offsets = counts(cursor, 2);
+    else if (key === "shape") shape = cursor.counts(maxRank);
+    else if (key === "data_offsets") offsets = cursor.counts(2);
     else cursor.refuse('"dtype", "shape" and "data_offsets" only');
   });
   const [begin, end] = offsets ?? [];
@@ -165,15 +165,6 @@ function parseEntry(cursor: JsonCursor, name: string, path: string): TensorEntry
     throw corrupt(path, expected, `offsets ${begin} to ${end}`);
   }
   return { name, dtype, shape, begin, end };
-}
-
-function counts(cursor: JsonCursor, maxLength: number): number[] {
-  const values: number[] = [];
-  cursor.array(() => {
-    if (values.length === maxLength) cursor.refuse(`at most ${maxLength} numbers`);
-    values.push(cursor.count());
-  });
-  return values;
 }
 
 function checkLayout(tensors: TensorEntry[], dataBytes: number, path: string): void {

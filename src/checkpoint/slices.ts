@@ -1,3 +1,5 @@
+import { numelOf } from "../tensor/index.ts";
+
 /** A box of a tensor: `shape` elements along each dimension from `offset` on. */
 export interface Box {
   readonly offset: readonly number[];
@@ -6,11 +8,6 @@ export interface Box {
 
 /** Dimensions that a tensor is cut along at most: the corners to be looked at double with each. */
 const maxCutDims = 4;
-
-/** Number of elements of a shape. */
-export function volumeOf(shape: readonly number[]): number {
-  return shape.reduce((product, size) => product * size, 1);
-}
 
 /** Whether a box lies within a tensor of a shape, without being asked whether it is empty. */
 export function liesIn({ offset, shape }: Box, whole: readonly number[]): boolean {
@@ -28,7 +25,7 @@ export function liesIn({ offset, shape }: Box, whole: readonly number[]): boolea
  * @returns false also where more than four dimensions are cut
  */
 export function coverOnce(boxes: readonly Box[], whole: readonly number[]): boolean {
-  if (volumeOf(whole) === 0) return boxes.length === 1 && volumeOf(boxes[0]!.shape) === 0;
+  if (numelOf(whole) === 0) return boxes.length === 1 && numelOf(boxes[0]!.shape) === 0;
   // Where every box spans a dimension it has no part in the question.
   const dims = whole
     .map((_, dim) => dim)
@@ -63,7 +60,7 @@ export function boxesOfRun(whole: readonly number[], begin: number, numel: numbe
   const visit = (prefix: readonly number[], begin: number, numel: number) => {
     if (numel === 0) return;
     const dim = prefix.length;
-    const inner = volumeOf(whole.slice(dim + 1));
+    const inner = numelOf(whole.slice(dim + 1));
     const rest = whole.slice(dim + 1);
     const put = (first: number, count: number) => {
       boxes.push({

@@ -1,5 +1,6 @@
-import { type Box, liesIn, volumeOf } from "../checkpoint/index.ts";
+import { type Box, liesIn } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { numelOf } from "../tensor/index.ts";
 
 /** The whole of a tensor. */
 export function wholeOf(shape: readonly number[]): Box {
@@ -78,7 +79,7 @@ function runsOf(shape: readonly number[], { offset, shape: extent }: Box) {
     runElements *= extent[inner] as number;
     if (extent[inner] !== shape[inner]) break;
   }
-  const strides = shape.map((_, dim) => volumeOf(shape.slice(dim + 1)));
+  const strides = shape.map((_, dim) => numelOf(shape.slice(dim + 1)));
   const base = offset.reduce((sum, begin, dim) => sum + begin * (strides[dim] as number), 0);
   const runBegin = (run: number) => {
     let rest = run;
@@ -90,7 +91,7 @@ function runsOf(shape: readonly number[], { offset, shape: extent }: Box) {
     }
     return begin;
   };
-  return { numRuns: volumeOf(extent.slice(0, inner)), runElements, runBegin };
+  return { numRuns: numelOf(extent.slice(0, inner)), runElements, runBegin };
 }
 
 function isCount(value: number): boolean {

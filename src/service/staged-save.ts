@@ -1,5 +1,6 @@
-import { type Box, isDType, type SafetensorsDType, tensorSizeBytes, volumeOf } from "../checkpoint/index.ts";
+import { type Box, isDType, type SafetensorsDType, tensorSizeBytes } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { numelOf } from "../tensor/index.ts";
 import { checkSlice, overlap, SliceWriter, wholeOf } from "./slice.ts";
 import type { StagingArea } from "./staging.ts";
 
@@ -63,7 +64,7 @@ export class StagedSave {
     const { name, dtype, shape } = facts;
     const itemBytes = this.#check(facts);
     checkSlice(name, shape, slice);
-    const expectedBytes = volumeOf(slice.shape) * itemBytes;
+    const expectedBytes = numelOf(slice.shape) * itemBytes;
     if (sizeBytes !== expectedBytes) {
       throw refusal(
         name,
@@ -95,7 +96,7 @@ export class StagedSave {
       },
       append: (bytes) => writer.append(bytes),
       end: () => {
-        entry.numFilled += volumeOf(slice.shape);
+        entry.numFilled += numelOf(slice.shape);
       },
       abandon: () => {
         slices.delete(slice);
@@ -124,7 +125,7 @@ export class StagedSave {
   whole(): StagedTensor[] {
     const entries = [...this.#entries.values()];
     const incomplete = entries
-      .filter(({ shape, numFilled }) => numFilled < volumeOf(shape))
+      .filter(({ shape, numFilled }) => numFilled < numelOf(shape))
       .map(({ name }) => name);
     if (incomplete.length > 0 || entries.length === 0) {
       const some = incomplete.length === 0 ? "no tensor at all" : incomplete.slice(0, 4).join(", ");

@@ -82,13 +82,16 @@ const KNOWN: readonly string[] = ["optimizer", "ratio", "activations", "paramete
 
 const CHOICES = "host or nvme";
 
+/** What ranks compute with lies in the host's memory already: only a file takes any of it off. */
+function checkIsFile(option: string, place: unknown): void {
+  if (place === "nvme") return;
+  const advice = place === "host" ? "on this device they are in the host's memory anyway" : undefined;
+  throw optionError(option, "nvme", place, advice);
+}
+
 function checkActivations(activations: unknown, recompute: Recompute): void {
   if (activations === undefined) return;
-  if (activations === "host") {
-    const advice = "on this device they are in the host's memory anyway";
-    throw optionError("offload.activations", "nvme", activations, advice);
-  }
-  if (activations !== "nvme") throw optionError("offload.activations", "nvme", activations);
+  checkIsFile("offload.activations", activations);
   if (recompute === true) return;
   const advice = "what blocks compute inside would stay in memory, which is by far the most";
   throw optionError("recompute", "true where activations are offloaded", recompute, advice);
@@ -96,11 +99,7 @@ function checkActivations(activations: unknown, recompute: Recompute): void {
 
 function checkParameters(parameters: unknown, zero: ZeroLevel): void {
   if (parameters === undefined) return;
-  if (parameters === "host") {
-    const advice = "on this device they are in the host's memory anyway";
-    throw optionError("offload.parameters", "nvme", parameters, advice);
-  }
-  if (parameters !== "nvme") throw optionError("offload.parameters", "nvme", parameters);
+  checkIsFile("offload.parameters", parameters);
   if (zero === 3) return;
   const advice = "below it a step needs all of them from its beginning to its end";
   throw optionError("zero", "3 where parameters are offloaded", zero, advice);

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
 import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
 import { type CheckpointSource, writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
-import { type Box, boxesOfRun, coverOnce, volumeOf } from "../../src/checkpoint/slices.ts";
-import { full, hold } from "../../src/tensor/index.ts";
+import { type Box, boxesOfRun, coverOnce } from "../../src/checkpoint/slices.ts";
+import { full, hold, numelOf } from "../../src/tensor/index.ts";
 
 const seed = 20_261_121;
 const state = { step: 1, seed, samplesConsumed: 0, job: null, tokenizer: null };
@@ -70,7 +70,7 @@ function fusedShares(shape: readonly number[], ranks: number): Box[] {
 
 const logical = fc
   .array(fc.integer({ min: 1, max: 7 }), { minLength: 0, maxLength: 4 })
-  .map((shape) => ({ shape, values: Float32Array.from({ length: volumeOf(shape) }, (_, i) => i + 0.5) }));
+  .map((shape) => ({ shape, values: Float32Array.from({ length: numelOf(shape) }, (_, i) => i + 0.5) }));
 
 /** A model of a few tensors, one of them a fused projection, each with boxes to be written as. */
 const written = fc.array(logical, { minLength: 1, maxLength: 4 }).chain((tensors) => {
@@ -93,7 +93,7 @@ const written = fc.array(logical, { minLength: 1, maxLength: 4 }).chain((tensors
 function layoutsOf(shape: readonly number[]): fc.Arbitrary<Layout> {
   return fc.oneof(
     gridOf(shape).map((boxes) => ({ boxes })),
-    cutsOf(volumeOf(shape), 5).map((cuts) => ({ runs: piecesOf(cuts) })),
+    cutsOf(numelOf(shape), 5).map((cuts) => ({ runs: piecesOf(cuts) })),
   );
 }
 
@@ -130,13 +130,13 @@ async function expectAlike(checkpoint: Checkpoint, tensor: Logical, layout: Layo
   const { name, shape, values } = tensor;
   if ("boxes" in layout) {
     for (const box of layout.boxes) {
-      const got = await checkpoint.read(name, new Uint8Array(4 * volumeOf(box.shape)), box);
+      const got = await checkpoint.read(name, new Uint8Array(4 * numelOf(box.shape)), box);
       expect(new Float32Array(got.buffer)).toEqual(valuesIn(tensor, box));
     }
     return;
   }
-  const into = hold(() => full([volumeOf(shape) + 2], -1));
-  const inside = { tensor: into, begin: 1, numel: volumeOf(shape) };
+  const into = hold(() => full([numelOf(shape) + 2], -1));
+  const inside = { tensor: into, begin: 1, numel: numelOf(shape) };
   const others = layout.runs.filter((_, index) => index % 2 === 1);
   const stretches = others.flatMap(([begin, numel]) => [4 * begin, 4 * begin, 4 * numel]);
   await checkpoint.readStretches(name, Float64Array.from(stretches), inside);
@@ -173,7 +173,7 @@ describe("slices", () => {
   const countingTo = (shape: readonly number[]) => ({
     name: "",
     shape,
-    values: Float32Array.from({ length: volumeOf(shape) }, (_, i) => i),
+    values: Float32Array.from({ length: numelOf(shape) }, (_, i) => i),
   });
 
   test("cover a tensor once if each element lies in one of them", () => {
@@ -219,7 +219,7 @@ describe("slices", () => {
   test("of a run of elements are boxes in its order, few", () => {
     const runs = fc
       .array(fc.integer({ min: 1, max: 5 }), { maxLength: 4 })
-      .chain((shape) => fc.tuple(fc.constant(shape), cutsOf(volumeOf(shape), 2)));
+      .chain((shape) => fc.tuple(fc.constant(shape), cutsOf(numelOf(shape), 2)));
     fc.assert(
       fc.property(runs, ([shape, [, begin = 0, end = begin]]) => {
         const tensor = countingTo(shape);

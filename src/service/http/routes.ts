@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type JsonObject, tensorSizeBytes, volumeOf } from "../../checkpoint/index.ts";
+import { type JsonObject, tensorSizeBytes } from "../../checkpoint/index.ts";
+import { numelOf } from "../../tensor/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, wholeOf } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
@@ -122,7 +123,7 @@ async function getTensor({ request, response, service }: Call, ...path: string[]
   begin(response, 200, {
     ...headersOf(dtype, shape),
     "content-type": "application/octet-stream",
-    "content-length": String(volumeOf(slice.shape) * itemBytes),
+    "content-length": String(numelOf(slice.shape) * itemBytes),
   });
   if (request.method === "GET") {
     const maxElements = readBytes / Math.max(1, itemBytes);

@@ -1,4 +1,5 @@
-import { type Box, type Checkpoint, type CheckpointFacts, volumeOf } from "../../checkpoint/index.ts";
+import type { Box, Checkpoint, CheckpointFacts } from "../../checkpoint/index.ts";
+import { numelOf } from "../../tensor/index.ts";
 
 /** What a checkpoint holds, as an answer tells it. */
 export function summaryOf(checkpoint: Checkpoint): object {
@@ -27,20 +28,20 @@ export async function* partsOf(
   itemBytes: number,
   maxElements: number,
 ): AsyncGenerator<Uint8Array> {
-  const buffer = new Uint8Array(Math.min(maxElements, volumeOf(box.shape)) * itemBytes);
+  const buffer = new Uint8Array(Math.min(maxElements, numelOf(box.shape)) * itemBytes);
   for (const part of pieces(box, maxElements, 0)) {
-    yield await checkpoint.read(name, buffer.subarray(0, volumeOf(part.shape) * itemBytes), part);
+    yield await checkpoint.read(name, buffer.subarray(0, numelOf(part.shape) * itemBytes), part);
   }
 }
 
 /** Cuts a box into smaller ones that follow each other in row-major order. */
 function* pieces(box: Box, maxElements: number, dim: number): Generator<Box> {
   const size = box.shape[dim];
-  if (size === undefined || volumeOf(box.shape) <= maxElements) {
-    if (volumeOf(box.shape) > 0) yield box;
+  if (size === undefined || numelOf(box.shape) <= maxElements) {
+    if (numelOf(box.shape) > 0) yield box;
     return;
   }
-  const rowElements = volumeOf(box.shape.slice(dim + 1));
+  const rowElements = numelOf(box.shape.slice(dim + 1));
   const rows = Math.max(1, Math.floor(maxElements / rowElements));
   for (let begin = 0; begin < size; begin += rows) {
     const offset = box.offset.with(dim, (box.offset[dim] as number) + begin);

@@ -92,24 +92,16 @@ class OpenTelemetrySink implements EventSink {
         });
         break;
       case "actor.failed":
-        this.#run?.addEvent(
-          event.kind,
-          { "troupe.actor": event.actor, "exception.message": event.cause.message },
-          event.timeMs,
-        );
+        this.#note(event, { "troupe.actor": event.actor, "exception.message": event.cause.message });
         break;
       case "actor.restarted":
-        this.#run?.addEvent(event.kind, { "troupe.actor": event.actor }, event.timeMs);
+        this.#note(event, { "troupe.actor": event.actor });
         break;
       case "checkpoint.failed":
-        this.#run?.addEvent(event.kind, { "exception.message": event.error.message }, event.timeMs);
+        this.#note(event, { "exception.message": event.error.message });
         break;
       case "anomaly.detected":
-        this.#run?.addEvent(
-          event.kind,
-          { "troupe.anomaly": event.anomaly, "troupe.step": event.step },
-          event.timeMs,
-        );
+        this.#note(event, { "troupe.anomaly": event.anomaly, "troupe.step": event.step });
         break;
       case "run.finished":
         this.#end(event.timeMs);
@@ -168,6 +160,10 @@ class OpenTelemetrySink implements EventSink {
     const startTime = timeMs - durationMs;
     const within = trace.setSpan(ROOT_CONTEXT, this.#run);
     this.#tracer.startSpan(name, { startTime, attributes }, within).end(timeMs);
+  }
+
+  #note({ kind, timeMs }: TroupeEvent, attributes: Record<string, string | number>): void {
+    this.#run?.addEvent(kind, attributes, timeMs);
   }
 
   #end(timeMs: number): void {

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Box, volumeOf } from "../../../src/checkpoint/index.ts";
+import type { Box } from "../../../src/checkpoint/index.ts";
 import { overlap, SliceWriter } from "../../../src/service/slice.ts";
+import { numelOf } from "../../../src/tensor/index.ts";
 
 /** A shape, a box in it, and cuts at which the bytes of the box arrive. */
 const slices = fc
@@ -33,10 +34,10 @@ describe("a slice", () => {
         fc.infiniteStream(fc.integer({ min: 1, max: 7 })),
         ({ shape, box }, itemBytes, cuts) => {
           const bytes = Uint8Array.from(
-            { length: volumeOf(box.shape) * itemBytes },
+            { length: numelOf(box.shape) * itemBytes },
             (_, index) => 1 + (index % 255),
           );
-          const target = new Uint8Array(volumeOf(shape) * itemBytes);
+          const target = new Uint8Array(numelOf(shape) * itemBytes);
           const writer = new SliceWriter(target, shape, box, itemBytes);
           for (let at = 0; at < bytes.length; ) {
             const next = Math.min(bytes.length, at + (cuts.next().value as number));
