@@ -13,10 +13,10 @@ import {
   verifyCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import { EventHub, type EventSink, reportError, type TroupeEvent } from "../events/index.ts";
-import { type ActorRef, ActorSystem, AskTimeout, type RuntimeEvent } from "../runtime/index.ts";
+import { EventHub, type EventSink, type TroupeEvent } from "../events/index.ts";
 import { type GivenTensor, stageAll } from "./given-tensors.ts";
-import { Save } from "./save.ts";
+import type { Save } from "./save.ts";
+import { SaveQueue } from "./save-queue.ts";
 import {
   type CheckpointServiceOptions,
   type ServiceSettings,
@@ -25,7 +25,6 @@ import {
 } from "./service-options.ts";
 import { StagedSave } from "./staged-save.ts";
 import { StagingMemory } from "./staging.ts";
-import type { WriteOrder, WriteProgress, WriterInit, WriterProtocol, Written } from "./writer.ts";
 
 /** What is to be saved. */
 export interface SaveRequest {
@@ -51,23 +50,16 @@ export interface SaveRequest {
  * ```
  */
 export class CheckpointService implements AsyncDisposable {
-  readonly #settings: ServiceSettings;
   readonly #storage: CheckpointStorage;
   readonly #memory: StagingMemory;
   readonly #hub = new EventHub();
-  readonly #system: ActorSystem;
-  #writer: ActorRef<WriterProtocol> | undefined;
-  /** The save that is being written, and those that wait, in order. */
-  readonly #saves: Save[] = [];
-  #last: Promise<unknown> = Promise.resolve();
-  #numSkipped = 0;
+  readonly #queue: SaveQueue;
   #closing: Promise<void> | undefined;
 
   private constructor(settings: ServiceSettings, storage: CheckpointStorage) {
-    this.#settings = settings;
     this.#storage = storage;
     this.#memory = new StagingMemory(settings.stagingBytes);
-    this.#system = new ActorSystem({ name: "checkpoint service", onEvent: (event) => this.#hear(event) });
+    this.#queue = new SaveQueue(settings, this.#hub);
   }
 
   /**
@@ -78,10 +70,10 @@ export class CheckpointService implements AsyncDisposable {
     const settings = settle(options);
     const service = new CheckpointService(settings, await openStorage(settings.location));
     try {
-      await service.#start();
+      await service.#queue.start();
       return service;
     } catch (error) {
-      await service.#system.stop({ drain: false });
+      await service.#queue.stop({ drain: false });
       throw error;
     }
   }
@@ -112,7 +104,7 @@ export class CheckpointService implements AsyncDisposable {
    * `CHECKPOINT_INCOMPLETE` for slices that do not make up the whole
    */
   save({ step, tensors, optimizer = {}, metadata, config }: SaveRequest): Save {
-    if (this.#skips) return this.#skip(step);
+    if (this.#queue.skips) return this.#queue.skip(step);
     const staged = this.stage(step);
     try {
       stageAll(staged, "weights", tensors);
@@ -142,36 +134,16 @@ export class CheckpointService implements AsyncDisposable {
     const { step, area } = staged;
     const tensors = staged.whole();
     if (this.#closing !== undefined) throw closed();
-    if (this.#skips) {
+    if (this.#queue.skips) {
       area.release();
-      return this.#skip(step);
+      return this.#queue.skip(step);
     }
-    const order = { step, memory: area.buffer, tensors, metadata, config };
-    const work = this.#last
-      .then(() => this.#write(order))
-      .then(
-        (written) => {
-          area.release();
-          return written;
-        },
-        (error: unknown) => {
-          // A writer that is only late still reads the memory: it is never given to another save.
-          if (!(error instanceof AskTimeout)) area.release();
-          throw error;
-        },
-      );
-    const save = new Save(step, work);
-    this.#saves.push(save);
-    this.#last = work.then(
-      () => this.#saves.shift(),
-      () => this.#saves.shift(),
-    );
-    return save;
+    return this.#queue.add({ step, area, tensors, metadata, config });
   }
 
   /** Resolves when nothing is being written and nothing waits. */
   async idle(): Promise<void> {
-    await this.#last;
+    await this.#queue.idle();
   }
 
   /** What is there, the newest first. */
@@ -214,71 +186,8 @@ export class CheckpointService implements AsyncDisposable {
     );
   }
 
-  async #start(): Promise<void> {
-    const { location, keep, verify } = this.#settings;
-    const supervisor = await this.#system.supervise({
-      name: "saving",
-      strategy: "one_for_one",
-      backoff: { firstMs: 100, maxMs: 5_000 },
-      children: [
-        {
-          name: "checkpoint-writer",
-          module: new URL("./writer.ts", import.meta.url),
-          init: (): WriterInit => ({ location, keep, verify }),
-        },
-      ],
-      // Given up: every further save fails and says so.
-      onEscalate: () => {},
-    });
-    this.#writer = supervisor.ref<WriterProtocol>("checkpoint-writer");
-  }
-
-  async #write(order: WriteOrder): Promise<Written> {
-    const { step, tensors } = order;
-    const stagedBytes = tensors.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-    // Nobody stands still for a save: what waits is a copy.
-    this.#hub.emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs: 0 });
-    try {
-      const writer = this.#writer as ActorRef<WriterProtocol>;
-      const written = await writer.ask("write", order, { deadlineMs: this.#settings.saveDeadlineMs });
-      this.#progress({ step, writtenBytes: stagedBytes, totalBytes: stagedBytes });
-      const { path, sizeBytes, durationMs } = written;
-      this.#hub.emit({ kind: "checkpoint.saved", step, path, sizeBytes, durationMs });
-      return written;
-    } catch (error) {
-      this.#hub.emit({ kind: "checkpoint.failed", step, error: reportError(error) });
-      throw error;
-    }
-  }
-
-  get #skips(): boolean {
-    return this.#settings.whenBusy === "skip" && this.#saves.length > 0;
-  }
-
-  #skip(step: number): Save {
-    this.#numSkipped += 1;
-    const reason = `step ${this.#saves[0]?.step} is being written`;
-    this.#hub.emit({ kind: "checkpoint.skipped", step, reason, numSkipped: this.#numSkipped });
-    return new Save(step, Promise.resolve(undefined));
-  }
-
-  #hear(event: RuntimeEvent): void {
-    if (event.kind !== "actor.emitted") return;
-    const progress = event.event as WriteProgress;
-    if (progress.kind === "checkpoint.progressed") this.#progress(progress);
-  }
-
-  /** Passes progress on, once: what an actor emits may come later than its answer. */
-  #progress({ step, writtenBytes, totalBytes }: Omit<WriteProgress, "kind">): void {
-    const [writing] = this.#saves;
-    if (writing?.step !== step || writing.writtenBytes >= writtenBytes) return;
-    writing.tell({ writtenBytes, totalBytes });
-    this.#hub.emit({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
-  }
-
   async #end(): Promise<void> {
-    await this.#last;
-    await this.#system.stop();
+    await this.#queue.stop();
     await this.#hub.close();
   }
 }
