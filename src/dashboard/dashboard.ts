@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { Gate, inUrl, keepToken, makeToken, type Refusal } from "../access/index.ts";
@@ -191,6 +191,8 @@ function refuseSocket(_request: IncomingMessage, socket: Duplex): void {
 }
 
 async function listen(host: string, port: number): Promise<Server> {
+  // Loaded where it serves: every actor's thread imports this module with the job.
+  const { createServer } = await import("node:http");
   const server = createServer({ maxHeaderSize: 8192, requestTimeout: 10_000, headersTimeout: 5_000 });
   server.maxConnections = 4 * maxListeners;
   try {

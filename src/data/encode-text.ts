@@ -1,6 +1,5 @@
 import { constants } from "node:buffer";
 import { availableParallelism } from "node:os";
-import { Piscina } from "piscina";
 import { TroupeError } from "../errors.ts";
 import { cutText } from "./cut-text.ts";
 import { readBytes, readText, type TextFile } from "./text-source.ts";
@@ -35,6 +34,7 @@ export async function* encodeText(
 
 async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer): AsyncGenerator<TokenArray> {
   const numThreads = Math.min(availableParallelism(), 16);
+  const { Piscina } = await import("piscina");
   const pool = new Piscina<string, TokenArray>({
     filename: new URL("./encode-worker.ts", import.meta.url).href,
     // Threads that block in Atomics.wait hold up the teardown of an addon loaded in the process.

@@ -1,4 +1,6 @@
-import { filter, type Observable, ReplaySubject } from "rxjs";
+import type { Observable } from "rxjs";
+import { filter } from "rxjs/internal/operators/filter";
+import { ReplaySubject } from "rxjs/internal/ReplaySubject";
 import { BoundedQueue } from "./bounded-queue.ts";
 import {
   type EventKind,

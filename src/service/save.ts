@@ -1,4 +1,5 @@
-import { type Observable, ReplaySubject } from "rxjs";
+import type { Observable } from "rxjs";
+import { ReplaySubject } from "rxjs/internal/ReplaySubject";
 import type { WriteProgress, Written } from "./writer.ts";
 
 /** How much of a save is durable so far. */

@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Gate, keepToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
@@ -60,6 +60,7 @@ export class CheckpointServer implements AsyncDisposable {
         replyError(response, error, content.read);
       });
     };
+    const { createServer } = await import("node:http");
     const server = createServer(
       { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs, requestTimeout: 0 },
       answer,

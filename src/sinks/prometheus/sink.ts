@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Gate, inUrl, makeToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
@@ -33,6 +33,7 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
   const metrics = new RunMetrics();
   // Nobody is asked for a token, which scrapers rarely have; the gate still wants one.
   const gate = new Gate({ host, token: makeToken() });
+  const { createServer } = await import("node:http");
   const server = createServer((request, response) => answer(request, response, gate, metrics));
   await listen(server, port, host);
   // A run that is over ends, whoever still looks.
