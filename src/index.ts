@@ -4,6 +4,7 @@ export {
   defineJob,
   formatSummary,
   type HeldMemory,
+  type InspectedUpdate,
   type Job,
   type JobConfig,
   type JobDefinition,
@@ -11,6 +12,7 @@ export {
   type SampleContext,
   type TensorSummary,
   type TrainingPlan,
+  type UpdateSummary,
 } from "./actors/index.ts";
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";

@@ -8,6 +8,7 @@ import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 import type { BatchRequest } from "./feeder.ts";
 import { histogramsOf } from "./histograms.ts";
+import { joinUpdates } from "./inspected-update.ts";
 import type { InspectionRequest, Inspections } from "./inspections.ts";
 import { measureStep } from "./measure-step.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -187,14 +188,16 @@ export class Conductor {
   async #step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): Promise<StepDone> {
     const { ranks, shards } = this.#group;
     const requests = this.#newRequests();
-    const inspect = requests.filter(({ of }) => of === "parameters").map(({ pattern }) => pattern);
+    const patterns = (kind: InspectionRequest["of"]) =>
+      requests.flatMap(({ of, pattern }) => (of === kind ? pattern : []));
     const record = requests.some(({ of }) => of === "tensors");
     const ledger =
       requests.some(({ of }) => of === "memory") || (step + 1) % this.#options.score.memoryEverySteps === 0;
     const histograms = (step + 1) % this.#options.score.histogramsEverySteps === 0;
     const message = {
       step,
-      inspect,
+      inspect: patterns("parameters"),
+      inspectUpdates: patterns("updates"),
       record,
       ledger,
       histograms,
@@ -240,6 +243,10 @@ export class Conductor {
     this.#options.inspections.answer(requests, {
       parameters: summarizeParameters(
         shards.flatMap(({ inspected }) => inspected),
+        parameters,
+      ),
+      updates: joinUpdates(
+        shards.flatMap(({ inspectedUpdates }) => inspectedUpdates),
         parameters,
       ),
       tensors: summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),

@@ -5,7 +5,13 @@ import { hold, PAGE_BYTES, scope, type Tensor } from "../tensor/index.ts";
 import { type InitialState, openValues } from "./initial-state.ts";
 import { type Presence, whilePresent } from "./presence.ts";
 import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
-import { type BlockUpdate, runUpdate, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
+import {
+  type BlockUpdate,
+  type BlockUpdated,
+  runUpdate,
+  type ShareWithRanks,
+  type StateKeeper,
+} from "./state-keeper.ts";
 import type { Turns } from "./turns.ts";
 
 /** One block's state and its record in the file. */
@@ -76,7 +82,7 @@ export class FileKeeper implements StateKeeper {
     await this.#records.written();
   }
 
-  async update(update: BlockUpdate, gradient: Tensor): Promise<number> {
+  async update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
     const { state, record } = this.#at(update.block);
     this.#note(update);
     try {

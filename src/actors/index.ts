@@ -7,6 +7,7 @@ export { formatSummary } from "./format-summary.ts";
 export type { HeldMemory } from "./held-memory.ts";
 export type { InitialState } from "./initial-state.ts";
 export { matchesName } from "./inspected-part.ts";
+export { type InspectedUpdate, summarizeUpdates, type UpdateSummary } from "./inspected-update.ts";
 export { type Findings, Inspections } from "./inspections.ts";
 export {
   type ConfigValue,

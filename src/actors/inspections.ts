@@ -1,11 +1,14 @@
 import { TroupeError } from "../errors.ts";
 import type { HeldMemory } from "./held-memory.ts";
+import type { InspectedUpdate } from "./inspected-update.ts";
 import type { TensorSummary } from "./tensor-summary.ts";
 
 /** What a step that is looked at tells. */
 export interface Findings {
   /** Those that somebody's pattern matches, in the order of the model. */
   readonly parameters: readonly TensorSummary[];
+  /** How those that somebody's pattern matches were moved, in the order of the model. */
+  readonly updates: readonly InspectedUpdate[];
   /** What the model's code has recorded, along the model. */
   readonly tensors: readonly TensorSummary[];
   /** In rank order. */

@@ -182,6 +182,7 @@ export class ModelRunner {
     step,
     snapshotTo,
     inspect = [],
+    inspectUpdates = [],
     record = false,
     ledger = false,
     histograms = false,
@@ -201,6 +202,7 @@ export class ModelRunner {
           step,
           learningRates: this.#learningRates(),
           inspect,
+          inspectUpdates,
           ledger,
           histograms,
         });

@@ -18,7 +18,7 @@ import { AskedPresence } from "./presence.ts";
 import { sentTo } from "./recipient.ts";
 import type { ShardProtocol } from "./shard.ts";
 import type { SnapshotOrder } from "./snapshot.ts";
-import { type BlockUpdate, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
+import { type BlockUpdate, type BlockUpdated, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
 import { Turns } from "./turns.ts";
 
 /** Where offloaded state rests: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
@@ -48,12 +48,6 @@ export interface OffloadPlan {
   readonly trace: boolean;
 }
 
-/** One update made. */
-export interface Updated {
-  /** Time of the arithmetic, in milliseconds. */
-  readonly updateMs: number;
-}
-
 /**
  * Keeps the optimizers' state of some of a rank's blocks outside its shard and updates it there, while the shard and the
  * rank go on. New parameters are written where the ranks read them; the answer says when they are.
@@ -62,7 +56,7 @@ export type OffloadProtocol = {
   /** Answered when state and parameters are those of the run's beginning. */
   prepare: { in: OffloadPlan; out: { sizeBytes: number } };
   /** One optimizer step on a block; ownership of the gradient passes. */
-  update: { in: { update: BlockUpdate; gradient: TensorRef }; out: Updated };
+  update: { in: { update: BlockUpdate; gradient: TensorRef }; out: BlockUpdated };
   /** Copies the state that follows a step to the checkpointer, each block before its next update. */
   snapshot: { in: SnapshotOrder };
   /** All updates of `step` are made. */
@@ -131,16 +125,21 @@ class Offload {
     return { sizeBytes: this.#sizeBytes };
   }
 
-  async update(update: BlockUpdate, gradient: TensorRef): Promise<Updated> {
+  async update(update: BlockUpdate, gradient: TensorRef): Promise<BlockUpdated> {
     const { step, block } = update;
     this.#context.board.set("update", this.#nameOf(block), step);
     const attached = hold(() => attach(gradient));
     // What rests in a file waits for the disk first and takes its turn then.
     if (this.#plan.home.kind === "host") await this.#turns.next(this.#placeOf(block));
-    const updateMs = await this.keeper.update(update, attached);
+    const updated = await this.keeper.update(update, attached);
     if (this.#plan.trace)
-      tellActivity(this.#context, "update", update, systemClock.now() - updateMs - this.#plan.delayMs);
-    return { updateMs };
+      tellActivity(
+        this.#context,
+        "update",
+        update,
+        systemClock.now() - updated.updateMs - this.#plan.delayMs,
+      );
+    return updated;
   }
 
   async #share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {

@@ -16,6 +16,8 @@ export interface StepOrder {
   readonly snapshotTo?: ActorRef<CheckpointerProtocol>;
   /** Patterns of the parameters that are looked at after it. */
   readonly inspect?: readonly string[];
+  /** The same, of those whose movement by its updates is looked at. */
+  readonly inspectUpdates?: readonly string[];
   /** Whether tensors that the model records are looked at. */
   readonly record?: boolean;
   /** Whether the memory that each rank holds is looked at. */

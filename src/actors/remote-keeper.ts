@@ -3,7 +3,7 @@ import { hold, moveRef, type Tensor } from "../tensor/index.ts";
 import type { OffloadPlan, OffloadProtocol } from "./offload.ts";
 import { sentTo } from "./recipient.ts";
 import type { SnapshotOrder } from "./snapshot.ts";
-import type { BlockUpdate, StateKeeper } from "./state-keeper.ts";
+import type { BlockUpdate, BlockUpdated, StateKeeper } from "./state-keeper.ts";
 
 /** Has an offload actor keep the state: gradients go there as refs, and the new parameters are written by it in place. */
 export class RemoteKeeper implements StateKeeper {
@@ -31,10 +31,9 @@ export class RemoteKeeper implements StateKeeper {
     await this.#offload.ask("prepare", { ...this.#plan, owned, initial }, this.#deadline);
   }
 
-  async update(update: BlockUpdate, gradient: Tensor): Promise<number> {
+  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
     const message = { update, gradient: moveRef(hold(gradient), sentTo(this.#offload)) };
-    const { updateMs } = await this.#offload.ask("update", message, this.#deadline);
-    return updateMs;
+    return this.#offload.ask("update", message, this.#deadline);
   }
 
   snapshot(order: SnapshotOrder): void {

@@ -5,8 +5,10 @@ import type { AgreedGradient } from "./gradient-agreement.ts";
 import { type HeldMemory, heldBy } from "./held-memory.ts";
 import { type HistogramPart, ShardHistograms } from "./histograms.ts";
 import type { InspectedPart } from "./inspected-part.ts";
+import type { InspectedUpdate } from "./inspected-update.ts";
 import type { Presence } from "./presence.ts";
 import { ShardInspection } from "./shard-inspection.ts";
+import type { BlockUpdated } from "./state-keeper.ts";
 
 /** What a step's end looked like from the shard. */
 export interface StepUpdated {
@@ -24,6 +26,8 @@ export interface StepUpdated {
   readonly updateMs: number;
   /** This shard's share of the parameters that were to be looked at. */
   readonly inspected: readonly InspectedPart[];
+  /** How this shard has moved the parameters whose movement was to be looked at. */
+  readonly inspectedUpdates: readonly InspectedUpdate[];
   /** This shard's share of the histograms, where they were asked for. */
   readonly histograms: readonly HistogramPart[];
   /** What its rank holds, where that was asked. */
@@ -35,6 +39,8 @@ export interface StepBegun {
   readonly learningRates: readonly number[];
   /** Patterns of parameters' names. */
   readonly inspect: readonly string[];
+  /** The same, of those whose movement is looked at. */
+  readonly inspectUpdates: readonly string[];
   /** Whether to look at the memory that is held. */
   readonly ledger: boolean;
   readonly histograms: boolean;
@@ -43,6 +49,7 @@ export interface StepBegun {
 /** What one shard knows of one step until all its updates are done. */
 export class ShardStep {
   readonly learningRates: readonly number[];
+  readonly inspectUpdates: readonly string[];
   /** Sums of squares of the reduced gradients, by block that counts in the norm. */
   readonly sums = new Map<number, Tensor>();
   /** Of the rank's micro-batches; undefined until it has told. */
@@ -52,18 +59,20 @@ export class ShardStep {
   readonly reducing = new BusyTime();
   /** Of the blocks whose updates have been ordered: settled once they are whole. */
   readonly updates: Promise<void>[] = [];
-  updateMs = 0;
+  #updateMs = 0;
+  readonly #inspectedUpdates: InspectedUpdate[] = [];
   readonly #ledger: boolean;
   readonly #inspection: ShardInspection;
   readonly #buckets: ShardHistograms | undefined;
   #inspected: readonly InspectedPart[] = [];
   #histograms: readonly HistogramPart[] = [];
 
-  constructor(rank: number, store: ShardStore, { learningRates, inspect, ledger, histograms }: StepBegun) {
-    this.learningRates = learningRates;
-    this.#ledger = ledger;
-    this.#inspection = new ShardInspection(rank, inspect, store);
-    this.#buckets = histograms ? new ShardHistograms(rank, store) : undefined;
+  constructor(rank: number, store: ShardStore, begun: StepBegun) {
+    this.learningRates = begun.learningRates;
+    this.inspectUpdates = begun.inspectUpdates;
+    this.#ledger = begun.ledger;
+    this.#inspection = new ShardInspection(rank, begun.inspect, store);
+    this.#buckets = begun.histograms ? new ShardHistograms(rank, store) : undefined;
   }
 
   /** To be called while a block's reduced gradient is there. */
@@ -81,16 +90,23 @@ export class ShardStep {
     this.#histograms = (await this.#buckets?.parts(layouts, divisor, presence)) ?? [];
   }
 
+  /** A block's update is made. */
+  updated({ updateMs, inspected }: BlockUpdated): void {
+    this.#updateMs += updateMs;
+    this.#inspectedUpdates.push(...inspected);
+  }
+
   /** What is told of it at its end. */
-  updated(run: string, rank: number, lossScale: number | undefined): StepUpdated {
+  ended(run: string, rank: number, lossScale: number | undefined): StepUpdated {
     return {
       gradientNorm: this.agreed?.norm ?? Number.NaN,
       skipped: this.agreed?.skipped ?? false,
       finding: this.agreed?.finding,
       lossScale,
       reduceMs: this.reducing.totalMs,
-      updateMs: this.updateMs,
+      updateMs: this.#updateMs,
       inspected: this.#inspected,
+      inspectedUpdates: this.#inspectedUpdates,
       histograms: this.#histograms,
       held: this.#ledger ? heldBy(run, rank) : undefined,
     };

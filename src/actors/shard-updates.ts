@@ -48,11 +48,12 @@ export class ShardUpdates {
       updateIndex: clock.before(step).numUpdates + 1,
       learningRates: progress.learningRates,
       gradientScale: all / divisor,
+      inspect: progress.inspectUpdates,
       ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
     };
     await whilePresent(presence, plan.layouts[block] as FlatBlock, this.#access, async () => {
       const beginMs = systemClock.now();
-      progress.updateMs += await keeper.update(update, store.takeGradient(block));
+      progress.updated(await keeper.update(update, store.takeGradient(block)));
       onUpdate(update, beginMs);
     });
   }

@@ -287,7 +287,7 @@ class Shard {
     const lossScale = clock.before(step).lossScale?.scale;
     this.#steps.delete(step);
     clock.forget(step);
-    return progress.updated(plan.run, this.#rank, lossScale);
+    return progress.ended(plan.run, this.#rank, lossScale);
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {

@@ -4,6 +4,7 @@ import { type BlockState, MASTER } from "../parallel/index.ts";
 import { type Addressed, systemClock } from "../runtime/index.ts";
 import { hold, type Tensor, tagMemory, zeros } from "../tensor/index.ts";
 import { type InitialState, openValues } from "./initial-state.ts";
+import { type InspectedUpdate, UpdateInspection } from "./inspected-update.ts";
 import { ALWAYS_PRESENT, type Presence, whilePresent } from "./presence.ts";
 import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 
@@ -11,6 +12,16 @@ import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 export interface BlockUpdate extends UpdateStep {
   readonly step: number;
   readonly block: number;
+  /** Patterns of the parameters whose movement is looked at. */
+  readonly inspect: readonly string[];
+}
+
+/** One update made. Plain data. */
+export interface BlockUpdated {
+  /** Time of the arithmetic, in milliseconds. */
+  readonly updateMs: number;
+  /** How parameters of the owned range were moved, of those that were to be looked at. */
+  readonly inspected: readonly InspectedUpdate[];
 }
 
 /** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
@@ -23,9 +34,9 @@ export interface StateKeeper {
   /**
    * One optimizer step on a block.
    * @param gradient - of the owned range, float32, summed; ownership passes
-   * @returns the time of its arithmetic in milliseconds, once the new parameters are where the ranks read them
+   * @returns once the new parameters are where the ranks read them
    */
-  update(update: BlockUpdate, gradient: Tensor): Promise<number>;
+  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated>;
   /** Has the state that follows a step copied to the checkpointer, each block before its next update. */
   snapshot(order: SnapshotOrder): void;
   /** All updates of `step` are made: what a snapshot of it still lacks is copied when there is time. */
@@ -79,7 +90,7 @@ export class MemoryKeeper implements StateKeeper {
       await whilePresent(this.#presence, state.layout, "overwrite", () => values.fill(state));
   }
 
-  async update(update: BlockUpdate, gradient: Tensor): Promise<number> {
+  async update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
     const state = this.#at(update.block);
     if (this.#snapshot !== undefined && this.#snapshot.step < update.step) this.#snapshot.copy(state);
     try {
@@ -131,7 +142,7 @@ export class DividedKeeper implements StateKeeper {
     await Promise.all(this.#keepers.map((keeper) => keeper.fill(initial, reader)));
   }
 
-  update(update: BlockUpdate, gradient: Tensor): Promise<number> {
+  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
     return this.#keeperOf(update.block).update(update, gradient);
   }
 
@@ -148,16 +159,14 @@ export class DividedKeeper implements StateKeeper {
   }
 }
 
-/**
- * Runs an update to its end, in this turn unless it asks for what the other ranks know.
- * @returns the time of its arithmetic, in milliseconds
- */
+/** Runs an update to its end, in this turn unless it asks for what the other ranks know. */
 export async function runUpdate(
   state: BlockState,
   update: BlockUpdate,
   gradient: Tensor,
   share: ShareWithRanks,
-): Promise<number> {
+): Promise<BlockUpdated> {
+  using inspection = new UpdateInspection(state, update);
   const rounds = state.update(gradient, update);
   let answer: readonly Tensor[] = [];
   let totalMs = 0;
@@ -167,7 +176,7 @@ export async function runUpdate(
       const turn = rounds.next(answer);
       totalMs += systemClock.now() - beginMs;
       for (const tensor of answer) tensor.dispose();
-      if (turn.done) return totalMs;
+      if (turn.done) return { updateMs: totalMs, inspected: inspection.end() };
       answer = await share(update, round, turn.value);
     }
   } finally {

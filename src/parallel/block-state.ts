@@ -44,9 +44,12 @@ interface OwnedPart extends Stretch<Piece> {
  */
 export class BlockState {
   readonly layout: FlatBlock;
+  /** Whose owned range it is. */
+  readonly rank: number;
   /** What has to be kept, in the order in which {@link bind} takes it: the master where it is not the parameters, then the rest. */
   readonly layouts: readonly StateLayout<Piece>[];
   readonly #range: Range;
+  readonly #rules: readonly UpdateRule[];
   readonly #shares: readonly RuleShare[];
   /** The owned range of the parameters that the ranks read. */
   readonly #owned: Tensor;
@@ -59,6 +62,8 @@ export class BlockState {
    */
   constructor(layout: FlatBlock, rank: number, rules: readonly UpdateRule[], owned: Tensor) {
     this.layout = layout;
+    this.rank = rank;
+    this.#rules = rules;
     this.#range = ownedRange(layout, rank);
     this.#shares = layout.trainable ? dealRange(layout, this.#range, rules) : [];
     this.#owned = owned;
@@ -101,11 +106,23 @@ export class BlockState {
     return [{ kind: MASTER, numel: this.#owned.numel, pieces: this.pieces, tensor: this.#owned }, ...kept];
   }
 
+  /** The owned range as the optimizers update it: float32, flat; still this object's. To be bound where masters are kept. */
+  get values(): Tensor {
+    return this.#isNarrow ? this.#memory(0) : this.#owned;
+  }
+
+  /** @returns a step's learning rate for one parameter of the block */
+  learningRateOf(name: string, { learningRates }: UpdateStep): number {
+    const groups = this.#rules.flatMap((rule) => rule.groups);
+    const group = groups.findIndex(({ names }) => names.includes(name));
+    return learningRates[Math.max(group, 0)] ?? 0;
+  }
+
   /** Draws the parameters' initial values: a function of (seed, parameter name, element), not of who owns what. */
   initialize(seed: number): void {
     scope(() => {
       for (const piece of this.pieces) {
-        const slice = this.#master.narrow(0, piece.rangeBegin, piece.numel);
+        const slice = this.values.narrow(0, piece.rangeBegin, piece.numel);
         initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
       }
     });
@@ -118,7 +135,7 @@ export class BlockState {
    */
   publish(numUpdates: number): void {
     if (!this.#isNarrow) return;
-    scope(() => this.#owned.copy_(this.#master));
+    scope(() => this.#owned.copy_(this.values));
     if (numUpdates > 0) for (const share of this.#shares) this.#roundByChance(share, numUpdates);
   }
 
@@ -133,13 +150,7 @@ export class BlockState {
           for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
             const view = (tensor: Tensor) => tensor.narrow(0, first + run.begin, run.numel);
             const { seed } = rounding;
-            ops.troupe.roundStochastic_(
-              view(this.#owned),
-              view(this.#master),
-              seed,
-              stream,
-              run.logicalBegin,
-            );
+            ops.troupe.roundStochastic_(view(this.#owned), view(this.values), seed, stream, run.logicalBegin);
           }
         }
       }
@@ -182,10 +193,6 @@ export class BlockState {
     return this.#shares.flatMap(({ stretches }) => stretches);
   }
 
-  get #master(): Tensor {
-    return this.#isNarrow ? this.#memory(0) : this.#owned;
-  }
-
   #memory(index: number): Tensor {
     const tensor = this.#bound?.[index];
     if (tensor === undefined)
@@ -202,7 +209,7 @@ export class BlockState {
       numel,
       pieces,
       pieceGroups,
-      master: view(this.#master),
+      master: view(this.values),
       gradient: view(gradient),
       lowPrecision: this.#isNarrow && narrows ? view(this.#owned) : undefined,
       state: Object.fromEntries(state.map(({ kind }, index) => [kind, this.#memory(first + index)])),

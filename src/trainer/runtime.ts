@@ -10,7 +10,9 @@ import {
   matchesName,
   type RunResult,
   recipientName,
+  summarizeUpdates,
   type TensorSummary,
+  type UpdateSummary,
 } from "../actors/index.ts";
 import { Dashboard } from "../dashboard/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -154,6 +156,18 @@ export class Runtime implements AsyncDisposable {
   async inspectModel(pattern = "*"): Promise<readonly TensorSummary[]> {
     const { parameters } = await this.#inspect("parameters", pattern);
     return parameters.filter(({ name }) => matchesName(name, pattern));
+  }
+
+  /**
+   * How the next step that is granted moves the parameters whose names match: statistics of what it takes off them, over the
+   * learning rate, and their mean and variance together. Of AdamW that is the update direction, which BMTrain's
+   * `record_delta` records. Empty where the step is left out.
+   * @param pattern - as for {@link inspectModel}
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
+  async inspectUpdates(pattern = "*"): Promise<UpdateSummary> {
+    const { updates } = await this.#inspect("updates", pattern);
+    return summarizeUpdates(updates.filter(({ name }) => matchesName(name, pattern)));
   }
 
   /**

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatSummary, Runtime, type RuntimeOptions, type TensorSummary } from "../../src/index.ts";
+import { readTensors } from "../fixtures/read-tensors.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const job = new URL("../fixtures/jobs/inspected.ts", import.meta.url);
@@ -20,24 +20,6 @@ async function inspect(
   });
   await runtime.run(job, { data: workspace.text, cache: workspace.path("cache"), ...config });
   return (await summaries) ?? [];
-}
-
-/** The parameters of a checkpoint, float32, by name. */
-function readWeights(folder: string): Map<string, Float32Array> {
-  const bytes = readFileSync(join(folder, "model.safetensors"));
-  const headerBytes = Number(bytes.readBigUInt64LE(0));
-  const header = JSON.parse(bytes.subarray(8, 8 + headerBytes).toString()) as Record<
-    string,
-    { readonly data_offsets: readonly [number, number] }
-  >;
-  const data = new Uint8Array(bytes.subarray(8 + headerBytes));
-  return new Map(
-    Object.entries(header).flatMap(([name, entry]) =>
-      name === "__metadata__"
-        ? []
-        : [[name, new Float32Array(data.slice(...entry.data_offsets).buffer)] as const],
-    ),
-  );
 }
 
 function plainStatistics(values: Float32Array) {
@@ -68,8 +50,8 @@ describe("inspectModel", () => {
   });
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("tells every parameter's shape, true deviation, mean and extremes as the step leaves them", () => {
-    const weights = readWeights(join(saved, "step-000001"));
+  it("tells every parameter's shape, true deviation, mean and extremes as the step leaves them", async () => {
+    const weights = await readTensors(join(saved, "step-000001", "model.safetensors"));
     expect(plain).toHaveLength(weights.size);
     for (const { name, shape, std, mean, max, min } of plain) {
       const values = weights.get(name) as Float32Array;
