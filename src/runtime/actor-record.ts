@@ -1,7 +1,8 @@
 import type { Address } from "./address.ts";
 import type { Down } from "./failure.ts";
-import type { LinkPlace, Vessel } from "./placement.ts";
+import type { LinkPlace } from "./placement.ts";
 import type { StatusBoard } from "./status-board.ts";
+import type { Vessel } from "./thread.ts";
 
 /** One incarnation of an actor as its system keeps it. */
 export interface ActorRecord {

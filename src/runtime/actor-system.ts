@@ -140,9 +140,9 @@ export class ActorSystem {
     );
   }
 
-  /** Memory of all processes its actors live in, this one included. */
+  /** Memory of all its processes, this one and those included that wait to take another's place. */
   residentBytes(): number {
-    return residentBytes([...new Set([process.pid, ...this.inspect().map(({ pid }) => pid)])]);
+    return residentBytes([process.pid, ...this.#launcher.pids]);
   }
 
   /**

@@ -4,7 +4,6 @@ import { TroupeError } from "../errors.ts";
 import type { Failure } from "./failure.ts";
 import type { Hub } from "./hub.ts";
 import { LastLines } from "./last-lines.ts";
-import { entryUrl, type Vessel, workerEnv, workerFlags } from "./placement.ts";
 import {
   birthVariable,
   type HostedBoot,
@@ -13,6 +12,7 @@ import {
   type ProcessBirth,
   packControl,
 } from "./process-orders.ts";
+import { entryUrl, type Part, type Vessel, workerEnv, workerFlags } from "./thread.ts";
 
 // A thread that does not end when it is made to, or a process that does not leave when it is empty, is ended with its process.
 const patienceMs = 500;
@@ -30,6 +30,7 @@ export class HostProcess {
   readonly #hub: Hub;
   readonly #child: ChildProcess;
   readonly #lines: LastLines;
+  readonly #parts = new Set<string>();
   readonly #vessels = new Map<number, (error: Error | undefined) => void>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #unheard = Promise.withResolvers<void>();
@@ -76,6 +77,17 @@ export class HostProcess {
   /** Has it do something, after everything it was told before. */
   order(order: Order): void {
     this.#hub.control(this.index, packControl(order));
+  }
+
+  /** Has a thread of it learn a part, where none does; returns whether it is to begin. */
+  rehearse(part: Part): boolean {
+    if (this.#parts.has(part.name)) return false;
+    this.#parts.add(part.name);
+    this.ready.then(
+      () => this.order({ kind: "rehearse", part }),
+      () => {}, // who does not start learns nothing, and whoever needs it is told why
+    );
+    return true;
   }
 
   /** Has it start an actor. */

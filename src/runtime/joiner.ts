@@ -4,9 +4,10 @@ import type { Down } from "./failure.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import type { LinkEnd } from "./link.ts";
 import { blankRecord, singlePacket } from "./packet.ts";
-import { linkBetween, portsOf } from "./placement.ts";
+import { linkBetween } from "./placement.ts";
 import type { ProcessPool } from "./process-pool.ts";
 import { RecordType } from "./record.ts";
+import { portsOf } from "./thread.ts";
 
 /** What a joiner works with. */
 export interface JoinerOptions {

@@ -3,10 +3,12 @@ import type { Clock } from "./clock.ts";
 import type { SpawnPlace } from "./launcher.ts";
 import type { LinkEnd } from "./link.ts";
 import type { LinkOpener } from "./link-opener.ts";
-import { type LinkPlace, linkBetween, startVessel, type Vessel } from "./placement.ts";
+import { type LinkPlace, linkBetween, startOnMain } from "./placement.ts";
 import type { ProcessPool } from "./process-pool.ts";
 import type { MessagingSettings } from "./settings.ts";
 import { boardSizeBytes, StatusBoard } from "./status-board.ts";
+import type { Vessel } from "./thread.ts";
+import type { Understudies } from "./understudies.ts";
 
 /** What launching takes of the system. */
 export interface LaunchContext {
@@ -15,6 +17,8 @@ export interface LaunchContext {
   readonly preloadUrl: string | undefined;
   readonly opener: LinkOpener;
   readonly processes: ProcessPool;
+  /** Of this process. */
+  readonly understudies: Understudies;
   /** Where the system itself lives. */
   readonly systemPlace: LinkPlace;
 }
@@ -58,7 +62,7 @@ export function launch(
 }
 
 function launchHere(
-  { clock, settings, preloadUrl, systemPlace }: LaunchContext,
+  { clock, settings, preloadUrl, understudies, systemPlace }: LaunchContext,
   place: SpawnPlace,
   address: Address,
   init: unknown,
@@ -79,7 +83,7 @@ function launchHere(
     board,
   };
   return {
-    vessel: startVessel(placement, boot, clock, place),
+    vessel: placement === "thread" ? understudies.cast(boot, place) : startOnMain(boot, clock),
     board: new StatusBoard(clock.now, new Uint8Array(board)),
     systemEnd,
   };

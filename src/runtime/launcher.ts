@@ -10,7 +10,7 @@ import { type Down, type Failure, firstCause, fromFailure } from "./failure.ts";
 import type { HostProcess } from "./host-process.ts";
 import { type LaunchContext, launch } from "./launch.ts";
 import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
-import type { LinkPlace, Placement, ThreadOptions } from "./placement.ts";
+import type { LinkPlace, Placement } from "./placement.ts";
 import { ProcessPool } from "./process-pool.ts";
 import { RecordType } from "./record.ts";
 import { refCodec } from "./ref-codec.ts";
@@ -23,6 +23,8 @@ import {
   terminateGraceMs,
 } from "./settings.ts";
 import { Signal } from "./signal.ts";
+import type { ThreadOptions } from "./thread.ts";
+import { Understudies } from "./understudies.ts";
 
 /** What to start, but for the value given to `start`. */
 export interface SpawnPlace extends ThreadOptions {
@@ -34,6 +36,8 @@ export interface SpawnPlace extends ThreadOptions {
   readonly placement?: Placement;
   /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
   readonly process?: string;
+  /** What else it comes to import: who is to take its place, see `rehearse` of its supervisor, has loaded it by then. */
+  readonly understudy?: readonly URL[];
   /** How long loading and `start` may take, once its process has started. */
   readonly startDeadlineMs?: number;
 }
@@ -66,6 +70,7 @@ export class Launcher {
   readonly #codecs: CodecSet;
   readonly #opener = new LinkOpener(() => this.#support);
   readonly #processes: ProcessPool;
+  readonly #understudies = new Understudies();
   readonly #incarnations = new Map<string, number>();
   #preloaded: Promise<void> | undefined;
   #support: ProcessSupport | undefined;
@@ -113,6 +118,19 @@ export class Launcher {
     this.#preloaded ??= this.#preload();
     const prepared = this.#preloaded.then(() => this.#processes.host(process ?? name));
     prepared.catch(() => {}); // told by `start`, which comes next
+  }
+
+  /**
+   * Has a thread, in a process of its own where the actor has one, load what its next incarnation needs, and wait for it; returns
+   * whether there was something left to begin.
+   */
+  rehearse({ name, module, placement = "thread", process, understudy, resourceLimits }: SpawnPlace): boolean {
+    if (understudy === undefined || placement === "main" || this.#refusesStarts) return false;
+    const { preload } = this.#options;
+    const moduleUrls = [preload, module, ...understudy].flatMap((url) => url?.href ?? []);
+    const part = { name, moduleUrls, resourceLimits };
+    if (placement === "thread") return this.#understudies.rehearse(part);
+    return this.#processes.rehearse(process ?? name, part);
   }
 
   /** Starts one incarnation and resolves once its `start` has. */
@@ -167,9 +185,14 @@ export class Launcher {
     this.#refusesStarts = true;
   }
 
-  /** Ends the processes, in none of which an actor lives any more. */
+  /** The processes that it has started. */
+  get pids(): readonly number[] {
+    return this.#processes.pids;
+  }
+
+  /** Ends the processes, in none of which an actor lives any more, and who waits to take an actor's place. */
   async close(): Promise<void> {
-    await this.#processes.close();
+    await Promise.all([this.#processes.close(), this.#understudies.close()]);
   }
 
   /** Passes an event on; what the listener throws becomes a process warning. */
@@ -247,8 +270,8 @@ export class Launcher {
   #context(): LaunchContext {
     const { clock, settings, preload } = this.#options;
     const systemPlace = this.registry.place;
-    const [opener, processes] = [this.#opener, this.#processes];
-    return { clock, settings, preloadUrl: preload?.href, opener, processes, systemPlace };
+    const [opener, processes, understudies] = [this.#opener, this.#processes, this.#understudies];
+    return { clock, settings, preloadUrl: preload?.href, opener, processes, understudies, systemPlace };
   }
 
   async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {

@@ -1,6 +1,3 @@
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { MessagePort, type ResourceLimits, Worker } from "node:worker_threads";
 import { type Boot, hostActor } from "./actor-host.ts";
 import type { Cell } from "./cell.ts";
 import type { Clock } from "./clock.ts";
@@ -9,22 +6,10 @@ import type { LinkEnd } from "./link.ts";
 import { MemoryLink } from "./memory-link.ts";
 import { portLinkEnds } from "./port-link.ts";
 import type { Signal } from "./signal.ts";
+import type { Vessel } from "./thread.ts";
 
 /** Where an actor lives: on a thread of its own, here or in another process, or on the main thread beside the system. */
 export type Placement = "thread" | "main" | "process";
-
-/** What holds a running actor. */
-export interface Vessel {
-  /** Ends it without its consent: the last resort. */
-  terminate(): Promise<void>;
-  /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
-  readonly exited: Promise<Error | undefined>;
-}
-
-/** How a thread is started. */
-export interface ThreadOptions {
-  readonly resourceLimits?: ResourceLimits | undefined;
-}
 
 /**
  * Both ends of a link between two actors of this process, given where they live and their doorbells.
@@ -49,32 +34,8 @@ export interface LinkPlace {
   readonly host?: HostProcess | undefined;
 }
 
-/** Starts an actor of this process where it is to live. */
-export function startVessel(placement: Placement, boot: Boot, clock: Clock, options: ThreadOptions): Vessel {
-  return placement === "thread" ? startThread(boot, options) : startOnMain(boot, clock);
-}
-
-/** Starts an actor on a thread of its own. */
-export function startThread(boot: Boot, options: ThreadOptions): Vessel {
-  const worker = new Worker(entryUrl("thread-entry"), {
-    name: boot.address.name,
-    env: workerEnv(process.env),
-    workerData: boot,
-    transferList: portsOf(boot.systemLink),
-    ...workerFlags(process.execArgv),
-    ...(options.resourceLimits === undefined ? {} : { resourceLimits: options.resourceLimits }),
-  });
-  let uncaught: Error | undefined;
-  worker.on("error", (error: Error) => {
-    uncaught ??= error;
-  });
-  const exited = new Promise<Error | undefined>((resolve) => {
-    worker.on("exit", (exitCode) => resolve(uncaught ?? exitError(exitCode)));
-  });
-  return { exited, terminate: async () => void (await worker.terminate()) };
-}
-
-function startOnMain(boot: Boot, clock: Clock): Vessel {
+/** Starts an actor on the main thread, beside the system. */
+export function startOnMain(boot: Boot, clock: Clock): Vessel {
   const exited = Promise.withResolvers<undefined>();
   let cell: Cell | undefined;
   const onCell = (made: Cell): void => {
@@ -89,37 +50,4 @@ function startOnMain(boot: Boot, clock: Clock): Vessel {
       return exited.promise.then(() => {});
     },
   };
-}
-
-function exitError(exitCode: number): Error | undefined {
-  return exitCode === 0 ? undefined : new Error(`its thread ended with exit code ${exitCode}`);
-}
-
-/** The port that has to be transferred with a link's end, where it has one. */
-export function portsOf(end: LinkEnd): MessagePort[] {
-  if (end.kind === "port") return [end.port];
-  return end.kind === "packed" && end.pipe instanceof MessagePort ? [end.pipe] : [];
-}
-
-/** An entry beside this file: `.ts` in the sources, `.js` once published. */
-export function entryUrl(name: "thread-entry" | "process-entry"): URL {
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  return new URL(`./${name}.${extension}`, import.meta.url);
-}
-
-/**
- * Node keeps what it compiled on disk: else each thread would strip and compile the same modules again, which was
- * more than half of a restart's time (95 to 41 ms of processor time when it was measured).
- */
-export function workerEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return { NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...env };
-}
-
-/**
- * Workers have this process's flags by themselves, and refuse to be given some of them in so many words. Only
- * those of a script on the command line are none of theirs.
- */
-export function workerFlags(execArgv: readonly string[]): { execArgv?: string[] } {
-  const ofScript = ["-e", "--eval", "-p", "--print", "-pe", "--input-type"];
-  return execArgv.some((flag) => ofScript.includes(flag.split("=")[0] ?? "")) ? { execArgv: [] } : {};
 }

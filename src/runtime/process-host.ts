@@ -6,7 +6,6 @@ import type { LinkEnd } from "./link.ts";
 import type { ProcessSupport } from "./link-opener.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { blankRecord, type Packet, singlePacket } from "./packet.ts";
-import { startThread, type Vessel } from "./placement.ts";
 import { portLinkEnds } from "./port-link.ts";
 import {
   type HostedBoot,
@@ -20,6 +19,8 @@ import {
 import { RecordType } from "./record.ts";
 import { PortRoute, type RouteEnd } from "./routes.ts";
 import { Signal } from "./signal.ts";
+import type { Vessel } from "./thread.ts";
+import { Understudies } from "./understudies.ts";
 
 const system = 0;
 
@@ -38,6 +39,7 @@ export class ProcessHost {
   readonly #birth: ProcessBirth;
   readonly #support: ProcessSupport | undefined;
   readonly #actors = new Map<number, Hosted>();
+  readonly #understudies = new Understudies();
   #hub: Hub | undefined;
 
   private constructor(birth: ProcessBirth, support: ProcessSupport | undefined) {
@@ -60,7 +62,8 @@ export class ProcessHost {
   }
 
   #obey(order: Order): void {
-    if (order.kind === "start") this.#start(order.boot);
+    if (order.kind === "rehearse") this.#understudies.rehearse(order.part);
+    else if (order.kind === "start") this.#start(order.boot);
     else if (order.kind === "join") this.#join(order.left, order.right);
     else if (order.kind === "route") this.#openRoute(order.joined, order.end);
     else if (order.kind === "terminate") void this.#actors.get(order.uid)?.vessel.terminate();
@@ -73,7 +76,7 @@ export class ProcessHost {
     const { port1, port2 } = new MessageChannel();
     const signal = new Signal();
     const { address, moduleUrl, init, settings, systemRoute, board, resourceLimits } = boot;
-    const vessel = startThread(
+    const vessel = this.#understudies.cast(
       {
         address,
         hasThread: true,

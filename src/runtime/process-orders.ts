@@ -2,10 +2,10 @@ import { Packr } from "msgpackr/pack";
 import type { Address } from "./address.ts";
 import type { Failure } from "./failure.ts";
 import type { Packet } from "./packet.ts";
-import type { ThreadOptions } from "./placement.ts";
 import type { RouteEnd } from "./routes.ts";
 import type { MessagingSettings } from "./settings.ts";
 import type { MemoryPlace } from "./shared-memory.ts";
+import type { Part, ThreadOptions } from "./thread.ts";
 
 /** What a process is born with. */
 export interface ProcessBirth {
@@ -38,6 +38,8 @@ export interface Joined {
 
 /** What the system has a process do; carried out in the order it is said. */
 export type Order =
+  /** Has a thread learn what an actor is going to need. */
+  | { readonly kind: "rehearse"; readonly part: Part }
   | { readonly kind: "start"; readonly boot: HostedBoot }
   /** Joins two actors of the process. */
   | { readonly kind: "join"; readonly left: Joined; readonly right: Joined }

@@ -15,6 +15,7 @@ import { type News, unpackControl } from "./process-orders.ts";
 import { HubPipe, PortRoute, type RouteEnd } from "./routes.ts";
 import { defaultStartDeadlineMs } from "./settings.ts";
 import { type MappedMemory, SharedMemory } from "./shared-memory.ts";
+import type { Part } from "./thread.ts";
 
 const own = 0;
 
@@ -37,6 +38,10 @@ export class ProcessPool {
   readonly #options: ProcessPoolOptions;
   readonly #token = randomBytes(16).toString("hex");
   readonly #byName = new Map<string, HostProcess>();
+  /** By the name of the process whose place each is to take. */
+  readonly #understudies = new Map<string, HostProcess>();
+  /** Whose understudy ended by itself, as in `Understudies`. */
+  readonly #lost = new Set<string>();
   readonly #running = new Map<number, HostProcess>();
   #opening: Promise<Opened> | undefined;
   #opened: Opened | undefined;
@@ -56,9 +61,22 @@ export class ProcessPool {
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     if (this.#isClosed) throw closed(name);
-    const host = this.#byName.get(name) ?? this.#start(name, opened);
+    const host = this.#byName.get(name) ?? this.#cast(name, opened);
     await untilReady(host);
     return host;
+  }
+
+  /** Has a process be ready to take the place of the one of this name, with a thread that has learnt `part`; returns whether there was something left to begin. */
+  rehearse(name: string, part: Part): boolean {
+    if (this.#opened === undefined || this.#isClosed || this.#lost.has(name)) return false;
+    const host = this.#understudies.get(name) ?? this.#start(name, this.#opened);
+    this.#understudies.set(name, host);
+    return host.rehearse(part);
+  }
+
+  /** What the operating system knows its processes by, those included that wait for their turn. */
+  get pids(): readonly number[] {
+    return [...this.#running.values()].flatMap(({ pid }) => pid ?? []);
   }
 
   /** Memory for an actor's board, shared with its process. */
@@ -108,7 +126,7 @@ export class ProcessPool {
     this.#isClosed = true;
     if (this.#opening === undefined) return;
     await this.#opening.catch(() => {});
-    for (const host of this.#byName.values()) void host.leave();
+    for (const host of [...this.#byName.values(), ...this.#understudies.values()]) void host.leave();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     this.#opened?.hub.close();
     if (this.#opened === undefined) return;
@@ -138,12 +156,19 @@ export class ProcessPool {
     return this.#opened;
   }
 
+  #cast(name: string, opened: Opened): HostProcess {
+    const host = this.#understudies.get(name) ?? this.#start(name, opened);
+    this.#understudies.delete(name);
+    this.#lost.delete(name);
+    this.#byName.set(name, host);
+    return host;
+  }
+
   #start(name: string, { folder, hub }: Opened): HostProcess {
     this.#lastIndex += 1;
     const { preloadUrl, maxFrameBytes } = this.#options;
     const birth = { index: this.#lastIndex, folder, token: this.#token, preloadUrl, maxFrameBytes };
     const host = new HostProcess(name, birth, hub);
-    this.#byName.set(name, host);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));
     return host;
@@ -152,6 +177,10 @@ export class ProcessPool {
   #ended(host: HostProcess, folder: string): void {
     this.#running.delete(host.index);
     if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
+    if (this.#understudies.get(host.name) === host) {
+      this.#understudies.delete(host.name);
+      this.#lost.add(host.name);
+    }
     this.#opened?.hub.lose(host.index);
     for (const other of this.#running.values()) {
       if (other.isReady) other.order({ kind: "lost", index: host.index });

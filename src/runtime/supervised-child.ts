@@ -24,6 +24,8 @@ export interface Child {
   readonly incarnation: number;
   /** The same through all incarnations; undefined for a supervisor. */
   readonly ref: ActorRef<unknown> | undefined;
+  /** Has somebody learn its part, where nobody does; returns whether there was something left to begin. */
+  rehearse(): boolean;
   /** Called some time before `start`, for what takes long. */
   prepare(): void;
   start(): Promise<void>;
@@ -58,6 +60,10 @@ export class SupervisedActor implements Child {
 
   get incarnation(): number {
     return this.#target.address.incarnation;
+  }
+
+  rehearse(): boolean {
+    return this.#launcher.rehearse(this.#spec);
   }
 
   prepare(): void {

@@ -62,6 +62,14 @@ export class Supervisor {
     this.#window.reset();
   }
 
+  /**
+   * Has one more understudy learn a child's part, of those children that name one: it loads what the next incarnation needs and
+   * waits for it. One a call, so that whoever calls says how fast; returns whether there was one left to begin.
+   */
+  rehearse(): boolean {
+    return !this.#stopping && !this.#isRecovering && this.#children.some((child) => child.rehearse());
+  }
+
   /** Starts all children anew, on purpose: no failure is counted. Where a recovery is under way, that is enough. */
   async restart(): Promise<void> {
     if (!this.#isRecovering && !this.#stopping) {
@@ -237,6 +245,10 @@ class SupervisedGroup implements Child {
 
   get incarnation(): number {
     return this.#incarnation;
+  }
+
+  rehearse(): boolean {
+    return this.#supervisor?.rehearse() ?? false;
   }
 
   prepare(): void {}

@@ -33,7 +33,12 @@ export interface RankSpread {
   readonly placement: RankPlacement;
   /** Where it has to do with the optimizer, each shard has an offload actor at its side. */
   readonly offload: OffloadSettings;
+  /** Whether others wait to take their places. */
+  readonly understudies: boolean;
 }
+
+/** A life that has made steps for so long has its own start behind it: what learns its parts now is in nobody's way. */
+const CALM_MS = 2_000;
 
 /**
  * The rank group under supervision: a feeder, and for every place a shard and a rank, a thread each; each pair in a process
@@ -55,29 +60,38 @@ export class SupervisedRanks {
 
   static async start(
     system: ActorSystem,
-    { numRanks, placement, offload }: RankSpread,
+    { numRanks, placement, offload, understudies }: RankSpread,
     feeder: FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const lives = new Lives();
     const places = Array.from({ length: numRanks }, (_, rank) => rank);
     const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
+    const understudy = (...moduleUrls: string[]) =>
+      understudies ? { understudy: moduleUrls.map((url) => new URL(url)) } : {};
     const supervisor = await system.supervise({
       name: "ranks",
       strategy: "one_for_all",
       restarts: maxRestarts,
       children: [
-        { name: "feeder", module: actorModules.feeder, init: () => feeder },
+        {
+          name: "feeder",
+          module: actorModules.feeder,
+          ...understudy(feeder.jobUrl),
+          init: () => feeder,
+        },
         ...(offload.optimizer === undefined ? [] : places).map((rank) => ({
           name: `offload-${rank}`,
           module: actorModules.offload,
           ...placeOf(rank),
+          ...understudy(),
           init: () => undefined,
         })),
         ...places.map((rank) => ({
           name: `shard-${rank}`,
           module: actorModules.shard,
           ...placeOf(rank),
+          ...understudy(),
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): ShardInit => ({
             rank,
             offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
@@ -87,6 +101,7 @@ export class SupervisedRanks {
           name: `rank-${rank}`,
           module: actorModules.rank,
           ...placeOf(rank),
+          ...understudy(feeder.jobUrl),
           init: (_incarnation: number, refs: <P>(name: string) => ActorRef<P>): RankInit => ({
             rank,
             shard: refs<ShardProtocol>(`shard-${rank}`),
@@ -120,6 +135,11 @@ export class SupervisedRanks {
    */
   async lifeAfter(life: number): Promise<Failure | undefined> {
     return this.#lives.after(life);
+  }
+
+  /** A step was made. With each of them one more actor gets its understudy, once the life has gone on for a while. */
+  madeStep(): void {
+    if (this.#lives.madeStep(performance.now()) >= CALM_MS) this.#supervisor.rehearse();
   }
 
   /** The group makes progress again: earlier restarts do not count any more. */
@@ -202,17 +222,25 @@ function keepRule(last: number, every: number | undefined): KeepRule {
   return every === undefined ? { last } : { last, every };
 }
 
-/** Counts the lives of the group for whoever waits for the next. */
+/** Counts the lives of the group for whoever waits for the next, and how long the present one has made steps. */
 class Lives {
   present = 0;
+  #firstStepAtMs: number | undefined;
   #endedBy: Failure | undefined;
   #givenUp: Failure | undefined;
   readonly #waiting: (() => void)[] = [];
 
   begin(endedBy: Failure | undefined): void {
     this.present += 1;
+    this.#firstStepAtMs = undefined;
     this.#endedBy = endedBy;
     this.#wake();
+  }
+
+  /** @returns for how long the present life has made steps, in ms */
+  madeStep(nowMs: number): number {
+    this.#firstStepAtMs ??= nowMs;
+    return nowMs - this.#firstStepAtMs;
   }
 
   giveUp(cause: Failure): void {

@@ -50,7 +50,10 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
   let initial = start.initial;
   const emit = (event: TroupeEventBody) => {
     lastGood.note(event);
-    if (event.kind === "step.finished") losses.note(event.step, event.lossNats);
+    if (event.kind === "step.finished") {
+      losses.note(event.step, event.lossNats);
+      ranks.madeStep();
+    }
     // Progress that cannot be lost any more.
     if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.copied") ranks.forgiveRestarts();
     options.emit(event);

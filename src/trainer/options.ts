@@ -94,6 +94,11 @@ export interface RuntimeOptions {
    * its group starts again, in ms; never less than five times what is long among the latest 100 steps. 10,000
    */
   readonly stallMs?: number;
+  /**
+   * Whether each actor of the group has an understudy once the group has made steps for 2 s: a thread, or process, that has
+   * loaded its modules and waits to take its place, so that a restart is a matter of milliseconds. Their memory is the price. true
+   */
+  readonly understudies?: boolean;
   /** How often the rank group may be restarted within five minutes before the run fails. 3 */
   readonly maxRestarts?: number;
 }
@@ -126,6 +131,7 @@ export interface RuntimeSettings {
   readonly resume: string | undefined;
   readonly deadlineMs: number;
   readonly stallMs: number;
+  readonly understudies: boolean;
   readonly maxRestarts: number;
 }
 
@@ -199,6 +205,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
     resume: options.resume,
     deadlineMs: whole("deadlineMs", options.deadlineMs ?? 600_000, 1),
     stallMs: whole("stallMs", options.stallMs ?? 10_000, 1),
+    understudies: options.understudies ?? true,
     maxRestarts: whole("maxRestarts", options.maxRestarts ?? 3, 0),
   };
 }

@@ -69,9 +69,12 @@ export class ActorThreads implements Disposable {
     process.on("worker", this.#enter);
   }
 
-  /** Ends one of them, whatever it does. */
+  /** Ends one of them, whatever it does: of two of one name the elder lives, and the other waits to take its place. */
   endOne(chance: Chance): string | undefined {
-    const named = [...this.#workers].filter(({ threadName }) => CAST.test(threadName ?? ""));
+    const living = new Map(
+      [...this.#workers].toReversed().map((worker) => [worker.threadName ?? "", worker]),
+    );
+    const named = [...living.values()].filter(({ threadName }) => CAST.test(threadName ?? ""));
     if (named.length === 0) return undefined;
     const worker = chance.pick(named);
     void worker.terminate();
