@@ -16,7 +16,7 @@ export function pointsOf(event: TroupeEvent): readonly Point[] {
     case "step.finished":
       return ofStep(event);
     case "evaluation.finished":
-      return [{ group: "loss", name: "validation", value: event.lossNats }];
+      return [point("loss", "validation", event.lossNats)];
     case "memory.measured":
       return Object.entries(event.byKind).map(([kind, { liveBytes }]) => ({
         group: "memory",
@@ -25,37 +25,37 @@ export function pointsOf(event: TroupeEvent): readonly Point[] {
         value: liveBytes,
       }));
     case "checkpoint.saved":
-      return pointsIn("checkpoint", { size_bytes: event.sizeBytes, duration_ms: event.durationMs });
+      return [
+        point("checkpoint", "size_bytes", event.sizeBytes),
+        point("checkpoint", "duration_ms", event.durationMs),
+      ];
     default:
       return [];
   }
 }
 
 function ofStep(step: EventOf<"step.finished">): readonly Point[] {
-  const { gradientNorm, lossScale } = step;
-  return [
-    ...pointsIn("loss", { train: step.lossNats }),
-    ...pointsIn("optimizer", {
-      learning_rate: step.learningRate,
-      // What was not measured is no point of a curve.
-      gradient_norm: Number.isNaN(gradientNorm) ? undefined : gradientNorm,
-      loss_scale: lossScale,
-    }),
-    ...pointsIn("speed", { tokens_per_second: step.tokensPerSecond, overlap: step.overlap }),
-    ...pointsIn("time_ms", {
-      step: step.durationMs,
-      exposed: step.exposedMs,
-      gather: step.gatherMs,
-      reduce: step.reduceMs,
-      update: step.updateMs,
-      data: step.dataMs,
-    }),
-    ...pointsIn("memory", { resident_bytes: step.residentBytes }),
+  const points = [
+    point("loss", "train", step.lossNats),
+    point("optimizer", "learning_rate", step.learningRate),
   ];
+  // What was not measured is no point of a curve.
+  if (!Number.isNaN(step.gradientNorm)) points.push(point("optimizer", "gradient_norm", step.gradientNorm));
+  if (step.lossScale !== undefined) points.push(point("optimizer", "loss_scale", step.lossScale));
+  points.push(
+    point("speed", "tokens_per_second", step.tokensPerSecond),
+    point("speed", "overlap", step.overlap),
+    point("time_ms", "step", step.durationMs),
+    point("time_ms", "exposed", step.exposedMs),
+    point("time_ms", "gather", step.gatherMs),
+    point("time_ms", "reduce", step.reduceMs),
+    point("time_ms", "update", step.updateMs),
+    point("time_ms", "data", step.dataMs),
+    point("memory", "resident_bytes", step.residentBytes),
+  );
+  return points;
 }
 
-function pointsIn(group: string, values: Readonly<Record<string, number | undefined>>): Point[] {
-  return Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : { group, name, value },
-  );
+function point(group: string, name: string, value: number): Point {
+  return { group, name, value };
 }

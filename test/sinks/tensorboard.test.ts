@@ -5,7 +5,14 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { tensorBoardSink } from "../../src/sinks/index.ts";
 import { crc32c, maskedCrc32c } from "../../src/sinks/tensorboard/crc32c.ts";
-import { record, scalarValue, summaryEvent, versionEvent } from "../../src/sinks/tensorboard/summary.ts";
+import {
+  KnownScalar,
+  record,
+  scalarValue,
+  summaryRecord,
+  valueField,
+  versionEvent,
+} from "../../src/sinks/tensorboard/summary.ts";
 import { bytesField, floatField, message } from "../../src/sinks/tensorboard/wire.ts";
 import { stamped } from "../events/samples.ts";
 
@@ -25,13 +32,22 @@ describe("the bytes of an event file", () => {
       "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d",
     );
     const plain = message(bytesField(1, "loss"), floatField(2, 0.5));
-    expect(hex(record(summaryEvent(timeMs, 7, [plain])))).toBe(
+    expect(hex(summaryRecord(timeMs, 7, [valueField(plain)]))).toBe(
       "1a00000000000000129bd82d0900000040fc54d94110072a0d0a0b0a046c6f7373150000003f2c75eab7",
     );
-    expect(hex(record(summaryEvent(timeMs, 7, [scalarValue("loss", 0.5, true)])))).toBe(
+    expect(hex(summaryRecord(timeMs, 7, [valueField(scalarValue("loss", 0.5, true))]))).toBe(
       "300000000000000095f5d05f0900000040fc54d94110072a230a210a046c6f7373420a080112002a040000003f4a0d0a090a077363616c6172732001e8b83c5e",
     );
   });
+});
+
+test("a scalar that the file knows has the bytes of any other, whatever it was before", () => {
+  const known = new KnownScalar("time_ms/step");
+  for (const value of [0.5, -1e30, Number.NaN, Number.POSITIVE_INFINITY, 0]) {
+    expect(hex(known.at(value))).toBe(
+      hex(Uint8Array.from(valueField(scalarValue("time_ms/step", value, false)))),
+    );
+  }
 });
 
 function folder(): string {

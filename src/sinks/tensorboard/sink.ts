@@ -11,12 +11,14 @@ import {
 import { type Point, pointsOf } from "../curves.ts";
 import {
   histogramValue,
+  KnownScalar,
   record,
   scalarValue,
   sessionEnd,
   sessionStart,
-  summaryEvent,
+  summaryRecord,
   textValue,
+  valueField,
   versionEvent,
 } from "./summary.ts";
 import type { Bytes } from "./wire.ts";
@@ -38,7 +40,8 @@ let numFiles = 0;
 
 class TensorBoardSink implements EventSink {
   readonly #folder: string;
-  readonly #knownTags = new Set<string>();
+  readonly #scalars = new Map<string, KnownScalar>();
+  readonly #knownHistograms = new Set<string>();
   #file: { readonly writer: BoundedWriter; readonly descriptor: number } | undefined;
   #step = 0;
 
@@ -50,8 +53,8 @@ class TensorBoardSink implements EventSink {
 
   write(event: TroupeEvent): void {
     if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
-    const values = this.#valuesOf(event);
-    if (values.length > 0) this.#file?.writer.write(record(summaryEvent(event.timeMs, this.#step, values)));
+    const values = this.#fieldsOf(event);
+    if (values.length > 0) this.#file?.writer.write(summaryRecord(event.timeMs, this.#step, values));
   }
 
   async close(): Promise<void> {
@@ -70,10 +73,18 @@ class TensorBoardSink implements EventSink {
     this.#file.writer.write(record(versionEvent(timeMs)));
   }
 
+  #fieldsOf(event: TroupeEvent): readonly (Bytes | Uint8Array)[] {
+    if (event.kind === "run.started") this.#step = event.firstStep;
+    const points = pointsOf(event);
+    return points.length > 0
+      ? points.map((point) => this.#scalar(point))
+      : this.#valuesOf(event).map((value) => valueField(value));
+  }
+
+  /** What is no scalar. */
   #valuesOf(event: TroupeEvent): Bytes[] {
     switch (event.kind) {
       case "run.started":
-        this.#step = event.firstStep;
         return [sessionStart(settingsOf(event), event.timeMs), textValue("run", tableOf(settingsOf(event)))];
       case "run.finished":
         return [sessionEnd(true, event.timeMs)];
@@ -84,23 +95,22 @@ class TensorBoardSink implements EventSink {
       case "histogram.measured":
         return [this.#histogram(`${event.of}/${event.name}`, event)];
       default:
-        return pointsOf(event).map((point) => this.#scalar(point));
+        return [];
     }
   }
 
-  #scalar({ group, name, rank, value }: Point): Bytes {
+  #scalar({ group, name, rank, value }: Point): Bytes | Uint8Array {
     const tag = rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`;
-    return scalarValue(tag, value, this.#isNew(tag));
+    const known = this.#scalars.get(tag);
+    if (known !== undefined) return known.at(value);
+    this.#scalars.set(tag, new KnownScalar(tag));
+    return valueField(scalarValue(tag, value, true));
   }
 
   #histogram(tag: string, event: EventOf<"histogram.measured">): Bytes {
-    return histogramValue(tag, event, this.#isNew(tag));
-  }
-
-  #isNew(tag: string): boolean {
-    const isNew = !this.#knownTags.has(tag);
-    this.#knownTags.add(tag);
-    return isNew;
+    const isFirst = !this.#knownHistograms.has(tag);
+    this.#knownHistograms.add(tag);
+    return histogramValue(tag, event, isFirst);
   }
 }
 

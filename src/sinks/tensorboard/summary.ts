@@ -3,6 +3,7 @@ import { maskedCrc32c } from "./crc32c.ts";
 import {
   type Bytes,
   bytesField,
+  bytesHeader,
   doubleField,
   message,
   packedDoubles,
@@ -17,13 +18,22 @@ const dtype = { float: 1, double: 2, string: 7 } as const;
 /** What a plugin gets of a tag: one number, a tensor. */
 const dataClass = { scalar: 1, tensor: 2 } as const;
 
-/** A record of the file: length, payload, and a checksum of each. */
-export function record(payload: Bytes): Buffer {
-  const bytes = Buffer.alloc(12 + payload.length + 4);
-  bytes.writeBigUInt64LE(BigInt(payload.length));
+/** Encoded already, or about to be. */
+type Part = Bytes | Uint8Array;
+
+/** A record of the file: length, payload, and a checksum of each. @param parts - of the payload, one after the other */
+export function record(...parts: readonly Part[]): Buffer {
+  const end = parts.reduce((size, part) => size + part.length, 12);
+  const bytes = Buffer.allocUnsafe(end + 4);
+  bytes.writeUInt32LE(end - 12, 0);
+  bytes.writeUInt32LE(0, 4);
   bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(0, 8)), 8);
-  bytes.set(payload, 12);
-  bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(12, 12 + payload.length)), 12 + payload.length);
+  let at = 12;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  bytes.writeUInt32LE(maskedCrc32c(bytes.subarray(12, end)), end);
   return bytes;
 }
 
@@ -32,14 +42,37 @@ export function versionEvent(timeMs: number): Bytes {
   return message(doubleField(1, timeMs / 1000), bytesField(3, "brain.Event:2"));
 }
 
-/** An event that carries values. */
-export function summaryEvent(timeMs: number, step: number, values: readonly Bytes[]): Bytes {
-  const summary = message(...values.map((value) => bytesField(1, value)));
-  return message(
+/** The record of an event that carries values, each as {@link valueField} makes it. */
+export function summaryRecord(timeMs: number, step: number, values: readonly Part[]): Buffer {
+  const head = message(
     doubleField(1, timeMs / 1000),
     ...(step === 0 ? [] : [varintField(2, step)]),
-    bytesField(5, summary),
+    bytesHeader(
+      5,
+      values.reduce((size, value) => size + value.length, 0),
+    ),
   );
+  return record(head, ...values);
+}
+
+/** A value within a summary. */
+export function valueField(value: Bytes): Bytes {
+  return bytesField(1, value);
+}
+
+/** A scalar whose tag the file knows: from one step to the next nothing changes but its last four bytes. */
+export class KnownScalar {
+  readonly #field: Buffer;
+
+  constructor(tag: string) {
+    this.#field = Buffer.from(valueField(scalarValue(tag, 0, false)));
+  }
+
+  /** @returns the field of a summary, good until the next call */
+  at(value: number): Uint8Array {
+    this.#field.writeFloatLE(value, this.#field.length - 4);
+    return this.#field;
+  }
 }
 
 /** @param isFirst - whether the tag is told of for the first time in the file: then it is said whose it is */

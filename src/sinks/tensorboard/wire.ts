@@ -39,10 +39,16 @@ export function floatField(number: number, value: number): Bytes {
 /** Bytes, a text in UTF-8, or a message within the message. */
 export function bytesField(number: number, value: Bytes | string): Bytes {
   const content = typeof value === "string" ? encoder.encode(value) : value;
+  const bytes = bytesHeader(number, content.length);
+  append(bytes, content);
+  return bytes;
+}
+
+/** What stands before `numBytes` of a {@link bytesField}. */
+export function bytesHeader(number: number, numBytes: number): number[] {
   const bytes: number[] = [];
   putVarint(bytes, number * 8 + wire.lengthDelimited);
-  putVarint(bytes, content.length);
-  append(bytes, content);
+  putVarint(bytes, numBytes);
   return bytes;
 }
 
