@@ -40,6 +40,11 @@ export class BoundedQueue<T> {
     return item;
   }
 
+  /** All that is held, the oldest first. */
+  items(): readonly T[] {
+    return this.#items.slice(this.#head);
+  }
+
   /** Drops all but the newest `numKept`, and counts what was dropped. */
   keepNewest(numKept: number): void {
     this.#numDropped += Math.max(0, this.length - numKept);

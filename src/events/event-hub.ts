@@ -1,6 +1,6 @@
-import type { Observable } from "rxjs";
+import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
-import { ReplaySubject } from "rxjs/internal/ReplaySubject";
+import { Subject } from "rxjs/internal/Subject";
 import { BoundedQueue } from "./bounded-queue.ts";
 import {
   type EventKind,
@@ -52,7 +52,9 @@ export class EventHub {
   /** Every event, the latest ones again for a new subscriber; completes with {@link close}, never fails. */
   readonly events$: Observable<TroupeEvent>;
   readonly #clock: () => number;
-  readonly #subject: ReplaySubject<TroupeEvent>;
+  readonly #subject = new Subject<TroupeEvent>();
+  /** The latest ones that subscribers were called with, or would have been. */
+  readonly #recent: BoundedQueue<TroupeEvent>;
   readonly #queue: BoundedQueue<TroupeEvent>;
   readonly #sinks = new Set<EventSink>();
   #draining: { cancel(): void } | undefined;
@@ -60,9 +62,14 @@ export class EventHub {
 
   constructor(options: EventHubOptions = {}) {
     this.#clock = options.clock ?? Date.now;
-    this.#subject = new ReplaySubject(options.numReplayed ?? 1024);
+    this.#recent = new BoundedQueue(options.numReplayed ?? 1024);
     this.#queue = new BoundedQueue(options.capacity ?? 16_384);
-    this.events$ = new GuardedObservable(this.#subject, (error) => this.#subscriberFailed(error));
+    // Not a ReplaySubject, which moves all that it remembers at each event.
+    const replayed$ = new Observable<TroupeEvent>((subscriber) => {
+      for (const event of this.#recent.items()) subscriber.next(event);
+      return this.#subject.subscribe(subscriber);
+    });
+    this.events$ = new GuardedObservable(replayed$, (error) => this.#subscriberFailed(error));
   }
 
   /** Stamps an event and passes it on. After {@link close} it does nothing. */
@@ -70,8 +77,9 @@ export class EventHub {
     if (this.#closed) return;
     const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
     for (const sink of this.#sinks) this.#writeTo(sink, event);
-    this.#queue.push(event);
-    this.#draining ??= soon(() => this.#drain());
+    if (this.#queue.length === 0 && !this.#subject.observed) this.#recent.push(event);
+    else this.#queue.push(event);
+    if (this.#queue.length > 0) this.#draining ??= soon(() => this.#drain());
   }
 
   /**
@@ -106,7 +114,7 @@ export class EventHub {
     this.#draining?.cancel();
     const begin = performance.now();
     for (let event = this.#queue.shift(); event !== undefined; event = this.#queue.shift()) {
-      this.#subject.next(event);
+      this.#tell(event);
       // The last one says how the run ended.
       if (performance.now() - begin > closeMs) this.#queue.keepNewest(1);
     }
@@ -118,7 +126,7 @@ export class EventHub {
     const begin = performance.now();
     let elapsedMs = 0;
     while (this.#queue.length > 0 && elapsedMs < sliceMs) {
-      this.#subject.next(this.#queue.shift() as TroupeEvent);
+      this.#tell(this.#queue.shift() as TroupeEvent);
       elapsedMs = performance.now() - begin;
     }
     const restMs = restRatio * elapsedMs;
@@ -126,6 +134,11 @@ export class EventHub {
     if (this.#queue.length > 0) return;
     const numDropped = this.#queue.takeNumDropped();
     if (numDropped > 0) this.emit({ kind: "events.dropped", numDropped });
+  }
+
+  #tell(event: TroupeEvent): void {
+    this.#recent.push(event);
+    this.#subject.next(event);
   }
 
   #writeTo(sink: EventSink, event: TroupeEvent): void {
