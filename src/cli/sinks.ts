@@ -6,6 +6,7 @@ import {
   closeDescriptor,
   consoleSink,
   type EventSink,
+  fileWriteMs,
   jsonLinesSink,
   ofKind,
   type TroupeEvent,
@@ -102,7 +103,7 @@ function eventFile(path: string, hasTrace: boolean): EventSink {
       const descriptor = openSync(path, "a");
       // A killed run may have left half a line: what follows is not to be read as its other half.
       if (fstatSync(descriptor).size > 0) writeSync(descriptor, "\n");
-      file = { sink: jsonLinesSink(descriptor), descriptor };
+      file = { sink: jsonLinesSink(descriptor, { everyMs: fileWriteMs }), descriptor };
       for (const before of held.splice(0)) file.sink.write(before);
     },
     async close() {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import { toJson } from "../events/index.ts";
 import type { BoardFrame, Frame } from "./frame.ts";
 import { Listener } from "./listener.ts";
 import { Replay } from "./replay.ts";
@@ -113,12 +114,5 @@ export class Broadcast {
 
 /** One server-sent event. JSON has no line breaks, so that it is one line. */
 function message(event: string, data: object, id?: string): string {
-  return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${encode(data)}\n\n`;
-}
-
-/** As the JSON-lines sink writes events: what JSON has no number for becomes its name. */
-function encode(data: object): string {
-  return JSON.stringify(data, (_, value: unknown) =>
-    typeof value === "number" && !Number.isFinite(value) ? String(value) : value,
-  );
+  return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${toJson(data)}\n\n`;
 }

@@ -1,4 +1,4 @@
-import { close, write } from "node:fs";
+import { close, write, writeSync } from "node:fs";
 import type { Writable } from "node:stream";
 
 /** Writes bytes somewhere and calls `done` when they are out, or could not be. */
@@ -6,17 +6,32 @@ type WriteBytes = (bytes: Uint8Array, done: (error?: Error | null) => void) => v
 
 /** Bytes held for a target that is slow. */
 const maxHeldBytes = 1 << 26;
+/** Much at once is written at once, whenever that is. */
+const promptBytes = 1 << 18;
 const retryMs = 10;
+/** How far the files of a run may be behind it: nobody sees less, and a killed run loses no more. */
+export const fileWriteMs = 200;
+
+/** How a {@link BoundedWriter} writes. */
+export interface BoundedWriterOptions {
+  /** What comes within so many milliseconds goes out together: a write costs as much as making many lines. 0: at once */
+  readonly everyMs?: number;
+}
 
 /**
  * Writes in order without ever waiting: what the target does not take yet is held, up to 64 MiB, and then what comes is
- * refused, whole. A target that fails (a closed pipe, a full disk) takes no more.
+ * refused, whole. A target that fails (a closed pipe, a full disk) takes no more. What is held for a descriptor when the
+ * process ends by itself is written then; one that is killed leaves out what came in its last `everyMs`.
  */
 export class BoundedWriter {
   readonly #write: WriteBytes;
-  #held: Uint8Array[] = [];
+  readonly #descriptor: number | undefined;
+  readonly #everyMs: number;
+  /** Texts that follow each other are one. */
+  #held: (string | Uint8Array)[] = [];
   #numHeldBytes = 0;
   #writing = false;
+  #timer: NodeJS.Timeout | undefined;
   #failed = false;
   #whenEmpty: (() => void)[] = [];
 
@@ -24,8 +39,10 @@ export class BoundedWriter {
    * @param target - a stream, or a file descriptor: then even a pipe that nobody reads holds up no one, as writing to
    * `process.stdout` would
    */
-  constructor(target: Writable | number) {
+  constructor(target: Writable | number, { everyMs = 0 }: BoundedWriterOptions = {}) {
+    this.#descriptor = typeof target === "number" ? target : undefined;
     this.#write = typeof target === "number" ? descriptorWriter(target) : streamWriter(target);
+    this.#everyMs = everyMs;
   }
 
   /**
@@ -33,31 +50,54 @@ export class BoundedWriter {
    * @returns whether they were taken: not when too much is held, or the target has failed
    */
   write(data: string | Uint8Array): boolean {
-    const bytes = typeof data === "string" ? Buffer.from(data) : data;
-    if (this.#failed || this.#numHeldBytes + bytes.length > maxHeldBytes) return false;
-    this.#held.push(bytes);
-    this.#numHeldBytes += bytes.length;
-    if (!this.#writing) this.#writeHeld();
+    const numBytes = typeof data === "string" ? Buffer.byteLength(data) : data.length;
+    if (this.#failed || this.#numHeldBytes + numBytes > maxHeldBytes) return false;
+    this.#hold(data);
+    this.#numHeldBytes += numBytes;
+    if (this.#writing) return true;
+    if (this.#everyMs === 0 || this.#numHeldBytes >= promptBytes) this.#writeHeld();
+    else this.#timer ??= this.#writeLater();
     return true;
   }
 
   /** Waits until everything taken is out, or the target has failed. */
   flush(): Promise<void> {
+    if (!this.#writing) this.#writeHeld();
     if (!this.#writing) return Promise.resolve();
     return new Promise((resolve) => {
       this.#whenEmpty.push(resolve);
     });
   }
 
+  /** Writes what waits for its time; for the end of the process, when there is no other. */
+  writeLast(): void {
+    // Behind what is being written it could come before it.
+    if (this.#writing || this.#descriptor === undefined) return;
+    try {
+      writeSync(this.#descriptor, this.#takeHeld());
+    } catch {
+      // There is nobody left to be told.
+    }
+  }
+
+  #hold(data: string | Uint8Array): void {
+    const last = this.#held.length - 1;
+    if (typeof data === "string" && typeof this.#held[last] === "string") this.#held[last] += data;
+    else this.#held.push(data);
+  }
+
+  #writeLater(): NodeJS.Timeout {
+    writeAtExit(this);
+    return setTimeout(() => this.#writeHeld(), this.#everyMs).unref();
+  }
+
   #writeHeld(): void {
-    if (this.#held.length === 0) {
-      this.#writing = false;
+    const bytes = this.#takeHeld();
+    this.#writing = bytes.length > 0;
+    if (!this.#writing) {
       for (const resolve of this.#whenEmpty.splice(0)) resolve();
       return;
     }
-    this.#writing = true;
-    const bytes = Buffer.concat(this.#held);
-    this.#held = [];
     this.#write(bytes, (error) => {
       this.#numHeldBytes -= bytes.length;
       if (error) this.#fail();
@@ -65,11 +105,34 @@ export class BoundedWriter {
     });
   }
 
+  #takeHeld(): Uint8Array {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    waiting.delete(this);
+    const parts = this.#held.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+    this.#held = [];
+    return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+  }
+
   #fail(): void {
     this.#failed = true;
     this.#held = [];
     this.#numHeldBytes = 0;
   }
+}
+
+/** Writers that hold something until its time comes. */
+const waiting = new Set<BoundedWriter>();
+let hasListener = false;
+
+/** Their timers keep no process from ending: it writes what they hold. */
+function writeAtExit(writer: BoundedWriter): void {
+  waiting.add(writer);
+  if (hasListener) return;
+  hasListener = true;
+  process.on("exit", () => {
+    for (const each of waiting) each.writeLast();
+  });
 }
 
 /** Closes a descriptor; that it could not be is nobody's news any more. */

@@ -1,5 +1,5 @@
 /** What happened: the union of events, where they come together, and where they are written. */
-export { BoundedWriter, closeDescriptor } from "./bounded-writer.ts";
+export { BoundedWriter, closeDescriptor, fileWriteMs } from "./bounded-writer.ts";
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
 export { describeEvent } from "./describe-event.ts";
 export {

@@ -12,6 +12,8 @@ export interface JsonLinesOptions {
    * `pino-pretty` and what else reads such logs. "plain"
    */
   readonly fields?: "plain" | "pino";
+  /** What comes within so many milliseconds is written at once, which for a file costs less. 0 */
+  readonly everyMs?: number;
 }
 
 /**
@@ -25,9 +27,9 @@ export interface JsonLinesOptions {
  */
 export function jsonLinesSink(
   target: Writable | number,
-  { fields = "plain" }: JsonLinesOptions = {},
+  { fields = "plain", everyMs = 0 }: JsonLinesOptions = {},
 ): EventSink {
-  const writer = new BoundedWriter(target);
+  const writer = new BoundedWriter(target, { everyMs });
   const line = fields === "pino" ? pinoLine : toJson;
   let numDropped = 0;
   let timeMs = 0;
@@ -47,9 +49,15 @@ export function jsonLinesSink(
   };
 }
 
-/** One event as JSON, without line breaks. */
-export function toJson(event: TroupeEvent): string {
-  return stringify(event);
+/** Plain data as JSON, without line breaks; what JSON has no number for is written as its name. */
+export function toJson(value: object): string {
+  const text = JSON.stringify(value);
+  // JSON says null for it, which events seldom hold: only then is each value looked at, which takes five times as long.
+  return text.includes("null") ? JSON.stringify(value, nameNotFinite) : text;
+}
+
+function nameNotFinite(_key: string, value: unknown): unknown {
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
 }
 
 const levels = { plain: 30, good: 30, bad: 50, untold: 20 } as const;
@@ -57,7 +65,7 @@ const levels = { plain: 30, good: 30, bad: 50, untold: 20 } as const;
 function pinoLine(event: TroupeEvent): string {
   const { timeMs, ...rest } = event;
   const { text = event.kind, tone = "untold" } = describeEvent(event) ?? {};
-  return stringify({
+  return toJson({
     level: levels[tone],
     time: timeMs,
     pid: process.pid,
@@ -65,10 +73,4 @@ function pinoLine(event: TroupeEvent): string {
     ...rest,
     msg: text,
   });
-}
-
-function stringify(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === "number" && !Number.isFinite(part) ? String(part) : part,
-  );
 }

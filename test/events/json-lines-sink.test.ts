@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, open, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,6 +67,38 @@ describe("the sink", () => {
     expect(lines.map((line) => JSON.parse(line).step)).toEqual(
       Array.from({ length: 1000 }, (_, index) => index + 1),
     );
+    await rm(folder, { recursive: true });
+  });
+
+  test("writes together what comes within the time that it was given", async () => {
+    const chunks: string[] = [];
+    const stream = new Writable({
+      write(chunk: Buffer, _, done) {
+        chunks.push(chunk.toString());
+        done();
+      },
+    });
+    const sink = jsonLinesSink(stream, { everyMs: 60_000 });
+    for (const kind of ["run.started", "step.finished", "run.finished"] as const) sink.write(stamped(kind));
+    expect(chunks).toEqual([]);
+    await sink.close();
+    expect(chunks).toHaveLength(1);
+    expect(chunks[0]?.trim().split("\n")).toHaveLength(3);
+  });
+
+  test("leaves a file whole where the process ends before the time has come, and closes nothing", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "troupe-events-"));
+    const path = join(folder, "events.jsonl");
+    const script = `
+      import { openSync } from "node:fs";
+      import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/events/json-lines-sink.ts", import.meta.url).href)};
+      const sink = jsonLinesSink(openSync(${JSON.stringify(path)}, "w"), { everyMs: 60_000 });
+      for (let step = 0; step < 10; step++) sink.write({ kind: "step.finished", step });
+      process.exit(3);`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "inherit" });
+    const [code] = await once(child, "exit");
+    expect(code).toBe(3);
+    expect((await readFile(path, "utf8")).trim().split("\n")).toHaveLength(10);
     await rm(folder, { recursive: true });
   });
 

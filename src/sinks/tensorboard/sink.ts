@@ -6,6 +6,7 @@ import {
   closeDescriptor,
   type EventOf,
   type EventSink,
+  fileWriteMs,
   type TroupeEvent,
 } from "../../events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
@@ -69,7 +70,7 @@ class TensorBoardSink implements EventSink {
     const seconds = String(Math.floor(timeMs / 1000)).padStart(10, "0");
     const name = `events.out.tfevents.${seconds}.${hostname()}.${process.pid}.${numFiles++}`;
     const descriptor = openSync(join(this.#folder, name), "wx");
-    this.#file = { writer: new BoundedWriter(descriptor), descriptor };
+    this.#file = { writer: new BoundedWriter(descriptor, { everyMs: fileWriteMs }), descriptor };
     this.#file.writer.write(record(versionEvent(timeMs)));
   }
 

@@ -5,6 +5,7 @@ import {
   closeDescriptor,
   type EventOf,
   type EventSink,
+  fileWriteMs,
   type TroupeEvent,
 } from "../../events/index.ts";
 import { Arrows } from "./arrows.ts";
@@ -38,7 +39,7 @@ class ChromeTraceSink implements EventSink {
   constructor(path: string) {
     mkdirSync(dirname(path), { recursive: true });
     this.#descriptor = openSync(path, "w");
-    this.#writer = new BoundedWriter(this.#descriptor);
+    this.#writer = new BoundedWriter(this.#descriptor, { everyMs: fileWriteMs });
   }
 
   write(event: TroupeEvent): void {
