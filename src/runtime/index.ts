@@ -17,7 +17,6 @@ export {
   toFailure,
 } from "./failure.ts";
 export type { ActorInspection } from "./inspection.ts";
-export type { SpawnPlace, StopOptions } from "./launcher.ts";
 export type { ProcessSupport } from "./link-opener.ts";
 export { makeOwnedFolder, removeOwnedFolder } from "./owned-folder.ts";
 export type { Pending } from "./pending.ts";
@@ -42,6 +41,7 @@ export { ReliableDelivery, type ReliableOptions, SeenKeys } from "./reliable-del
 export type { Backoff, Restart, Strategy } from "./restart-policy.ts";
 export type { RuntimeEvent } from "./runtime-event.ts";
 export type { MessagingSettings } from "./settings.ts";
+export type { SpawnPlace, StopOptions } from "./spawn-place.ts";
 export type { Stash } from "./stash.ts";
 export type { ActorState } from "./status-board.ts";
 export type { ChildSpec, SiblingRefs } from "./supervised-child.ts";

@@ -1,11 +1,11 @@
 import type { Address } from "./address.ts";
 import type { Clock } from "./clock.ts";
-import type { SpawnPlace } from "./launcher.ts";
 import type { LinkEnd } from "./link.ts";
 import type { LinkOpener } from "./link-opener.ts";
 import { type LinkPlace, linkBetween, startOnMain } from "./placement.ts";
 import type { ProcessPool } from "./process-pool.ts";
 import type { MessagingSettings } from "./settings.ts";
+import type { SpawnPlace } from "./spawn-place.ts";
 import { boardSizeBytes, StatusBoard } from "./status-board.ts";
 import type { Vessel } from "./thread.ts";
 import type { Understudies } from "./understudies.ts";

@@ -1,16 +1,23 @@
 import { randomUUID } from "node:crypto";
-import { TroupeError } from "../errors.ts";
 import { loadPreload, undeliveredHook } from "./actor-host.ts";
 import type { ActorRecord } from "./actor-record.ts";
 import { ActorRef } from "./actor-ref.ts";
 import { type Address, describe } from "./address.ts";
 import type { Clock } from "./clock.ts";
 import { CodecSet } from "./codec.ts";
-import { type Down, type Failure, firstCause, fromFailure } from "./failure.ts";
+import type { Down, Failure } from "./failure.ts";
 import type { HostProcess } from "./host-process.ts";
 import { type LaunchContext, launch } from "./launch.ts";
+import {
+  isStuck,
+  nameTaken,
+  processWithoutPlacement,
+  startedTooLate,
+  startTimeout,
+  unhandled,
+} from "./launch-errors.ts";
 import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
-import type { LinkPlace, Placement } from "./placement.ts";
+import type { LinkPlace } from "./placement.ts";
 import { ProcessPool } from "./process-pool.ts";
 import { RecordType } from "./record.ts";
 import { refCodec } from "./ref-codec.ts";
@@ -23,33 +30,8 @@ import {
   terminateGraceMs,
 } from "./settings.ts";
 import { Signal } from "./signal.ts";
-import type { ThreadOptions } from "./thread.ts";
+import type { SpawnPlace, StopOptions } from "./spawn-place.ts";
 import { Understudies } from "./understudies.ts";
-
-/** What to start, but for the value given to `start`. */
-export interface SpawnPlace extends ThreadOptions {
-  /** Unique among the living. */
-  readonly name: string;
-  /** The module whose default export is the actor. */
-  readonly module: URL;
-  /** A thread of its own, here or in another process, or the main thread for actors that only coordinate. */
-  readonly placement?: Placement;
-  /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
-  readonly process?: string;
-  /** What else it comes to import: who is to take its place, see `rehearse` of its supervisor, has loaded it by then. */
-  readonly understudy?: readonly URL[];
-  /** How long loading and `start` may take, once its process has started. */
-  readonly startDeadlineMs?: number;
-}
-
-/** How an actor is stopped. */
-export interface StopOptions {
-  readonly reason?: string;
-  /** Whether messages that have arrived are handled first; true unless said otherwise. */
-  readonly drain?: boolean;
-  /** After so long it is ended without its consent. */
-  readonly deadlineMs?: number;
-}
 
 /** What a launcher is made of. */
 export interface LauncherOptions {
@@ -206,12 +188,7 @@ export class Launcher {
 
   /** Makes a failure loud that nobody answers for. */
   raise(failure: Failure, actor: string): void {
-    const cause = firstCause(failure);
-    const error = new TroupeError(
-      "ACTOR_UNHANDLED",
-      `[${actor}] a failure that somebody handles: ${cause.message} (supervise or watch the actor)`,
-      { fields: { actor }, cause: fromFailure(cause) },
-    );
+    const error = unhandled(failure, actor);
     if (this.#options.onUnhandled !== undefined) this.#options.onUnhandled(error);
     else
       queueMicrotask(() => {
@@ -229,11 +206,7 @@ export class Launcher {
   #refuseTakenName(name: string): void {
     const holder = this.registry.census.living.find(({ address }) => address.name === name)?.address;
     if (holder === undefined) return;
-    throw new TroupeError(
-      "ACTOR_NAME_TAKEN",
-      `[spawn ${name}] a name no living actor has: ${describe(holder)} lives (stop it first, or choose another)`,
-      { fields: { name } },
-    );
+    throw nameTaken(name, holder);
   }
 
   #launch(
@@ -291,36 +264,4 @@ export class Launcher {
     this.registry.end(record, { actor: name, incarnation, reason: "stopped" }, true);
     await record.vessel.terminate();
   }
-}
-
-function processWithoutPlacement(name: string, placement: Placement): TroupeError {
-  return new TroupeError(
-    "PROCESS_UNSUPPORTED",
-    `[spawn ${name}] no process with placement "${placement}": got one (leave it out, or use placement "process")`,
-    { fields: { name, placement } },
-  );
-}
-
-function isStuck(address: Address): TroupeError {
-  return new TroupeError(
-    "ACTOR_STUCK",
-    `[stop ${describe(address)}] its thread to end when it is made to: native code in it does not return (end the process; see inspect() for what it was doing)`,
-    { fields: { actor: describe(address) } },
-  );
-}
-
-function startedTooLate(name: string): TroupeError {
-  return new TroupeError(
-    "SYSTEM_STOPPED",
-    `[spawn ${name}] a running system: it was stopped before the actor had started (make a new one)`,
-    { fields: { actor: name } },
-  );
-}
-
-function startTimeout(address: Address, deadlineMs: number): TroupeError {
-  return new TroupeError(
-    "ACTOR_START_TIMEOUT",
-    `[spawn ${describe(address)}] its start to finish within ${deadlineMs} ms: it has not (see what its module does while loading, or raise startDeadlineMs)`,
-    { fields: { actor: describe(address), deadlineMs } },
-  );
 }

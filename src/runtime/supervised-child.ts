@@ -2,8 +2,9 @@ import type { ActorRecord } from "./actor-record.ts";
 import type { ActorRef } from "./actor-ref.ts";
 import type { Address } from "./address.ts";
 import type { Down } from "./failure.ts";
-import type { Launcher, SpawnPlace, StopOptions } from "./launcher.ts";
+import type { Launcher } from "./launcher.ts";
 import type { Restart } from "./restart-policy.ts";
+import type { SpawnPlace, StopOptions } from "./spawn-place.ts";
 
 /** Gives the ref of a sibling that is started before this child. */
 export type SiblingRefs = <P>(name: string) => ActorRef<P>;

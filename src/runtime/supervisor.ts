@@ -2,8 +2,9 @@ import { TroupeError } from "../errors.ts";
 import type { ActorRef } from "./actor-ref.ts";
 import type { Timer } from "./clock.ts";
 import { type Down, type Failure, toFailure } from "./failure.ts";
-import type { Launcher, StopOptions } from "./launcher.ts";
+import type { Launcher } from "./launcher.ts";
 import { backoffMs, isToRestart, type Restart, RestartWindow, restartSet } from "./restart-policy.ts";
+import type { StopOptions } from "./spawn-place.ts";
 import { type Child, type ChildSpec, type SiblingRefs, SupervisedActor } from "./supervised-child.ts";
 import { checkOptions, type GroupSpec, type SupervisorOptions } from "./supervisor-options.ts";
 
