@@ -78,6 +78,8 @@ export function handOver(program, args, env = process.env) {
     child.on("error", reject);
     child.on("exit", (code, signal) => {
       for (const name of signals) process.off(name, pass);
+      // A crash writes nothing by itself, and looks like an end.
+      if (signal !== null) process.stderr.write(`${program} was ended by ${signal}\n`);
       resolve(code ?? 128 + signalNumber(signal));
     });
   });

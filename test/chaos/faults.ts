@@ -50,7 +50,7 @@ export const faults: readonly Fault[] = [
     strike(target) {
       const pid = pidOfRank(target);
       if (pid === undefined) return undefined;
-      process.kill(pid, "SIGSTOP");
+      if (!signalIfAlive(pid, "SIGSTOP")) return undefined;
       setTimeout(() => signalIfAlive(pid, "SIGCONT"), 300);
       return `process ${pid}`;
     },

@@ -81,6 +81,7 @@ async function training(): Promise<boolean> {
       stepMs,
       when,
       saveEverySteps: 20,
+      copyEverySteps: 5,
       onFault: (fault, whom) => values.verbose && say(`  ${new Date().toISOString()} ${fault}: ${whom}`),
     });
     const { effective, durationMs, numFaults, recoveriesMs, numOtherLosses, error } = survived;

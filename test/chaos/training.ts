@@ -14,6 +14,8 @@ export interface Disturbance {
   /** When it is struck: at random, once in so many ms on average; or once when each of these steps is new. */
   readonly when: { readonly meanMs: number } | { readonly steps: readonly number[] };
   readonly saveEverySteps: number;
+  /** Steps between copies of the state in memory, which a restart goes back to first; none unless told. */
+  readonly copyEverySteps?: number;
   readonly options?: RuntimeOptions;
   readonly onEvent?: (event: TroupeEvent) => void;
   readonly onFault?: (fault: string, whom: string) => void;
@@ -53,7 +55,7 @@ export async function trainUnderFaults(
   undisturbed: Float64Array,
   disturbance: Disturbance,
 ): Promise<Survived> {
-  const { placement, seed, steps, stepMs, saveEverySteps } = disturbance;
+  const { placement, seed, steps, stepMs, saveEverySteps, copyEverySteps } = disturbance;
   const strikes = workspace.path(`strikes-${placement}-${seed}`);
   mkdirSync(strikes);
   const account = new Account(undisturbed);
@@ -69,7 +71,11 @@ export async function trainUnderFaults(
       stallMs: 10 * stepMs,
       // Struck more often than it can save, a run would rightly be given up.
       maxRestarts: 1_000,
-      checkpoint: { dir: workspace.path(`run-${placement}-${seed}`), everySteps: saveEverySteps },
+      checkpoint: {
+        dir: workspace.path(`run-${placement}-${seed}`),
+        everySteps: saveEverySteps,
+        ...(copyEverySteps === undefined ? {} : { inMemoryEverySteps: copyEverySteps }),
+      },
       ...disturbance.options,
     },
     { strikes, pauseMs: stepMs },

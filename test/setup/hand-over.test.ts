@@ -6,17 +6,17 @@ import { expect, it } from "vitest";
 const child = fileURLToPath(new URL("../../scripts/setup/child.mjs", import.meta.url));
 
 /** A process that hands over to a Node which runs `program`. */
-function handOver(program: string): ChildProcess {
+function handOver(program: string, stderr: "inherit" | "pipe" = "inherit"): ChildProcess {
   const script = `import { handOver } from ${JSON.stringify(child)};
     process.exitCode = await handOver(process.execPath, ["-e", ${JSON.stringify(program)}]);`;
   return spawn(process.execPath, ["--input-type=module", "-e", script], {
-    stdio: ["pipe", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", stderr],
   });
 }
 
-async function stdoutOf(process: ChildProcess): Promise<string> {
+async function textOf(stream: ChildProcess["stdout"]): Promise<string> {
   let text = "";
-  for await (const chunk of process.stdout ?? []) text += String(chunk);
+  for await (const chunk of stream ?? []) text += String(chunk);
   return text;
 }
 
@@ -28,7 +28,7 @@ it("ends with the program's exit code", async () => {
 it("passes stdin and stdout through", async () => {
   const process = handOver("process.stdin.pipe(process.stdout)");
   process.stdin?.end("to be trained on");
-  expect(await stdoutOf(process)).toBe("to be trained on");
+  expect(await textOf(process.stdout)).toBe("to be trained on");
 });
 
 it("passes a signal on and waits for the program to end", async () => {
@@ -40,7 +40,9 @@ it("passes a signal on and waits for the program to end", async () => {
   expect(code).toBe(7);
 });
 
-it("ends with 128 + the signal's number when a signal ended the program", async () => {
-  const [code] = await once(handOver("process.kill(process.pid, 'SIGKILL')"), "close");
+it("ends with 128 + the signal's number when a signal ended the program, and says so", async () => {
+  const process = handOver("process.kill(process.pid, 'SIGKILL')", "pipe");
+  const [words, [code]] = await Promise.all([textOf(process.stderr), once(process, "close")]);
+  expect(words).toMatch(/was ended by SIGKILL/);
   expect(code).toBe(128 + 9);
 });
