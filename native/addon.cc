@@ -21,6 +21,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitScratch(env, exports);
   troupe::InitSummed(env, exports);
   troupe::InitPaging(env, exports);
+  troupe::InitAside(env, exports);
   troupe::InitSystem(env, exports);
   return exports;
 }

@@ -11,6 +11,8 @@ namespace {
 
 // Pieces under way at once: enough to keep an NVMe queue from running dry, few enough to cost nothing while they wait.
 constexpr int kNumThreads = 8;
+// A third of the share of a thread that computes, where both want the same processor: a step's time is enough to copy its state.
+constexpr int kGiveWay = 5;
 
 Napi::Value error_of(Napi::Env env, const std::exception_ptr& error) {
   try {
@@ -47,13 +49,19 @@ struct UnderWay::Ended {
 
 UnderWay& UnderWay::of(Napi::Env env) {
   auto& under_way = Environment::of(env).under_way;
-  if (!under_way) under_way = std::make_shared<UnderWay>(env);
+  if (!under_way) under_way = std::make_shared<UnderWay>(env, "file", std::make_unique<TransferThreads>(kNumThreads));
   return *under_way;
 }
 
-UnderWay::UnderWay(Napi::Env env) : threads_(std::make_unique<TransferThreads>(kNumThreads)) {
-  const Napi::String name = Napi::String::New(env, "file");
-  napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, come_back, &back_);
+UnderWay& UnderWay::aside(Napi::Env env) {
+  auto& aside = Environment::of(env).aside;
+  if (!aside) aside = std::make_shared<UnderWay>(env, "copy", std::make_unique<TransferThreads>(1, kGiveWay));
+  return *aside;
+}
+
+UnderWay::UnderWay(Napi::Env env, const char* name, std::unique_ptr<TransferThreads> threads) : threads_(std::move(threads)) {
+  const Napi::String told_as = Napi::String::New(env, name);
+  napi_create_threadsafe_function(env, nullptr, nullptr, told_as, 0, 1, nullptr, nullptr, this, come_back, &back_);
   napi_unref_threadsafe_function(env, back_);
   // Made after the way back, so called before it is closed: no thread is left that could still take it.
   env.AddCleanupHook([this] { threads_.reset(); });

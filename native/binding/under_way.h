@@ -13,8 +13,11 @@ namespace troupe {
 // What is under way in native threads for one JavaScript thread, and those threads.
 class UnderWay {
  public:
+  // To and from files.
   static UnderWay& of(Napi::Env env);
-  explicit UnderWay(Napi::Env env);
+  // In memory, by one thread that gives way to those that compute.
+  static UnderWay& aside(Napi::Env env);
+  UnderWay(Napi::Env env, const char* name, std::unique_ptr<TransferThreads> threads);
 
   // In the JavaScript thread: makes the value of a promise.
   using Result = std::function<Napi::Value(Napi::Env)>;

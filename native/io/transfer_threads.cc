@@ -1,8 +1,25 @@
 #include "io/transfer_threads.h"
 
+#ifdef __linux__
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <utility>
 
 namespace troupe {
+namespace {
+
+void yield_by(int steps) {
+#ifdef __linux__
+  if (steps == 0) return;
+  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
+  setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + steps);
+#endif
+}
+
+}  // namespace
 
 struct TransferThreads::Pieces {
   explicit Pieces(Transfer given) : transfer(std::move(given)) {}
@@ -14,8 +31,13 @@ struct TransferThreads::Pieces {
   std::exception_ptr error;
 };
 
-TransferThreads::TransferThreads(int count) {
-  for (int i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
+TransferThreads::TransferThreads(int count, int give_way) {
+  for (int i = 0; i < count; ++i) {
+    threads_.emplace_back([this, give_way] {
+      yield_by(give_way);
+      run();
+    });
+  }
 }
 
 TransferThreads::~TransferThreads() {

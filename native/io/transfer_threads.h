@@ -23,7 +23,8 @@ struct Transfer {
 
 class TransferThreads {
  public:
-  explicit TransferThreads(int count);
+  // `give_way`: by how much they yield to the thread that makes them, in steps of nice(2); only Linux knows that of threads.
+  explicit TransferThreads(int count, int give_way = 0);
   // Waits for the pieces under way and drops the rest: `done` of an unfinished transfer is never called.
   ~TransferThreads();
   TransferThreads(const TransferThreads&) = delete;

@@ -5,6 +5,7 @@ export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward } from "./backward.ts";
 export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
+export { copyAside } from "./copy-aside.ts";
 export {
   arange,
   type CreateOptions,

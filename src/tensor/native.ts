@@ -93,6 +93,8 @@ export interface Native {
   inSharedFolder(): boolean;
   /** A new tensor with the `ndim` sizes in the frame. */
   emptyShared(dtype: number, ndim: number): number;
+  /** The tensors' memory is theirs until the promise is fulfilled, handles or not. */
+  copyAside(from: number, into: number, begin: number, numel: number): Promise<void>;
   exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;
   /** The ref's id; the frame then holds its generation. */
   importRef(crossing: Readonly<Record<string, unknown>>): number;
