@@ -37,6 +37,10 @@ export interface SaveOrder extends SavePlan {
 export interface SavePart {
   readonly life: number;
   readonly step: number;
+  /** Whose share it is. */
+  readonly rank: number;
+  /** For how long copying it held training up: updates waited for it, or the event loop of who keeps it was busy with it. */
+  readonly blockedMs: number;
   /** The master first, then what the optimizer keeps. */
   readonly state: readonly {
     readonly kind: string;
@@ -51,6 +55,8 @@ export interface Saved {
   readonly path: string | undefined;
   readonly sizeBytes: number;
   readonly durationMs: number;
+  /** For how long copying held that rank up that was held up most. */
+  readonly blockedMs: number;
 }
 
 /** A whole state that is kept in memory. */
@@ -118,7 +124,10 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
       kept?.image[Symbol.dispose]();
       kept = copy;
     };
-    const save = async (order: SaveOrder, mine: PartCollection): Promise<Omit<Saved, "durationMs">> => {
+    const save = async (
+      order: SaveOrder,
+      mine: PartCollection,
+    ): Promise<Omit<Saved, "durationMs" | "blockedMs">> => {
       const copied = mine.whole(order.numParts).then((progress) => {
         const { sizeBytes } = mine.image;
         const state = { step: mine.step, progress, sizeBytes };
@@ -146,7 +155,8 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
           await last;
           const saving = save(order, mine);
           last = saving.catch(() => {});
-          return { ...(await saving), durationMs: performance.now() - begin };
+          const saved = await saving;
+          return { ...saved, durationMs: performance.now() - begin, blockedMs: mine.blockedMs };
         },
         part(part) {
           if (part.life < collection.life) for (const { ref } of part.state) releaseRef(ref);

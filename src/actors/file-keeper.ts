@@ -8,6 +8,7 @@ import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
 import {
   type BlockUpdate,
   type BlockUpdated,
+  copiedBefore,
   runUpdate,
   type ShareWithRanks,
   type StateKeeper,
@@ -89,8 +90,8 @@ export class FileKeeper implements StateKeeper {
       const place = this.#placeOf(update.block);
       const work = async (memory: Tensor) => {
         await this.#turns.next(place);
-        return this.#bound(state, memory, () => {
-          if (this.#snapshot !== undefined && this.#snapshot.step < update.step) this.#snapshot.copy(state);
+        return this.#bound(state, memory, async () => {
+          await copiedBefore(update, state, this.#snapshot);
           return runUpdate(state, update, gradient, this.#share);
         });
       };
@@ -112,7 +113,7 @@ export class FileKeeper implements StateKeeper {
     if (snapshot?.step === step) {
       for (const { state, record } of this.#kept.values()) {
         if (!snapshot.lacks(state.block)) continue;
-        const copy = (memory: Tensor) => this.#bound(state, memory, async () => snapshot.copy(state));
+        const copy = (memory: Tensor) => this.#bound(state, memory, () => snapshot.copy(state));
         const send = () => this.#records.use(record, copy, { readOnly: true });
         if (state.keepsMaster) await send();
         else await whilePresent(this.#presence, state.layout, "read", send);

@@ -11,6 +11,7 @@ export class PartCollection implements Disposable {
   #image: StateImage | undefined = new StateImage();
   #progress: OptimizerProgress | undefined;
   #numParts = 0;
+  readonly #blockedMs = new Map<number, number>();
   #abandoned = false;
   #waiting: (() => void)[] = [];
 
@@ -28,6 +29,7 @@ export class PartCollection implements Disposable {
     // A save that has failed wants no more of them.
     for (const each of values) this.#image === undefined ? each.values.dispose() : this.#image.add(each);
     this.#numParts += 1;
+    this.#blockedMs.set(part.rank, (this.#blockedMs.get(part.rank) ?? 0) + part.blockedMs);
     this.#wake();
   }
 
@@ -35,6 +37,11 @@ export class PartCollection implements Disposable {
   setProgress(progress: OptimizerProgress): void {
     this.#progress = progress;
     this.#wake();
+  }
+
+  /** For how long the copying of what has come held that rank up that was held up most. */
+  get blockedMs(): number {
+    return Math.max(0, ...this.#blockedMs.values());
   }
 
   /** What has come so far. */

@@ -293,7 +293,7 @@ class Shard {
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
     const { plan, keeper, clock } = this.#ready;
     const blocks = plan.layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
-    keeper.snapshot({ step, life: plan.life, checkpointer, blocks });
+    keeper.snapshot({ step, life: plan.life, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
     if (this.#rank === 0) clock.tellAfter(step, checkpointer);
     if (this.#updated.has(ALL_BLOCKS, step + 1)) await keeper.settle(step);

@@ -1,6 +1,7 @@
-import type { BlockState, FlatBlock, StateTensor } from "../parallel/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
-import { emptyShared, hold, moveRef, scope, type Tensor, tagMemory } from "../tensor/index.ts";
+import type { BlockState, FlatBlock } from "../parallel/index.ts";
+import { type ActorRef, systemClock } from "../runtime/index.ts";
+import { moveRef } from "../tensor/index.ts";
+import { BlockCopy } from "./block-copy.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { sentTo } from "./recipient.ts";
 
@@ -18,15 +19,14 @@ export interface SnapshotOrder {
   readonly step: number;
   /** Life of the rank group. */
   readonly life: number;
+  /** Whose share of the state it is. */
+  readonly rank: number;
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
   readonly blocks: readonly number[];
 }
 
-/** What is copied of a block in one turn of the event loop: some half a millisecond. */
-const ELEMENTS_A_TURN = 2 ** 20;
-
 /**
- * The state after one step, on its way to the checkpointer: each block is copied when there is time, and at the latest
+ * The state after one step, on its way to the checkpointer: each block is copied beside the event loop, and at the latest
  * just before it is updated again, so that saving does not stop training.
  */
 export class Snapshot {
@@ -34,6 +34,8 @@ export class Snapshot {
   readonly #blocks: Set<number>;
   /** Blocks that are being copied. */
   readonly #begun = new Map<number, BlockCopy>();
+  /** Not sent yet: how long this thread, or an update, was held up. */
+  #blockedMs = 0;
 
   constructor(order: SnapshotOrder) {
     this.#order = order;
@@ -45,34 +47,32 @@ export class Snapshot {
     return this.#order.step;
   }
 
-  /** Whether a block is to be copied and has not been. */
+  /** Whether a block is to be copied and is not whole yet. */
   lacks(block: number): boolean {
     return this.#blocks.has(block);
   }
 
-  /** Copies a block's state, which is bound, or what of it is not copied yet, and sends it, unless that has been done. */
-  copy(state: BlockState): void {
-    while (this.lacks(state.block)) this.copySome(state);
+  /** Copies a block's state, which is bound, in a thread that gives way to others, and sends it, unless that has been done. */
+  async copyAside(state: BlockState): Promise<void> {
+    while (this.lacks(state.block)) {
+      const copy = this.#copyOf(state);
+      if (copy.isTaken) break;
+      await copy.advance();
+    }
+    await this.copy(state);
   }
 
-  /** Copies as much of a block's state as one turn of the event loop should, and sends it once it is whole. */
-  copySome(state: BlockState): void {
+  /**
+   * Has a block's state copied, which is bound, and sent, unless that has been done: what has not been begun by now is copied
+   * in this turn. What that takes is told as time for which training was blocked.
+   */
+  async copy(state: BlockState): Promise<void> {
     if (!this.lacks(state.block)) return;
-    const begun = this.#begun.get(state.block) ?? new BlockCopy(state);
-    this.#begun.set(state.block, begun);
-    if (!begun.advance(ELEMENTS_A_TURN)) return;
-    this.#begun.delete(state.block);
-    this.#blocks.delete(state.block);
-    const { life, step, checkpointer } = this.#order;
-    checkpointer.tell("part", {
-      life,
-      step: step + 1,
-      state: begun.copies.map(({ kind, pieces, tensor }) => ({
-        kind,
-        pieces,
-        ref: moveRef(tensor, sentTo(checkpointer)),
-      })),
-    });
+    const copy = this.#copyOf(state);
+    const beginMs = systemClock.now();
+    await copy.finish();
+    this.#blockedMs += systemClock.now() - beginMs;
+    this.#send(state.block, copy);
   }
 
   /** Nobody wants it any more: what is copied of a block and not sent is given back. */
@@ -81,45 +81,34 @@ export class Snapshot {
     this.#begun.clear();
     this.#blocks.clear();
   }
-}
 
-/** A block's state while it is copied, stretch by stretch. */
-class BlockCopy {
-  readonly copies: readonly StateTensor[];
-  readonly #sources: readonly Tensor[];
-  #tensor = 0;
-  #element = 0;
-
-  constructor(state: BlockState) {
-    const { tensors } = state;
-    this.#sources = tensors.map(({ tensor }) => tensor);
-    this.copies = tagMemory("snapshot", () =>
-      tensors.map((each) => ({ ...each, tensor: hold(() => emptyShared([each.numel])) })),
-    );
+  #copyOf(state: BlockState): BlockCopy {
+    const begun = this.#begun.get(state.block);
+    if (begun !== undefined) return begun;
+    const beginMs = systemClock.now();
+    const copy = new BlockCopy(state);
+    this.#blockedMs += systemClock.now() - beginMs;
+    this.#begun.set(state.block, copy);
+    return copy;
   }
 
-  /** Copies so many elements more. @returns whether all are copied */
-  advance(numElements: number): boolean {
-    let left = numElements;
-    for (;;) {
-      const copy = this.copies[this.#tensor];
-      if (copy === undefined) return true;
-      if (left === 0) return false;
-      const numel = Math.min(left, copy.numel - this.#element);
-      const source = this.#sources[this.#tensor] as Tensor;
-      // What a scope returns survives it: the views must not, or they hold the memory that the receiver frees.
-      scope(() => {
-        copy.tensor.narrow(0, this.#element, numel).copy_(source.narrow(0, this.#element, numel));
-      });
-      left -= numel;
-      this.#element += numel;
-      if (this.#element < copy.numel) continue;
-      this.#tensor += 1;
-      this.#element = 0;
-    }
-  }
-
-  dispose(): void {
-    for (const { tensor } of this.copies) tensor.dispose();
+  /** Whoever finds a block's copy whole first sends it. */
+  #send(block: number, { copies }: BlockCopy): void {
+    if (!this.#blocks.delete(block)) return;
+    this.#begun.delete(block);
+    const { life, step, rank, checkpointer } = this.#order;
+    const blockedMs = this.#blockedMs;
+    this.#blockedMs = 0;
+    checkpointer.tell("part", {
+      life,
+      step: step + 1,
+      rank,
+      blockedMs,
+      state: copies.map(({ kind, pieces, tensor }) => ({
+        kind,
+        pieces,
+        ref: moveRef(tensor, sentTo(checkpointer)),
+      })),
+    });
   }
 }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { UpdateStep } from "../optim/index.ts";
 import { type BlockState, MASTER } from "../parallel/index.ts";
 import { type Addressed, systemClock } from "../runtime/index.ts";
@@ -92,8 +91,8 @@ export class MemoryKeeper implements StateKeeper {
 
   async update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
     const state = this.#at(update.block);
-    if (this.#snapshot !== undefined && this.#snapshot.step < update.step) this.#snapshot.copy(state);
     try {
+      await copiedBefore(update, state, this.#snapshot);
       return await runUpdate(state, update, gradient, this.#share);
     } finally {
       gradient.dispose();
@@ -110,7 +109,7 @@ export class MemoryKeeper implements StateKeeper {
     if (snapshot?.step !== step) return;
     for (const state of this.#states.values()) {
       if (!snapshot.lacks(state.block)) continue;
-      const copy = () => copyInTurns(snapshot, state);
+      const copy = () => snapshot.copyAside(state);
       if (state.keepsMaster) await copy();
       else await whilePresent(this.#presence, state.layout, "read", copy);
     }
@@ -184,11 +183,13 @@ export async function runUpdate(
   }
 }
 
-async function copyInTurns(snapshot: Snapshot, state: BlockState): Promise<void> {
-  while (snapshot.lacks(state.block)) {
-    snapshot.copySome(state);
-    await nextTurn();
-  }
+/** Has what an update is about to overwrite copied first, where a snapshot of an earlier step still lacks it. */
+export async function copiedBefore(
+  { step }: BlockUpdate,
+  state: BlockState,
+  snapshot: Snapshot | undefined,
+): Promise<void> {
+  if (snapshot !== undefined && snapshot.step < step) await snapshot.copy(state);
 }
 
 function ledgerKindOf(kind: string): string {

@@ -98,6 +98,8 @@ export interface CheckpointCopied {
   readonly step: number;
   readonly sizeBytes: number;
   readonly durationMs: number;
+  /** As of {@link CheckpointSaved}. */
+  readonly blockedMs: number;
 }
 
 /** More of a checkpoint is written; told a few times in a save. */
@@ -126,6 +128,12 @@ export interface CheckpointSaved {
   readonly path: string;
   readonly sizeBytes: number;
   readonly durationMs: number;
+  /**
+   * For how long training waited for copies of its state: updates for what they were about to overwrite, and the shard's
+   * messages while its event loop was busy copying. Of the rank that waited most. Not what the save took of processors and
+   * memory that training would have used; `waitedMs` of `checkpoint.started` is beside it. None where another program trains.
+   */
+  readonly blockedMs?: number | undefined;
 }
 
 /** A checkpoint could not be read, and an older one is taken in its place. */

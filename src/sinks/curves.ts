@@ -28,6 +28,7 @@ export function pointsOf(event: TroupeEvent): readonly Point[] {
       return [
         point("checkpoint", "size_bytes", event.sizeBytes),
         point("checkpoint", "duration_ms", event.durationMs),
+        ...(event.blockedMs === undefined ? [] : [point("checkpoint", "blocked_ms", event.blockedMs)]),
       ];
     default:
       return [];

@@ -37,7 +37,7 @@ class Saver {
   }
 
   /** Asks for a save; the parts are still to be told. */
-  save(spread: SpreadState, step: number, life = 0, keep = false) {
+  save(spread: Pick<SpreadState, "plan">, step: number, life = 0, keep = false) {
     const state = { step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null };
     const order = { ...spread.plan, life, modelConfig: {}, state, write: true, keep };
     const saved = this.checkpointer.ask("save", order, { deadlineMs });
@@ -88,6 +88,17 @@ describe("the checkpointer", () => {
     await next;
     expect(readdirSync(directory)).toEqual(["latest", "step-000001"]);
     expect(liveRefs()).toBe(0);
+  });
+
+  it("tells how long copying held that rank up that was held up most, over all of its parts", async () => {
+    const saver = await Saver.start(join(folder, "blocked"));
+    using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
+    const inThree = { ...spread.plan, numParts: 3 };
+    const saved = saver.save({ plan: inThree }, 1);
+    const [one, other] = spread.parts(0, 1) as [SavePart, SavePart];
+    saver.tell([one, { ...other, blockedMs: 8 }, { ...other, blockedMs: 7, state: [] }], 0, 1);
+    expect(one.blockedMs).toBeLessThan(15);
+    expect(await saved).toMatchObject({ blockedMs: 15 });
   });
 
   it("keeps one whole state, shares it with whoever restores from it, and lets the one before go", async () => {

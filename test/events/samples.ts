@@ -47,7 +47,13 @@ export const samples: Bodies = {
     policy: "rewind",
     action: "rewound",
   },
-  "checkpoint.copied": { kind: "checkpoint.copied", step: 500, sizeBytes: 9.6e6, durationMs: 31 },
+  "checkpoint.copied": {
+    kind: "checkpoint.copied",
+    step: 500,
+    sizeBytes: 9.6e6,
+    durationMs: 31,
+    blockedMs: 2.5,
+  },
   "checkpoint.rejected": { kind: "checkpoint.rejected", path: "runs/gpt/step-000500", error },
   "run.restored": { kind: "run.restored", step: 500, from: "memory" },
   "checkpoint.progressed": {
@@ -62,6 +68,7 @@ export const samples: Bodies = {
     path: "runs/gpt/step-000500",
     sizeBytes: 9.6e6,
     durationMs: 87,
+    blockedMs: 2.5,
   },
   "checkpoint.started": { kind: "checkpoint.started", step: 500, stagedBytes: 9.6e6, waitedMs: 0 },
   "checkpoint.skipped": {

@@ -1,0 +1,71 @@
+import type { BlockState, StateTensor } from "../parallel/index.ts";
+import { copyAside, emptyShared, hold, scope, type Tensor, tagMemory } from "../tensor/index.ts";
+
+/** Elements copied at a time: what an update may have to wait for that finds one under way, some half a millisecond. */
+const STRETCH_NUMEL = 2 ** 20;
+
+/** Consecutive elements of one tensor, and where they are copied to. */
+interface Stretch {
+  readonly from: Tensor;
+  readonly into: Tensor;
+  readonly begin: number;
+  readonly numel: number;
+}
+
+/**
+ * A block's state while it is copied, stretch by stretch: beside the event loop while there is time, in it once there is
+ * none. Owns the copies until they are taken.
+ */
+export class BlockCopy {
+  /** Uninitialised at first. */
+  readonly copies: readonly StateTensor[];
+  readonly #left: Stretch[];
+  #underWay: Promise<void> = Promise.resolve();
+
+  /** @param state - bound, and as it is to be copied until all is */
+  constructor(state: BlockState) {
+    const { tensors } = state;
+    this.copies = tagMemory("snapshot", () =>
+      tensors.map((each) => ({ ...each, tensor: hold(() => emptyShared([each.numel])) })),
+    );
+    this.#left = tensors.flatMap(({ tensor }, index) =>
+      stretchesOf(tensor, (this.copies[index] as StateTensor).tensor),
+    );
+  }
+
+  /** Whether every stretch is copied or under way. */
+  get isTaken(): boolean {
+    return this.#left.length === 0;
+  }
+
+  /** Copies one stretch beside the event loop. One at a time. */
+  async advance(): Promise<void> {
+    const next = this.#left.shift();
+    if (next === undefined) return;
+    this.#underWay = copyAside(next.from, next.into, next.begin, next.numel);
+    await this.#underWay;
+  }
+
+  /** Copies in this turn all that nobody has begun to, and waits for what is under way. */
+  async finish(): Promise<void> {
+    for (const { from, into, begin, numel } of this.#left.splice(0)) {
+      // What a scope returns survives it: the views must not, or they hold the memory that the receiver frees.
+      scope(() => {
+        into.narrow(0, begin, numel).copy_(from.narrow(0, begin, numel));
+      });
+    }
+    await this.#underWay;
+  }
+
+  dispose(): void {
+    this.#left.length = 0;
+    for (const { tensor } of this.copies) tensor.dispose();
+  }
+}
+
+function stretchesOf(from: Tensor, into: Tensor): Stretch[] {
+  return Array.from({ length: Math.ceil(from.numel / STRETCH_NUMEL) }, (_, index) => {
+    const begin = index * STRETCH_NUMEL;
+    return { from, into, begin, numel: Math.min(STRETCH_NUMEL, from.numel - begin) };
+  });
+}
