@@ -27,6 +27,7 @@ const folder = mkdtempSync(join(flags.dir ?? tmpdir(), "troupe-bench-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const ratio = (value: number, to: number) => `${(value / to).toFixed(3)} ×`;
+const percent = (value: number, of: number) => `${((100 * value) / of).toFixed(2)} %`;
 const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
@@ -36,9 +37,12 @@ console.log(
   `${size}: ${training.numParameters} parameters, ${megabytes(stateBytes)} of state, two ranks, bf16`,
 );
 console.log(
-  `a step ${seconds(stepMs)}; a save in flight: ranks wait ${training.blockedMs.toFixed(1)} ms more for it, ` +
-    `${((100 * training.blockedMs) / stepMs).toFixed(2)} % of a step (target 1); steps take ` +
-    `${seconds(training.stretchedMs)} longer in all, over ${seconds(training.savingMs)}`,
+  `a step ${seconds(stepMs)}; a save blocks training for ${training.blockedMs.toFixed(1)} ms, ` +
+    `${percent(training.blockedMs, stepMs)} of a step (target 1 %): updates waiting for copies, event loops copying`,
+);
+console.log(
+  `beside it, with all cores at work: ranks wait ${training.waitedMs.toFixed(1)} ms more in all, ${percent(training.waitedMs, stepMs)} of a step; ` +
+    `steps take ${seconds(training.stretchedMs)} longer in all, ${percent(training.stretchedMs, stepMs)} of one, over ${seconds(training.savingMs)}`,
 );
 console.log(
   `staged at most ${megabytes(training.stagedBytes)}: ${ratio(training.stagedBytes, stateBytes)} the state (target 1.25)`,

@@ -20,8 +20,10 @@ export interface TrainingCost {
   readonly stateBytes: number;
   /** Median step with nothing being saved. */
   readonly stepMs: number;
-  /** What ranks waited, in the steps of one save, beyond what they wait in as many others. */
+  /** What the runtime itself tells: updates waiting for copies, event loops busy copying. Mean of the saves. */
   readonly blockedMs: number;
+  /** What ranks waited, in the steps of one save, beyond what they wait in as many others. */
+  readonly waitedMs: number;
   /** What those steps took beyond as many others. */
   readonly stretchedMs: number;
   readonly savingMs: number;
@@ -72,6 +74,10 @@ function costOf(events: readonly TroupeEvent[]): Omit<TrainingCost, "stagedBytes
     stateBytes: 12 * numParameters,
     stepMs,
     blockedMs: beyond(
+      saves.slice(0, numSaves).map(({ blockedMs }) => blockedMs ?? Number.NaN),
+      0,
+    ),
+    waitedMs: beyond(
       busy.map((step) => step.exposedMs),
       exposedMs,
     ),
