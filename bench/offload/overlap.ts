@@ -33,20 +33,28 @@ export async function reportOverlap(dir: string, steps: number): Promise<void> {
 
 /** Offloaded parameters, two blocks ahead: every transfer is delayed, and most blocks come twice a step and go once. */
 async function reportParameters(dir: string, steps: number): Promise<void> {
-  const options: RuntimeOptions = {
+  const away: RuntimeOptions = {
     zero: 3,
-    prefetchBytes: 4e6,
+    prefetchBytes: 8e6,
     offload: { parameters: "nvme", dir },
   };
-  for (const [what, clip] of [
-    ["parameters", 0],
-    ["the same, clipped", 1],
+  for (const [what, precision, clip] of [
+    ["parameters", "bf16", 0],
+    ["the same, clipped", "bf16", 1],
+    ["float32", "fp32", 0],
+    ["the same, clipped", "fp32", 1],
   ] as const) {
+    const options = { ...away, precision };
     const computeMs = await stepMs(options, steps, clip);
     const numTransfers = await transfersPerStep(options, steps, clip);
     const transferMs = Math.max(1, Math.round((0.8 * computeMs) / numTransfers));
     const measuredMs = await stepMs({ ...options, slowdown: { transferMs } }, steps, clip);
-    tell(what, computeMs, Math.round(numTransfers * transferMs), measuredMs);
+    tell(
+      `${what}, ${numTransfers.toFixed(0)} ways`,
+      computeMs,
+      Math.round(numTransfers * transferMs),
+      measuredMs,
+    );
   }
 }
 

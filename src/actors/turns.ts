@@ -14,7 +14,10 @@ export class Turns {
   readonly #waiting: Waiting[] = [];
   #dealing = false;
 
-  /** @param delayMs - each turn is put off for so long, on purpose: what slower work would cost */
+  /**
+   * @param delayMs - each turn is put off for so long, on purpose: what slower work would cost, or a slower device, which goes
+   *   on while this thread is busy; turns that wait come at its pace, however late this thread is for one of them
+   */
   constructor(delayMs = 0) {
     this.#delayMs = delayMs;
   }
@@ -29,11 +32,15 @@ export class Turns {
 
   async #deal(): Promise<void> {
     this.#dealing = true;
+    let dueMs = performance.now();
     while (this.#waiting.length > 0) {
       const first = this.#waiting.reduce((best, each) => (each.place < best.place ? each : best));
       this.#waiting.splice(this.#waiting.indexOf(first), 1);
       if (this.#delayMs === 0) await nextTurn();
-      else await delay(this.#delayMs);
+      else {
+        dueMs += this.#delayMs;
+        await delay(Math.max(0, dueMs - performance.now()));
+      }
       first.resolve();
     }
     this.#dealing = false;

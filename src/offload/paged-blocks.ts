@@ -18,7 +18,10 @@ export interface PagedBlock {
 export interface PagingPlan {
   /** On the disk that is to hold the file. */
   readonly directory: string;
-  /** How much may be changed at once, in bytes, the way back into the file included; but at least a block. */
+  /**
+   * How much may be changed at once, in bytes, the way back into the file included; but at least a block. What of it is
+   * free holds the blocks that were left last.
+   */
   readonly windowBytes: number;
   /** Waited for before every transfer; nothing unless told otherwise. */
   readonly delay?: () => Promise<void>;
@@ -53,6 +56,8 @@ interface Waiting {
  * Blocks of memory that are there while somebody uses them and in a scratch file otherwise: the one who made the memory
  * counts the users, whichever thread or process they are in. Who reads gets the memory as soon as it is filled; of those who
  * change it, only as many blocks at once as the window holds, so that a slow disk holds updates up instead of filling memory.
+ * While the window has room, blocks stay that nobody uses, the last ones to be left: a pass turns round where it ends, and an
+ * update follows the backward of its block, so those are the ones that are needed next.
  *
  * Blocks are admitted one by one and then for all their changers, who ask for every block without waiting for another: in
  * whatever order they ask, nobody waits for ever.
@@ -64,6 +69,9 @@ export class PagedBlocks {
   /** Those that wait to be admitted, the first to be admitted first. */
   #waiting: Waiting[] = [];
   #changingBytes = 0;
+  /** Those that are in memory though nobody uses them, the first to go first. */
+  readonly #idle = new Set<Page>();
+  #idleBytes = 0;
   #failure: Error | undefined;
 
   /** @throws {TroupeError} `SCRATCH_FILE` where the disk has no room for all blocks */
@@ -89,6 +97,7 @@ export class PagedBlocks {
     const page = this.#at(block);
     if (access !== "read") await this.#admit(page);
     page.numUsers += 1;
+    this.#wake(page);
     page.present ??= this.#bring(page, access === "overwrite");
     try {
       await page.present;
@@ -99,7 +108,7 @@ export class PagedBlocks {
     }
   }
 
-  /** Ends one use. What was changed goes into the file once all have changed it; then the last user's memory is given up. */
+  /** Ends one use. What was changed goes into the file once all have changed it; then its memory may go. */
   leave(block: number, access: Access): void {
     const page = this.#at(block);
     page.numUsers -= 1;
@@ -108,7 +117,7 @@ export class PagedBlocks {
       page.numChanged = 0;
       void this.#store(page);
     } else {
-      this.#giveUpIfIdle(page);
+      this.#rest(page);
     }
   }
 
@@ -137,6 +146,8 @@ export class PagedBlocks {
       if (page.storing || !this.#fits(page)) return;
       page.admitted = true;
       this.#changingBytes += page.sizeBytes;
+      this.#wake(page);
+      this.#makeRoom();
       const admitted = this.#waiting.filter((each) => each.page === page);
       this.#waiting = this.#waiting.filter((each) => each.page !== page);
       for (const { resolve } of admitted) resolve();
@@ -164,7 +175,7 @@ export class PagedBlocks {
     page.storing = false;
     page.admitted = false;
     this.#changingBytes -= page.sizeBytes;
-    this.#giveUpIfIdle(page);
+    this.#rest(page);
     this.#admitNext();
   }
 
@@ -176,9 +187,28 @@ export class PagedBlocks {
     onTransfer?.(page.block, direction, beginMs);
   }
 
-  /** A block that not all have changed stays: what they have changed is in the file only when all of it is. */
-  #giveUpIfIdle(page: Page): void {
-    if (page.numUsers > 0 || page.numChanged > 0 || page.storing || page.memory.disposed) return;
+  /** A block that is to be changed, or that not all have changed, has its place: it is in the file only when all of it is. */
+  #rest(page: Page): void {
+    if (page.numUsers > 0 || page.admitted || page.memory.disposed) return;
+    this.#idle.add(page);
+    this.#idleBytes += page.sizeBytes;
+    if (page.sizeBytes + this.#changingBytes > this.#plan.windowBytes) this.#giveUp(page);
+    else this.#makeRoom();
+  }
+
+  #wake(page: Page): void {
+    if (this.#idle.delete(page)) this.#idleBytes -= page.sizeBytes;
+  }
+
+  #makeRoom(): void {
+    for (const page of this.#idle) {
+      if (this.#idleBytes + this.#changingBytes <= this.#plan.windowBytes) return;
+      this.#giveUp(page);
+    }
+  }
+
+  #giveUp(page: Page): void {
+    this.#wake(page);
     page.present = undefined;
     vacate(page.memory);
   }

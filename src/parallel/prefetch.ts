@@ -100,6 +100,11 @@ export class Prefetcher<Ticket> {
   #topUp(): void {
     while (this.#onTrack && this.#aheadIndex < this.#expected.length) {
       const block = this.#expected[this.#aheadIndex] as number;
+      if (block === this.#expected[this.#aheadIndex - 1]) {
+        // It will be kept: what comes after it may be on its way while it is computed with.
+        this.#aheadIndex += 1;
+        continue;
+      }
       const sizeBytes = this.#plan.sizeBytes[block] ?? 0;
       if (this.#inFlight.has(block) || this.#whole.has(block)) return;
       if (!this.#reaches(sizeBytes)) return;

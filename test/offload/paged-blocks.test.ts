@@ -144,9 +144,42 @@ describe("PagedBlocks", () => {
       await Promise.all(orders.flat().map(change));
       await untilStored(4);
       expect(highest).toBe(most);
-      expect(here()).toBe(0);
+      // What is left of the window holds those that were left last.
+      expect(here()).toBe(windowBytes / blockBytes);
     },
   );
+
+  it("keeps the blocks that were left last while the window has room, and does not read them again", async () => {
+    make(2 * blockBytes);
+    for (const block of [0, 1, 2, 3]) await write(block, block + 1);
+    await untilStored(4);
+    told = [];
+    for (const block of [3, 2]) expect(await read(block)).toEqual([block + 1, block + 1]);
+    expect(told).toEqual([]);
+    expect(await read(1)).toEqual([2, 2]);
+    expect(await read(2)).toEqual([3, 3]);
+    expect(await read(3)).toEqual([4, 4]);
+    expect(told).toEqual(["bring 1", "bring 3"]);
+    expect(here()).toBe(2);
+  });
+
+  it("lets an update find its block as the last reader left it, and gives up others for it", async () => {
+    make(2 * blockBytes);
+    for (const block of [0, 1]) await read(block);
+    told = [];
+    await use(1, "change", (memory) => void memory.fill_(7));
+    await use(2, "overwrite", (memory) => {
+      // Nobody had room to stay.
+      expect(here()).toBe(2);
+      memory.fill_(8);
+    });
+    await untilStored(2);
+    expect(told.filter((each) => each.startsWith("bring"))).toEqual([]);
+    expect([await read(1), await read(2)]).toEqual([
+      [7, 7],
+      [8, 8],
+    ]);
+  });
 
   it("tells whoever waits, and whoever comes later, why it has ended", async () => {
     make(0, 2);

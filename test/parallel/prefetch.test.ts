@@ -82,6 +82,12 @@ describe("Prefetcher", () => {
     }
   });
 
+  it("has backward's next block on its way before the last one of forward is computed", () => {
+    const trace = secondStep(10);
+    expect(trace.lastIndexOf("gather2")).toBeLessThan(indexOf(trace, "forward3"));
+    expect(trace.lastIndexOf("gather2")).toBeGreaterThan(indexOf(trace, "release2"));
+  });
+
   it("gathers one block ahead where the window is smaller than any", () => {
     const trace = secondStep(1);
     expect(indexOf(trace, "gather2")).toBeLessThan(indexOf(trace, "forward1"));
