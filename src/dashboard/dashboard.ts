@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { Gate, inUrl, keepToken, makeToken, type Refusal } from "../access/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { EventSink, TroupeEvent } from "../events/index.ts";
+import { type EventSink, stampMs, type TroupeEvent } from "../events/index.ts";
 import { assetAt } from "./assets.ts";
 import { Broadcast } from "./broadcast.ts";
 import type { ActorStatus, BoardFrame } from "./frame.ts";
@@ -73,7 +73,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.url = `http://${inUrl(host)}:${port}/#token=${token}`;
     this.#server = server;
     this.#gate = new Gate({ host, token });
-    this.#clock = sources.clock ?? Date.now;
+    this.#clock = sources.clock ?? stampMs;
     this.#inspect = sources.inspect ?? (() => undefined);
     this.#view = new RunView(this.#clock);
     this.#broadcast = new Broadcast(this.#view);

@@ -12,6 +12,7 @@ import {
 import { EventStream } from "./event-stream.ts";
 import { GuardedObservable } from "./guarded-observable.ts";
 import { type EventSelection, optionError, selector } from "./select-events.ts";
+import { stampMs } from "./stamp.ts";
 
 /** Where events are written: called with every event, in order, within `emit`; must neither wait nor throw. */
 export interface EventSink {
@@ -61,7 +62,7 @@ export class EventHub {
   #closed = false;
 
   constructor(options: EventHubOptions = {}) {
-    this.#clock = options.clock ?? Date.now;
+    this.#clock = options.clock ?? stampMs;
     this.#recent = new BoundedQueue(options.numReplayed ?? 1024);
     this.#queue = new BoundedQueue(options.capacity ?? 16_384);
     // Not a ReplaySubject, which moves all that it remembers at each event.

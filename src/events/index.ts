@@ -43,3 +43,4 @@ export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions
 export { EventStream } from "./event-stream.ts";
 export { type JsonLinesOptions, jsonLinesSink, toJson } from "./json-lines-sink.ts";
 export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
+export { stampMs } from "./stamp.ts";

@@ -1,4 +1,5 @@
 import { mkdirSync } from "node:fs";
+import { stampMs } from "../../src/events/index.ts";
 import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
@@ -170,7 +171,7 @@ class Account {
 
   struck(fault: string): void {
     this.#numFaults.set(fault, (this.#numFaults.get(fault) ?? 0) + 1);
-    this.#disturbedAtMs ??= Date.now();
+    this.#disturbedAtMs ??= stampMs();
   }
 
   take(event: TroupeEvent): void {

@@ -31,6 +31,21 @@ function block(durationMs: number): void {
 }
 
 describe("emitting", () => {
+  test("stamps go on as they did when somebody sets the wall clock", () => {
+    const stamps: number[] = [];
+    const hub = new EventHub();
+    hub.addSink({ write: ({ timeMs }) => void stamps.push(timeMs), close: async () => {} });
+    const startMs = Date.now();
+    hub.emit(step(1));
+    const wall = vi.spyOn(Date, "now").mockReturnValue(startMs - 3_600_000);
+    hub.emit(step(2));
+    wall.mockReturnValue(startMs + 3_600_000);
+    hub.emit(step(3));
+    expect(stamps).toEqual(stamps.toSorted((a, b) => a - b));
+    // Nobody waits for long here; an hour it is not.
+    expect((stamps.at(-1) as number) - startMs).toBeLessThan(600_000);
+  });
+
   test("stamps an event and calls subscribers in a later turn", async () => {
     const hub = new EventHub({ clock: () => 42 });
     const seen: TroupeEvent[] = [];

@@ -40,7 +40,7 @@ export class OpenSaves {
       if (this.#saves.size === maxOpen) {
         throw new Refused(503, `${maxOpen} saves are open: commit or delete one`, { "retry-after": "10" });
       }
-      save = { staged: this.#service.stage(step), lastHeardMs: Date.now(), numBusy: 0 };
+      save = { staged: this.#service.stage(step), lastHeardMs: performance.now(), numBusy: 0 };
       this.#saves.set(step, save);
     }
     save.numBusy += 1;
@@ -48,7 +48,7 @@ export class OpenSaves {
       return await work(save.staged);
     } finally {
       save.numBusy -= 1;
-      save.lastHeardMs = Date.now();
+      save.lastHeardMs = performance.now();
     }
   }
 
@@ -83,7 +83,7 @@ export class OpenSaves {
 
   #giveUpIdle(): void {
     for (const [step, { staged, lastHeardMs, numBusy }] of this.#saves) {
-      if (numBusy > 0 || Date.now() - lastHeardMs < this.#idleMs) continue;
+      if (numBusy > 0 || performance.now() - lastHeardMs < this.#idleMs) continue;
       staged.area.release();
       this.#saves.delete(step);
     }

@@ -1,5 +1,5 @@
 import type { Gauge, Meter, Span, Tracer } from "@opentelemetry/api";
-import type { EventOf, EventSink, TroupeEvent } from "../../events/index.ts";
+import { type EventOf, type EventSink, stampMs, type TroupeEvent } from "../../events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
 import { loadPackages, type Packages } from "./packages.ts";
 
@@ -114,7 +114,7 @@ class OpenTelemetrySink implements EventSink {
   }
 
   async close(): Promise<void> {
-    this.#end(Date.now());
+    this.#end(stampMs());
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, closeMs);

@@ -7,6 +7,7 @@ import {
   type EventOf,
   type EventSink,
   fileWriteMs,
+  stampMs,
   type TroupeEvent,
 } from "../../events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
@@ -49,7 +50,7 @@ class TensorBoardSink implements EventSink {
   constructor(folder: string) {
     this.#folder = folder;
     mkdirSync(folder, { recursive: true });
-    this.#open(Date.now());
+    this.#open(stampMs());
   }
 
   write(event: TroupeEvent): void {

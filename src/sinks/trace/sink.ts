@@ -6,6 +6,7 @@ import {
   type EventOf,
   type EventSink,
   fileWriteMs,
+  stampMs,
   type TroupeEvent,
 } from "../../events/index.ts";
 import { Arrows } from "./arrows.ts";
@@ -32,7 +33,7 @@ class ChromeTraceSink implements EventSink {
   /** What the clock of activities, which is the machine's, reads at time 0 of the trace. */
   readonly #originMs = Number(process.hrtime.bigint()) / 1e6;
   /** What is to be added to `timeMs` for that clock. */
-  #clockShiftMs = this.#originMs - Date.now();
+  #clockShiftMs = this.#originMs - stampMs();
   #separator = "[\n";
   #closed = false;
 
