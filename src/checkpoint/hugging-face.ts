@@ -51,7 +51,7 @@ export class HuggingFaceFolder {
       const file = opening.use(await SafetensorsFile.open(single, options));
       for (const name of file.tensors.keys()) fileOf.set(name, file);
     } else {
-      for (const [fileName, names] of await readIndex(join(path, indexName))) {
+      for (const [fileName, names] of filesOf(await readJson(join(path, indexName)), join(path, indexName))) {
         const file = opening.use(await openNamed(join(path, fileName), options));
         for (const name of names) fileOf.set(file.entry(name).name, file);
       }
@@ -155,9 +155,12 @@ function replaceText(path: string, text: string): Promise<unknown> {
   return replaceDurably(path, (file) => file.append(Buffer.from(text)));
 }
 
-/** The tensors of each file that an index names. */
-async function readIndex(path: string): Promise<Map<string, string[]>> {
-  const { weight_map: weightMap } = await readJson(path);
+/**
+ * The tensors of each file that an index names.
+ * @param path - where the index lies, for errors
+ * @throws {TroupeError} `HUGGING_FACE_FOLDER`
+ */
+export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Map<string, string[]> {
   if (typeof weightMap !== "object" || weightMap === null) throw contradiction(path, "a weight_map", "none");
   const namesOf = new Map<string, string[]>();
   for (const [name, fileName] of Object.entries(weightMap)) {

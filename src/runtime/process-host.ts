@@ -14,7 +14,7 @@ import {
   type Order,
   type ProcessBirth,
   packControl,
-  unpackControl,
+  unpackOrder,
 } from "./process-orders.ts";
 import { RecordType } from "./record.ts";
 import { PortRoute, type RouteEnd } from "./routes.ts";
@@ -53,9 +53,9 @@ export class ProcessHost {
     support?.enter?.(birth.folder, birth.index);
     host.#hub = await Hub.open({
       ...birth,
-      onControl: (_from, bytes) => host.#obey(unpackControl<Order>(bytes)),
-      onLost: (index) => {
-        if (index === system) host.#endWithSystem();
+      onControl: (_from, bytes) => host.#obey(unpackOrder(bytes)),
+      onLost: (index, error) => {
+        if (index === system) host.#endWithSystem(error);
       },
     });
     host.#report({ kind: "ready" });
@@ -146,8 +146,9 @@ export class ProcessHost {
   }
 
   /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */
-  #endWithSystem(): void {
-    removeOwnedFolder(this.#birth.folder);
+  #endWithSystem(misheard: Error | undefined): void {
+    // Of a system that was only misunderstood others live, and need it.
+    if (misheard === undefined) removeOwnedFolder(this.#birth.folder);
     process.kill(process.pid, "SIGKILL");
   }
 }

@@ -1,4 +1,5 @@
 import { Packr } from "msgpackr/pack";
+import { TroupeError } from "../errors.ts";
 import type { Address } from "./address.ts";
 import type { Failure } from "./failure.ts";
 import type { Packet } from "./packet.ts";
@@ -65,7 +66,68 @@ export function packControl(said: Order | News): Uint8Array {
   return new Uint8Array(packer().pack(said));
 }
 
-/** The reverse of {@link packControl}. */
-export function unpackControl<T extends Order | News>(bytes: Uint8Array): T {
-  return packer().unpack(bytes) as T;
+/**
+ * The reverse of {@link packControl}.
+ * @throws {TroupeError} `FRAME_INVALID` for what is none: whoever says it is heard no more
+ */
+export function unpackOrder(bytes: Uint8Array): Order {
+  return unpack(bytes, orders);
+}
+
+/** As {@link unpackOrder}, of what a process tells its system. */
+export function unpackNews(bytes: Uint8Array): News {
+  return unpack(bytes, news);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** By kind, whether what belongs to it is there. */
+type Checks<T extends { readonly kind: string }> = Readonly<Record<T["kind"], (said: Fields) => boolean>>;
+
+const orders: Checks<Order> = {
+  rehearse: ({ part }) => isRecord(part),
+  start: ({ boot }) => isRecord(boot) && isRecord(boot.address) && typeof boot.moduleUrl === "string",
+  join: ({ left, right }) => isJoined(left) && isJoined(right),
+  route: ({ joined, end }) => isJoined(joined) && isRecord(end),
+  tellAfter: ({ uid, route, packet }) => isCount(uid) && isCount(route) && Array.isArray(packet),
+  terminate: ({ uid }) => isCount(uid),
+  lost: ({ index }) => isCount(index),
+  leave: () => true,
+};
+
+const news: Checks<News> = {
+  ready: () => true,
+  exited: ({ uid, failure }) => isCount(uid) && (failure === undefined || isRecord(failure)),
+};
+
+function unpack<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {
+  let said: unknown;
+  try {
+    said = packer().unpack(bytes);
+  } catch (cause) {
+    throw garbled("what was packed", (cause as Error).message);
+  }
+  const kind = isRecord(said) ? String(said.kind) : typeof said;
+  const check = Object.hasOwn(checks, kind) ? checks[kind as T["kind"]] : undefined;
+  if (isRecord(said) && check?.(said)) return said as unknown as T;
+  throw garbled("a known kind, with what belongs to it", kind);
+}
+
+function isJoined(joined: unknown): boolean {
+  return isRecord(joined) && isCount(joined.uid) && isRecord(joined.peer);
+}
+
+function isRecord(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function garbled(expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "FRAME_INVALID",
+    `[process] ${expected}: got ${got} (the other end is no process of this system, or of another version)`,
+  );
 }

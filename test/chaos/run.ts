@@ -8,7 +8,7 @@ import { damageEverywhere } from "./damage.ts";
 import type { Placement } from "./faults.ts";
 import { fuzz as fuzzTarget } from "./fuzz/fuzz.ts";
 import { fuzzingCompiler, fuzzNative } from "./fuzz/native.ts";
-import { targets } from "./fuzz/targets.ts";
+import { openTargets } from "./fuzz/targets.ts";
 import { type Hang, hangOnce } from "./hang.ts";
 import { cutPower } from "./power/power.ts";
 import { canRecord } from "./power/record.ts";
@@ -27,6 +27,8 @@ const { values, positionals } = parseArgs({
     placement: { type: "string" },
     /** Programs that are started and killed, and runs that are started and stopped. */
     cycles: { type: "string", default: "100" },
+    /** Part of the name of what is fuzzed; everything unless told. */
+    target: { type: "string", default: "" },
     /** Saves that are killed at random moments. */
     kills: { type: "string", default: "1000" },
     verbose: { type: "boolean", default: false },
@@ -195,18 +197,29 @@ async function flips(): Promise<boolean> {
 
 async function fuzz(): Promise<boolean> {
   const compiler = fuzzingCompiler();
-  const durationMs = (minutes * 60_000) / (targets.length + (compiler === undefined ? 0 : 1));
+  await using targets = await openTargets(workspace.path("fuzz"));
+  const asked = targets.all.filter(({ name }) => name.includes(values.target));
+  const durationMs =
+    (minutes * 60_000) / (asked.length + (compiler === undefined || values.target !== "" ? 0 : 1));
   let numFindings = 0;
-  for (const target of targets) {
-    const { numInputs, numKept, numCovered, slowestMs, findings } = fuzzTarget(target, new Chance(seed), {
-      durationMs,
-    });
+  let numAll = 0;
+  for (const target of asked) {
+    const { numInputs, numKept, numCovered, slowestMs, findings } = await fuzzTarget(
+      target,
+      new Chance(seed),
+      {
+        durationMs,
+      },
+    );
+    numAll += numInputs;
     say(
       `fuzz: ${target.name}: ${numInputs} inputs, ${numKept} kept, ${numCovered} blocks and counts covered, slowest ${slowestMs.toFixed(0)} ms, ${findings.length} findings`,
     );
     for (const { input, what } of findings) say(`    ${what}: ${input}`);
     numFindings += findings.length;
   }
+  say(`fuzz: ${numAll} inputs in all`);
+  if (values.target !== "") return numFindings === 0;
   if (compiler === undefined) say("fuzz: no clang with libFuzzer here: native code is not fuzzed");
   else {
     const folder = workspace.path("native");

@@ -62,14 +62,19 @@ export class Content {
       if (sizeBytes > maxJsonBytes) throw tooLong();
       parts.push(part);
     }
-    return parseJsonObject(
-      new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(parts)),
-      "the request's content",
-    );
+    return parseJsonObject(textOf(Buffer.concat(parts)), "the request's content");
   }
 
   get #lengthHeader(): string | undefined {
     return this.#request.headers["content-length"];
+  }
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new Refused(400, "expected content in UTF-8");
   }
 }
 

@@ -1,15 +1,23 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { checkPacket } from "../../../src/runtime/packet.ts";
+import { Workspace } from "../../fixtures/run-tiny.ts";
 import { Chance } from "../chance.ts";
 import { fuzz } from "./fuzz.ts";
-import { targets } from "./targets.ts";
+import { openTargets } from "./targets.ts";
+
+const workspace = new Workspace();
+const targets = await openTargets(workspace.path("fuzz"));
+afterAll(async () => {
+  await targets[Symbol.asyncDispose]();
+  workspace[Symbol.dispose]();
+});
 
 // `npm run chaos -- fuzz --minutes N` goes on for as long as it is asked to.
 describe("bytes of strangers", () => {
-  it.each(targets.map((target) => [target.name, target] as const))(
+  it.each(targets.all.map((target) => [target.name, target] as const))(
     "are taken or refused, never more: %s",
-    (_name, target) => {
-      const { findings } = fuzz(target, new Chance(13), { numInputs: 2_000 });
+    async (_name, target) => {
+      const { findings } = await fuzz(target, new Chance(13), { numInputs: 2_000 });
       expect(findings).toEqual([]);
     },
   );

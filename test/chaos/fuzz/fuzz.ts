@@ -27,30 +27,30 @@ const MAX_FINDINGS = 5;
 /**
  * Gives a parser inputs that are made of its corpus by small changes. Who reaches code that no other has joins the corpus.
  */
-export function fuzz(target: Target, chance: Chance, until: Until): FuzzReport {
+export async function fuzz(target: Target, chance: Chance, until: Until): Promise<FuzzReport> {
   using coverage = new Coverage(target.sources);
   const corpus = [...target.corpus];
   const findings: FuzzReport["findings"][number][] = [];
   const begin = performance.now();
   let numInputs = 0;
   let slowestMs = 0;
-  const run = (input: Uint8Array): void => {
+  const run = async (input: Uint8Array): Promise<void> => {
     const before = performance.now();
-    const what = faultOf(target, input);
+    const what = await faultOf(target, input);
     const tookMs = performance.now() - before;
     slowestMs = Math.max(slowestMs, tookMs);
     numInputs += 1;
     const told = what ?? (tookMs > SLOW_MS ? `took ${tookMs.toFixed(0)} ms` : undefined);
     if (told !== undefined) findings.push({ input: Buffer.from(input).toString("base64"), what: told });
   };
-  for (const input of target.corpus) run(input);
+  for (const input of target.corpus) await run(input);
   coverage.hasNew();
   const isOver = (): boolean =>
     findings.length >= MAX_FINDINGS ||
     ("numInputs" in until ? numInputs >= until.numInputs : performance.now() - begin >= until.durationMs);
   while (!isOver()) {
     const batch = Array.from({ length: BATCH }, () => changed(chance.pick(corpus), corpus, chance));
-    for (const input of batch) run(input);
+    for (const input of batch) await run(input);
     if (!coverage.hasNew()) continue;
     // Which of them it was does not matter enough to run them all again: a few more in the corpus do no harm.
     corpus.push(...batch.filter((input) => input.length <= MAX_BYTES).slice(0, 8));
@@ -66,9 +66,9 @@ export function fuzz(target: Target, chance: Chance, until: Until): FuzzReport {
 }
 
 /** @returns what is wrong with how an input was taken, if anything */
-export function faultOf(target: Target, input: Uint8Array): string | undefined {
+export async function faultOf(target: Target, input: Uint8Array): Promise<string | undefined> {
   try {
-    target.take(input);
+    await target.take(input);
   } catch (error) {
     if (error instanceof TroupeError && target.refusals.includes(error.code)) return undefined;
     return `${(error as Error).name}: ${(error as Error).message}`.slice(0, 300);

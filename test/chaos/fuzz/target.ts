@@ -6,6 +6,6 @@ export interface Target {
   /** Where its code is: what of it an input reaches decides which inputs are kept. */
   readonly sources: RegExp;
   /** Takes an input in. Whatever it throws must be a `TroupeError` with one of `refusals`. */
-  take(input: Uint8Array): void;
+  take(input: Uint8Array): void | Promise<void>;
   readonly refusals: readonly string[];
 }

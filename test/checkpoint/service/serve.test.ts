@@ -200,6 +200,8 @@ describe("a checkpoint server", () => {
     expect([early.status, early.json.code]).toEqual([409, "CHECKPOINT_INCOMPLETE"]);
     expect(early.json.message).toContain("b");
     expect((await ask("/checkpoints/1/commit", committing({ other: 1 }))).status).toBe(400);
+    const noText = { ...committing(), body: Uint8Array.of(0x7b, 0xff, 0x7d) };
+    expect((await ask("/checkpoints/1/commit", noText)).status).toBe(400);
     expect(
       (
         await ask("/checkpoints/1/commit", {

@@ -1,0 +1,109 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { filesOf } from "../../../src/checkpoint/hugging-face.ts";
+import { encodeManifest, parseManifest } from "../../../src/checkpoint/manifest.ts";
+import { layOut, parseHeader } from "../../../src/checkpoint/safetensors-header.ts";
+import { parseJsonObject } from "../../../src/checkpoint/strict-json.ts";
+import type { Target } from "./target.ts";
+
+const text = (value: string): Uint8Array => new TextEncoder().encode(value);
+
+/** What attackers are known to try with JSON that a program believes. */
+const hostileJson: readonly string[] = [
+  '{"a":1,"a":2}',
+  '{"__proto__":{"polluted":true}}',
+  '{"constructor":{"prototype":{"polluted":true}}}',
+  '{"a":9007199254740993}',
+  '{"a":1e400,"b":-0,"c":0.1}',
+  `${'{"a":'.repeat(70)}1${"}".repeat(70)}`,
+  `${"[".repeat(5_000)}`,
+  '{"../../etc/passwd":1,"a\\u0000b":2}',
+  '{"a":"\\ud800"}',
+];
+
+const tensor = '"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}';
+
+/** The parsers of files. */
+export const fileTargets: readonly Target[] = [
+  {
+    name: "safetensors header",
+    sources: /checkpoint\/(safetensors-header|json-cursor)/,
+    corpus: [
+      Buffer.from(layOut([{ name: "a", dtype: "F32", shape: [2] }], { format: "pt" }).header.subarray(8)),
+      ...[
+        `{${tensor},"b":{"dtype":"BF16","shape":[],"data_offsets":[8,10]}}`,
+        `{${tensor},${tensor}}`,
+        '{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}}',
+        '{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}',
+        '{"a":{"dtype":"F4","shape":[1],"data_offsets":[0,1]},"__metadata__":{"k":"v"}}',
+        ...hostileJson,
+      ].map(text),
+    ],
+    take: (input) => void parseHeader(new TextDecoder().decode(input), 8, "fuzz"),
+    refusals: ["SAFETENSORS_INVALID", "JSON_INVALID"],
+  },
+  {
+    name: "manifest, sealed anew",
+    sources: /checkpoint\/(manifest|json-cursor|slices|strict-json)/,
+    corpus: [
+      manifest(),
+      ...hostileJson.map((json) => text(`{"sha256": "${"0".repeat(64)}",${json.slice(1)}`)),
+    ],
+    take: (input) => void parseManifest(sealed(input), "fuzz"),
+    refusals: ["CHECKPOINT_DAMAGED", "JSON_INVALID"],
+  },
+  {
+    name: "JSON of strangers",
+    sources: /checkpoint\/(json-cursor|strict-json)/,
+    corpus: hostileJson.map(text),
+    take(input) {
+      parseJsonObject(new TextDecoder().decode(input), "fuzz");
+      if ("polluted" in {}) throw new Error("the prototype of all objects was changed");
+    },
+    refusals: ["JSON_INVALID"],
+  },
+  {
+    name: "index of a Hugging Face folder",
+    sources: /checkpoint\/(hugging-face|json-cursor|strict-json|manifest)/,
+    corpus: [
+      '{"metadata":{"total_size":16},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}',
+      '{"weight_map":{"a":"../../etc/passwd","b":"/etc/passwd","c":"x/../y.safetensors","d":".","e":""}}',
+      '{"weight_map":{"a":"model\\u0000.safetensors","b":"C:\\\\x","c":"\\u2025/x"}}',
+      '{"weight_map":["model.safetensors"]}',
+      '{"weight_map":{"__proto__":"model.safetensors"}}',
+      '{"weight_map":{"a":{"b":1},"c":null,"d":7}}',
+      ...hostileJson,
+    ].map(text),
+    take(input) {
+      const files = filesOf(parseJsonObject(new TextDecoder().decode(input), "fuzz"), "fuzz");
+      for (const name of files.keys()) {
+        if (join("/folder", name) !== `/folder/${name}` || /[\\/\0]/.test(name))
+          throw new Error(`a name that leads elsewhere: ${JSON.stringify(name)}`);
+      }
+    },
+    refusals: ["HUGGING_FACE_FOLDER", "JSON_INVALID"],
+  },
+];
+
+function manifest(): Uint8Array {
+  const state = { step: 1, seed: 2, samplesConsumed: 3, job: { layers: 4 }, tokenizer: null };
+  const slice = { file: "model.safetensors", entry: "a", offset: [0], shape: [2] };
+  const files = new Map([
+    ["model.safetensors", { sizeBytes: 80, chunkBytes: 64, crc32c: Uint32Array.of(1, 2) }],
+  ]);
+  return text(
+    encodeManifest({
+      state,
+      files,
+      tensors: new Map([["a", { dtype: "F32", shape: [2], slices: [slice] }]]),
+    }),
+  );
+}
+
+/** With the seal that fits, so that what lies behind it is reached: any writer can seal. */
+function sealed(input: Uint8Array): Uint8Array {
+  const found = new TextDecoder().decode(input);
+  const zeros = found.replace(/^(\{\s{0,8}"sha256": ")[0-9a-f]{64}/, `$1${"0".repeat(64)}`);
+  const sum = createHash("sha256").update(zeros).digest("hex");
+  return text(zeros.replace(/^(\{\s{0,8}"sha256": ")0{64}/, `$1${sum}`));
+}
