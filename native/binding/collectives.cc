@@ -3,6 +3,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "comm/communicator.h"
+#include "core/error.h"
 
 namespace troupe {
 namespace {
@@ -18,7 +19,25 @@ std::vector<int64_t> numbers(const Napi::Value& value) {
   return result;
 }
 
-// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs): its number.
+// Memory in which a membership tells where it is; the environment keeps it, as it keeps the membership.
+std::shared_ptr<comm::Whereabouts> whereabouts(const Napi::CallbackInfo& info, size_t memory, size_t group) {
+  if (info[memory].IsUndefined()) return nullptr;
+  napi_typedarray_type type;
+  size_t length = 0;
+  void* data = nullptr;
+  napi_value buffer;
+  size_t offset = 0;
+  const napi_status status = napi_get_typedarray_info(info.Env(), info[memory], &type, &length, &data, &buffer, &offset);
+  if (status != napi_ok || type != napi_uint8_array || length < comm::kWhereaboutsBytes ||
+      reinterpret_cast<uintptr_t>(data) % alignof(double) != 0) {
+    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] " + std::to_string(comm::kWhereaboutsBytes) +
+                                                " bytes of aligned memory to tell in were expected: got " + std::to_string(length));
+  }
+  Environment::of(info.Env()).told.push_back(Napi::Persistent(info[memory].As<Napi::Object>()));
+  return std::make_shared<comm::Whereabouts>(data, info[group].As<Napi::String>().Utf8Value());
+}
+
+// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group): its number.
 Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   Communicator::Identity identity;
   identity.backend = info[0].As<Napi::String>();
@@ -28,6 +47,7 @@ Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   identity.rendezvous = info[4].As<Napi::String>();
   identity.deadline_ms = number(info, 5);
   identity.delay_ms = info[6].As<Napi::Number>().DoubleValue();
+  identity.whereabouts = whereabouts(info, 7, 8);
   const int64_t opened = comm::open_communicator(std::move(identity));
   Environment::of(info.Env()).communicators.push_back(opened);
   return Napi::Number::New(info.Env(), static_cast<double>(opened));

@@ -45,6 +45,7 @@ class Environment {
   std::vector<int64_t> communicators;                             // open ones
   std::unordered_map<double, std::shared_ptr<comm::Work>> works;  // not waited for yet, by number
   double next_work = 1;
+  std::vector<Napi::ObjectReference> told;  // memory in which memberships tell where they are
   void close_communicator(int64_t number);
 
   Napi::ObjectReference frame_owner;  // the Float64Array behind `frame`

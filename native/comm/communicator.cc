@@ -70,7 +70,18 @@ bool must_copy_input(const Operation& operation, int rank) {
 }  // namespace
 
 void Work::wait() {
-  block();
+  if (done()) {
+    block();
+  } else {
+    tell(true);
+    try {
+      block();
+    } catch (...) {
+      tell(false);
+      throw;
+    }
+    tell(false);
+  }
   std::this_thread::sleep_until(not_before_);
   if (!strided_.defined()) return;
   without_recording([&] { strided_.copy_(contiguous_); });
@@ -81,6 +92,7 @@ WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
   check_operation(operation, rank(), size());
   if (operation.is_meta()) return nullptr;
   return without_recording([&] {
+    const Kind kind = operation.kind;
     const at::Tensor output = operation.output;
     const bool in_place = output.defined() && operation.input.is_same(output);
     if (output.defined()) {
@@ -97,6 +109,9 @@ WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
     }
     const at::Tensor contiguous = operation.output;
     WorkPointer work = start(std::move(operation), waited_for_at_once);
+    work->kind_ = kind;
+    work->whereabouts_ = identity_.whereabouts;
+    work->tell(false);
     if (contiguous.defined() && !contiguous.is_same(output)) {
       work->strided_ = output;
       work->contiguous_ = contiguous;

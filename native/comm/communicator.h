@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/operation.h"
+#include "comm/whereabouts.h"
 
 namespace troupe::comm {
 
@@ -30,10 +31,19 @@ class Work {
   virtual bool done() = 0;
 
  protected:
+  // `sequence`: the operation's number in its lane.
+  explicit Work(int64_t sequence) : sequence_(sequence) {}
   virtual void block() = 0;
 
  private:
   friend class Communicator;
+  void tell(bool waiting) {
+    if (whereabouts_) whereabouts_->tell(kind_name(kind_), sequence_, waiting);
+  }
+
+  const int64_t sequence_;
+  Kind kind_ = Kind::barrier;
+  std::shared_ptr<Whereabouts> whereabouts_;  // of its communicator, where anybody is told
   std::chrono::steady_clock::time_point not_before_{};  // of a communicator with an artificial delay
   // Where a result that was computed in contiguous memory belongs.
   at::Tensor strided_;
@@ -53,6 +63,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::string rendezvous;
     int64_t deadline_ms;
     double delay_ms;  // that each operation takes at least, one after the other: a slow link, for tests of overlap
+    std::shared_ptr<Whereabouts> whereabouts;  // null: nobody is told
   };
 
   explicit Communicator(Identity identity) : identity_(std::move(identity)) {}

@@ -8,7 +8,8 @@ namespace troupe::comm {
 
 class ExchangeCommunicator::ExchangeWork final : public Work {
  public:
-  ExchangeWork(std::shared_ptr<Communicator> member, OrderedQueue& queue) : member_(std::move(member)), queue_(queue) {}
+  ExchangeWork(std::shared_ptr<Communicator> member, OrderedQueue& queue, int64_t sequence)
+      : Work(sequence), member_(std::move(member)), queue_(queue) {}
 
   bool done() override { return queue_.is_finished(*task); }
 
@@ -33,8 +34,9 @@ ExchangeCommunicator::~ExchangeCommunicator() { leave(); }
 WorkPointer ExchangeCommunicator::start(Operation operation, bool waited_for_at_once) {
   failure_.throw_if_any();
   Lane& lane = lane_of(operation);
-  auto work = std::make_shared<ExchangeWork>(shared_from_this(), lane.queue);
-  const auto task = [this, &lane, sequence = ++lane.issued, operation = std::move(operation), failure = work->failure] {
+  const int64_t sequence = ++lane.issued;
+  auto work = std::make_shared<ExchangeWork>(shared_from_this(), lane.queue, sequence);
+  const auto task = [this, &lane, sequence, operation = std::move(operation), failure = work->failure] {
     try {
       run_round({identity(), *signals_, *payload_, failure_}, lane.ranks, sequence, operation);
     } catch (const CodedError& error) {

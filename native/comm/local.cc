@@ -69,7 +69,12 @@ class LocalWork final : public Work {
  public:
   LocalWork(std::shared_ptr<LocalGroup> group, std::shared_ptr<Patience> patience, Lane& lane, std::shared_ptr<Meeting> meeting,
             int64_t deadline_ms)
-      : group_(std::move(group)), patience_(std::move(patience)), lane_(lane), meeting_(std::move(meeting)), deadline_ms_(deadline_ms) {}
+      : Work(meeting->sequence),
+        group_(std::move(group)),
+        patience_(std::move(patience)),
+        lane_(lane),
+        meeting_(std::move(meeting)),
+        deadline_ms_(deadline_ms) {}
 
   bool done() override { return is_finished() || group_->has_failed(); }
 

@@ -84,7 +84,12 @@ export class ModelRunner {
     bindRandomness(this.#model, this.#randomness);
     this.#optimizers = optimizersOf(job, this.#model, plan.config);
     this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
-    this.#groups = new RankGroups(plan.groups, plan.mesh, rank, plan.life, deadlineMs);
+    const { collective: line } = context.board;
+    this.#groups = new RankGroups(plan.groups, plan.mesh, rank, {
+      life: plan.life,
+      deadlineMs,
+      told: line.memory,
+    });
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.#model, plan.config) : undefined;
     const spread = { ...plan, mesh, rank };
     this.#blocks = spreadModel(this.#model, tensorPlan, this.#groups, () => this.#trialLoss(), spread);
@@ -99,7 +104,13 @@ export class ModelRunner {
     const { dtype, autocast, prefetchBytes, trace } = plan;
     const { activations, parameters } = plan.offload;
     const paged = parameters === undefined ? [] : pagedBlocks(this.#blocks);
-    this.#shard = new ShardLink(context, init.shard, { deadlineMs, trace, paged });
+    this.#shard = new ShardLink(context, init.shard, {
+      deadlineMs,
+      trace,
+      paged,
+      // The line is one: what ranks compute together is where they wait for each other.
+      line: this.#groups.isEmpty ? line : undefined,
+    });
     const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
     const engineOptions = { dtype, autocast, prefetchBytes, shelter, paged };
     this.#engine = new BlockEngine(this.#blocks, this.#shard, engineOptions);

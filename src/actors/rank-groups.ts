@@ -19,8 +19,16 @@ type ComputingAxis = (typeof COMPUTING_AXES)[number];
 export class RankGroups implements Disposable {
   readonly #members = new Map<ComputingAxis, Communicator>();
 
-  /** @param life - of the rank group: each builds its groups anew */
-  constructor(plan: GroupPlan, shape: MeshShape, rank: number, life: number, deadlineMs: number) {
+  /**
+   * @param life - of the rank group: each builds its groups anew
+   * @param told - where the rank's collectives are told for others to read: the memory of its collective line
+   */
+  constructor(
+    plan: GroupPlan,
+    shape: MeshShape,
+    rank: number,
+    { life, deadlineMs, told: memory }: { life: number; deadlineMs: number; told: Uint8Array },
+  ) {
     const mesh = new Mesh(shape);
     for (const axis of COMPUTING_AXES) {
       const ranks = mesh.groupOf(axis, rank);
@@ -30,8 +38,14 @@ export class RankGroups implements Disposable {
       const meeting =
         rendezvous === undefined ? {} : { rendezvous: `${rendezvous}/${name.replaceAll(" ", "-")}` };
       const place = { name, rank: ranks.indexOf(rank), size: ranks.length };
-      this.#members.set(axis, openCommunicator({ backend, ...place, ...meeting, deadlineMs }));
+      const told = { memory, group: `${axis} ${ranks.join("-")}` };
+      this.#members.set(axis, openCommunicator({ backend, ...place, ...meeting, deadlineMs, told }));
     }
+  }
+
+  /** Whether this rank computes alone. */
+  get isEmpty(): boolean {
+    return this.#members.size === 0;
   }
 
   /** @returns this rank's group along `axis`; undefined where it is alone */

@@ -1,6 +1,12 @@
 import type { OptimizerProgress } from "../optim/index.ts";
 import { BusyTime, type ShardPort } from "../parallel/index.ts";
-import { type ActorContext, type ActorRef, type Pending, systemClock } from "../runtime/index.ts";
+import {
+  type ActorContext,
+  type ActorRef,
+  type CollectiveLine,
+  type Pending,
+  systemClock,
+} from "../runtime/index.ts";
 import { moveRef, type Tensor } from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
 import { sentTo } from "./recipient.ts";
@@ -21,6 +27,9 @@ export class ShardLink implements ShardPort<Gather> {
   readonly #deadline: { readonly deadlineMs: number };
   readonly #trace: boolean;
   readonly #paged: ReadonlySet<number>;
+  readonly #line: CollectiveLine | undefined;
+  #numGathers = 0;
+  #numReductions = 0;
   #step = 0;
   #gathering = new BusyTime();
   #exposedMs = 0;
@@ -28,7 +37,7 @@ export class ShardLink implements ShardPort<Gather> {
 
   /**
    * @param options - `trace`: whether to tell when the computation of each block goes on. `paged`: the blocks whose
-   *   parameters have no memory but while somebody uses them
+   *   parameters have no memory but while somebody uses them. `line`: where gathers and reductions are told for others to read
    */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
@@ -37,13 +46,20 @@ export class ShardLink implements ShardPort<Gather> {
       deadlineMs,
       trace,
       paged,
-    }: { readonly deadlineMs: number; readonly trace: boolean; readonly paged: readonly number[] },
+      line,
+    }: {
+      readonly deadlineMs: number;
+      readonly trace: boolean;
+      readonly paged: readonly number[];
+      readonly line: CollectiveLine | undefined;
+    },
   ) {
     this.#context = context;
     this.#shard = shard;
     this.#deadline = { deadlineMs };
     this.#trace = trace;
     this.#paged = new Set(paged);
+    this.#line = line;
   }
 
   /** What follows is of `step`, and counted from here. */
@@ -64,6 +80,7 @@ export class ShardLink implements ShardPort<Gather> {
   }
 
   start(block: number): Gather {
+    this.#line?.enter("gather", `block ${block}`, ++this.#numGathers);
     return {
       step: this.#step,
       block,
@@ -91,6 +108,7 @@ export class ShardLink implements ShardPort<Gather> {
   }
 
   reduce(block: number, gradient: Tensor): void {
+    this.#line?.enter("reduce", `block ${block}`, ++this.#numReductions);
     const ref = moveRef(gradient, sentTo(this.#shard));
     this.#shard.tell("reduce", { step: this.#step, block, gradient: ref });
   }

@@ -39,6 +39,11 @@ export interface CommunicatorOptions {
   readonly deadlineMs: number;
   /** Artificial: how long each operation takes at least, one after the other. 0 by default; shows what overlaps. */
   readonly delayMs?: number;
+  /**
+   * Where this membership tells which operation it has come to and whether it waits, in memory that others read: 80 bytes,
+   * aligned to 8, as `CollectiveLine` of the runtime reads them. `group` names it there.
+   */
+  readonly told?: { readonly memory: Uint8Array; readonly group: string };
 }
 
 /**
@@ -179,9 +184,19 @@ export class Communicator implements Disposable {
  *   not connect within the deadline
  */
 export function openCommunicator(options: CommunicatorOptions): Communicator {
-  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0 } = options;
+  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0, told } = options;
   return new Communicator(
-    native().openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs),
+    native().openCommunicator(
+      backend,
+      name,
+      rank,
+      size,
+      rendezvous,
+      deadlineMs,
+      delayMs,
+      told?.memory,
+      told?.group ?? "",
+    ),
     options,
   );
 }

@@ -124,6 +124,17 @@ export interface ActorStatus {
   readonly op:
     | { readonly name: string; readonly block: string; readonly sequence: number; readonly ageMs: number }
     | undefined;
+  /** The collective that it is in or was in last. */
+  readonly collective: CollectivePart | undefined;
+}
+
+/** A collective that an actor has come to, as the board tells it. */
+export interface CollectivePart {
+  readonly name: string;
+  readonly group: string;
+  readonly sequence: number;
+  readonly isWaiting: boolean;
+  readonly ageMs: number;
 }
 
 /** The status board, and what actors were seen doing since it was last sent. */

@@ -1,4 +1,4 @@
-import type { ErrorReport, EventOf, TroupeEvent } from "./event.ts";
+import type { ErrorReport, EventOf, ReachedCollective, TroupeEvent } from "./event.ts";
 import { formatBytes, formatCount, formatDuration, printable } from "./figures.ts";
 
 /** How an event strikes the eye. */
@@ -91,11 +91,25 @@ function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
 }
 
-/** "waiting for shard-1#0 for 31 s, at gather h.3 of 12". */
-function describeStall({ state, ageMs, handling, waitingFor, op }: EventOf<"actor.stalled">): string {
+/** "handling step for 31 s, at forward 12, after allReduce #1841 of tp 0-1". */
+function describeStall({
+  state,
+  ageMs,
+  handling,
+  waitingFor,
+  op,
+  collective,
+}: EventOf<"actor.stalled">): string {
   const subject = waitingFor === undefined ? (handling ?? "") : `for ${waitingFor}`;
   const at = op === undefined ? "" : `, at ${op.name} ${op.block} ${op.sequence}`;
-  return `${state} ${subject} for ${formatDuration(ageMs)}${at}`;
+  return `${state} ${subject} for ${formatDuration(ageMs)}${at}${describeCollective(collective)}`;
+}
+
+/** @returns where an actor's collectives stand, to go on a sentence: ", after allReduce #1841 of tp 0-1" */
+export function describeCollective(collective: ReachedCollective | undefined): string {
+  if (collective === undefined) return "";
+  const { name, group, sequence, isWaiting } = collective;
+  return `, ${isWaiting ? "in" : "after"} ${name} #${sequence} of ${group}`;
 }
 
 function formatMeasure(value: number): string {

@@ -266,6 +266,19 @@ export interface ActorStalled {
   readonly waitingFor?: string | undefined;
   /** What it said last it was doing: the operation, the block it is for, its number. */
   readonly op?: { readonly name: string; readonly block: string; readonly sequence: number } | undefined;
+  /** The collective that it is in or was in last, among whom, its number, and how long it has been there or gone on. */
+  readonly collective?: ReachedCollective | undefined;
+}
+
+/** The collective that an actor has come to. */
+export interface ReachedCollective {
+  readonly name: string;
+  readonly group: string;
+  readonly sequence: number;
+  /** Whether it waits there for others, in native code. */
+  readonly isWaiting: boolean;
+  /** How long it has been there, or gone on from there. */
+  readonly ageMs: number;
 }
 
 /** An actor threw or its thread died. */

@@ -1,7 +1,7 @@
 /** What happened: the union of events, where they come together, and where they are written. */
 export { BoundedWriter, closeDescriptor, fileWriteMs } from "./bounded-writer.ts";
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
-export { describeEvent } from "./describe-event.ts";
+export { describeCollective, describeEvent } from "./describe-event.ts";
 export {
   type ActivityFinished,
   type ActorFailed,
@@ -27,6 +27,7 @@ export {
   type MemoryMeasured,
   type MessageHandled,
   type MessageUndelivered,
+  type ReachedCollective,
   type RunFailed,
   type RunFinished,
   type RunRestored,

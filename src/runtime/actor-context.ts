@@ -29,7 +29,7 @@ export interface ActorContext<P> {
   readonly name: string;
   readonly incarnation: number;
   /** This actor's line on the status board. */
-  readonly board: Pick<StatusBoard, "set">;
+  readonly board: Pick<StatusBoard, "set" | "collective">;
 
   /** Resolves when messages go straight to that actor's thread; do it before blocking. Rejects with ActorDown. */
   connect(ref: Addressed): Promise<void>;

@@ -5,6 +5,7 @@ export type { Address, Addressed } from "./address.ts";
 export type { Border } from "./border.ts";
 export { type Clock, FakeClock, systemClock, type Timer } from "./clock.ts";
 export type { Codec } from "./codec.ts";
+export type { CollectiveLine } from "./collective-line.ts";
 export { type DeadLetter, type DeadLetterReason, DeadLetters, deadLetterReasons } from "./dead-letters.ts";
 export {
   ActorDown,

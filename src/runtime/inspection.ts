@@ -1,4 +1,5 @@
 import type { ActorRecord } from "./actor-record.ts";
+import type { CollectiveStatus } from "./collective-line.ts";
 import type { ActorState } from "./status-board.ts";
 
 /** What one living actor is doing. */
@@ -20,6 +21,13 @@ export interface ActorInspection {
   readonly op:
     | { readonly name: string; readonly block: string; readonly sequence: number; readonly ageMs: number }
     | undefined;
+  /** The collective that it is in or was in last, and for how long it has been there or gone on; undefined before the first. */
+  readonly collective: InspectedCollective | undefined;
+}
+
+/** What the board says of an actor's collectives. */
+export interface InspectedCollective extends Omit<CollectiveStatus, "sinceMs"> {
+  readonly ageMs: number;
 }
 
 /** Reads an actor's board. */
@@ -29,7 +37,7 @@ export function inspectActor(
   nameOf: (uid: number) => string | undefined,
 ): ActorInspection {
   const status = record.board.read();
-  const { op, block, sequence, opSinceMs } = status;
+  const { op, block, sequence, opSinceMs, collective } = status;
   return {
     actor: record.address.name,
     incarnation: record.address.incarnation,
@@ -41,5 +49,10 @@ export function inspectActor(
     numQueued: status.numQueued,
     numHandled: status.numHandled,
     op: op === "" ? undefined : { name: op, block, sequence, ageMs: nowMs - opSinceMs },
+    collective: collective && inspectCollective(collective, nowMs),
   };
+}
+
+function inspectCollective({ sinceMs, ...told }: CollectiveStatus, nowMs: number): InspectedCollective {
+  return { ...told, ageMs: nowMs - sinceMs };
 }

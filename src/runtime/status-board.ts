@@ -1,3 +1,5 @@
+import { CollectiveLine, type CollectiveStatus, collectiveLineBytes } from "./collective-line.ts";
+
 const word = {
   version: 0,
   state: 1,
@@ -13,8 +15,9 @@ const numReals = 4;
 const textLength = 40;
 const realsOffset = numWords * 4;
 const textsOffset = realsOffset + numReals * 8;
+const collectiveOffset = textsOffset + 2 * textLength * 2;
 /** Bytes one actor's board takes. */
-export const boardSizeBytes = textsOffset + 2 * textLength * 2;
+export const boardSizeBytes = collectiveOffset + collectiveLineBytes;
 
 /** What an actor does, as the runtime sees it. */
 export const actorStates = [
@@ -51,6 +54,8 @@ export interface Status {
   readonly block: string;
   readonly sequence: number;
   readonly opSinceMs: number;
+  /** The collective it is in or was in last, undefined before the first. */
+  readonly collective: CollectiveStatus | undefined;
 }
 
 /**
@@ -58,6 +63,8 @@ export interface Status {
  * shared memory, so that a thread stuck in native code can still be asked what it is stuck in.
  */
 export class StatusBoard {
+  /** Of the collectives that this actor takes part in. */
+  readonly collective: CollectiveLine;
   readonly #words: Int32Array;
   readonly #reals: Float64Array;
   readonly #op: Uint16Array;
@@ -74,6 +81,10 @@ export class StatusBoard {
     this.#reals = new Float64Array(buffer, byteOffset + realsOffset, numReals);
     this.#op = new Uint16Array(buffer, byteOffset + textsOffset, textLength);
     this.#block = new Uint16Array(buffer, byteOffset + textsOffset + 2 * textLength, textLength);
+    this.collective = new CollectiveLine(
+      now,
+      new Uint8Array(buffer, byteOffset + collectiveOffset, collectiveLineBytes),
+    );
   }
 
   /**
@@ -148,6 +159,7 @@ export class StatusBoard {
       block: read(this.#block, words[word.blockLength] as number),
       sequence: reals[real.sequence] as number,
       opSinceMs: reals[real.opSinceMs] as number,
+      collective: this.collective.read(),
     };
   }
 

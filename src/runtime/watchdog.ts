@@ -16,7 +16,8 @@ const longestPauseMs = 1_000;
 
 /**
  * Reads the status board from a healthy thread and names each actor that has been at the same thing for too long, once for
- * each thing, at the moment its time is up. An actor that says what it does by `board.set` shows progress by it.
+ * each thing, at the moment its time is up. An actor that says what it does by `board.set`, or comes to a collective, shows
+ * progress by it.
  */
 export class Watchdog {
   readonly #options: WatchdogOptions;
@@ -59,6 +60,10 @@ export class Watchdog {
 }
 
 /** How long ago an actor last showed progress. */
-export function quietOf({ ageMs, op }: ActorInspection): number {
-  return Math.min(ageMs, op?.ageMs ?? Number.POSITIVE_INFINITY);
+export function quietOf({ ageMs, op, collective }: ActorInspection): number {
+  return Math.min(
+    ageMs,
+    op?.ageMs ?? Number.POSITIVE_INFINITY,
+    collective?.ageMs ?? Number.POSITIVE_INFINITY,
+  );
 }

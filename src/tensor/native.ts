@@ -67,6 +67,8 @@ export interface Native {
     rendezvous: string,
     deadlineMs: number,
     delayMs: number,
+    told: Uint8Array | undefined,
+    group: string,
   ): number;
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;

@@ -1,4 +1,5 @@
 import { TroupeError } from "../errors.ts";
+import { describeCollective } from "../events/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 
 /**
@@ -19,10 +20,12 @@ export function explainHang(error: unknown, inspections: readonly ActorInspectio
   );
 }
 
-function describe({ actor, state, ageMs, handling, waitingFor, op, numQueued }: ActorInspection): string {
+function describe(inspection: ActorInspection): string {
+  const { actor, state, ageMs, handling, waitingFor, op, collective, numQueued } = inspection;
   const message = handling === undefined ? "" : ` ${handling}`;
   const awaited = waitingFor === undefined ? "" : ` for ${waitingFor}`;
   const work = op === undefined ? "" : `, ${op.name} ${op.block} #${op.sequence}`;
+  const place = describeCollective(collective);
   const queue = numQueued === 0 ? "" : `, ${numQueued} queued`;
-  return `${actor} ${state}${message}${awaited} since ${(ageMs / 1000).toFixed(1)} s${work}${queue}`;
+  return `${actor} ${state}${message}${awaited} since ${(ageMs / 1000).toFixed(1)} s${work}${place}${queue}`;
 }

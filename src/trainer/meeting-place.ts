@@ -29,7 +29,7 @@ export class MeetingPlace implements AsyncDisposable {
     return new MeetingPlace({ run, backend: "gloo", rendezvous }, mesh);
   }
 
-  /** `actor` of one life of the rank group has ended: whoever waits for it in this process is told. */
+  /** `actor` of one life of the rank group has ended, or is about to: whoever waits for it in this process is told. */
   ended(actor: string, life: number): void {
     for (const name of groupNamesOf(this.groups, this.#mesh, life)) abortGroup(name, `${actor} has ended`);
   }

@@ -39,9 +39,9 @@ function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivere
 }
 
 function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stalled"> {
-  const { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op } = event;
+  const { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op, collective } = event;
   const told = op && { name: op.name, block: op.block, sequence: op.sequence };
-  return { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op: told };
+  return { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op: told, collective };
 }
 
 function reportOf({ code, message, actor, cause }: Failure): ErrorReport {

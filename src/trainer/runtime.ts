@@ -253,7 +253,11 @@ export class Runtime implements AsyncDisposable {
       clockMs: systemClock.now(),
     });
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
-    this.#endStalled = (actor) => ranks.end(actor);
+    this.#endStalled = (actor) => {
+      // Its thread may take its time to end: nobody waits for it meanwhile.
+      place.ended(actor.actor, ranks.life);
+      return ranks.end(actor);
+    };
     this.#abandon = () => ranks.abandon(stopped());
     this.#rankEnded = (actor) => place.ended(actor, ranks.life);
     return await leadThroughRestarts(ranks, {
@@ -272,7 +276,7 @@ export class Runtime implements AsyncDisposable {
   }
 
   #startSystem(): ActorSystem {
-    const stalls = new Stalls(this.#settings.stallMs, this.#settings.mesh);
+    const stalls = new Stalls(this.#settings.stallMs);
     this.#stalls = stalls;
     const system = new ActorSystem({
       name: "troupe",
@@ -286,12 +290,12 @@ export class Runtime implements AsyncDisposable {
           releaseRefsOf(recipientName({ system: system.id, name: actor, incarnation }));
           if (event.actor.startsWith("rank-")) this.#rankEnded(event.actor);
         }
-        // That it could not be ended is told by its supervisor, which gives the group up then.
-        if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
         // What is under way when a run ends goes nowhere, and is no news.
         if (this.#ending && event.kind === "message.undelivered") return;
         const told = retell(event);
         if (told !== undefined) this.#hub.emit(told);
+        // That it could not be ended is told by its supervisor, which gives the group up then.
+        if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
       },
     });
     this.#system = system;

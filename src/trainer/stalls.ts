@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import type { MeshShape } from "../parallel/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 
 /** How many times a long step an actor may take over a part of one: nobody knows how long a step should be. */
@@ -20,17 +19,11 @@ const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;
  */
 export class Stalls {
   readonly #leastMs: number;
-  readonly #computesTogether: boolean;
   readonly #latestMs: number[] = [];
 
-  /**
-   * @param leastMs - what nobody is blamed for, however short the steps are
-   * @param mesh - where ranks compute collectives together, native code waits, and the collective's own deadline names who
-   *   did not come: there only who was stopped is blamed from outside
-   */
-  constructor(leastMs: number, { tp, ep }: Pick<MeshShape, "tp" | "ep">) {
+  /** @param leastMs - what nobody is blamed for, however short the steps are */
+  constructor(leastMs: number) {
     this.#leastMs = leastMs;
-    this.#computesTogether = tp > 1 || ep > 1;
   }
 
   /** How long an actor may show no progress, in ms; Infinity before the first step. */
@@ -46,10 +39,11 @@ export class Stalls {
   }
 
   /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
-  isToBlame({ actor, state, handling, pid }: ActorInspection): boolean {
+  isToBlame({ actor, state, handling, collective, pid }: ActorInspection): boolean {
     if (!CAST.test(actor)) return false;
     const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
-    if (isAtWork && !this.#computesTogether) return true;
+    // Who waits in native code has come to its collective, and waits for one that is behind: that one is to blame.
+    if (isAtWork && collective?.isWaiting !== true) return true;
     // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
     return (actor.startsWith("rank-") || state === "starting") && pid !== process.pid && isStopped(pid);
   }

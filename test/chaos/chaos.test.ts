@@ -43,6 +43,7 @@ describe("programs and runs that are ended at random", () => {
 describe("a rank that stands still", () => {
   const spread = { steps: 12, atStep: 4, stallMs: 500 };
   let undisturbed: readonly number[] = [];
+  let undisturbedTogether: readonly number[] | undefined;
   beforeAll(async () => {
     undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: spread.steps });
   });
@@ -63,12 +64,21 @@ describe("a rank that stands still", () => {
     },
   );
 
-  it.skipIf(!nativeInfo().gloo)(
-    "is named alone where its peer waits for it in native code, in a collective",
-    async () => {
-      const { stalled, losses } = await hangOnce(workspace, "SIGSTOP", "process", { ...spread, tp: 2 });
-      expect(stalled.actor).toBe("rank-1");
-      expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, tp: 2, steps: spread.steps }));
+  it.skipIf(!nativeInfo().gloo).each<[Hang, Placement]>([
+    ["hang", "thread"],
+    ["hang", "process"],
+    ["SIGSTOP", "process"],
+  ])(
+    "is named alone where its peer waits for it in native code, with the collective it did not come to: %s, %s",
+    async (hang, placement) => {
+      const { stalled, awaited, losses } = await hangOnce(workspace, hang, placement, { ...spread, tp: 2 });
+      expect(stalled).toMatchObject({ actor: "rank-1", collective: { group: "tp 0-1" } });
+      expect(awaited).toMatchObject({ group: "tp 0-1", isWaiting: true });
+      const numBehind = (awaited?.sequence ?? 0) - (stalled.collective?.sequence ?? 0);
+      // A process may be stopped also within a collective.
+      expect(hang === "SIGSTOP" ? [0, 1] : [1]).toContain(numBehind);
+      undisturbedTogether ??= await lossesOf(workspace, { ranks: 2, tp: 2, steps: spread.steps });
+      expect(losses).toEqual(undisturbedTogether);
     },
   );
 });

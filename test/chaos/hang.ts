@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Runtime, type TroupeEvent } from "../../src/index.ts";
+import type { ActorInspection } from "../../src/runtime/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Placement } from "./faults.ts";
 
@@ -10,8 +11,12 @@ export type Hang = "hang" | "block" | "SIGSTOP";
 /** What was told of a rank that stands still. */
 export interface Named {
   readonly stalled: TroupeEvent & { readonly kind: "actor.stalled" };
+  /** Of the other rank: where it waits for the first. */
+  readonly awaited: ActorInspection["collective"];
   /** How long it was allowed to show no progress then, in ms. */
   readonly afterMs: number;
+  /** How long after its time was up it was named, in ms. */
+  readonly lateMs: number;
   /** The losses of the whole run, by step. */
   readonly losses: readonly number[];
 }
@@ -39,8 +44,17 @@ export async function hangOnce(
   const losses: number[] = [];
   const stepsMs: number[] = [];
   let stalled: Named["stalled"] | undefined;
+  let awaited: Named["awaited"];
   let afterMs = stallMs;
   let struck = false;
+  // A sink is called before anything is done about it.
+  runtime.addSink({
+    write({ kind }) {
+      if (kind === "actor.stalled")
+        awaited ??= runtime.inspect().find(({ actor }) => actor === "rank-0")?.collective;
+    },
+    close: async () => {},
+  });
   runtime.events$.subscribe((event) => {
     if (event.kind === "step.finished") {
       losses[event.step - 1] = event.lossNats;
@@ -65,5 +79,6 @@ export async function hangOnce(
   });
   if (stalled === undefined)
     throw new Error(`expected rank 1 to be named: nobody was (${hang}, ${placement})`);
-  return { stalled, afterMs, losses };
+  const quietMs = Math.min(stalled.ageMs, stalled.collective?.ageMs ?? stalled.ageMs);
+  return { stalled, awaited, afterMs, lateMs: quietMs - afterMs, losses };
 }

@@ -1,6 +1,7 @@
 // npm run chaos -- PART...: disturbs what must survive, for as long as is asked for, and prints what became of it.
 import { mkdirSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { describeCollective } from "../../src/events/index.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
 import { type CycleReport, killPrograms, stopRuns } from "./cycles.ts";
@@ -105,7 +106,6 @@ async function training(): Promise<boolean> {
 
 async function hangs(): Promise<boolean> {
   const spread = { steps: 12, atStep: 4, stallMs: 1_000 };
-  const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: spread.steps });
   let allHold = true;
   const ways: readonly [Hang, Placement][] = [
     ["hang", "thread"],
@@ -113,14 +113,20 @@ async function hangs(): Promise<boolean> {
     ["hang", "process"],
     ["SIGSTOP", "process"],
   ];
-  for (const [hang, placement] of ways) {
-    const { stalled, afterMs, losses } = await hangOnce(workspace, hang, placement, spread);
-    const same = losses.join() === undisturbed.join();
-    const at = `${stalled.op?.name} #${stalled.op?.sequence}`;
-    say(
-      `hangs: ${hang} on a ${placement}: ${stalled.actor} named at ${at}, ${(stalled.ageMs - afterMs).toFixed(0)} ms after its time was up; losses ${same ? "the same" : "OTHERS"}`,
-    );
-    allHold &&= stalled.actor === "rank-1" && same;
+  for (const tp of [1, 2]) {
+    const undisturbed = await lossesOf(workspace, { ranks: 2, tp, steps: spread.steps });
+    for (const [hang, placement] of ways) {
+      const { stalled, awaited, lateMs, losses } = await hangOnce(workspace, hang, placement, {
+        ...spread,
+        tp,
+      });
+      const same = losses.join() === undisturbed.join();
+      const waiting = awaited?.isWaiting ? `, rank-0 waits${describeCollective(awaited)}` : "";
+      say(
+        `hangs: ${hang} on a ${placement}, tp ${tp}: ${stalled.actor} named at ${stalled.op?.name} #${stalled.op?.sequence}${describeCollective(stalled.collective)}${waiting}; ${lateMs.toFixed(0)} ms after its time was up; losses ${same ? "the same" : "OTHERS"}`,
+      );
+      allHold &&= stalled.actor === "rank-1" && same;
+    }
   }
   return allHold;
 }

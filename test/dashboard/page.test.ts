@@ -111,7 +111,8 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
       waitingFor: undefined,
       numQueued: 3,
       numHandled: 7,
-      op: { name: "reduce", block: "h.3", sequence: 1203, ageMs: 34_000 },
+      op: { name: "forward", block: "", sequence: 1203, ageMs: 34_000 },
+      collective: { name: "allReduce", group: "tp 0-1", sequence: 87, isWaiting: false, ageMs: 33_000 },
     };
     await using dashboard = await Dashboard.open(
       { port: 0 },
@@ -120,8 +121,12 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     dashboard.write(begun());
     dashboard.write(stepped(1));
     const page = await look(dashboard.url);
-    await shows(page, "#alarm", /No step for 8:\d\d\. rank-1 step: reduce h\.3 #1203/);
-    await shows(page, "tr.stuck", /rank-1.*reduce h\.3 #1203.*1:00.*3/);
+    await shows(
+      page,
+      "#alarm",
+      /No step for 8:\d\d\. rank-1 step: forward #1203, after allReduce #87 of tp 0-1/,
+    );
+    await shows(page, "tr.stuck", /rank-1.*forward #1203, after allReduce #87 of tp 0-1.*1:00.*3/);
     await page.context().close();
   });
 

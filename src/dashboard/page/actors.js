@@ -181,8 +181,11 @@ function describe(cells, status, lane) {
   if (cells[1]) cells[1].dataset.state = state;
 }
 
-/** "reduce transformer.h.3 #1203", "step #12, waiting for shard-0". @param {ActorStatus} status */
-export function whatItDoes({ state, handling, waitingFor, op }) {
+/**
+ * "reduce transformer.h.3 #1203", "waits for shard-0, step: forward #12", "step: forward #12, in allReduce #87 of tp 0-1".
+ * @param {ActorStatus} status
+ */
+export function whatItDoes({ state, handling, waitingFor, op, collective }) {
   const block = op?.block ? ` ${op.block}` : "";
   const at = op === undefined ? "" : `${op.name}${block} #${op.sequence}`;
   const work =
@@ -193,8 +196,13 @@ export function whatItDoes({ state, handling, waitingFor, op }) {
         : `${handling}: ${at}`;
   if (state === "waiting")
     return `waits for ${waitingFor?.replace(/#1$/, "") ?? "a message"}${work === "" ? "" : `, ${work}`}`;
-  if (state === "handling") return work;
+  if (state === "handling") return collective ? `${work}, ${whereIn(collective)}` : work;
   return state;
+}
+
+/** @param {NonNullable<ActorStatus["collective"]>} collective */
+function whereIn({ name, group, sequence, isWaiting }) {
+  return `${isWaiting ? "in" : "after"} ${name} #${sequence} of ${group}`;
 }
 
 /** @param {string} name @param {number} incarnation */

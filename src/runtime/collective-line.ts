@@ -1,0 +1,87 @@
+/** Bytes of an actor's collective line; `native/comm/whereabouts.h` has them too. */
+export const collectiveLineBytes = 80;
+
+const word = { version: 0, waiting: 1 } as const;
+const real = { sequence: 1, sinceMs: 2 } as const;
+const operationAt = 24;
+const groupAt = 40;
+
+/** The collective that an actor is in, or was in last. */
+export interface CollectiveStatus {
+  /** Such as "allReduce". */
+  readonly name: string;
+  /** Among whom, as its members call it. */
+  readonly group: string;
+  /** Its number: how many the actor has come to, there or of this kind. */
+  readonly sequence: number;
+  /** Whether the thread waits in it for others, in native code. */
+  readonly isWaiting: boolean;
+  /** When it came there, or went on from there, on the process's clock. */
+  readonly sinceMs: number;
+}
+
+/**
+ * An actor's collectives on the status board, apart from what it says itself: native code writes here too, while the thread
+ * waits in it. One thread writes, any other reads.
+ */
+export class CollectiveLine {
+  /** For native code to write in. */
+  readonly memory: Uint8Array;
+  readonly #now: () => number;
+  readonly #words: Int32Array;
+  readonly #reals: Float64Array;
+  readonly #encoder = new TextEncoder();
+
+  /** @param memory - {@link collectiveLineBytes} of them, zeroed, aligned to 8 */
+  constructor(now: () => number, memory: Uint8Array) {
+    this.memory = memory;
+    this.#now = now;
+    this.#words = new Int32Array(memory.buffer, memory.byteOffset, 2);
+    this.#reals = new Float64Array(memory.buffer, memory.byteOffset, 3);
+  }
+
+  /** Says that this actor has come to a collective; names are cut at 16 and 40 bytes. */
+  enter(name: string, group: string, sequence: number): void {
+    Atomics.add(this.#words, word.version, 1);
+    this.#words[word.waiting] = 0;
+    this.#reals[real.sequence] = sequence;
+    this.#reals[real.sinceMs] = this.#now();
+    this.#write(name, operationAt, groupAt);
+    this.#write(group, groupAt, collectiveLineBytes);
+    Atomics.add(this.#words, word.version, 1);
+  }
+
+  /** Reads it from any thread; undefined before the first. */
+  read(): CollectiveStatus | undefined {
+    for (let attempt = 0; ; attempt++) {
+      const version = Atomics.load(this.#words, word.version);
+      if (version === 0) return undefined;
+      const status = this.#readOnce();
+      const whole = version % 2 === 0 && version === Atomics.load(this.#words, word.version);
+      // A thread killed in mid-write leaves an odd version for ever: then the torn reading is all there is.
+      if (whole || attempt === 100) return status;
+    }
+  }
+
+  #readOnce(): CollectiveStatus {
+    return {
+      name: this.#text(operationAt, groupAt),
+      group: this.#text(groupAt, collectiveLineBytes),
+      sequence: this.#reals[real.sequence] as number,
+      isWaiting: this.#words[word.waiting] === 1,
+      sinceMs: this.#reals[real.sinceMs] as number,
+    };
+  }
+
+  #write(text: string, begin: number, end: number): void {
+    const field = this.memory.subarray(begin, end);
+    const { written } = this.#encoder.encodeInto(text, field);
+    field.fill(0, written);
+  }
+
+  #text(begin: number, end: number): string {
+    const field = this.memory.subarray(begin, end);
+    const length = field.indexOf(0);
+    return Buffer.from(field.slice(0, length < 0 ? field.length : length)).toString();
+  }
+}
