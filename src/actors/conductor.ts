@@ -7,17 +7,13 @@ import { checkAlike } from "./check-alike.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 import type { BatchRequest } from "./feeder.ts";
-import { histogramsOf } from "./histograms.ts";
-import { joinUpdates } from "./inspected-update.ts";
 import type { InspectionRequest, Inspections } from "./inspections.ts";
-import { measureStep } from "./measure-step.ts";
 import { Pipeline } from "./pipeline.ts";
 import type { RankProtocol } from "./rank.ts";
-import type { DeclaredModel, RankPlan, RankStepped } from "./rank-plan.ts";
+import type { DeclaredModel, RankPlan } from "./rank-plan.ts";
 import { Saving, type SavingRules } from "./saving.ts";
 import type { ShardProtocol } from "./shard.ts";
-import type { StepUpdated } from "./shard-step.ts";
-import { summarizeParameters, summarizeTensors } from "./tensor-summary.ts";
+import { type StepDone, StepReport } from "./step-report.ts";
 
 /** The actors of one life of the rank group, in rank order. */
 export interface RankGroup {
@@ -73,13 +69,6 @@ const STEPS_AHEAD = 3;
 /** The one milestone of a conductor's. */
 const STEPS = 0;
 
-/** What came of a step, and whom it was inspected for. */
-interface StepDone {
-  readonly ranks: readonly RankStepped[];
-  readonly shards: readonly StepUpdated[];
-  readonly requests: readonly InspectionRequest[];
-}
-
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and tells what came of them in order. What
  * happens between two steps (evaluation, snapshots) is asked for in the order in which it is to happen, so that every
@@ -95,13 +84,13 @@ export class Conductor {
   /** Requests that a step of this life will answer. */
   readonly #asked = new Set<InspectionRequest>();
   readonly #review: AnomalyReview;
+  readonly #report: StepReport;
   /** Of {@link STEPS}, how many were made and found to be in order. */
   readonly #sound = new Milestones();
   #saving: Saving | undefined;
   #over = false;
   /** Whether a review has ended this life, whose actors are all well. */
   #isReviewed = false;
-  #toldAtMs = 0;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
 
@@ -110,6 +99,7 @@ export class Conductor {
     this.#group = group;
     this.#options = options;
     this.#review = new AnomalyReview(options.plan, options.emit);
+    this.#report = new StepReport({ ...options, ...options.score });
     // Work granted ahead waits for what was granted before it.
     this.#deadline = { deadlineMs: options.plan.deadlineMs * STEPS_AHEAD };
   }
@@ -159,7 +149,7 @@ export class Conductor {
 
   async #makeSteps(): Promise<void> {
     const { score, plan } = this.#options;
-    this.#toldAtMs = performance.now();
+    this.#report.restartClock();
     for (let step = plan.initial.step; step < score.steps; step++) {
       const isLast = step + 1 === score.steps;
       const snapshotTo = await this.#pipeline.unlessFailed(this.#saving?.begin(step + 1, isLast));
@@ -218,40 +208,15 @@ export class Conductor {
     return requests;
   }
 
-  #tellStep(step: number, { ranks, shards, requests }: StepDone): void {
+  #tellStep(step: number, done: StepDone): void {
     try {
-      this.#review.review(step, ranks, shards);
+      this.#review.review(step, done.ranks, done.shards);
     } catch (error) {
       this.#isReviewed = true;
       throw error;
     }
     this.#sound.reach(STEPS, step);
-    const nowMs = performance.now();
-    const durationMs = nowMs - this.#toldAtMs;
-    this.#toldAtMs = nowMs;
-    this.#lossNats = meanLoss(ranks);
-    const residentBytes = this.#options.residentBytes();
-    const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
-    this.#options.emit({ kind: "step.finished", step, lossNats: this.#lossNats, ...measured });
-    const [{ parameters }] = this.#models as [DeclaredModel];
-    const memory = shards.flatMap(({ held }) => held ?? []);
-    if (step % this.#options.score.memoryEverySteps === 0) {
-      for (const held of memory) this.#options.emit({ kind: "memory.measured", step, ...held });
-    }
-    const buckets = shards.flatMap(({ histograms }) => histograms);
-    for (const histogram of histogramsOf(step, buckets, parameters)) this.#options.emit(histogram);
-    this.#options.inspections.answer(requests, {
-      parameters: summarizeParameters(
-        shards.flatMap(({ inspected }) => inspected),
-        parameters,
-      ),
-      updates: joinUpdates(
-        shards.flatMap(({ inspectedUpdates }) => inspectedUpdates),
-        parameters,
-      ),
-      tensors: summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
-      memory,
-    });
+    this.#lossNats = this.#report.tell(step, done, this.#models[0]?.parameters ?? []);
   }
 
   async #evaluate(step: number): Promise<void> {
@@ -270,7 +235,7 @@ export class Conductor {
   #tellEvaluation(step: number, { lossNats, numTokens }: EvaluatedLoss): void {
     this.#evaluationLossNats = lossNats;
     this.#options.emit({ kind: "evaluation.finished", step, lossNats, numTokens });
-    this.#toldAtMs = performance.now();
+    this.#report.restartClock();
   }
 
   async #sample(step: number): Promise<string> {
@@ -281,12 +246,4 @@ export class Conductor {
     this.#options.emit({ kind: "text.generated", step, text });
     return text;
   }
-}
-
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-
-/** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
-function meanLoss(ranks: readonly RankStepped[]): number {
-  const losses = ranks.flatMap((rank) => rank.lossesNats);
-  return sum(losses) / losses.length;
 }
