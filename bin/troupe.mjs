@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The door of the command line. Plain JavaScript, so that an old Node can still say that it is too old.
+import module from "node:module";
 import { nodeFloor } from "../scripts/setup/layout.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
@@ -9,5 +10,7 @@ if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
   );
   process.exit(1);
 }
+// Else every command strips and compiles all modules again, two thirds of the processor time that it takes to begin.
+module.enableCompileCache();
 const { main } = await import("../src/cli/main.ts");
 process.exitCode = await main(process.argv.slice(2));
