@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -12,8 +14,12 @@ export default defineConfig({
       // What a thread imports is no garbage: in V8's first megabyte it would be scavenged over and over, a tenth of its start.
       "--min-semi-space-size=16",
     ],
-    // Idle OpenMP threads sleep instead of spinning: two test processes share the cores.
-    env: { OMP_WAIT_POLICY: "passive" },
+    env: {
+      // Idle OpenMP threads sleep instead of spinning: two test processes share the cores.
+      OMP_WAIT_POLICY: "passive",
+      // Programs that tests start find compiled what they have in common.
+      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+    },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 10_000,
