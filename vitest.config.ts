@@ -5,6 +5,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: "test/fixtures/suite-folder.ts",
     // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.
     pool: "forks",
     maxWorkers: 2,
