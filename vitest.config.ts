@@ -21,8 +21,9 @@ export default defineConfig({
       // Programs that tests start find compiled what they have in common.
       NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
     },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A machine that has much else to do takes ten times as long.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     teardownTimeout: 10_000,
   },
 });
