@@ -12,7 +12,7 @@ import {
   stateBytes,
 } from "../../src/planner/index.ts";
 import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
-import { tinyJob, Workspace } from "../fixtures/run-tiny.ts";
+import { atEachStep, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const size = { vocab: 256, layers: 4, heads: 2, width: 64, context: 16, batch: 8 };
 
@@ -32,13 +32,12 @@ async function measure(
   options: RuntimeOptions,
   config: Readonly<Record<string, unknown>> = {},
 ): Promise<MemoryUse> {
-  const runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
   let use = memory();
-  runtime.events$.subscribe((event) => {
-    if (event.kind !== "step.finished") return;
-    if (event.step === 3) resetPeakMemory();
+  const sink = atEachStep((step) => {
+    if (step === 3) resetPeakMemory();
     use = memory();
   });
+  const runtime = await Runtime.spawn({ threadsPerRank: 1, sinks: [sink], ...options });
   const data = { data: workspace.text, cache: workspace.path("cache") };
   await runtime.run(tinyJob, { ...data, ...size, steps: 8, ...config });
   await runtime.stop();

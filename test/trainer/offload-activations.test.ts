@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../src/index.ts";
 import { memory, resetPeakMemory } from "../../src/tensor/index.ts";
-import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
+import { atEachStep, lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
@@ -31,11 +31,11 @@ describe("offloaded activations", () => {
     const inputBytes = 16 * 256 * 64 * 4;
     const peakOf = async (options: RuntimeOptions) => {
       let peak = 0;
-      const told = await runTiny(workspace, options, deep, tinyJob, (event) => {
-        if (event.kind !== "step.finished") return;
-        if (event.step === 2) resetPeakMemory();
-        if (event.step === 4) peak = memory().peakBytes;
+      const sink = atEachStep((step) => {
+        if (step === 2) resetPeakMemory();
+        if (step === 4) peak = memory().peakBytes;
       });
+      const told = await runTiny(workspace, { ...options, sinks: [sink] }, deep);
       expect(told.error).toBeUndefined();
       return peak;
     };

@@ -4,7 +4,7 @@ import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
 import { memory, PAGE_BYTES, resetPeakMemory } from "../../src/tensor/index.ts";
-import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
+import { atEachStep, lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();
 const dir = workspace.path("disk");
@@ -174,11 +174,11 @@ type Activity = Extract<TroupeEvent, { kind: "activity.finished" }>;
 /** The most that a run's parameters have taken between its third and its fifth step, and how often blocks were moved. */
 async function usedBy(options: RuntimeOptions, config: Readonly<Record<string, unknown>> = { layers }) {
   let peakBytes = 0;
-  const { events, error } = await runTiny(workspace, options, config, tinyJob, (event) => {
-    if (event.kind !== "step.finished") return;
-    if (event.step === 3) resetPeakMemory();
-    if (event.step === 5) peakBytes = memory().peakByTag.parameters ?? 0;
+  const sink = atEachStep((step) => {
+    if (step === 3) resetPeakMemory();
+    if (step === 5) peakBytes = memory().peakByTag.parameters ?? 0;
   });
+  const { events, error } = await runTiny(workspace, { ...options, sinks: [sink] }, config);
   expect(error).toBeUndefined();
   const numOf = (activity: Activity["activity"], block: number) =>
     events.filter(
