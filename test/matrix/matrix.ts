@@ -34,11 +34,10 @@ const FLOAT32_TOLERANCE_NATS = 1e-4;
 /**
  * Trains combinations of switches on a tiny GPT with four ranks. Two comparisons: with the same run without what promises
  * to change nothing, which must be equal to the bit, and with one rank that computes the same mathematics, which must be
- * equal up to the order of sums. Runs that several combinations are compared with are made once.
+ * equal up to the order of sums. A run that several combinations are compared with is made once, as `lossesOf` has it.
  */
 export class Matrix {
   readonly #workspace: Workspace;
-  readonly #runs = new Map<string, Promise<readonly number[]>>();
 
   constructor(workspace: Workspace) {
     this.#workspace = workspace;
@@ -49,9 +48,12 @@ export class Matrix {
     const names = on.map(({ name }) => name);
     const toleranceNats = Math.max(FLOAT32_TOLERANCE_NATS, ...names.map((name) => TOLERANCE_NATS[name] ?? 0));
     try {
-      const losses = await this.#train(spread(on));
-      const without = await this.#train(spread(on.filter(({ changes }) => changes !== "nothing")));
-      const oneRank = await this.#train(alone(on));
+      const losses = await lossesOf(this.#workspace, ...spread(on));
+      const without = await lossesOf(
+        this.#workspace,
+        ...spread(on.filter(({ changes }) => changes !== "nothing")),
+      );
+      const oneRank = await lossesOf(this.#workspace, ...alone(on));
       const differences = losses.map((loss, step) => Math.abs(loss - (oneRank[step] ?? Number.NaN)));
       return {
         names,
@@ -64,13 +66,6 @@ export class Matrix {
       const failure = (error as Error).message;
       return { names, sameBits: false, deviationNats: Number.NaN, toleranceNats, failure };
     }
-  }
-
-  #train(settings: Settings): Promise<readonly number[]> {
-    const key = JSON.stringify(settings);
-    const run = this.#runs.get(key) ?? lossesOf(this.#workspace, ...settings);
-    this.#runs.set(key, run);
-    return run;
   }
 }
 

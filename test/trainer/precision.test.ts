@@ -57,9 +57,9 @@ describe("precision", () => {
   );
 
   it("sums narrow gradients of micro-batches in float32, in the order of the ranks", async () => {
-    const two = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 10, precision: "bf16" });
+    const two = await lossesOf(workspace, { ranks: 2, steps, precision: "bf16", zero: 3 });
     const one = { ranks: 1, zero: 3, steps: 10, precision: "bf16" } as const;
-    expect(await lossesOf(workspace, one, { accumulation: 2 })).toEqual(two);
+    expect(await lossesOf(workspace, one, { accumulation: 2 })).toEqual(two.slice(0, 10));
   });
 
   it("rounds weights by chance: as a function of the seed, alike at every level, and after resuming", async () => {
@@ -70,7 +70,7 @@ describe("precision", () => {
     expect(await lossesOf(workspace, { ...options, zero: 1 })).toEqual(level3);
     const resume = join(dir, "step-000010");
     expect((await lossesOf(workspace, { ...options, zero: 2, resume })).slice(10)).toEqual(level3.slice(10));
-    expect(level3).not.toEqual(await lossesOf(workspace, { ranks: 2, steps, precision: "bf16" }));
+    expect(level3).not.toEqual(await lossesOf(workspace, { ranks: 2, steps, precision: "bf16", zero: 3 }));
     // Twice the error of rounding to nearest, drawn anew at every update.
     expect(largestDifference(level3, plain)).toBeLessThan(0.1);
   });

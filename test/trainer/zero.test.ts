@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 50;
 
@@ -38,9 +38,10 @@ describe("ZeRO", () => {
   });
 
   it("gives the same bits again with the same seed, and others with another", async () => {
-    const again = () => lossesOf(workspace, { ranks: 2, zero: 3, steps: 5, seed: 7 });
-    const first = await again();
-    expect(await again()).toEqual(first);
+    const again = () => runTiny(workspace, { ranks: 2, zero: 3, steps: 5, seed: 7 });
+    const { losses: first, error } = await again();
+    expect(error).toBeUndefined();
+    expect((await again()).losses).toEqual(first);
     expect(first).not.toEqual(plain.slice(0, 5));
   });
 
@@ -58,12 +59,5 @@ describe("ZeRO", () => {
       await lossesOf(workspace, { ranks: 1, zero: 0, steps: 10 }, { ...dropout, accumulation: 2 }),
     ).toEqual(level3);
     expect(level3).not.toEqual(plain.slice(0, 10));
-  });
-
-  it("trains in bfloat16 over float32 masters, alike at every level and near the float32 run", async () => {
-    const bf16 = await lossesOf(workspace, { ranks: 2, zero: 0, steps, precision: "bf16" });
-    expect(await lossesOf(workspace, { ranks: 2, zero: 3, steps, precision: "bf16" })).toEqual(bf16);
-    // 8 bits of mantissa: a tenth of a nat after 50 steps is far more than rounding explains, and far less than a bug.
-    expect(Math.abs((bf16.at(-1) ?? 0) - (plain.at(-1) ?? 0))).toBeLessThan(0.1);
   });
 });
