@@ -12,7 +12,7 @@ afterAll(() => workspace[Symbol.dispose]());
 
 it("has understudies once steps were made for two seconds: after a death no thread is started, and losses are the same", async () => {
   const steps = 17;
-  const options = { ranks: 2, steps, checkpoint: { inMemoryEverySteps: 4 } };
+  const options = { ranks: 2, steps, understudies: true, checkpoint: { inMemoryEverySteps: 4 } };
   const strikes = workspace.path("strikes");
   mkdirSync(strikes);
   const started = watchThreads();
