@@ -122,7 +122,6 @@ describe("a run that goes back", () => {
     });
 
     it.each<[string, RuntimeOptions]>([
-      ["again", {}],
       ["level 0", { zero: 0 }],
       ["processes", { placement: "process", zero: 2 }],
     ])("comes to the same losses to the bit: %s", async (name, options) => {

@@ -34,9 +34,10 @@ describe("expert parallelism", () => {
     },
   );
 
-  it("gives the same bits at every ZeRO level", async () => {
+  // Level 3 is in test/matrix.
+  it("gives the same bits at ZeRO 0, 1 and 2", async () => {
     const losses = await train({ ranks: 4, ep: 2, zero: 0 });
-    for (const zero of [1, 2, 3]) expect(await train({ ranks: 4, ep: 2, zero })).toEqual(losses);
+    for (const zero of [1, 2]) expect(await train({ ranks: 4, ep: 2, zero })).toEqual(losses);
   });
 
   it("recomputes to the same bits", async () => {

@@ -53,7 +53,7 @@ describe("a scaled loss", () => {
     expect(after).toEqual(before);
   });
 
-  it.each([0, 1, 2])("is skipped alike at level %i, clipped or not", async (zero) => {
+  it.each([0, 2])("is skipped alike at level %i, clipped or not", async (zero) => {
     const clipped = await runTiny(workspace, { ...scaled, zero }, fault);
     expect(clipped.error).toBeUndefined();
     expect(clipped.losses).toEqual(told.losses);

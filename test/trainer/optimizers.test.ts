@@ -80,15 +80,6 @@ describe("a job's optimizer", () => {
     expect(records[1].optimizer).toEqual(records[0].optimizer);
   });
 
-  it("is kept elsewhere to the same bits: Adafactor's means and LAMB's norms in an offload actor", async () => {
-    for (const optimizer of ["Adafactor", "LAMB"]) {
-      const options = { ranks: 2, zero: 3, steps: 4 } as const;
-      const here = await lossesOf(workspace, options, { optimizer });
-      const offload = { optimizer: "host" } as const;
-      expect(await lossesOf(workspace, { ...options, offload }, { optimizer })).toEqual(here);
-    }
-  });
-
   it("refuses optimizers that share a parameter or leave one out", async () => {
     const job = new URL("../fixtures/jobs/optimizers.ts", import.meta.url);
     for (const [only, message] of [
@@ -109,13 +100,13 @@ describe("clipping", () => {
     "by %s gives the same bits at every level, for ranks and for accumulation",
     async (by) => {
       const config = { clipBy: by, clipNorm: 1e-2 };
-      const plain = await lossesOf(workspace, { ranks: 4, zero: 0, steps: 6 }, config);
+      const plain = await lossesOf(workspace, { ranks: 2, zero: 0, steps: 6 }, config);
       for (const zero of [2, 3]) {
-        expect(await lossesOf(workspace, { ranks: 4, zero, steps: 6 }, config)).toEqual(plain);
+        expect(await lossesOf(workspace, { ranks: 2, zero, steps: 6 }, config)).toEqual(plain);
       }
-      const one = { ...config, accumulation: 4 };
+      const one = { ...config, accumulation: 2 };
       expect(await lossesOf(workspace, { ranks: 1, zero: 3, steps: 6 }, one)).toEqual(plain);
-      expect(await lossesOf(workspace, { ranks: 4, zero: 3, steps: 6 })).not.toEqual(plain);
+      expect(await lossesOf(workspace, { ranks: 2, zero: 3, steps: 6 })).not.toEqual(plain);
     },
   );
 

@@ -39,10 +39,11 @@ describe("pipeline parallelism", () => {
     expect(await train({ ranks: 2, pp: 2, schedule: "interleaved", chunks: 2 })).toEqual(losses);
   });
 
-  it("gives two replicas of two stages the same bits at every ZeRO level", async () => {
+  // Level 2 is in test/matrix, with interleaved stages.
+  it("gives two replicas of two stages the same bits at ZeRO 0, 1 and 3", async () => {
     const halves = { accumulation: 2 };
     const losses = await train({ ranks: 4, pp: 2, zero: 0 }, halves);
-    for (const zero of [1, 2, 3]) expect(await train({ ranks: 4, pp: 2, zero }, halves)).toEqual(losses);
+    for (const zero of [1, 3]) expect(await train({ ranks: 4, pp: 2, zero }, halves)).toEqual(losses);
     expectLikeOneRank(losses, oneRank);
   });
 

@@ -13,7 +13,8 @@ describe("ranks in processes of their own", () => {
   });
   afterAll(() => workspace[Symbol.dispose]());
 
-  it.each([0, 1, 2, 3])("train to the 17 digits of ranks on threads, at level %i", async (zero) => {
+  // Level 1 is in `npm run matrix`.
+  it.each([0, 2, 3])("train to the 17 digits of ranks on threads, at level %i", async (zero) => {
     const told = await runTiny(workspace, { ranks: 2, zero, steps, placement: "process" });
     expect(told.error).toBeUndefined();
     expect(told.losses).toEqual(onThreads);

@@ -31,9 +31,10 @@ describe("tensor parallelism", () => {
     expectNear(await train(options), oneRank, numDigits);
   });
 
-  it("gives two replicas of two ranks the same bits at every ZeRO level", async () => {
+  // Level 3 is in test/matrix, with split sequences.
+  it("gives two replicas of two ranks the same bits at ZeRO 0, 1 and 2", async () => {
     const losses = await train({ ranks: 4, tp: 2, zero: 0 });
-    for (const zero of [1, 2, 3]) expect(await train({ ranks: 4, tp: 2, zero })).toEqual(losses);
+    for (const zero of [1, 2]) expect(await train({ ranks: 4, tp: 2, zero })).toEqual(losses);
   });
 
   it("draws dropout as one rank does", async () => {
