@@ -13,8 +13,8 @@ export interface Told {
   whole(): Frame;
 }
 
-/** Frames are sent at most this often: what happens in between comes together in one. */
-const flushMs = 100;
+/** Frames are sent at most this often, with the board where there is one: each write costs more than what is in it. */
+const flushMs = 200;
 const beatMs = 10_000;
 const replayCharacters = 4 << 20;
 const reconnectMs = 1000;
@@ -61,15 +61,14 @@ export class Broadcast {
     listener.send(message("board", board));
   }
 
-  /** Says that there is something new to tell. */
+  /** Says that there is something new to tell. Where no page listens it is told to the next one that does. */
   wake(): void {
-    this.#flush ??= setTimeout(() => this.#send(), flushMs).unref();
+    if (this.#listeners.size > 0) this.#flush ??= setTimeout(() => this.#send(), flushMs).unref();
   }
 
-  /** Sends what is of worth now only: it is not repeated to who missed it. */
+  /** Sends what is of worth now only, behind what is new: it is not repeated to who missed it. */
   tellNow(board: BoardFrame): void {
-    const text = message("board", board);
-    for (const listener of this.#listeners.keys()) listener.send(text);
+    this.#send(message("board", board));
   }
 
   close(): void {
@@ -78,17 +77,25 @@ export class Broadcast {
     for (const listener of this.#listeners.keys()) listener.end();
   }
 
-  #send(): void {
+  /** Sends what is new, as a numbered frame, and what is of worth now only. */
+  #send(passing = ""): void {
     clearTimeout(this.#flush);
     this.#flush = undefined;
-    const frame = this.#told.takeChange();
-    if (frame === undefined) return;
-    this.#number++;
-    const text = message("frame", frame, this.#id());
-    this.#replay.push(this.#number, text);
+    const text = this.#nextFrame() + passing;
+    if (text === "") return;
     for (const listener of this.#listeners.keys()) {
       if (listener.send(text)) this.#listeners.set(listener, this.#number);
     }
+  }
+
+  /** What changed since the last one; nothing where nothing did. */
+  #nextFrame(): string {
+    const frame = this.#told.takeChange();
+    if (frame === undefined) return "";
+    this.#number++;
+    const text = message("frame", frame, this.#id());
+    this.#replay.push(this.#number, text);
+    return text;
   }
 
   #catchUp(listener: Listener): void {

@@ -152,10 +152,11 @@ export class Dashboard implements EventSink, AsyncDisposable {
 
   /** Looks only while someone is there to see it. */
   #tellBoard(): void {
-    const board = this.#look(this.#spans.takeNew());
-    const isNews = board.actors !== undefined || (board.spans?.length ?? 0) > 0;
-    if (isNews) this.#broadcast.tellNow(board);
-    const numActors = this.#broadcast.numListeners === 0 ? 0 : (board.actors?.length ?? 0);
+    const spans = this.#spans.takeNew();
+    const board = this.#broadcast.numListeners === 0 ? undefined : this.#look(spans);
+    const isNews = board?.actors !== undefined || spans.length > 0;
+    if (board !== undefined && isNews) this.#broadcast.tellNow(board);
+    const numActors = board?.actors?.length ?? 0;
     this.#board = setTimeout(() => this.#tellBoard(), Math.max(boardMs, boardMsPerActor * numActors)).unref();
   }
 
