@@ -22,26 +22,41 @@ export class Arrows {
     this.#emit = emit;
   }
 
-  /** A span has its place. */
-  placed(span: EventOf<"message.handled">, lane: Lane): void {
-    const { spanId, parentId, sentMs, beginMs } = span;
+  /**
+   * A span has its place.
+   * @param sentMs - on the trace's clock, as is `beginMs`
+   */
+  placed(
+    { spanId, parentId }: Pick<EventOf<"message.handled">, "spanId" | "parentId">,
+    lane: Lane,
+    sentMs: number,
+    beginMs: number,
+  ): void {
     remember(this.#lanes, spanId, lane);
-    for (const start of this.#waiting.get(spanId) ?? []) this.#begin(start, lane);
-    this.#waiting.delete(spanId);
+    const waiting = this.#waiting.get(spanId);
+    if (waiting !== undefined) {
+      for (const start of waiting) this.#emit(arrowEnd("s", start.id, lane, start.sentMs));
+      this.#waiting.delete(spanId);
+    }
     if (parentId === undefined) return;
-    this.#emit({ ...arrow, ...lane, ph: "f", bp: "e", id: spanId, ts: microseconds(beginMs) });
-    const start = { id: spanId, sentMs };
+    this.#emit(arrowEnd("f", spanId, lane, beginMs));
     const from = this.#lanes.get(parentId);
-    if (from !== undefined) this.#begin(start, from);
-    else remember(this.#waiting, parentId, [...(this.#waiting.get(parentId) ?? []), start]);
+    if (from !== undefined) this.#emit(arrowEnd("s", spanId, from, sentMs));
+    else this.#wait(parentId, { id: spanId, sentMs });
   }
 
-  #begin({ id, sentMs }: Start, lane: Lane): void {
-    this.#emit({ ...arrow, ...lane, ph: "s", id, ts: microseconds(sentMs) });
+  #wait(parentId: string, start: Start): void {
+    const waiting = this.#waiting.get(parentId);
+    if (waiting === undefined) remember(this.#waiting, parentId, [start]);
+    else waiting.push(start);
   }
 }
 
-const arrow = { name: "message", cat: "message" } as const;
+/** Where an arrow starts, "s", or ends, "f": at the slice around it. */
+function arrowEnd(ph: "s" | "f", id: string, { pid, tid }: Lane, timeMs: number): TraceEvent {
+  const end = { name: "message", cat: "message", pid, tid, ph, id, ts: microseconds(timeMs) } as const;
+  return ph === "s" ? end : { ...end, bp: "e" };
+}
 
 /** Forgets the oldest entry where there is no room. */
 function remember<V>(map: Map<string, V>, key: string, value: V): void {

@@ -103,7 +103,7 @@ class ChromeTraceSink implements EventSink {
     const lane = this.#lanes.place(actor, isOwn ? "" : activity, interval, isOwn);
     const subject = microBatchIndex ?? (blockIndex < 0 ? undefined : `block ${blockIndex}`);
     const name = [activity, subject].filter((part) => part !== undefined).join(" ");
-    this.#emit({ ...slice(lane, name, this.#onTrace(interval), { step: step + 1 }), cat: activity });
+    this.#emit(slice(lane, name, this.#onTrace(interval), { step: step + 1 }, activity));
   }
 
   #message(span: EventOf<"message.handled">): void {
@@ -111,23 +111,22 @@ class ChromeTraceSink implements EventSink {
     // The conductor does nothing but await: its steps need no lane beside an empty one.
     const subject = awaited && actor !== "system" ? "awaiting" : "";
     const lane = this.#lanes.place(actor, subject, span, !awaited);
-    const args = { from, underWayMs: receivedMs - sentMs, queuedMs: beginMs - receivedMs, trace: traceId };
-    this.#emit({
-      ...slice(lane, messageKind, this.#onTrace(span), args),
-      cat: awaited ? "awaiting" : "message",
-    });
-    const { beginMs: begin, endMs } = this.#onTrace(span);
-    this.#arrows.placed({ ...span, sentMs: sentMs - this.#originMs, beginMs: begin, endMs }, lane);
+    const args = {
+      from,
+      underWayMs: toMicrosecond(receivedMs - sentMs),
+      queuedMs: toMicrosecond(beginMs - receivedMs),
+      trace: traceId,
+    };
+    const interval = this.#onTrace(span);
+    this.#emit(slice(lane, messageKind, interval, args, awaited ? "awaiting" : "message"));
+    this.#arrows.placed(span, lane, sentMs - this.#originMs, interval.beginMs);
   }
 
   #save({ timeMs, durationMs, step, path, sizeBytes }: EventOf<"checkpoint.saved">): void {
     const endMs = timeMs + this.#clockShiftMs;
     const interval = { beginMs: endMs - durationMs, endMs };
     const lane = this.#lanes.place("checkpointer", "saving", interval, false);
-    this.#emit({
-      ...slice(lane, `save step ${step}`, this.#onTrace(interval), { path, sizeBytes }),
-      cat: "save",
-    });
+    this.#emit(slice(lane, `save step ${step}`, this.#onTrace(interval), { path, sizeBytes }, "save"));
   }
 
   #memory(event: EventOf<"memory.measured">): void {
@@ -160,4 +159,9 @@ class ChromeTraceSink implements EventSink {
     this.#writer.write(this.#separator + JSON.stringify(event));
     this.#separator = ",\n";
   }
+}
+
+/** Milliseconds with as many digits as are read; the others would take half of the line. */
+function toMicrosecond(ms: number): number {
+  return Math.round(1000 * ms) / 1000;
 }

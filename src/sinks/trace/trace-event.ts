@@ -8,7 +8,7 @@ export interface TraceEvent {
   readonly ph: "X" | "C" | "i" | "s" | "f" | "M";
   readonly pid: number;
   readonly tid: number;
-  readonly cat?: string;
+  readonly cat?: string | undefined;
   readonly ts?: number;
   readonly dur?: number;
   /** Joins the ends of an arrow. */
@@ -50,9 +50,11 @@ export function slice(
   name: string,
   { beginMs, endMs }: { readonly beginMs: number; readonly endMs: number },
   args: TraceEvent["args"] = {},
+  cat?: string,
 ): TraceEvent {
   return {
     name,
+    cat,
     ph: "X",
     pid,
     tid,
