@@ -1,10 +1,9 @@
-import { hold, numelOf, ops, scope, tensor } from "../tensor/index.ts";
+import { hold, ops, scope, tensor } from "../tensor/index.ts";
 import { type AdafactorSpec, relativeStepOf } from "./adafactor.ts";
+import { type Matrices, matricesOf, placesIn, stateOf } from "./adafactor-state.ts";
+import { FactoredSums } from "./factored-sums.ts";
 import {
-  type FlatPiece,
   type OwnedStretch,
-  type StateLayout,
-  type Stretch,
   segmentsOf,
   stateTensor,
   type UpdateRule,
@@ -20,13 +19,6 @@ import {
   squareSumsOf,
   summed,
 } from "./whole-parameter.ts";
-
-/** A parameter as a stack of matrices; of more than two dims the leading ones are the stack. */
-interface Matrices {
-  readonly count: number;
-  readonly rows: number;
-  readonly columns: number;
-}
 
 /**
  * Adafactor over slices. The means over whole rows and columns are made of sums that all ranks exchange, and every rank
@@ -151,57 +143,6 @@ function* directions(
   return joined(values as Float64Array);
 }
 
-/** Sums of squared gradients over rows and columns of every matrix of a block, in exact parts. */
-class FactoredSums {
-  /** For each matrix parameter its rows, then its columns. */
-  readonly parts: readonly Float64Array[];
-  readonly #first = new Map<string, number>();
-
-  constructor(share: UpdateShare, maxima: ArrayLike<number>, scale: number) {
-    const parts: Float64Array[] = [];
-    const places = placesOf(share);
-    for (const { name, shape } of share.parameters) {
-      const matrices = matricesOf(shape);
-      if (matrices === undefined) continue;
-      this.#first.set(name, parts.length);
-      parts.push(new Float64Array(2 * matrices.count * matrices.rows));
-      parts.push(new Float64Array(2 * matrices.count * matrices.columns));
-    }
-    for (const { gradient, pieces } of share.stretches) {
-      for (const { parameter, parameterBegin, rangeBegin, numel } of pieces) {
-        const first = this.#first.get(parameter.name);
-        const matrices = matricesOf(parameter.shape);
-        if (first === undefined || matrices === undefined) continue;
-        // A little more than the product, which is rounded to float32.
-        const largest = maxima[places.get(parameter.name) as number]! * Math.abs(scale) * 1.001;
-        scope(() => {
-          const [rows, columns] = ops.troupe.factoredSquareSums(
-            gradient.narrow(0, rangeBegin, numel),
-            [matrices.count, matrices.rows, matrices.columns],
-            parameterBegin,
-            scale,
-            parameter.numel * largest ** 2,
-          );
-          parts[first] = rows.toTypedArray() as Float64Array;
-          parts[first + 1] = columns.toTypedArray() as Float64Array;
-        });
-      }
-    }
-    this.parts = parts;
-  }
-
-  /** @returns the whole sums of one parameter's rows and columns, from the exchanged parts */
-  of(name: string, exchanged: readonly Float64Array[]): readonly [rows: number[], columns: number[]] {
-    const first = this.#first.get(name) as number;
-    const columns = exchanged[first + 1] as Float64Array;
-    const half = columns.length / 2;
-    return [
-      joined(exchanged[first] as Float64Array),
-      Array.from({ length: half }, (_, index) => columns[index]! + columns[half + index]!),
-    ];
-  }
-}
-
 /** Moves a state of means towards those of this step. @returns the state, which float32 holds */
 function averaged(
   stretch: OwnedStretch,
@@ -234,73 +175,6 @@ function rowFactors(means: Float32Array, { count, rows }: Matrices): Float32Arra
     });
   }
   return factors;
-}
-
-function matricesOf(shape: readonly number[]): Matrices | undefined {
-  const [rows, columns] = shape.slice(-2);
-  if (rows === undefined || columns === undefined) return undefined;
-  return { count: numelOf(shape.slice(0, -2)), rows, columns };
-}
-
-/** Where a piece's state begins in each kind's tensor. */
-interface StatePlace<Piece extends FlatPiece> {
-  readonly piece: Piece;
-  readonly rowBegin: number;
-  readonly columnBegin: number;
-  readonly vectorBegin: number;
-}
-
-function placesIn<Piece extends FlatPiece>({ pieces }: Stretch<Piece>): StatePlace<Piece>[] {
-  let [rowBegin, columnBegin, vectorBegin] = [0, 0, 0];
-  return pieces.map((piece) => {
-    const place = { piece, rowBegin, columnBegin, vectorBegin };
-    const matrices = matricesOf(piece.parameter.shape);
-    if (matrices === undefined) vectorBegin += piece.numel;
-    else {
-      rowBegin += matrices.count * matrices.rows;
-      columnBegin += matrices.count * matrices.columns;
-    }
-    return place;
-  });
-}
-
-function stateOf<Piece extends FlatPiece>(
-  spec: AdafactorSpec,
-  stretch: Stretch<Piece>,
-): StateLayout<Piece>[] {
-  const rows: Piece[] = [];
-  const columns: Piece[] = [];
-  const vectors: Piece[] = [];
-  for (const { piece, rowBegin, columnBegin, vectorBegin } of placesIn(stretch)) {
-    const { shape } = piece.parameter;
-    if (shape.length < 2) {
-      vectors.push({ ...piece, rangeBegin: vectorBegin });
-    } else {
-      rows.push(wholeState(piece, shape.slice(0, -1), rowBegin));
-      columns.push(wholeState(piece, [...shape.slice(0, -2), ...shape.slice(-1)], columnBegin));
-    }
-  }
-  const layouts = [
-    layoutOf("exp_avg_sq_row", rows),
-    layoutOf("exp_avg_sq_col", columns),
-    layoutOf("exp_avg_sq", vectors),
-  ].filter(({ numel }) => numel > 0);
-  if (spec.beta1 === undefined) return layouts;
-  return [...layouts, { kind: "exp_avg", numel: stretch.numel, pieces: stretch.pieces }];
-}
-
-/** All of a parameter's means, also where only a slice of the parameter is owned. */
-function wholeState<Piece extends FlatPiece>(
-  piece: Piece,
-  shape: readonly number[],
-  rangeBegin: number,
-): Piece {
-  const numel = numelOf(shape);
-  return { ...piece, parameter: { ...piece.parameter, shape, numel }, parameterBegin: 0, rangeBegin, numel };
-}
-
-function layoutOf<Piece extends FlatPiece>(kind: string, pieces: readonly Piece[]): StateLayout<Piece> {
-  return { kind, numel: pieces.reduce((sum, piece) => sum + piece.numel, 0), pieces };
 }
 
 function concat(parts: readonly Float64Array[]): Float64Array {
