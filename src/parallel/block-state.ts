@@ -1,16 +1,8 @@
 import { initializeSlice, logicalRuns, streamOf } from "../nn/index.ts";
-import type { OwnedStretch, StateLayout, Stretch, UpdateRule, UpdateStep } from "../optim/index.ts";
+import type { OwnedStretch, StateLayout, UpdateRule, UpdateStep } from "../optim/index.ts";
 import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
-import {
-  type FlatBlock,
-  type FlatParameter,
-  memberOf,
-  type Piece,
-  piecesIn,
-  type Range,
-  sliceOf,
-} from "./flat-block.ts";
-import { splittingOf } from "./zero.ts";
+import { type FlatBlock, type Piece, piecesIn, type Range } from "./flat-block.ts";
+import { dealRange, type OwnedPart, ownedRange, type RuleShare } from "./owned-range.ts";
 
 /** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
 export interface StateTensor extends StateLayout<Piece> {
@@ -21,21 +13,6 @@ export interface StateTensor extends StateLayout<Piece> {
 
 /** The kind of the parameters' own values. */
 export const MASTER = "master";
-
-/** The stretches of one block that one optimizer updates. */
-interface RuleShare {
-  readonly rule: UpdateRule;
-  /** Where the rule's groups begin among those of all rules. */
-  readonly firstGroup: number;
-  /** Every parameter of the block that the rule names. */
-  readonly parameters: readonly FlatParameter[];
-  readonly stretches: readonly OwnedPart[];
-}
-
-interface OwnedPart extends Stretch<Piece> {
-  readonly pieceGroups: readonly number[];
-  readonly state: readonly StateLayout<Piece>[];
-}
 
 /**
  * What one rank's optimizers keep of one block's owned range, and their arithmetic on it. It knows what memory that
@@ -230,56 +207,4 @@ export function savedLayouts(
   const master = { kind: MASTER, numel: range.end - range.begin, pieces: piecesIn(layout, range) };
   const shares = layout.trainable ? dealRange(layout, range, rules) : [];
   return [master, ...shares.flatMap(({ stretches }) => stretches.flatMap(({ state }) => state))];
-}
-
-/** The elements of a block whose optimizer state `rank` keeps: its slice, or at level 0 all. */
-export function ownedRange(layout: FlatBlock, rank: number): Range {
-  if (!splittingOf(layout.zero).optimizer) return { begin: 0, end: layout.numel };
-  return sliceOf(layout, memberOf(layout, rank));
-}
-
-/** Deals the parameters in a range to the rules that name them, stretch by stretch. */
-function dealRange(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
-  const places = new Map<string, { readonly rule: number; readonly group: number }>();
-  rules.forEach(({ groups }, rule) => {
-    groups.forEach(({ names }, group) => {
-      for (const name of names) places.set(name, { rule, group });
-    });
-  });
-  const runs: { rule: number; begin: number; end: number; pieces: Piece[]; groups: number[] }[] = [];
-  for (const piece of piecesIn(layout, range)) {
-    const { rule, group } = places.get(piece.parameter.name) ?? { rule: 0, group: 0 };
-    const last = runs.at(-1);
-    const run = last?.rule === rule ? last : { rule, begin: 0, end: 0, pieces: [], groups: [] };
-    if (run !== last) {
-      // Padding goes with the parameters before it: zeros stay zeros under every rule.
-      run.begin = last === undefined ? 0 : piece.rangeBegin;
-      if (last !== undefined) last.end = run.begin;
-      runs.push(run);
-    }
-    run.end = range.end - range.begin;
-    run.pieces.push(piece);
-    run.groups.push(group);
-  }
-  let firstGroup = 0;
-  return rules.map((rule, index) => {
-    const share = {
-      rule,
-      firstGroup,
-      parameters: layout.parameters.filter(({ name }) => (places.get(name)?.rule ?? 0) === index),
-      stretches: runs.filter((run) => run.rule === index).map((run) => stretchOf(range, run, rule)),
-    };
-    firstGroup += rule.groups.length;
-    return share;
-  });
-}
-
-function stretchOf(
-  range: Range,
-  run: { begin: number; end: number; pieces: Piece[]; groups: number[] },
-  rule: UpdateRule,
-): OwnedPart {
-  const pieces = run.pieces.map((piece) => ({ ...piece, rangeBegin: piece.rangeBegin - run.begin }));
-  const stretch = { begin: range.begin + run.begin, numel: run.end - run.begin, pieces };
-  return { ...stretch, pieceGroups: run.groups, state: rule.stateOf(stretch) };
 }

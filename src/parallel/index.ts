@@ -5,7 +5,7 @@ export {
   type PassKey,
   type ShardPort,
 } from "./block-engine.ts";
-export { BlockState, MASTER, ownedRange, type StateTensor, savedLayouts } from "./block-state.ts";
+export { BlockState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
 export { type BlockHooks, BlockTape, type CallOptions } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
@@ -38,6 +38,7 @@ export { mapTensors } from "./map-tensors.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
 export { offloadedBlocks, pagedBlocks } from "./offloaded-blocks.ts";
+export { ownedRange } from "./owned-range.ts";
 export {
   describeSchedule,
   maxInFlight,

@@ -10,8 +10,8 @@ import {
   tagMemory,
   vacate,
 } from "../tensor/index.ts";
-import { ownedRange } from "./block-state.ts";
 import { type FlatBlock, memberOf, piecesIn, sliceOf } from "./flat-block.ts";
+import { ownedRange } from "./owned-range.ts";
 import { splittingOf } from "./zero.ts";
 
 interface HeldBlock {
