@@ -1,4 +1,3 @@
-import { TroupeError } from "../errors.ts";
 import { grad, ops, type Tensor } from "../tensor/index.ts";
 import {
   type BlockCall,
@@ -9,6 +8,7 @@ import {
   type PartTape,
 } from "./block-call.ts";
 import type { Shelter } from "./shelter.ts";
+import { foreignTo, refuseForeign } from "./tape-checks.ts";
 import { TensorGradients } from "./tensor-gradients.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
@@ -169,7 +169,7 @@ export class BlockTape {
     const outputs = call.outputs ?? computeAgain(call);
     const rootLeaves = this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
-    const foreign = this.#foreignTo(call, open);
+    const foreign = this.#checks ? foreignTo(call, this.#calls, this.#otherLeaves(call), open) : [];
     const reached = outputs.map(
       (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
     );
@@ -178,7 +178,7 @@ export class BlockTape {
     const gradients =
       call.parts?.backward(roots, rootGradients) ??
       grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true });
-    this.#refuse(gradients.splice(own.length), call);
+    refuseForeign(gradients.splice(own.length), `block ${this.#hooks.name(call.block)}`);
     this.#hooks.release(call.block);
     if (call.outputs === undefined) for (const output of outputs) output.dispose();
     const parameterGradients = gradients.slice(
@@ -226,14 +226,14 @@ export class BlockTape {
     const rootLeaves = this.#leavesOf(this.#root);
     const outer = [...open];
     const own = [...outer, ...rootLeaves];
-    const foreign = this.#foreignTo(undefined, []);
+    const foreign = this.#checks ? foreignTo(undefined, this.#calls, this.#otherLeaves(undefined), []) : [];
     if (own.length + foreign.length === 0) return;
     // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
     const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
       allowUnused: true,
       retainGraph: true,
     });
-    this.#refuse(gradients.splice(own.length), undefined);
+    refuseForeign(gradients.splice(own.length), "outside the blocks");
     const rootGradients = gradients.slice(outer.length);
     if (rootLeaves.length > 0) this.#hooks.contribute(this.#root, rootGradients);
     for (const tensor of rootGradients) tensor?.dispose();
@@ -242,27 +242,9 @@ export class BlockTape {
     });
   }
 
-  /**
-   * What the graph of a call, or what lies between the blocks, must not reach, where the tape checks.
-   * @param open - what only the outer graph may reach
-   */
-  #foreignTo(call: BlockCall | undefined, open: Iterable<Tensor>): Tensor[] {
-    if (!this.#checks) return [];
-    const others = this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block);
-    const inputs = this.#calls.filter((other) => other !== call).map(({ inputLeaves }) => inputLeaves);
-    // An input that its block has passed on is gone with the block's results.
-    return [...others.flat(), ...inputs.flat().filter((leaf) => !leaf.disposed), ...open];
-  }
-
-  /** @param gradients - of what is foreign to `call`, or to what lies between the blocks */
-  #refuse(gradients: readonly (Tensor | null)[], call: BlockCall | undefined): void {
-    if (gradients.every((gradient) => gradient === null)) return;
-    const place = call === undefined ? "outside the blocks" : `block ${this.#hooks.name(call.block)}`;
-    throw new TroupeError(
-      "BLOCK_TENSOR",
-      `[${place}] expected to reach blocks only through what they are given and return: got a tensor or a parameter of another block past that (return it from the block's forward, and pass it on as an argument)`,
-      { fields: { place } },
-    );
+  /** The parameters of all other blocks. */
+  #otherLeaves(call: BlockCall | undefined): Tensor[] {
+    return this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block).flat();
   }
 
   #leavesOf(block: number): readonly Tensor[] {
