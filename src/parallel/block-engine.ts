@@ -2,42 +2,27 @@ import { type Module, presentRecording, recordedOnce, wrapForward } from "../nn/
 import {
   type AutocastDType,
   autocast,
-  type DType,
   gradEnabled,
   hold,
-  itemBytes,
   noGrad,
   scope,
   type Tensor,
 } from "../tensor/index.ts";
+import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BlockTape } from "./block-tape.ts";
-import { BoundParameters } from "./bound-parameters.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
-import { type GatherPort, Prefetcher } from "./prefetch.ts";
 import { RecomputedParts } from "./recomputed-parts.ts";
 import type { Shelter } from "./shelter.ts";
 import type { BlockRange } from "./stage-cut.ts";
 import { StageEnd, StagePass } from "./stage-pass.ts";
 import { type Completion, UnitGradients } from "./unit-gradients.ts";
 
-/** How the engine reaches the shard that holds the parameters; the rank actor gives it one made of messages. */
-export interface ShardPort<Ticket> extends GatherPort<Ticket> {
-  /** Hands a block's whole flat gradient of the step over, to be reduced; ownership passes. */
-  reduce(block: number, gradient: Tensor): void;
-}
-
 /** Choices that change speed and memory, never the result. */
-export interface EngineOptions {
-  /** Dtype in which parameters are gathered and gradients made. */
-  readonly dtype: DType;
-  /** How far gathers run ahead, in bytes. */
-  readonly prefetchBytes: number;
+export interface EngineOptions extends GatherOptions {
   /** What operators cast to while the model computes forward; none where they compute in what they are given. */
   readonly autocast?: AutocastDType | undefined;
   /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
   readonly shelter?: Shelter | undefined;
-  /** Flat blocks whose parameters have no memory but while they are gathered, by index; none unless told otherwise. */
-  readonly paged?: readonly number[];
 }
 
 /** Which micro-batch runs through which chunk of this stage. */
@@ -68,15 +53,13 @@ interface OpenPass {
  */
 export class BlockEngine<Ticket> {
   readonly #plan: BlockPlan;
-  readonly #prefetcher: Prefetcher<Ticket>;
+  readonly #gathers: BlockGathers<Ticket>;
   readonly #gradients: UnitGradients;
   readonly #autocast: AutocastDType | undefined;
   readonly #shelter: Shelter | undefined;
-  readonly #paged: readonly number[];
   readonly #parts = new RecomputedParts();
   readonly #unwrap: (() => void)[] = [];
   readonly #open = new Map<string, OpenPass>();
-  #parameters: BoundParameters | undefined;
   /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
   #pass: StagePass | undefined;
   #tape: BlockTape | undefined;
@@ -87,21 +70,7 @@ export class BlockEngine<Ticket> {
     this.#plan = plan;
     this.#autocast = options.autocast;
     this.#shelter = options.shelter;
-    const ofRoot = new Set(this.#unit(ROOT_UNIT).flats);
-    this.#paged = options.paged ?? [];
-    const gathers: GatherPort<Ticket> = {
-      start: (block) => port.start(block),
-      wait: (ticket) => port.wait(ticket),
-      release: (block) => {
-        this.#parameters?.markGathered(block, false);
-        port.release(block);
-      },
-    };
-    this.#prefetcher = new Prefetcher(gathers, {
-      sizeBytes: plan.layouts.map((layout) => layout.numel * itemBytes(options.dtype)),
-      resident: plan.layouts.map((layout) => ofRoot.has(layout.index) || layout.zero < 3),
-      windowBytes: options.prefetchBytes,
-    });
+    this.#gathers = new BlockGathers(plan, port, options);
     this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
       port.reduce(block, gradient),
     );
@@ -113,7 +82,7 @@ export class BlockEngine<Ticket> {
    * @param fulls - one flat buffer a flat block, in the engine's dtype; ownership passes
    */
   bind(fulls: readonly Tensor[]): void {
-    this.#parameters = new BoundParameters(this.#plan, fulls, this.#paged);
+    this.#gathers.bind(fulls);
     this.#plan.units.forEach(({ module, recompute }, unit) => {
       if (module === undefined) return;
       this.#unwrap.push(this.#wrap(module, unit));
@@ -129,7 +98,7 @@ export class BlockEngine<Ticket> {
    * @param kind - "step", "evaluate", ...: passes of one kind need the same blocks in the same order
    */
   begin(kind: string): void {
-    this.#prefetcher.begin(kind);
+    this.#gathers.begin(kind);
   }
 
   /**
@@ -141,7 +110,7 @@ export class BlockEngine<Ticket> {
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
     const options = { received: leaves, checks: !this.#checked, shelter: this.#shelter };
-    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#parameters?.trained ?? [], options);
+    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trained, options);
     try {
       const forwarded = this.#run(key.chunk, body, received, tape);
       const { result: loss, sent } = forwarded;
@@ -201,7 +170,7 @@ export class BlockEngine<Ticket> {
   /** Runs `body` on the present parameters without recording, of a model that is whole on this stage. */
   evaluate<R>(body: () => R): R {
     return noGrad(() => {
-      this.#need(ROOT_UNIT);
+      this.#gathers.need(ROOT_UNIT);
       return this.#cast(body);
     });
   }
@@ -210,7 +179,7 @@ export class BlockEngine<Ticket> {
   dispose(): void {
     this.abandon();
     for (const unwrap of this.#unwrap.splice(0)) unwrap();
-    this.#parameters?.[Symbol.dispose]();
+    this.#gathers[Symbol.dispose]();
   }
 
   #run<R>(
@@ -219,7 +188,7 @@ export class BlockEngine<Ticket> {
     received: readonly Tensor[],
     tape: BlockTape | undefined,
   ): Forwarded<R> {
-    this.#need(ROOT_UNIT);
+    this.#gathers.need(ROOT_UNIT);
     const { stages } = this.#plan;
     const pass = new StagePass(this.#rangeOf(chunk), received);
     presentRecording()?.begin(this.#rangeOf(chunk).begin > 0);
@@ -243,14 +212,14 @@ export class BlockEngine<Ticket> {
       // Running a block again in backward casts as forward did.
       const run = recordedOnce((...args: unknown[]) => {
         const result = this.#cast(() => (forward as (...args: unknown[]) => unknown)(...args));
-        this.#parameters?.refuseViews(this.#unit(unit), result);
+        this.#gathers.parameters.refuseViews(this.#unit(unit), result);
         return result;
       });
       const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
       const recording = presentRecording();
       if (!entered.here) {
         // A block of this stage's other chunks is passed by as those of other stages are.
-        const parameters = this.#parameters as BoundParameters;
+        const { parameters } = this.#gathers;
         const elsewhere = () =>
           parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
         return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
@@ -259,9 +228,9 @@ export class BlockEngine<Ticket> {
       if (this.#tape !== undefined && gradEnabled()) {
         return this.#record(this.#tape, unit, run, entered.args) as never;
       }
-      this.#need(unit);
+      this.#gathers.need(unit);
       const result = run(...entered.args);
-      this.#release(unit);
+      this.#gathers.release(unit);
       return result as never;
     });
   }
@@ -281,24 +250,13 @@ export class BlockEngine<Ticket> {
   readonly #cast = <R>(body: () => R): R => autocast(this.#autocast, body);
 
   readonly #hooks = {
-    need: (unit: number) => this.#need(unit),
-    release: (unit: number) => this.#release(unit),
+    need: (unit: number) => this.#gathers.need(unit),
+    release: (unit: number) => this.#gathers.release(unit),
     contribute: (unit: number, gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(unit, gradients),
     whole: (unit: number) => this.#gradients.whole(unit),
     name: (unit: number) => this.#unit(unit).name,
   };
-
-  #need(unit: number): void {
-    for (const flat of this.#unit(unit).flats) {
-      this.#prefetcher.need(flat);
-      this.#parameters?.markGathered(flat, true);
-    }
-  }
-
-  #release(unit: number): void {
-    for (const flat of this.#unit(unit).flats) this.#prefetcher.release(flat);
-  }
 
   #unit(unit: number): BlockUnit {
     return this.#plan.units[unit] as BlockUnit;

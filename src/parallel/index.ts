@@ -3,8 +3,8 @@ export {
   type EngineOptions,
   type Forwarded,
   type PassKey,
-  type ShardPort,
 } from "./block-engine.ts";
+export type { ShardPort } from "./block-gathers.ts";
 export { BlockState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
 export { type BlockHooks, BlockTape, type CallOptions } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
