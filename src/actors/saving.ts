@@ -26,7 +26,7 @@ export interface SavingOptions {
   readonly life: number;
   /** How long one save may take. */
   readonly deadlineMs: number;
-  /** What a checkpoint keeps beside tensors, after `step` updates. */
+  /** What a checkpoint keeps beside tensors, after `step` updates; asked for once those are made and told. */
   readonly stateAt: (step: number) => TrainerState;
   /** Resolves once `step` steps were made and found in order. @throws where they never will be */
   readonly sound: (step: number) => Promise<void>;
@@ -104,14 +104,6 @@ export class Saving {
 
   async #save(step: number, write: boolean): Promise<void> {
     const { rules, checkpointer, life, deadlineMs, stateAt, sound, emit } = this.#options;
-    const order = {
-      ...this.#plan,
-      life,
-      modelConfig: this.#modelConfig,
-      state: stateAt(step),
-      write,
-      keep: rules.inMemoryEverySteps !== undefined,
-    };
     try {
       await sound(step);
     } catch {
@@ -119,6 +111,15 @@ export class Saving {
       this.#inFlight = undefined;
       return;
     }
+    const order = {
+      ...this.#plan,
+      life,
+      modelConfig: this.#modelConfig,
+      // Of what the step came to, too.
+      state: stateAt(step),
+      write,
+      keep: rules.inMemoryEverySteps !== undefined,
+    };
     try {
       const { path, ...saved } = await checkpointer.ask("save", order, { deadlineMs });
       if (write) this.#error = undefined;

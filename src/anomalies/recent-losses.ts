@@ -39,6 +39,11 @@ export class RecentLosses {
 export class LossRecord {
   readonly #losses = new Map<number, number>();
 
+  /** @param losses - of the steps that made `step` of them, in order: what {@link until} gave then */
+  constructor(step = 0, losses: readonly number[] = []) {
+    for (const [index, loss] of losses.entries()) this.#losses.set(step - losses.length + index + 1, loss);
+  }
+
   /** @param step - steps done; one that is made again has its new loss */
   note(step: number, lossNats: number): void {
     this.#losses.set(step, lossNats);

@@ -19,6 +19,8 @@ export interface TrainerState {
   readonly metadata?: JsonObject;
   /** How far the optimizer has come, where it is behind the steps or scales the loss; null or left out where it is not. */
   readonly optimizer?: JsonValue;
+  /** Losses of the latest steps, in order: what the next ones are judged by. Left out where nobody judges. */
+  readonly recentLosses?: readonly number[];
   /** The job's own configuration. */
   readonly job: JsonValue;
   /** The tokenizer as plain data; null where the job has none. */
@@ -223,6 +225,10 @@ function checkedState(state: Readonly<Record<string, JsonValue>>, path: string):
     if (!Number.isSafeInteger(value) || Number(value) < 0) {
       throw damagedManifest(path, `a whole number as ${key}`, JSON.stringify(value) ?? "none");
     }
+  }
+  const { recentLosses = [] } = state;
+  if (!Array.isArray(recentLosses) || !recentLosses.every(Number.isFinite)) {
+    throw damagedManifest(path, "numbers as recentLosses", JSON.stringify(recentLosses));
   }
   return { ...state, job: state.job ?? null, tokenizer: state.tokenizer ?? null } as unknown as TrainerState;
 }

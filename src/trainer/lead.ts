@@ -45,7 +45,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
   const { deadlineMs } = plan.ranks;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
   const rewinds = new Rewinds();
-  const losses = new LossRecord();
+  const losses = new LossRecord(start.initial.step, start.resumed?.recentLosses);
   let course = plan.ranks.course;
   let initial = start.initial;
   const emit = (event: TroupeEventBody) => {
@@ -66,7 +66,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
       plan: { ...plan.ranks, initial, course, life, recentLosses: losses.until(initial.step) },
       checkpointer,
       inspections,
-      stateAt: (step) => stateAt(plan, course, step),
+      stateAt: (step) => ({ ...stateAt(plan, course, step), recentLosses: losses.until(step) }),
       emit,
       residentBytes: options.residentBytes,
       begin: options.begin,

@@ -26,7 +26,7 @@ class SlowDisk {
   readonly saving: Saving;
   readonly #pending: PromiseWithResolvers<unknown>[] = [];
 
-  constructor(changed: Partial<SavingRules> = {}) {
+  constructor(changed: Partial<SavingRules> = {}, sound = async (_step: number) => {}) {
     const ask = (_kind: string, order: SaveOrder) => {
       this.orders.push(order);
       const answer = Promise.withResolvers<unknown>();
@@ -39,7 +39,7 @@ class SlowDisk {
       life: 0,
       deadlineMs: 1000,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
-      sound: async () => {},
+      sound,
       emit: (event) => this.events.push(event),
     });
   }
@@ -106,6 +106,17 @@ describe("saving", () => {
     expect(await last).toBeDefined();
     expect(disk.told).toEqual(["started 2", "skipped 4", "skipped 6", "saved 2", "started 7"]);
     expect(disk.events[2]).toMatchObject({ numSkipped: 2, reason: "step 2 is still being saved" });
+  });
+
+  it("asks what is kept beside tensors once the step is made and judged, not before", async () => {
+    const made = Promise.withResolvers<void>();
+    const disk = new SlowDisk({}, () => made.promise);
+    await disk.saving.begin(2, false);
+    await new Promise(setImmediate);
+    expect(disk.orders).toEqual([]);
+    made.resolve();
+    await new Promise(setImmediate);
+    expect(disk.orders).toMatchObject([{ state: { step: 2 } }]);
   });
 
   it("that fails is told, and the next is as good as the first", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   DEFAULT_RULES,
+  LossRecord,
   type Policy,
   type StepAnomaly,
   type StepFigures,
@@ -80,6 +81,18 @@ describe("a judge of steps", () => {
       const { finding } = later.judge({ ...sound, lossNats: losses[step] as number });
       expect(finding?.limit).toBe(limits[step]);
     }
+  });
+
+  it("looks back in a resumed run on what the run before it did, and on what it has made again since", () => {
+    const before = new LossRecord();
+    for (const [index, loss] of usual.entries()) before.note(index + 1, loss);
+    const made = usual.length;
+    const after = new LossRecord(made, before.until(made));
+    expect(after.until(made)).toEqual(before.until(made));
+    expect(after.until(made - 1)).toEqual(before.until(made).slice(0, -1));
+    after.note(made + 1, 5);
+    before.note(made + 1, 5);
+    expect(after.until(made + 1)).toEqual(before.until(made + 1));
   });
 
   it("leaves gradients that overflow to the loss scale, until that has tried for too long", () => {

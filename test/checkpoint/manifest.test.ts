@@ -98,6 +98,7 @@ describe("a manifest", () => {
     ["with the key __proto__", '"seed": 1337', '"seed": 1337, "__proto__": 1', "another key"],
     ["with an integer that is rounded", '"seed": 1337', '"seed": 9007199254740993', "a double holds"],
     ["with a step below zero", '"step": 500', '"step": -1', "a whole number as step"],
+    ["with losses that are none", '"seed": 1337', '"seed": 1337, "recentLosses": [2, "x"]', "recentLosses"],
     ["without a step", '"step": 500,', "", "a whole number as step"],
     ["whose file leads out", '"model.safetensors": {', '"../model.safetensors": {', "a plain file name"],
     ["whose file is absolute", '"model.safetensors": {', '"/etc/passwd": {', "a plain file name"],

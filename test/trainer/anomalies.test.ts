@@ -113,6 +113,7 @@ describe("a run that goes back", () => {
       ]);
       await using checkpoint = await openCheckpoint(join(dir, "step-000024"));
       expect(checkpoint.state.samplesConsumed).toBe((24 + 3) * 4);
+      expect(checkpoint.state.recentLosses).toEqual(told.losses);
     });
 
     it("repeats nothing of what it gave up, and everything before it", async () => {
