@@ -4,6 +4,7 @@ import { TroupeError } from "../errors.ts";
 import type { Failure } from "./failure.ts";
 import type { Hub } from "./hub.ts";
 import { LastLines } from "./last-lines.ts";
+import { endingWithParent } from "./orphan.ts";
 import {
   birthVariable,
   type HostedBoot,
@@ -45,7 +46,9 @@ export class HostProcess {
     this.ready.catch(() => {}); // told to whoever awaits it; a process may also end before anyone does
     this.#hub = hub;
     this.#lines = new LastLines(name);
-    this.#child = spawn(process.execPath, [...flags(), entryUrl("process-entry").pathname], {
+    const entry = [...flags(), entryUrl("process-entry").pathname];
+    const [command, args] = endingWithParent(process.execPath, entry);
+    this.#child = spawn(command, args, {
       env: { ...workerEnv(process.env), [birthVariable]: JSON.stringify(birth) },
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -1,4 +1,5 @@
 import { loadPreload } from "./actor-host.ts";
+import { orphanSignal } from "./orphan.ts";
 import { ProcessHost } from "./process-host.ts";
 import { birthVariable, type ProcessBirth } from "./process-orders.ts";
 
@@ -10,3 +11,5 @@ delete process.env[birthVariable];
 process.on("SIGINT", () => {});
 const preload = await loadPreload(birth.preloadUrl);
 await ProcessHost.open(birth, preload.processes);
+// From here on it hears by its socket that its system is gone, and clears up.
+process.on(orphanSignal, () => {});

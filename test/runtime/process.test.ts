@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   existsSync,
@@ -12,7 +12,7 @@ import {
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { frameHeader } from "../../src/runtime/frame.ts";
 import { socketPath } from "../../src/runtime/hub.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
@@ -166,6 +166,24 @@ test("when the first process is killed its processes end, and what they shared i
   program.kill("SIGKILL");
   await until(() => !pids.some(isAlive) && foldersOf(pid).length === 0);
 });
+
+test.skipIf(spawnSync("setpriv", ["--pdeathsig", "USR2", "--", "true"]).status !== 0)(
+  "when the first process is killed, processes that still load end with it, whatever they are at",
+  async () => {
+    const program = spawn(process.execPath, [new URL("./programs/of-loading.ts", import.meta.url).pathname], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let pid = 0;
+    for await (const line of createInterface({ input: program.stdout })) {
+      pid = Number(/^\[first\] loads (\d+)$/.exec(line)?.[1]);
+      break;
+    }
+    onTestFinished(() => void (isAlive(pid) && process.kill(pid, "SIGKILL")));
+    expect(isAlive(pid)).toBe(true);
+    program.kill("SIGKILL");
+    await until(() => !isAlive(pid));
+  },
+);
 
 test("a process that stands still is named with what it is at, and ended with its actors when one is to stop", async () => {
   const { system, log } = startSystem({ preload });

@@ -1,0 +1,9 @@
+import { ActorSystem } from "../../../src/runtime/index.ts";
+
+// Starts a process that never comes to hear anybody, and waits for it.
+const system = new ActorSystem({
+  name: "program",
+  preload: new URL("../actors/never-loaded.ts", import.meta.url),
+});
+const module = new URL("../actors/mortal.ts", import.meta.url);
+await system.spawn({ name: "first", module, placement: "process" });
