@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
+import { countedEnv } from "../fixtures/can-inject.ts";
 
 /** The program that saves one step. */
 export const saveStep = new URL("./save-step.ts", import.meta.url).pathname;
@@ -12,9 +13,7 @@ export interface Outcome {
 
 /** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
 export async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
-  // One thread for the file system, so that the calls come in one order and can be counted.
-  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
-  const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env });
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env: countedEnv });
   const lines = (await child.stdout.toArray()).join("").trim().split("\n");
   return JSON.parse(lines.at(-1) || "{}") as Outcome;
 }

@@ -13,7 +13,7 @@ import {
   shareRef,
   zeros,
 } from "../../src/tensor/index.ts";
-import { canInject } from "../fixtures/can-inject.ts";
+import { canInject, countedEnv } from "../fixtures/can-inject.ts";
 import { refusal } from "./numbers.ts";
 
 const floatsInPage = PAGE_BYTES / 4;
@@ -111,7 +111,7 @@ describe.skipIf(!canInject)(
       const script = fileURLToPath(new URL("../fixtures/tensor/write-scratch.ts", import.meta.url));
       const inject = ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${call}`];
       const args = [...inject, "-e", `inject=${call}:error=${errno}`, process.execPath, script, folder];
-      const { stdout } = spawnSync("strace", args, { encoding: "utf8" });
+      const { stdout } = spawnSync("strace", args, { encoding: "utf8", env: countedEnv });
       expect(JSON.parse(stdout)).toMatchObject({ code: "SCRATCH_FILE", fields: { action, reason } });
       expect(readdirSync(folder)).toEqual([]);
     });

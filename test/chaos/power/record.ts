@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
+import { countedEnv } from "../../fixtures/can-inject.ts";
 import type { Operation } from "./operation.ts";
 
 const calls =
@@ -19,9 +20,8 @@ export const canRecord =
 export function record(folder: string, args: readonly string[]): Operation[] {
   const output = `${folder}.trace`;
   const options = ["-f", "-y", "-xx", "-s", "100000000", "-qq", "-o", output, "-e", `trace=${calls}`];
-  // One thread for the file system, so that what is done is done in one order.
-  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
-  const { status, stderr } = spawnSync("strace", [...options, process.execPath, ...args], { env });
+  const program = [process.execPath, ...args];
+  const { status, stderr } = spawnSync("strace", [...options, ...program], { env: countedEnv });
   if (status !== 0) throw new Error(`the recorded program failed: ${stderr}`);
   const lines = whole(readFileSync(output, "latin1").split("\n"));
   rmSync(output);
