@@ -1,0 +1,23 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { expect, it } from "vitest";
+
+const index = new URL("../src/index.ts", import.meta.url).href;
+const program = `
+  const { parentPort } = require("node:worker_threads");
+  import(${JSON.stringify(index)}).then(() =>
+    parentPort.postMessage([...process.moduleLoadList, ...Object.keys(require.cache)]));
+`;
+
+// Every actor's thread imports the package with its job: what is loaded in vain is paid for by each of them.
+it("a thread that imports the package loads no server, no thread pool, and of rxjs what is used", async () => {
+  const worker = new Worker(program, { eval: true });
+  const [loaded] = (await once(worker, "message")) as [string[]];
+  await worker.terminate();
+  for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//]) {
+    expect(loaded.filter((module) => dear.test(module))).toEqual([]);
+  }
+  const numOfRxjs = loaded.filter((module) => module.includes("/rxjs/")).length;
+  expect(numOfRxjs).toBeGreaterThan(0);
+  expect(numOfRxjs).toBeLessThan(50); // of 223
+});
