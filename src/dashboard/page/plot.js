@@ -14,6 +14,9 @@ import uPlot from "./uplot.js";
  */
 
 const height = 148;
+/** Right of the newest point; and of a label's digits, in pixels. */
+const rightRoom = 8;
+const digitWidth = 6;
 const cursors = uPlot.sync("step");
 
 /**
@@ -30,7 +33,7 @@ export function drawPlot(place, spec, series, { steps, marks, onCursor }) {
     {
       width: place.clientWidth,
       height,
-      padding: [6, 8, 0, 0],
+      padding: [6, rightRoom, 0, 0],
       legend: { show: false },
       cursor: {
         sync: { key: cursors.key, setSeries: false, scales: ["x", null] },
@@ -49,7 +52,7 @@ export function drawPlot(place, spec, series, { steps, marks, onCursor }) {
         },
       },
       axes: [
-        { ...axis, grid: { show: false }, size: 24, space: 52, values: (_, splits) => splits.map(whole) },
+        { ...axis, grid: { show: false }, size: 24, space: 52, values: stepLabels },
         {
           ...axis,
           grid: { stroke: () => colour("line"), width: 1 },
@@ -169,6 +172,15 @@ function yRange(min, max, fromZero, upTo) {
   const low = fromZero ? Math.min(0, min) : min;
   const room = 0.06 * (max - low || Math.abs(max) || 1);
   return [fromZero ? low : low - room, upTo ?? max + room];
+}
+
+/** A label at the right end that would be cut off is left out. @param {Plot} u @param {readonly number[]} steps */
+function stepLabels(u, steps) {
+  return steps.map((step) => {
+    const label = whole(step);
+    const end = u.valToPos(step, "x") + (label.length * digitWidth) / 2;
+    return end > u.over.clientWidth + rightRoom ? "" : label;
+  });
 }
 
 /** Above the greatest of all values but a fiftieth. @param {import("uplot").AlignedData} data */
