@@ -1,11 +1,9 @@
 import {
   bindRandomness,
-  evaluating,
   type Module,
   Randomness,
   type RecordedTensor,
   TensorRecording,
-  wrapForward,
 } from "../nn/index.ts";
 import { ActivationShelter } from "../offload/index.ts";
 import type { OptimizerSpec, Schedule } from "../optim/index.ts";
@@ -19,17 +17,19 @@ import {
   pipelineSchedule,
 } from "../parallel/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../runtime/index.ts";
-import { attach, scaleStatistics, scope, type Tensor } from "../tensor/index.ts";
+import { attach, scaleStatistics, type Tensor } from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
-import { BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
+import { BatchSource, disposeBatch } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import type { BatchRequest } from "./feeder.ts";
 import { HeldTensors } from "./held-tensors.ts";
 import { type Job, optimizersOf, schedulesOf } from "./job.ts";
 import { MicroBatches, type StepReport } from "./micro-batches.ts";
+import { ModelReadings } from "./model-readings.ts";
+import { planShard } from "./plan-shard.ts";
 import type { RankInit, RankProtocol, StepOrder } from "./rank.ts";
 import { RankGroups } from "./rank-groups.ts";
-import type { DeclaredModel, EvaluatedBatch, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
+import type { DeclaredModel, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
 import { recipientName } from "./recipient.ts";
 import { partsOf } from "./save-plan.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
@@ -56,6 +56,7 @@ export class ModelRunner {
   readonly #engine: BlockEngine<Gather>;
   readonly #batches: BatchSource;
   readonly #microBatches: MicroBatches;
+  readonly #readings: ModelReadings;
 
   constructor(
     context: ActorContext<RankProtocol>,
@@ -125,6 +126,16 @@ export class ModelRunner {
       numChunks,
       lossOf: (batch) => job.loss(this.#model, batch),
     });
+    this.#readings = new ModelReadings({
+      plan,
+      job,
+      model: this.#model,
+      place: this.#place,
+      engine: this.#engine,
+      batches: this.#batches,
+      stages: this.stages,
+      microBatches: this.#microBatches,
+    });
   }
 
   get #name(): string {
@@ -143,46 +154,8 @@ export class ModelRunner {
 
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
-    const {
-      dtype,
-      clip,
-      lossScale,
-      anomalies,
-      recentLosses,
-      initial,
-      life,
-      numThreads,
-      accumulation,
-      deadlineMs,
-    } = this.#plan;
-    const mesh = new Mesh(this.#plan.mesh);
-    const { parameters } = this.#plan.offload;
-    const shardPlan = {
-      layouts: this.#blocks.layouts,
-      replicas: mesh.groupOf("dp", this.#init.rank),
-      modelParallel: mesh.groupOf("mp", this.#init.rank),
-      dtype,
-      optimizers: this.#optimizers.map((optimizer) => ({ ...optimizer, rounding: this.#plan.rounding })),
-      clip,
-      lossScale,
-      anomalies,
-      recentLosses,
-      numMicroBatches: accumulation * mesh.shape.dp,
-      initial,
-      run: this.#plan.groups.run,
-      life,
-      numThreads,
-      reader: this.#name,
-      offload: this.#plan.offload.optimizer,
-      parametersAway: parameters && {
-        ...parameters,
-        blocks: pagedBlocks(this.#blocks),
-        windowBytes: this.#plan.prefetchBytes,
-      },
-      slowdown: this.#plan.slowdown,
-      trace: this.#plan.trace,
-      deadlineMs,
-    };
+    const { deadlineMs } = this.#plan;
+    const shardPlan = planShard(this.#plan, this.#init.rank, this.#name, this.#blocks, this.#optimizers);
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
     this.#engine.bind(fulls.map(attach));
     return {};
@@ -248,52 +221,13 @@ export class ModelRunner {
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
     this.#begin(step, "evaluate");
-    const { dp } = this.#plan.mesh;
-    const batches: EvaluatedBatch[] = [];
-    evaluating(this.#model, () => {
-      for (let first = 0; first < requests.length; first += dp) {
-        const request = requests[first + this.#place.dp];
-        // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
-        if (request === undefined && this.#plan.mesh.ep === 1) break;
-        const batch = this.#batches.fetch(request ?? (requests[first] as BatchRequest));
-        // Several orders of one step may be under way: a pass is named by what it reads.
-        const pass = `evaluate ${step} ${requests[first]?.position}`;
-        scope(() => {
-          const loss = this.#microBatches.throughChunks(pass, () => this.#job.loss(this.#model, batch));
-          if (loss !== undefined && this.#microBatches.reports && request !== undefined)
-            batches.push({ lossNats: loss.item(), numTokens: numTokensIn(batch) });
-        });
-        disposeBatch(batch);
-      }
-    });
-    return { batches };
+    return this.#readings.evaluate(step, requests);
   }
 
   /** What the job shows of its model. */
   sample(step: number): { text: string } {
-    const { config, facts, seed, mesh } = this.#plan;
     this.#begin(step, "sample");
-    const restore = mesh.pp > 1 ? this.#stageForward(step) : () => {};
-    try {
-      const text = evaluating(this.#model, () =>
-        this.#engine.evaluate(() => scope(() => this.#job.sample?.(this.#model, { config, facts, seed }))),
-      );
-      return { text: text ?? "" };
-    } finally {
-      restore();
-    }
-  }
-
-  /** Lets every call of the model pass through all stages and give its result on each of them. */
-  #stageForward(step: number): () => void {
-    let numCalls = 0;
-    return wrapForward(this.#model, (forward, inputs) => {
-      const pass = `sample ${step} ${numCalls++}`;
-      const result = this.#microBatches.throughChunks(pass, () => forward(...inputs));
-      if (result === undefined) return this.stages.receiveResult(pass) as never;
-      this.stages.sendResult(pass, result);
-      return result as never;
-    });
+    return this.#readings.sample(step);
   }
 
   /** Leaves the groups that it computes with. */
