@@ -4,9 +4,9 @@ import type { ActorInspection } from "../runtime/index.ts";
 /** How many times a long step an actor may take over a part of one: nobody knows how long a step should be. */
 const STEPS_OF_PATIENCE = 5;
 
-/** Of so many latest steps, the longest few are not the rule: those that follow a restart, or a pause of the machine. */
+/** Of so many latest steps, the longest, one in so many, are not the rule: those that follow a restart, or a pause of the machine. */
 const NUM_LATEST = 100;
-const NUM_EXCEPTIONS = 5;
+const STEPS_AN_EXCEPTION = 20;
 
 /** What takes as long as it takes, before the first step of a life. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
@@ -51,7 +51,7 @@ export class Stalls {
 
 /** A duration that few of them exceed, and the longest as long as they are few. */
 function longOf(durationsMs: readonly number[]): number {
-  const numExceptions = durationsMs.length < NUM_LATEST ? 0 : NUM_EXCEPTIONS;
+  const numExceptions = Math.floor(durationsMs.length / STEPS_AN_EXCEPTION);
   return durationsMs.toSorted((a, b) => b - a)[numExceptions] ?? 0;
 }
 

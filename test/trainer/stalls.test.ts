@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { Stalls } from "../../src/trainer/stalls.ts";
+
+/** How long an actor may show no progress after steps that took so long. */
+function patienceMs(leastMs: number, durationsMs: readonly number[]): number {
+  const stalls = new Stalls(leastMs);
+  for (const durationMs of durationsMs) stalls.stepTook(durationMs);
+  return stalls.afterMs;
+}
+
+it("blames nobody before the first step, and nobody before the run's own bound", () => {
+  expect(patienceMs(1_000, [])).toBe(Number.POSITIVE_INFINITY);
+  expect(patienceMs(1_000, [10])).toBe(1_000);
+});
+
+it("waits five times the longest step while steps are few", () => {
+  expect(patienceMs(100, [600, ...Array<number>(18).fill(50)])).toBe(5 * 600);
+});
+
+it("leaves one long step in twenty out: the first of a life does not make the wait long for the hundred that follow", () => {
+  expect(patienceMs(100, [600, ...Array<number>(19).fill(50)])).toBe(5 * 50);
+  expect(patienceMs(100, [600, 700, ...Array<number>(37).fill(50)])).toBe(5 * 600);
+  expect(patienceMs(100, [...Array<number>(5).fill(600), ...Array<number>(95).fill(50)])).toBe(5 * 50);
+  expect(patienceMs(100, [...Array<number>(6).fill(600), ...Array<number>(94).fill(50)])).toBe(5 * 600);
+});
