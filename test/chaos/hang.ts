@@ -75,7 +75,8 @@ export async function hangOnce(
     data: workspace.text,
     cache: workspace.path("cache"),
     strikes,
-    blockSeconds: 1.5,
+    // Longer than the five long steps of a busy machine after which it is named, shorter than what ends the run.
+    blockSeconds: 4,
   });
   if (stalled === undefined)
     throw new Error(`expected rank 1 to be named: nobody was (${hang}, ${placement})`);
