@@ -33,12 +33,13 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 const training = await measureTraining(size, folder);
 const { stepMs, stateBytes } = training;
+const blockedMs = training.blockedMs.reduce((sum, ms) => sum + ms, 0) / training.blockedMs.length;
 console.log(
   `${size}: ${training.numParameters} parameters, ${megabytes(stateBytes)} of state, two ranks, bf16`,
 );
 console.log(
-  `a step ${seconds(stepMs)}; a save blocks training for ${training.blockedMs.toFixed(1)} ms, ` +
-    `${percent(training.blockedMs, stepMs)} of a step (target 1 %): updates waiting for copies, event loops copying`,
+  `a step ${seconds(stepMs)}; a save blocks training for ${blockedMs.toFixed(1)} ms, ${percent(blockedMs, stepMs)} of a step (target 1 %), ` +
+    `mean of ${training.blockedMs.map((ms) => ms.toFixed(1)).join(", ")}: updates waiting for copies, event loops busy with them`,
 );
 console.log(
   `beside it, with all cores at work: ranks wait ${training.waitedMs.toFixed(1)} ms more in all, ${percent(training.waitedMs, stepMs)} of a step; ` +
@@ -74,7 +75,7 @@ if (peer instanceof Error) {
   console.log(`no figures of PyTorch: ${peer.message} (give --script, and --python with torch)`);
 } else {
   console.log(
-    `PyTorch ${peer.torch}: async_save blocks ${seconds(peer.asyncBlockedMs)}, ours ${ratio(training.blockedMs, peer.asyncBlockedMs)} of that; ` +
+    `PyTorch ${peer.torch}: async_save blocks ${seconds(peer.asyncBlockedMs)}, ours ${ratio(blockedMs, peer.asyncBlockedMs)} of that; ` +
       `it is done after ${seconds(peer.asyncDoneMs)}, ${ratio(peer.asyncDoneMs, peer.rawMs)} a plain write; save ${seconds(peer.saveMs)}, ` +
       `load ${seconds(peer.loadMs)}, ours ${ratio(files.loadMs, peer.loadMs)} of that`,
   );

@@ -20,8 +20,8 @@ export interface TrainingCost {
   readonly stateBytes: number;
   /** Median step with nothing being saved. */
   readonly stepMs: number;
-  /** What the runtime itself tells: updates waiting for copies, event loops busy copying. Mean of the saves. */
-  readonly blockedMs: number;
+  /** What the runtime itself tells of each save: updates waiting for copies, event loops busy with them. */
+  readonly blockedMs: readonly number[];
   /** What ranks waited, in the steps of one save, beyond what they wait in as many others. */
   readonly waitedMs: number;
   /** What those steps took beyond as many others. */
@@ -73,10 +73,7 @@ function costOf(events: readonly TroupeEvent[]): Omit<TrainingCost, "stagedBytes
     numParameters,
     stateBytes: 12 * numParameters,
     stepMs,
-    blockedMs: beyond(
-      saves.slice(0, numSaves).map(({ blockedMs }) => blockedMs ?? Number.NaN),
-      0,
-    ),
+    blockedMs: saves.slice(0, numSaves).map(({ blockedMs }) => blockedMs ?? Number.NaN),
     waitedMs: beyond(
       busy.map((step) => step.exposedMs),
       exposedMs,
