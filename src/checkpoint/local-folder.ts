@@ -16,6 +16,8 @@ const uuidLength = 36;
 /** Checkpoints in a folder of this machine, each a folder in it. Each of its operations survives a power cut at any moment. */
 export class LocalFolder implements CheckpointStorage {
   readonly location: string;
+  /** Of drafts that came to nothing and could not be removed. */
+  readonly #left = new Set<string>();
 
   /** @param directory - of the checkpoints; made by the first draft */
   constructor(directory: string) {
@@ -35,14 +37,15 @@ export class LocalFolder implements CheckpointStorage {
   }
 
   async begin(name: string): Promise<StorageDraft> {
+    for (const path of this.#left) await this.#discard(path);
     const temporary = join(this.location, `${savingPrefix}${name}-${randomUUID()}`);
     try {
       await makeDirectoryDurably(temporary);
     } catch (error) {
-      await rm(temporary, { recursive: true, force: true });
+      await this.#discard(temporary);
       throw error;
     }
-    return new LocalDraft(this.location, name, temporary);
+    return new LocalDraft(this.location, name, temporary, () => this.#discard(temporary));
   }
 
   async open(name: string): Promise<StoredFolder> {
@@ -72,19 +75,31 @@ export class LocalFolder implements CheckpointStorage {
       else await rename(path, join(this.location, name));
     }
   }
+
+  /** Removes a draft; one that cannot be removed now, as where no descriptor is left, goes before the next begins. */
+  async #discard(path: string): Promise<void> {
+    try {
+      await rm(path, { recursive: true, force: true });
+      this.#left.delete(path);
+    } catch {
+      this.#left.add(path);
+    }
+  }
 }
 
 class LocalDraft implements StorageDraft {
   readonly #parent: string;
   readonly #name: string;
   readonly #temporary: string;
+  readonly #discard: () => Promise<void>;
   readonly #open = new Set<FileSink>();
   #committed = false;
 
-  constructor(parent: string, name: string, temporary: string) {
+  constructor(parent: string, name: string, temporary: string, discard: () => Promise<void>) {
     this.#parent = parent;
     this.#name = name;
     this.#temporary = temporary;
+    this.#discard = discard;
   }
 
   async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
@@ -105,7 +120,7 @@ class LocalDraft implements StorageDraft {
   async abandon(): Promise<void> {
     for (const file of this.#open) file.drop();
     this.#open.clear();
-    if (!this.#committed) await rm(this.#temporary, { recursive: true, force: true });
+    if (!this.#committed) await this.#discard();
   }
 }
 

@@ -9,7 +9,7 @@ export function residentBytes(pids: readonly number[]): number {
   return held.reduce((sum, { RssAnon }) => sum + RssAnon, most("RssFile") + most("RssShmem"));
 }
 
-/** Nothing of a process that has ended. */
+/** Nothing of a process that has ended; of this one, where no file can be opened, the most it has held. */
 function heldBy(pid: number): Record<(typeof kinds)[number], number> {
   const bytes = { RssAnon: 0, RssFile: 0, RssShmem: 0 };
   try {
@@ -18,7 +18,7 @@ function heldBy(pid: number): Record<(typeof kinds)[number], number> {
       bytes[kind] = 1024 * Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0);
     }
   } catch {
-    if (pid === process.pid) bytes.RssAnon = process.memoryUsage.rss();
+    if (pid === process.pid) bytes.RssAnon = 1024 * process.resourceUsage().maxRSS;
   }
   return bytes;
 }

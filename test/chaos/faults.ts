@@ -34,6 +34,16 @@ export const faults: readonly Fault[] = [
     strike: ({ chance, threads }) => threads.endOne(chance),
   },
   { name: "the job leaves its thread", placements: everywhere, strike: (target) => order(target, "exit") },
+  {
+    name: "an actor throws where nobody catches it",
+    placements: everywhere,
+    strike: (target) => order(target, "throw"),
+  },
+  {
+    name: "an actor rejects where nobody looks",
+    placements: everywhere,
+    strike: (target) => order(target, "reject"),
+  },
   { name: "a rank waits for ever", placements: everywhere, strike: (target) => order(target, "hang") },
   {
     name: "native code blocks for 0.3 s",

@@ -13,7 +13,14 @@ import { openTargets } from "./fuzz/targets.ts";
 import { type Hang, hangOnce } from "./hang.ts";
 import { cutPower } from "./power/power.ts";
 import { canRecord } from "./power/record.ts";
-import { failWhileTraining, injectEverywhere, killAtRandom, type SavesReport } from "./saves.ts";
+import {
+  canStarve,
+  failWhileTraining,
+  injectEverywhere,
+  killAtRandom,
+  type SavesReport,
+  starveWhileTraining,
+} from "./saves.ts";
 import { trainUnderFaults, undisturbedLosses } from "./training.ts";
 
 const { values, positionals } = parseArgs({
@@ -159,6 +166,10 @@ async function saves(): Promise<boolean> {
         tell(await failWhileTraining(workspace, undisturbed, call, errno, count));
     }
   } else say("saves: no strace here, or it is not allowed: no faults injected into system calls");
+  if (canStarve) {
+    const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
+    tell(await starveWhileTraining(workspace, undisturbed));
+  } else say("saves: no prlimit here: nobody was left without descriptors");
   tell(await killAtRandom(folder, Number(values.kills), new Chance(seed)));
   return numWrong === 0;
 }

@@ -3,7 +3,7 @@ import { canInject } from "../fixtures/can-inject.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
 import { damageEverywhere } from "./damage.ts";
-import { failWhileTraining } from "./saves.ts";
+import { canStarve, failWhileTraining, starveWhileTraining } from "./saves.ts";
 
 // A little of `npm run chaos -- saves flips`. Programs under strace load libtorch slowly.
 vi.setConfig({ testTimeout: 240_000 });
@@ -28,6 +28,17 @@ describe.skipIf(!canInject)(
       const { numMet, wrong } = await failWhileTraining(workspace, undisturbed, "fsync", "EIO", 2);
       expect(wrong).toEqual([]);
       expect(numMet).toBeGreaterThan(0);
+    });
+  },
+);
+
+describe.skipIf(!canStarve)(
+  "a run that can open no file for a while (skipped where there is no prlimit)",
+  () => {
+    it("goes on, tells of the saves that failed, and leaves nothing of them", async () => {
+      const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
+      const { wrong } = await starveWhileTraining(workspace, undisturbed);
+      expect(wrong).toEqual([]);
     });
   },
 );

@@ -113,21 +113,38 @@ export async function failWhileTraining(
 ): Promise<SavesReport> {
   const directory = workspace.path(`run-${call}-${errno}-${count}`);
   mkdirSync(directory);
-  const inject = [
-    "-f",
-    "-qq",
-    "-o",
-    "/dev/null",
-    "-e",
-    `trace=${call}`,
-    "-e",
-    `inject=${call}:error=${errno}:when=${count}`,
-  ];
+  const injection = `inject=${call}:error=${errno}:when=${count}`;
+  const inject = ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${call}`, "-e", injection];
   const program = [process.execPath, trainAndSave, directory, workspace.text, workspace.path("cache")];
-  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1" }; // Node's own calls are not to be counted
-  const { stdout, stderr } = spawnSync("strace", [...inject, ...program], { encoding: "utf8", env });
-  const told = JSON.parse(stdout.trim().split("\n").at(-1) || "null") as Trained | null;
   const fault = `${errno} at ${call} ${count} of each thread, while training`;
+  return saveWhileTraining(fault, directory, undisturbed, ["strace", ...inject, ...program]);
+}
+
+/** Whether a program can be left without descriptors here. */
+export const canStarve = spawnSync("prlimit", ["--version"]).status === 0;
+
+/** Trains while for some steps no descriptor can be opened (EMFILE): as {@link failWhileTraining}. */
+export async function starveWhileTraining(
+  workspace: Workspace,
+  undisturbed: readonly number[],
+): Promise<SavesReport> {
+  const directory = workspace.path("run-starved");
+  mkdirSync(directory);
+  const program = [process.execPath, trainAndSave, directory, workspace.text, workspace.path("cache")];
+  const fault = "no descriptor left in steps 4 to 9, while training";
+  return saveWhileTraining(fault, directory, undisturbed, [...program, "4", "9"]);
+}
+
+/** Runs a program that trains and saves, and looks at what it told and at what is there. */
+async function saveWhileTraining(
+  fault: string,
+  directory: string,
+  undisturbed: readonly number[],
+  [command = "", ...args]: readonly string[],
+): Promise<SavesReport> {
+  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1" }; // Node's own calls are not to be counted
+  const { stdout, stderr } = spawnSync(command, args, { encoding: "utf8", env });
+  const told = JSON.parse(stdout.trim().split("\n").at(-1) || "null") as Trained | null;
   if (told === null) return { fault, numMet: 0, wrong: [`the run ended: ${stderr.slice(-300)}`] };
   const wrong: string[] = [];
   if (told.losses.join() !== undisturbed.join()) wrong.push("other losses");
