@@ -67,7 +67,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (int64_t begin = 0; checked && begin < file_bytes; begin += chunk_bytes) {
     const int64_t chunk = std::min(chunk_bytes, file_bytes - begin);
     sums.push_back(troupe::crc32c(input.rest() + begin, static_cast<size_t>(chunk)));
-    require(troupe::crc32c_join(troupe::crc32c(input.rest(), begin), sums.back(), chunk) ==
+    const uint32_t before = troupe::crc32c(input.rest(), static_cast<size_t>(begin));
+    require(troupe::crc32c(input.rest() + begin, static_cast<size_t>(chunk), before) ==
             troupe::crc32c(input.rest(), static_cast<size_t>(begin + chunk)));
   }
   if (damaged && !sums.empty()) sums[sums.size() / 2] ^= 1;
