@@ -1,4 +1,4 @@
-import type { FlatBlock } from "../parallel/index.ts";
+import { type FlatBlock, ranksOfWhole } from "../parallel/index.ts";
 import {
   type ActorContext,
   type ActorRef,
@@ -180,11 +180,12 @@ export class ShardBody {
     this.#presence?.dispose();
   }
 
-  /** What an update wants of all ranks; at level 0 each has everything itself. */
+  /** What an update wants of all ranks that have some of the block's parameters. */
   async #share({ step, block }: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
-    const { name, zero, group } = this.#ready.plan.layouts[block] as FlatBlock;
-    if (zero === 0) return [value];
-    return (await this.groups.of(group).all(`update/${step}/${name}/${round}`, value)) as Tensor[];
+    const layout = this.#ready.plan.layouts[block] as FlatBlock;
+    const ranks = ranksOfWhole(layout, this.#rank);
+    if (ranks.length === 1) return [value];
+    return (await this.groups.of(ranks).all(`update/${step}/${layout.name}/${round}`, value)) as Tensor[];
   }
 
   /** Whoever waits for a member that has ended is told so. */

@@ -16,12 +16,14 @@ export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | Adafacto
 /**
  * Makes sure that every parameter has one optimizer, and one that can update it.
  * @param parameters - all of the model; `split` where a rank holds a part of one
- * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it, or LAMB or
- *   Adafactor, which look at whole parameters, one that is split
+ * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it, or Adafactor, which looks
+ *   at whole rows and columns, one that is split, or LAMB experts that are dealt
  */
 export function checkOptimizers(
   specs: readonly OptimizerSpec[],
-  parameters: Iterable<readonly [name: string, parameter: { readonly split?: unknown }]>,
+  parameters: Iterable<
+    readonly [name: string, parameter: { readonly split?: unknown; readonly expert?: unknown }]
+  >,
 ): readonly OptimizerSpec[] {
   const owners = new Map<string, OptimizerSpec["kind"]>();
   for (const { kind, groups } of specs) {
@@ -31,15 +33,12 @@ export function checkOptimizers(
       owners.set(name, kind);
     }
   }
-  for (const [name, { split }] of parameters) {
+  for (const [name, { split, expert }] of parameters) {
     const kind = owners.get(name);
     if (kind === undefined) throw optionError("optimizer", `one for ${name}`, "none");
-    if (split !== undefined && (kind === "lamb" || kind === "adafactor"))
-      throw optionError(
-        "optimizer",
-        `one that updates ${name} by parts, which tensor parallelism splits`,
-        kind,
-      );
+    const byParts = kind === "lamb" ? !expert : kind !== "adafactor";
+    if (split !== undefined && !byParts)
+      throw optionError("optimizer", `one that updates ${name} by parts, which several ranks hold`, kind);
   }
   return specs;
 }

@@ -3,7 +3,13 @@ import type { ParameterGroup } from "./parameter-groups.ts";
 
 /** A parameter's elements within a flat stretch of memory. Plain data. */
 export interface FlatPiece {
-  readonly parameter: { readonly name: string; readonly shape: readonly number[]; readonly numel: number };
+  readonly parameter: {
+    readonly name: string;
+    readonly shape: readonly number[];
+    readonly numel: number;
+    /** Where this is a part of a parameter, of which other ranks hold the rest. */
+    readonly split?: { readonly logicalShape: readonly number[] } | undefined;
+  };
   /** First element, within the parameter. */
   readonly parameterBegin: number;
   /** First element, within the stretch. */

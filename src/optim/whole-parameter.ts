@@ -1,4 +1,4 @@
-import { hold, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
+import { hold, numelOf, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import type { OwnedStretch, UpdateShare } from "./update-rule.ts";
 
 /** What a rank asks of all ranks in the middle of an update, and gets. */
@@ -47,7 +47,9 @@ export function squareSumsOf(
   maxima: ArrayLike<number>,
 ): Float64Array {
   const sums = new Float64Array(2 * share.parameters.length);
-  const bounds = share.parameters.map(({ numel }, index) => numel * (maxima[index] as number) ** 2);
+  const bounds = share.parameters.map(
+    ({ shape, split }, index) => numelOf(split?.logicalShape ?? shape) * (maxima[index] as number) ** 2,
+  );
   eachPiece(share, (stretch, ends, places) => {
     const ofSegments = places.flatMap((place) => [0, bounds[place] as number]);
     const found = numbersOf(ops.troupe.exactSquareSums(tensorOf(stretch), ends, ofSegments));

@@ -94,6 +94,17 @@ export function memberOf(block: Sharing, rank: number): number {
   return member;
 }
 
+/**
+ * @returns the ranks of the world that together have everything of the block's parameters, in order, which is the same on all of
+ *   them: those that hold slices and, where parameters are split, their neighbours with the other parts
+ */
+export function ranksOfWhole(block: FlatBlock, rank: number): number[] {
+  const { index, count } = block.parameters[0]?.split ?? { index: 0, count: 1 };
+  const holders = block.zero === 0 ? [rank] : block.group;
+  // Neighbours that split a layer are next to each other in the world.
+  return holders.flatMap((holder) => Array.from({ length: count }, (_, part) => holder - index + part));
+}
+
 /** @returns the elements of the flat buffer that the `member`-th rank of the group owns when the block is split */
 export function sliceOf(block: FlatBlock, member: number): Range {
   return { begin: member * block.sliceNumel, end: (member + 1) * block.sliceNumel };

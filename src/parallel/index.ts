@@ -19,6 +19,7 @@ export {
   type Piece,
   piecesIn,
   type Range,
+  ranksOfWhole,
   replicas,
   type Sharing,
   SLICE_ALIGNMENT,

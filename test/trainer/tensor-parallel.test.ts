@@ -56,6 +56,23 @@ describe("tensor parallelism", () => {
     expectNear(await tower({ ranks: 4, tp: 2, zero: 3 }), await tower({ ranks: 2 }), numDigits);
   });
 
+  it("stretches LAMB's directions by the norms of whole parameters", async () => {
+    const lamb = { optimizer: "LAMB", vocab: 257 }; // padding counts for nothing
+    const plain = await train({ ranks: 1 }, lamb);
+    expectNear(await train({ ranks: 2, tp: 2 }, lamb), plain, numDigits);
+    expectNear(await train({ ranks: 4, tp: 2, zero: 3 }, lamb), plain, numDigits);
+  });
+
+  it("refuses Adafactor, whose rows and columns it would cut", async () => {
+    const { error, losses } = await runTiny(
+      workspace,
+      { ranks: 2, tp: 2, steps },
+      { ...job, optimizer: "Adafactor" },
+    );
+    expect(error).toMatchObject({ code: "OPTIMIZER_OPTION" });
+    expect(losses).toEqual([]);
+  });
+
   it("recomputes to the same bits", async () => {
     expect(await train({ ranks: 2, tp: 2, recompute: true })).toEqual(await train({ ranks: 2, tp: 2 }));
   });
