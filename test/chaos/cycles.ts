@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
@@ -37,6 +37,8 @@ export async function killPrograms(
   const env = { ...process.env, [name]: value, TMPDIR: temporary };
   const pids = new Set<number>();
   const place = { mark, folder: temporary, pids };
+  // The first that is called opens what Node keeps open.
+  await once(spawn("true", { stdio: "ignore" }), "exit");
   const before = possessions(place);
   let worstOutlivedMs = 0;
   for (let cycle = 0; cycle < numCycles; cycle++) {
