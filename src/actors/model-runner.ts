@@ -6,7 +6,7 @@ import {
   TensorRecording,
 } from "../nn/index.ts";
 import { ActivationShelter } from "../offload/index.ts";
-import { checkOptimizers, type OptimizerSpec, type Schedule } from "../optim/index.ts";
+import type { OptimizerSpec, Schedule } from "../optim/index.ts";
 import {
   BlockEngine,
   type BlockPlan,
@@ -94,8 +94,6 @@ export class ModelRunner {
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.#model, plan.config) : undefined;
     const spread = { ...plan, mesh, rank };
     this.#blocks = spreadModel(this.#model, tensorPlan, this.#groups, () => this.#trialLoss(), spread);
-    // What is split is known only now.
-    checkOptimizers(this.#optimizers, this.#model.namedParameters());
     this.#actions = pipelineSchedule(plan.schedule, this.#place.pp, {
       numStages: mesh.shape.pp,
       numMicroBatches: accumulation,

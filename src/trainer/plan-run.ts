@@ -13,9 +13,11 @@ import {
 } from "../actors/index.ts";
 import { checkVocabulary, type SampleCourse } from "../data/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
-import { clipRuleOf } from "../optim/index.ts";
+import { checkOptimizers, clipRuleOf } from "../optim/index.ts";
 import {
   checkLayout,
+  cutExperts,
+  cutParameters,
   expertCounts,
   type Layout,
   type LayoutFacts,
@@ -81,7 +83,8 @@ function layoutOf(
 /**
  * Declares the job's model, without memory, to find what is wrong with it before anything is spawned for it.
  * @throws {TroupeError} what the job's `model`, `optimizer` and `schedule` throw; `DATA_VOCABULARY` where the model
- *   lacks tokens of the data; `LAYOUT` where it cannot be spread as asked
+ *   lacks tokens of the data; `LAYOUT` where it cannot be spread as asked; `OPTIMIZER_OPTION` where an optimizer cannot
+ *   update what a rank holds then
  */
 export function rehearse(
   job: Job,
@@ -93,8 +96,18 @@ export function rehearse(
   const model = job.model(config, data.facts);
   const { vocabSize } = model as { readonly vocabSize?: number };
   if (vocabSize !== undefined && data.facts.vocabSize > 0) checkVocabulary(data.facts, vocabSize);
-  schedulesOf(job, optimizersOf(job, model, config), config);
+  const optimizers = optimizersOf(job, model, config);
+  schedulesOf(job, optimizers, config);
   checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
+  checkOptimizers(optimizers, heldByFirst(job, config, data, settings).namedParameters());
+  return model;
+}
+
+/** The job's model anew, as far as tensor and expert parallelism leave it to the first rank. */
+function heldByFirst(job: Job, config: JobConfig, data: OpenedData, { mesh }: RuntimeSettings): Module {
+  const model = job.model(config, data.facts);
+  if (mesh.tp > 1) cutParameters(model, tensorPlanOf(job, model, config), { index: 0, count: mesh.tp });
+  cutExperts(model, { index: 0, count: mesh.ep });
   return model;
 }
 

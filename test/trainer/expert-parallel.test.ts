@@ -40,6 +40,17 @@ describe("expert parallelism", () => {
     for (const zero of [1, 2]) expect(await train({ ranks: 4, ep: 2, zero })).toEqual(losses);
   });
 
+  it("refuses LAMB, which stretches all of a layer's experts alike, before a rank is started", async () => {
+    const { error, events } = await runTiny(
+      workspace,
+      { ranks: 2, ep: 2, steps },
+      { lamb: true },
+      expertsJob,
+    );
+    expect(error).toMatchObject({ code: "OPTIMIZER_OPTION" });
+    expect(events.map(({ kind }) => kind)).not.toContain("run.started");
+  });
+
   it("recomputes to the same bits", async () => {
     expect(await train({ ranks: 2, ep: 2, recompute: true })).toEqual(await train({ ranks: 2, ep: 2 }));
   });
