@@ -88,7 +88,6 @@ export class Conductor {
   /** Of {@link STEPS}, how many were made and found to be in order. */
   readonly #sound = new Milestones();
   #saving: Saving | undefined;
-  #over = false;
   /** Whether a review has ended this life, whose actors are all well. */
   #isReviewed = false;
   #lossNats = Number.NaN;
@@ -108,7 +107,7 @@ export class Conductor {
    * Prepares the group and leads it from the plan's initial state to the last step.
    * @throws what a rank or shard threw, or `ACTOR_DOWN` when one is gone; what {@link AnomalyReview} threw, once all that
    *   was found in order before is saved, so that where a run goes back to does not depend on how fast that is. Nothing is
-   *   told after that
+   *   told after that but what becomes of a save under way
    */
   async lead(): Promise<RunResult> {
     try {
@@ -129,8 +128,6 @@ export class Conductor {
       this.#sound.abort(new Error("the run has ended"));
       if (this.#isReviewed) await this.#saving?.settle();
       throw error;
-    } finally {
-      this.#over = true;
     }
   }
 
@@ -170,7 +167,7 @@ export class Conductor {
         ...this.#deadline,
         stateAt,
         sound: (step) => this.#sound.until(STEPS, step),
-        emit: (event) => (this.#over ? undefined : emit(event)),
+        emit,
       })
     );
   }

@@ -92,7 +92,8 @@ export class PartCollection implements Disposable {
   }
 }
 
-function abandoned(step: number): TroupeError {
+/** What becomes of a save whose rank group ends before it is whole. */
+export function abandoned(step: number): TroupeError {
   return new TroupeError(
     "CHECKPOINT_ABANDONED",
     `[checkpoint] expected every part of step ${step}: the rank group was restarted before they had come (the next save is whole)`,

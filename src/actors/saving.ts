@@ -3,6 +3,7 @@ import { TroupeError } from "../errors.ts";
 import { type ErrorReport, reportError, type TroupeEventBody } from "../events/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
+import { abandoned } from "./part-collection.ts";
 import type { DeclaredModel } from "./rank-plan.ts";
 import { planSave, type SavePlan } from "./save-plan.ts";
 
@@ -30,6 +31,7 @@ export interface SavingOptions {
   readonly stateAt: (step: number) => TrainerState;
   /** Resolves once `step` steps were made and found in order. @throws where they never will be */
   readonly sound: (step: number) => Promise<void>;
+  /** Takes what becomes of a save, also once this life of the group is over: what had come by then may be whole. */
   readonly emit: (event: TroupeEventBody) => void;
 }
 
@@ -107,8 +109,9 @@ export class Saving {
     try {
       await sound(step);
     } catch {
-      // It was not in order, or the run has ended before that was known: neither kept nor written.
+      // It was not in order, or this life has ended before that was known: neither kept nor written.
       this.#inFlight = undefined;
+      if (write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
       return;
     }
     const order = {
@@ -128,7 +131,9 @@ export class Saving {
     } catch (error) {
       const report = reportError(error);
       if (write) this.#error = report;
-      emit({ kind: "checkpoint.failed", step, error: report });
+      // A copy in memory that a restart overtakes was never told to have begun, and the one before it is there.
+      if (write || report.code !== "CHECKPOINT_ABANDONED")
+        emit({ kind: "checkpoint.failed", step, error: report });
     } finally {
       this.#inFlight = undefined;
     }

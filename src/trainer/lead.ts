@@ -17,6 +17,7 @@ import { LastGood } from "./last-good.ts";
 import { courseOf, type RunPlan } from "./plan-run.ts";
 import { Rewinds } from "./rewinds.ts";
 import type { Start } from "./start.ts";
+import { ToldSaves } from "./told-saves.ts";
 
 /** What leading a run needs beside the ranks. */
 export interface LeadOptions {
@@ -41,6 +42,16 @@ export interface LeadOptions {
  *   a lost thread once the supervisor gives the group up
  */
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
+  const saves = new ToldSaves(options.emit);
+  try {
+    return await leadLives(ranks, { ...options, emit: (event) => saves.tell(event) });
+  } catch (error) {
+    saves.giveUp(error);
+    throw error;
+  }
+}
+
+async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
   const { plan, checkpointer, inspections, start, resume } = options;
   const { deadlineMs } = plan.ranks;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });

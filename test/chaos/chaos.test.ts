@@ -23,6 +23,7 @@ describe("a run whose actors are struck at random", () => {
       const survived = await trainUnderFaults(workspace, undisturbed, disturbance);
       expect(survived.error).toBeUndefined();
       expect(survived.numOtherLosses).toBe(0);
+      expect(survived.numOpenSaves).toBe(0);
       expect([...survived.numFaults.values()].reduce((sum, count) => sum + count)).toBe(when.steps.length);
     },
   );

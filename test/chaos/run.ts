@@ -94,7 +94,7 @@ async function training(): Promise<boolean> {
       copyEverySteps: 5,
       onFault: (fault, whom) => values.verbose && say(`  ${new Date().toISOString()} ${fault}: ${whom}`),
     });
-    const { effective, durationMs, numFaults, recoveriesMs, numOtherLosses, error } = survived;
+    const { effective, durationMs, numFaults, recoveriesMs, numOtherLosses, numOpenSaves, error } = survived;
     say(
       `training, a ${placement} for each of 2 ranks: ${steps} steps in ${(durationMs / 60_000).toFixed(1)} min`,
     );
@@ -105,8 +105,9 @@ async function training(): Promise<boolean> {
       `  from fault to next new step: mean ${mean(recoveriesMs).toFixed(0)} ms, worst ${worst(recoveriesMs)} ms`,
     );
     say(`  ${numOtherLosses} losses other than the undisturbed run's, bit for bit`);
+    say(`  ${numOpenSaves} saves whose end was not told`);
     if (error !== undefined) say(`  FAILED: ${error.message}`);
-    allHold &&= error === undefined && numOtherLosses === 0;
+    allHold &&= error === undefined && numOtherLosses === 0 && numOpenSaves === 0;
   }
   return allHold;
 }

@@ -36,6 +36,8 @@ export interface Survived {
   readonly recoveriesMs: readonly number[];
   /** Losses that are not those of the undisturbed run, bit for bit; steps made again count as well. */
   readonly numOtherLosses: number;
+  /** Saves whose beginning was told and whose end was not, or whose end was told twice. */
+  readonly numOpenSaves: number;
   readonly error: Error | undefined;
 }
 
@@ -164,6 +166,7 @@ class Account {
   #numRestarts = 0;
   #numLostSteps = 0;
   #numOtherLosses = 0;
+  #numOpenSaves = 0;
 
   constructor(undisturbed: Float64Array) {
     this.#undisturbed = undisturbed;
@@ -178,6 +181,8 @@ class Account {
     if (event.kind === "actor.restarted" && event.actor === "feeder") this.#numRestarts += 1;
     if (event.kind === "actor.failed") this.#disturbedAtMs ??= event.timeMs;
     if (event.kind === "step.finished") this.#tookStep(event.step, event.lossNats, event.timeMs);
+    if (event.kind === "checkpoint.started") this.#numOpenSaves += 1;
+    if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.failed") this.#numOpenSaves -= 1;
   }
 
   close(error: Error | undefined): Survived {
@@ -191,6 +196,7 @@ class Account {
       numLostSteps: this.#numLostSteps,
       recoveriesMs: this.#recoveriesMs,
       numOtherLosses: this.#numOtherLosses + (this.#undisturbed.length - this.#newestStep),
+      numOpenSaves: this.#numOpenSaves,
       error,
     };
   }

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime } from "../../src/index.ts";
+import { Runtime, type TroupeEvent } from "../../src/index.ts";
 import { tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();
@@ -23,4 +23,21 @@ describe("a run that is stopped", () => {
       expect(runtime.inspect()).toEqual([]);
     },
   );
+
+  it("tells the end of a save that is under way, before its own", async () => {
+    const checkpoint = { dir: workspace.path("stopped"), everySteps: 1 };
+    const runtime = await Runtime.spawn({ ranks: 2, steps: 100_000, threadsPerRank: 1, checkpoint });
+    const events: TroupeEvent[] = [];
+    runtime.events$.subscribe((event) => {
+      events.push(event);
+      if (event.kind === "checkpoint.started") void runtime.stop();
+    });
+    const run = runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache") });
+    await expect(run).rejects.toMatchObject({ code: "RUN_STOPPED" });
+    const steps = (...kinds: string[]) =>
+      events.flatMap((event) => (kinds.includes(event.kind) && "step" in event ? event.step : []));
+    expect(steps("checkpoint.saved", "checkpoint.failed")).toEqual(steps("checkpoint.started"));
+    const kinds = events.map(({ kind }) => kind);
+    expect(kinds.slice(kinds.indexOf("run.failed"))).not.toContainEqual(expect.stringMatching("checkpoint"));
+  });
 });
