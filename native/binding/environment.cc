@@ -24,7 +24,11 @@ const at::Tensor& Environment::writable_tensor(const Napi::CallbackInfo& info, s
 }
 
 Napi::Value Environment::give(const Napi::CallbackInfo& info, at::Tensor tensor, Guard guard) {
-  return Napi::Number::New(info.Env(), of(info.Env()).handles.put(std::move(tensor), std::move(guard)));
+  return give(info.Env(), std::move(tensor), std::move(guard));
+}
+
+Napi::Value Environment::give(Napi::Env env, at::Tensor tensor, Guard guard) {
+  return Napi::Number::New(env, of(env).handles.put(std::move(tensor), std::move(guard)));
 }
 
 }  // namespace troupe

@@ -41,6 +41,7 @@ class Environment {
   static const at::Tensor& writable_tensor(const Napi::CallbackInfo& info, size_t index, const char* op);
   // Gives a tensor to JavaScript.
   static Napi::Value give(const Napi::CallbackInfo& info, at::Tensor tensor, Guard guard = {});
+  static Napi::Value give(Napi::Env env, at::Tensor tensor, Guard guard = {});
 
   std::vector<int64_t> communicators;                             // open ones
   std::unordered_map<double, std::shared_ptr<comm::Work>> works;  // not waited for yet, by number

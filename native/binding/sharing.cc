@@ -1,12 +1,18 @@
 // Memory and tensors between processes.
+#include <ATen/ops/empty.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "binding/under_way.h"
 #include "core/allocator.h"
 #include "core/crossing.h"
 #include "core/error.h"
@@ -59,6 +65,36 @@ Napi::Value EmptyShared(const Napi::CallbackInfo& info) {
   }
   const auto segment = Segment::create(numel * static_cast<int64_t>(c10::elementSize(dtype)), present_tag(), true);
   return Environment::give(info, segment->tensor(dtype, sizes, strides, 0));
+}
+
+class TagScope {
+ public:
+  explicit TagScope(int32_t tag) : before_(set_allocation_tag(tag)) {}
+  ~TagScope() { set_allocation_tag(before_); }
+  TagScope(const TagScope&) = delete;
+  TagScope& operator=(const TagScope&) = delete;
+
+ private:
+  const int32_t before_;
+};
+
+// emptySharedAside(dtype, numel): a promise of a flat tensor. The system clears new pages in a thread of its own; at the usual
+// priority, as it holds the allocator's lock for some of that. Charged as if this thread had taken it.
+Napi::Value EmptySharedAside(const Napi::CallbackInfo& info) {
+  const auto dtype = static_cast<at::ScalarType>(info[0].As<Napi::Number>().Int32Value());
+  const int64_t numel = info[1].As<Napi::Number>().Int64Value();
+  const std::string tag = present_tag();
+  const auto made = std::make_shared<at::Tensor>();
+  return UnderWay::of(info.Env())
+      .begin(
+          info.Env(), 1,
+          [made, dtype, numel, tag](size_t) {
+            const TagScope charged(allocation_tag(tag));
+            const int64_t bytes = numel * static_cast<int64_t>(c10::elementSize(dtype));
+            *made = in_shared_folder() ? Segment::create(bytes, tag, true)->tensor(dtype, {numel}, {1}, 0)
+                                       : at::empty({numel}, at::TensorOptions().dtype(dtype));
+          },
+          [made](Napi::Env env) { return Environment::give(env, std::move(*made)); });
 }
 
 Napi::Array numbers(Napi::Env env, const std::vector<int64_t>& values) {
@@ -115,6 +151,7 @@ void InitSharing(Napi::Env env, Napi::Object exports) {
   define<LeaveSharedFolder>(env, exports, "leaveSharedFolder");
   define<InSharedFolder>(env, exports, "inSharedFolder");
   define<EmptyShared>(env, exports, "emptyShared");
+  define<EmptySharedAside>(env, exports, "emptySharedAside");
   define<ExportRef>(env, exports, "exportRef");
   define<ImportRef>(env, exports, "importRef");
 }

@@ -1,5 +1,5 @@
 import type { BlockState, StateTensor } from "../parallel/index.ts";
-import { copyAside, emptyShared, hold, scope, type Tensor, tagMemory } from "../tensor/index.ts";
+import { copyAside, emptySharedAside, scope, type Tensor, tagMemory } from "../tensor/index.ts";
 
 /** Elements copied at a time: what an update may have to wait for that finds one under way, some half a millisecond. */
 const STRETCH_NUMEL = 2 ** 20;
@@ -22,15 +22,28 @@ export class BlockCopy {
   readonly #left: Stretch[];
   #underWay: Promise<void> = Promise.resolve();
 
-  /** @param state - bound, and as it is to be copied until all is */
-  constructor(state: BlockState) {
-    const { tensors } = state;
-    this.copies = tagMemory("snapshot", () =>
-      tensors.map((each) => ({ ...each, tensor: hold(() => emptyShared([each.numel])) })),
+  private constructor(left: Stretch[], copies: readonly StateTensor[]) {
+    this.copies = copies;
+    this.#left = left;
+  }
+
+  /**
+   * Takes the memory for it, beside the event loop.
+   * @param state - bound, and as it is to be copied until all is
+   */
+  static async of({ tensors }: BlockState): Promise<BlockCopy> {
+    const taken = await Promise.allSettled(
+      tensors.map(({ tensor }) => tagMemory("snapshot", () => emptySharedAside(tensor.numel))),
     );
-    this.#left = tensors.flatMap(({ tensor }, index) =>
-      stretchesOf(tensor, (this.copies[index] as StateTensor).tensor),
-    );
+    const refused = taken.find((each) => each.status === "rejected");
+    const targets = taken.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+    if (refused !== undefined) {
+      for (const target of targets) target.dispose();
+      throw refused.reason;
+    }
+    const copies = tensors.map((each, index) => ({ ...each, tensor: targets[index] as Tensor }));
+    const left = tensors.flatMap(({ tensor }, index) => stretchesOf(tensor, targets[index] as Tensor));
+    return new BlockCopy(left, copies);
   }
 
   /** Whether every stretch is copied or under way. */

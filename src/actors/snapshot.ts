@@ -33,8 +33,8 @@ export class Snapshot {
   readonly #order: SnapshotOrder;
   readonly #blocks: Set<number>;
   /** Blocks that are being copied. */
-  readonly #begun = new Map<number, BlockCopy>();
-  /** Not sent yet: how long this thread, or an update, was held up. */
+  readonly #begun = new Map<number, Promise<BlockCopy>>();
+  /** Not sent yet: how long updates were held up. */
   #blockedMs = 0;
 
   constructor(order: SnapshotOrder) {
@@ -55,8 +55,8 @@ export class Snapshot {
   /** Copies a block's state, which is bound, in a thread that gives way to others, and sends it, unless that has been done. */
   async copyAside(state: BlockState): Promise<void> {
     while (this.lacks(state.block)) {
-      const copy = this.#copyOf(state);
-      if (copy.isTaken) break;
+      const copy = await this.#copyOf(state);
+      if (copy.isTaken || !this.lacks(state.block)) break;
       await copy.advance();
     }
     await this.copy(state);
@@ -68,8 +68,9 @@ export class Snapshot {
    */
   async copy(state: BlockState): Promise<void> {
     if (!this.lacks(state.block)) return;
-    const copy = this.#copyOf(state);
     const beginMs = systemClock.now();
+    const copy = await this.#copyOf(state);
+    if (!this.lacks(state.block)) return;
     await copy.finish();
     this.#blockedMs += systemClock.now() - beginMs;
     this.#send(state.block, copy);
@@ -77,19 +78,20 @@ export class Snapshot {
 
   /** Nobody wants it any more: what is copied of a block and not sent is given back. */
   dispose(): void {
-    for (const begun of this.#begun.values()) begun.dispose();
+    for (const begun of this.#begun.values()) {
+      begun.then(
+        (copy) => copy.dispose(),
+        () => {}, // told to who waits for it
+      );
+    }
     this.#begun.clear();
     this.#blocks.clear();
   }
 
-  #copyOf(state: BlockState): BlockCopy {
-    const begun = this.#begun.get(state.block);
-    if (begun !== undefined) return begun;
-    const beginMs = systemClock.now();
-    const copy = new BlockCopy(state);
-    this.#blockedMs += systemClock.now() - beginMs;
-    this.#begun.set(state.block, copy);
-    return copy;
+  #copyOf(state: BlockState): Promise<BlockCopy> {
+    const begun = this.#begun.get(state.block) ?? BlockCopy.of(state);
+    this.#begun.set(state.block, begun);
+    return begun;
   }
 
   /** Whoever finds a block's copy whole first sends it. */

@@ -3,6 +3,7 @@ import { type DType, dtypeCode, dtypeOfArray, type TypedArray } from "./dtype.ts
 import { frame, native } from "./native.ts";
 import { numelOf } from "./numel.ts";
 import * as ops from "./ops.generated.ts";
+import { hold } from "./scope.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
 /** Numbers in rows: all rows of one length, at any depth. */
@@ -56,6 +57,17 @@ export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
   const dims = sizes(shape);
   frame.set(dims);
   return adopt(native().emptyShared(dtypeCode(options.dtype ?? "float32"), dims.length));
+}
+
+/**
+ * The same, flat, taken in another thread, since the system clears new pages before it gives them. It is in no scope: whoever waits
+ * for it must `dispose()` it. Charged to the tag that this thread has now.
+ * @param numel - number of elements
+ * @throws {TroupeError} `SHARED_MEMORY_FULL`
+ */
+export async function emptySharedAside(numel: number, options: CreateOptions = {}): Promise<Tensor> {
+  const handle = await native().emptySharedAside(dtypeCode(options.dtype ?? "float32"), numel);
+  return hold(() => adopt(handle));
 }
 
 /** All 1. */

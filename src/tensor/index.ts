@@ -11,6 +11,7 @@ export {
   type CreateOptions,
   empty,
   emptyShared,
+  emptySharedAside,
   full,
   type NestedNumbers,
   ones,

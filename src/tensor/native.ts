@@ -95,6 +95,8 @@ export interface Native {
   inSharedFolder(): boolean;
   /** A new tensor with the `ndim` sizes in the frame. */
   emptyShared(dtype: number, ndim: number): number;
+  /** The handle of a flat one. */
+  emptySharedAside(dtype: number, numel: number): Promise<number>;
   /** The tensors' memory is theirs until the promise is fulfilled, handles or not. */
   copyAside(from: number, into: number, begin: number, numel: number): Promise<void>;
   exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;

@@ -42,7 +42,7 @@ afterEach(() => {
 });
 
 describe("a snapshot", () => {
-  it("is copied beside the event loop, sent whole, and holds nobody up but for its memory", async () => {
+  it("is copied beside the event loop, sent whole, and holds nobody up", async () => {
     using spread = new SpreadState(large, { tp: 1, dp: 1, zero: 0 }).number();
     const { sent, state, snapshot } = snapshotOf(spread);
     let numTurns = 0;
