@@ -95,8 +95,10 @@ export class Saving {
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
     const { stagedBytes } = this.#plan;
     if (write) emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
-    this.#inFlight = { step, over: this.#save(step, write) };
-    return checkpointer;
+    // Parts that one incarnation has got, no other one has: a save is fed and ordered at one, and fails with it.
+    const writer = checkpointer.pinned();
+    this.#inFlight = { step, over: this.#save(step, write, writer) };
+    return writer;
   }
 
   /** Resolves when nothing is being saved. */
@@ -104,8 +106,8 @@ export class Saving {
     await this.#inFlight?.over;
   }
 
-  async #save(step: number, write: boolean): Promise<void> {
-    const { rules, checkpointer, life, deadlineMs, stateAt, sound, emit } = this.#options;
+  async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<void> {
+    const { rules, life, deadlineMs, stateAt, sound, emit } = this.#options;
     try {
       await sound(step);
     } catch {
@@ -124,7 +126,7 @@ export class Saving {
       keep: rules.inMemoryEverySteps !== undefined,
     };
     try {
-      const { path, ...saved } = await checkpointer.ask("save", order, { deadlineMs });
+      const { path, ...saved } = await writer.ask("save", order, { deadlineMs });
       if (write) this.#error = undefined;
       if (path === undefined) emit({ kind: "checkpoint.copied", step, ...saved });
       else emit({ kind: "checkpoint.saved", step, path, ...saved });

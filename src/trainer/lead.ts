@@ -83,7 +83,7 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
       begin: options.begin,
     });
     try {
-      return await conductor.lead();
+      return await Promise.race([conductor.lead(), overtaken(ranks, life)]);
     } catch (error) {
       let latestStep: number | undefined;
       if (error instanceof RewindRequest) {
@@ -105,6 +105,19 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
       emit({ kind: "run.restored", step: initial.step, from: sourceOf(initial) });
     }
   }
+}
+
+/**
+ * Rejects when the group lives anew: a life may end while its conductor has asked nothing of it, and waits for a save that only this
+ * life could have fed.
+ * @throws {TroupeError} `ACTOR_DOWN`; the first cause where the group was given up
+ */
+async function overtaken(ranks: SupervisedRanks, life: number): Promise<never> {
+  await ranks.lifeAfter(life);
+  throw new TroupeError(
+    "ACTOR_DOWN",
+    `[lead] expected life ${life} of the rank group to go on: it was started again (the run goes on from its last good state)`,
+  );
 }
 
 /** The state that the ranks were to begin with cannot be read. */

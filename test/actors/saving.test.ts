@@ -19,15 +19,25 @@ const models = [0, 1].map(() => ({
   saved: [{ sizeBytes: 100, entries: [entry] }],
 })) as unknown as DeclaredModel[];
 
+/** The checkpointer as it lives when it is asked for. */
+function incarnation(ask: (at: unknown, order: SaveOrder) => Promise<unknown>): object {
+  const self: object = { ask: (_kind: string, order: SaveOrder) => ask(self, order) };
+  return self;
+}
+
 /** A run whose saves end when the test says so. */
 class SlowDisk {
   readonly events: TroupeEventBody[] = [];
   readonly orders: SaveOrder[] = [];
+  /** The incarnation that a save was ordered at, of each. */
+  readonly orderedAt: unknown[] = [];
   readonly saving: Saving;
   readonly #pending: PromiseWithResolvers<unknown>[] = [];
 
   constructor(changed: Partial<SavingRules> = {}, sound = async (_step: number) => {}) {
-    const ask = (_kind: string, order: SaveOrder) => {
+    const { orderedAt } = this;
+    const ask = (at: unknown, order: SaveOrder) => {
+      orderedAt.push(at);
       this.orders.push(order);
       const answer = Promise.withResolvers<unknown>();
       this.#pending.push(answer);
@@ -35,7 +45,7 @@ class SlowDisk {
     };
     this.saving = new Saving(models, {
       rules: { ...rules, ...changed },
-      checkpointer: { ask } as unknown as ActorRef<CheckpointerProtocol>,
+      checkpointer: { pinned: () => incarnation(ask) } as unknown as ActorRef<CheckpointerProtocol>,
       life: 0,
       deadlineMs: 1000,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
@@ -72,6 +82,18 @@ describe("saving", () => {
     }
     expect(begun).toEqual([2, 4, 5]);
     expect(disk.told).toEqual(["started 2", "saved 2", "started 4", "saved 4", "started 5", "saved 5"]);
+  });
+
+  it("is ordered at the incarnation of the checkpointer that is fed", async () => {
+    const disk = new SlowDisk();
+    const fed: unknown[] = [];
+    for (const step of [2, 4]) {
+      fed.push(await disk.saving.begin(step, false));
+      await disk.end();
+    }
+    expect(disk.orderedAt[0]).toBe(fed[0]);
+    expect(disk.orderedAt[1]).toBe(fed[1]);
+    expect(fed[1]).not.toBe(fed[0]);
   });
 
   it("declares what it will copy, and how many parts it waits for, before anything is copied", async () => {

@@ -36,7 +36,7 @@ export interface Survived {
   readonly recoveriesMs: readonly number[];
   /** Losses that are not those of the undisturbed run, bit for bit; steps made again count as well. */
   readonly numOtherLosses: number;
-  /** Saves whose beginning was told and whose end was not, or whose end was told twice. */
+  /** Saves whose beginning was told and whose end was not. */
   readonly numOpenSaves: number;
   readonly error: Error | undefined;
 }
@@ -166,7 +166,7 @@ class Account {
   #numRestarts = 0;
   #numLostSteps = 0;
   #numOtherLosses = 0;
-  #numOpenSaves = 0;
+  readonly #openSaves = new Set<number>();
 
   constructor(undisturbed: Float64Array) {
     this.#undisturbed = undisturbed;
@@ -181,8 +181,9 @@ class Account {
     if (event.kind === "actor.restarted" && event.actor === "feeder") this.#numRestarts += 1;
     if (event.kind === "actor.failed") this.#disturbedAtMs ??= event.timeMs;
     if (event.kind === "step.finished") this.#tookStep(event.step, event.lossNats, event.timeMs);
-    if (event.kind === "checkpoint.started") this.#numOpenSaves += 1;
-    if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.failed") this.#numOpenSaves -= 1;
+    if (event.kind === "checkpoint.started") this.#openSaves.add(event.step);
+    if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.failed")
+      this.#openSaves.delete(event.step);
   }
 
   close(error: Error | undefined): Survived {
@@ -196,7 +197,7 @@ class Account {
       numLostSteps: this.#numLostSteps,
       recoveriesMs: this.#recoveriesMs,
       numOtherLosses: this.#numOtherLosses + (this.#undisturbed.length - this.#newestStep),
-      numOpenSaves: this.#numOpenSaves,
+      numOpenSaves: this.#openSaves.size,
       error,
     };
   }
