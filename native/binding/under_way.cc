@@ -75,9 +75,10 @@ Napi::Promise UnderWay::begin(Napi::Env env, size_t num_pieces, std::function<vo
   }
   const napi_threadsafe_function back = back_;
   if (count_++ == 0) napi_ref_threadsafe_function(env, back);
-  threads_->submit({num_pieces, std::move(move), [ended, back](std::exception_ptr error) mutable {
-                      ended->error = std::move(error);
-                      napi_call_threadsafe_function(back, new std::shared_ptr<Ended>(std::move(ended)), napi_tsfn_nonblocking);
+  // A member of its own type: a copy of the constant above could not be moved on, and would outlive the promise here.
+  threads_->submit({num_pieces, std::move(move), [held = std::shared_ptr<Ended>(ended), back](std::exception_ptr error) mutable {
+                      held->error = std::move(error);
+                      napi_call_threadsafe_function(back, new std::shared_ptr<Ended>(std::move(held)), napi_tsfn_nonblocking);
                     }});
   return ended->promise.Promise();
 }
