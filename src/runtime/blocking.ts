@@ -30,8 +30,9 @@ export class Blocking {
     this.#refuseOnMain("request");
     const endpoint = this.#cell.endpoint;
     endpoint.sendAtOnce();
-    const pending = new Pending<unknown>(to, kind, endpoint.clock.now() + options.deadlineMs);
-    endpoint.openAsk(to, kind, message, options, pending);
+    const deadlineMs = endpoint.clock.now() + options.deadlineMs;
+    const pending = new Pending<unknown>(to, kind, deadlineMs);
+    endpoint.openAsk(to, kind, message, options, deadlineMs, pending);
     return pending;
   }
 

@@ -85,13 +85,22 @@ export class Endpoint implements Sender {
   }
 
   ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown> {
-    return new Promise((resolve, reject) => this.openAsk(to, kind, message, options, { resolve, reject }));
+    const deadlineMs = this.clock.now() + options.deadlineMs;
+    return new Promise((resolve, reject) =>
+      this.openAsk(to, kind, message, options, deadlineMs, { resolve, reject }),
+    );
   }
 
-  /** Sends a question whose answer goes to `settle`. */
-  openAsk(to: Address, kind: string, message: unknown, options: AskOptions, settle: Settle): void {
+  /** Sends a question whose answer goes to `settle`; `deadlineMs` on this clock, the very moment at which it expires. */
+  openAsk(
+    to: Address,
+    kind: string,
+    message: unknown,
+    options: AskOptions,
+    deadlineMs: number,
+    settle: Settle,
+  ): void {
     checkDeadline(`ask ${describe(to)}.${kind}`, options.deadlineMs);
-    const deadlineMs = this.clock.now() + options.deadlineMs;
     const id = this.asks.enter({ target: to, kind, deadlineMs, allowedMs: options.deadlineMs, settle });
     this.#sendMessage(to, this.#message(to, RecordType.ask, id, kind, deadlineMs, message, options));
   }
