@@ -1,4 +1,4 @@
-// npm run docs:events: writes docs/reference/events.md from the union in src/events/event.ts.
+// npm run docs:events: writes docs/reference/events.md from the declarations in src/events/kinds/.
 import { writeFileSync } from "node:fs";
 import { eventsPage } from "./events-page.ts";
 

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** A field of an event, as its source declares it. */
 interface Field {
@@ -15,21 +15,26 @@ interface Declaration {
   readonly fields: readonly Field[];
 }
 
-const source = new URL("../src/events/event.ts", import.meta.url);
+const kinds = new URL("../src/events/kinds/", import.meta.url);
 
 const eventPattern =
   /\/\*\*((?:(?!\*\/).)*)\*\/\s*export interface \w+ \{\s*readonly kind: "([^"]+)";\n(.*?)\n?\}\n/gs;
 const fieldPattern = /(?:\/\*\*((?:(?!\*\/).)*)\*\/\s*)?readonly (\w+)(\??): (.*?);\n/gs;
 
+/** The source that declares the kinds of events. */
+export function declaredEvents(): string {
+  const files = readdirSync(kinds).sort();
+  return files.map((file) => readFileSync(new URL(file, kinds), "utf8")).join("\n");
+}
+
 /** The text of docs/reference/events.md: every kind of event and every field of it, by name. */
 export function eventsPage(): string {
-  const text = readFileSync(source, "utf8");
-  const events = [...text.matchAll(eventPattern)].map(declarationOf);
+  const events = [...declaredEvents().matchAll(eventPattern)].map(declarationOf);
   return `# Events
 
 What \`runtime.events$\`, \`runtime.events()\` and the sinks carry; every event also has \`timeMs\`, when it was told, in milliseconds since
 1970, and \`schemaVersion\`, which is raised when a field changes its meaning or goes. [Events](../concepts/events.md) says how to use them.
-Made from \`src/events/event.ts\` by \`npm run docs:events\`.
+Made from \`src/events/kinds/\` by \`npm run docs:events\`.
 
 ${events
   .toSorted((a, b) => (a.kind < b.kind ? -1 : 1))

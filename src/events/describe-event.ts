@@ -1,5 +1,7 @@
-import type { ErrorReport, EventOf, ReachedCollective, TroupeEvent } from "./event.ts";
+import type { ErrorReport } from "./error-report.ts";
+import type { EventOf, TroupeEvent } from "./event.ts";
 import { formatBytes, formatCount, formatDuration, printable } from "./figures.ts";
+import type { ReachedCollective } from "./kinds/actor.ts";
 
 /** How an event strikes the eye. */
 export type Tone = "plain" | "good" | "bad";

@@ -2,13 +2,8 @@ import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
 import { BoundedQueue } from "./bounded-queue.ts";
-import {
-  type EventKind,
-  reportError,
-  schemaVersion,
-  type TroupeEvent,
-  type TroupeEventBody,
-} from "./event.ts";
+import { reportError } from "./error-report.ts";
+import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
 import { EventStream } from "./event-stream.ts";
 import { GuardedObservable } from "./guarded-observable.ts";
 import { type EventSelection, optionError, selector } from "./select-events.ts";

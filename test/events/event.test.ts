@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { eventsPage } from "../../scripts/events-page.ts";
+import { declaredEvents, eventsPage } from "../../scripts/events-page.ts";
 import { describeEvent } from "../../src/events/describe-event.ts";
-import { type EventKind, reportError } from "../../src/events/event.ts";
+import { reportError } from "../../src/events/error-report.ts";
+import type { EventKind } from "../../src/events/event.ts";
 import { toJson } from "../../src/events/json-lines-sink.ts";
 import { samples, stamped } from "./samples.ts";
 
@@ -13,8 +14,7 @@ const bareNumbers =
 const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;
 
 test("every kind of the union has a sample, and every sample is its own kind", () => {
-  const source = readFileSync(new URL("../../src/events/event.ts", import.meta.url), "utf8");
-  const declared = [...source.matchAll(/readonly kind: "([^"]+)"/g)].map((match) => match[1]);
+  const declared = [...declaredEvents().matchAll(/readonly kind: "([^"]+)"/g)].map((match) => match[1]);
   expect(kinds.toSorted()).toEqual(declared.toSorted());
   for (const kind of kinds) expect(samples[kind].kind).toBe(kind);
 });

@@ -1,0 +1,68 @@
+import type { ErrorReport } from "../error-report.ts";
+
+/** The life of an actor. */
+export type ActorEvent = ActorStarted | ActorStalled | ActorFailed | ActorRestarted | ActorStopped;
+
+/** An actor's thread runs. */
+export interface ActorStarted {
+  readonly kind: "actor.started";
+  readonly actor: string;
+  readonly incarnation: number;
+}
+
+/** An actor has shown no progress for too long: what it is at, as a healthy thread reads it. */
+export interface ActorStalled {
+  readonly kind: "actor.stalled";
+  readonly actor: string;
+  readonly incarnation: number;
+  /** Of the process it lives in. */
+  readonly pid: number;
+  /** "handling" or "waiting", or on its way up or down. */
+  readonly state: string;
+  /** How long it has been at it. */
+  readonly ageMs: number;
+  /** The message it is handling. */
+  readonly handling?: string | undefined;
+  /** Whose answer it waits for, `name#incarnation`. */
+  readonly waitingFor?: string | undefined;
+  /** What it said last it was doing: the operation, the block it is for, its number. */
+  readonly op?: { readonly name: string; readonly block: string; readonly sequence: number } | undefined;
+  /** The collective that it is in or was in last, among whom, its number, and how long it has been there or gone on. */
+  readonly collective?: ReachedCollective | undefined;
+}
+
+/** The collective that an actor has come to. */
+export interface ReachedCollective {
+  readonly name: string;
+  readonly group: string;
+  readonly sequence: number;
+  /** Whether it waits there for others, in native code. */
+  readonly isWaiting: boolean;
+  /** How long it has been there, or gone on from there. */
+  readonly ageMs: number;
+}
+
+/** An actor threw or its thread died. */
+export interface ActorFailed {
+  readonly kind: "actor.failed";
+  readonly actor: string;
+  readonly incarnation: number;
+  readonly cause: ErrorReport;
+}
+
+/** A supervisor started an actor again; `cause` says why, where this actor was the one that failed. */
+export interface ActorRestarted {
+  readonly kind: "actor.restarted";
+  readonly actor: string;
+  readonly incarnation: number;
+  readonly cause?: ErrorReport | undefined;
+}
+
+/** An actor ended without an error. */
+export interface ActorStopped {
+  readonly kind: "actor.stopped";
+  readonly actor: string;
+  readonly incarnation: number;
+  /** Whether it had to be ended without its consent. */
+  readonly forced: boolean;
+}

@@ -1,0 +1,50 @@
+import type { ErrorReport } from "../error-report.ts";
+
+/** How a run as a whole goes: begun, set back, ended. */
+export type RunEvent = RunStarted | RunRestored | RunFinished | RunFailed;
+
+/** A run has a model, data and a group of ranks, and is about to make its first step. */
+export interface RunStarted {
+  readonly kind: "run.started";
+  /** What is trained, as the user named it. */
+  readonly job: string;
+  readonly numRanks: number;
+  /** How they stand: replicas, pipeline stages, ranks that split a layer, replicas that share experts. */
+  readonly mesh: { readonly dp: number; readonly pp: number; readonly tp: number; readonly ep: number };
+  readonly zero: 0 | 1 | 2 | 3;
+  /** Where ranks live: on threads of one process, or each in a process of its own. */
+  readonly placement: "thread" | "process";
+  readonly precision: string;
+  readonly seed: number;
+  readonly numParameters: number;
+  /** Steps done before, where the run goes on from a checkpoint; else 0. */
+  readonly firstStep: number;
+  /** Steps there will be in all. */
+  readonly steps: number;
+  /** The clock of activities and messages when this was told: what it read at `timeMs`. */
+  readonly clockMs: number;
+}
+
+/** After a loss the run goes on from a state that it has been in before. */
+export interface RunRestored {
+  readonly kind: "run.restored";
+  /** Updates that the state has seen. */
+  readonly step: number;
+  readonly from: "memory" | "checkpoint" | "beginning";
+}
+
+/** A run made its last step. */
+export interface RunFinished {
+  readonly kind: "run.finished";
+  /** Steps done in all. */
+  readonly steps: number;
+  /** Of the last step; NaN where none was made. */
+  readonly lossNats: number;
+  readonly durationMs: number;
+}
+
+/** A run ended before its last step. */
+export interface RunFailed {
+  readonly kind: "run.failed";
+  readonly error: ErrorReport;
+}
