@@ -1,4 +1,4 @@
-import { grad, ops, type Tensor } from "../tensor/index.ts";
+import { grad, type Tensor } from "../tensor/index.ts";
 import {
   type BlockCall,
   computeAgain,
@@ -7,9 +7,9 @@ import {
   forgetCall,
   type PartTape,
 } from "./block-call.ts";
+import { OuterGraph } from "./outer-graph.ts";
 import type { Shelter } from "./shelter.ts";
-import { foreignTo, refuseForeign } from "./tape-checks.ts";
-import { TensorGradients } from "./tensor-gradients.ts";
+import { refuseForeign, TapeChecks } from "./tape-checks.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
 export interface BlockHooks {
@@ -38,8 +38,7 @@ export interface CallOptions {
  *
  * A block's inputs and outputs are cut from the outer graph, so that each call is an autograd graph of its own. The
  * walk runs one call's backward, hands its parameter gradients on at once, and so overlaps their reduction with the
- * next call's backward, with no hook from native code. What lies between the blocks (embeddings, the loss) is ordinary
- * autograd over root parameters and block outputs. A tensor that several blocks read gathers its gradient until its
+ * next call's backward, with no hook from native code. A tensor that several blocks read gathers its gradient until its
  * first use in forward order is reached: only then is the sum complete. What enters or leaves a block otherwise than as
  * an argument or a result would take its gradient past these graphs: a tape that checks refuses it.
  */
@@ -51,9 +50,9 @@ export class BlockTape {
   readonly #shelter: Shelter | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
-  readonly #checks: boolean;
-  /** Gradients of tensors outside the blocks, by identity. */
-  readonly #gradients = new TensorGradients();
+  /** None where nothing is checked. */
+  readonly #checks: TapeChecks | undefined;
+  readonly #outer: OuterGraph;
 
   /**
    * @param root - index of the block that owns what no block owns
@@ -77,8 +76,11 @@ export class BlockTape {
     this.#root = root;
     this.#leaves = leaves;
     this.#received = options.received ?? [];
-    this.#checks = options.checks ?? false;
     this.#shelter = options.shelter;
+    this.#checks = options.checks ? new TapeChecks(this.#calls, root, leaves) : undefined;
+    const ofRoot = (gradients: readonly (Tensor | null)[]) => hooks.contribute(root, gradients);
+    this.#outer = new OuterGraph(this.#leavesOf(root), ofRoot, this.#checks);
+    this.#outer.open(this.#received);
   }
 
   /**
@@ -102,6 +104,7 @@ export class BlockTape {
     const { result, outputs, outputLeaves } = cutOutputs(run, again);
     const tickets = again ? this.#giveShelter(inputs, inputLeaves) : [];
     this.#calls.push({ block, inputs, inputLeaves, outputs, outputLeaves, kept, again: run, tickets, parts });
+    this.#outer.open(outputLeaves);
     this.#hooks.release(block);
     return result;
   }
@@ -123,19 +126,18 @@ export class BlockTape {
       for (const input of call.inputs) if (!firstUse.has(input)) firstUse.set(input, call);
     }
     this.#hooks.need(this.#root);
-    const open = new Set([...calls.flatMap((call) => call.outputLeaves), ...this.#received]);
     roots.forEach((root, index) => {
       const gradient = gradients?.[index];
-      if (gradient !== null) this.#pullOuter(root, gradient, open);
+      if (gradient !== null) this.#outer.pull(root, gradient);
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
-      this.#backwardCall(call, this.#leavesOf(call.block), open);
+      this.#backwardCall(call, this.#leavesOf(call.block));
       if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
-      for (const leaf of call.outputLeaves) open.delete(leaf);
+      this.#outer.close(call.outputLeaves);
       for (const input of new Set(call.inputs)) {
-        if (firstUse.get(input) !== call || open.has(input)) continue;
-        const gradient = this.#gradients.take(input);
-        if (gradient !== undefined) this.#pullOuter(input, gradient, open);
+        if (firstUse.get(input) !== call || this.#outer.ends.has(input)) continue;
+        const gradient = this.#outer.take(input);
+        if (gradient !== undefined) this.#outer.pull(input, gradient);
         gradient?.dispose();
         this.#forgetInput(input);
       }
@@ -143,7 +145,7 @@ export class BlockTape {
       calls.pop();
     }
     this.#hooks.whole(this.#root);
-    return this.#received.map((leaf) => this.#gradients.take(leaf) ?? null);
+    return this.#received.map((leaf) => this.#outer.take(leaf) ?? null);
   }
 
   /** Gives up a pass that will not be walked. */
@@ -152,11 +154,11 @@ export class BlockTape {
       this.#forget(call);
       for (const input of call.inputs) this.#forgetInput(input);
     }
-    this.#gradients.clear();
+    this.#outer.clear();
   }
 
-  #backwardCall(call: BlockCall, leaves: readonly Tensor[], open: ReadonlySet<Tensor>): void {
-    const outputGradients = call.outputLeaves.map((leaf) => this.#gradients.take(leaf));
+  #backwardCall(call: BlockCall, leaves: readonly Tensor[]): void {
+    const outputGradients = call.outputLeaves.map((leaf) => this.#outer.take(leaf));
     if (outputGradients.every((gradient) => gradient === undefined)) {
       this.#hooks.contribute(
         call.block,
@@ -169,7 +171,7 @@ export class BlockTape {
     const outputs = call.outputs ?? computeAgain(call);
     const rootLeaves = this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
-    const foreign = this.#checks ? foreignTo(call, this.#calls, this.#otherLeaves(call), open) : [];
+    const foreign = this.#checks?.foreignTo(call, this.#outer.ends) ?? [];
     const reached = outputs.map(
       (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
     );
@@ -191,7 +193,7 @@ export class BlockTape {
     if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, ofRoot);
     for (const tensor of [...outputGradients, ...parameterGradients, ...ofRoot]) tensor?.dispose();
     call.inputs.forEach((input, index) => {
-      this.#gradients.add(input, gradients[index]);
+      this.#outer.add(input, gradients[index]);
     });
   }
 
@@ -215,36 +217,6 @@ export class BlockTape {
   #forget(call: BlockCall): void {
     for (const ticket of call.tickets.splice(0)) this.#shelter?.drop(ticket);
     forgetCall(call);
-  }
-
-  /** Ordinary autograd between the blocks: from `output` to block outputs, what was received and root parameters. */
-  #pullOuter(output: Tensor, gradient: Tensor | undefined, open: ReadonlySet<Tensor>): void {
-    if (open.has(output)) {
-      this.#gradients.add(output, gradient === undefined ? ops.onesLike(output) : gradient.alias());
-      return;
-    }
-    const rootLeaves = this.#leavesOf(this.#root);
-    const outer = [...open];
-    const own = [...outer, ...rootLeaves];
-    const foreign = this.#checks ? foreignTo(undefined, this.#calls, this.#otherLeaves(undefined), []) : [];
-    if (own.length + foreign.length === 0) return;
-    // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
-    const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
-      allowUnused: true,
-      retainGraph: true,
-    });
-    refuseForeign(gradients.splice(own.length), "outside the blocks");
-    const rootGradients = gradients.slice(outer.length);
-    if (rootLeaves.length > 0) this.#hooks.contribute(this.#root, rootGradients);
-    for (const tensor of rootGradients) tensor?.dispose();
-    outer.forEach((leaf, index) => {
-      this.#gradients.add(leaf, gradients[index]);
-    });
-  }
-
-  /** The parameters of all other blocks. */
-  #otherLeaves(call: BlockCall | undefined): Tensor[] {
-    return this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block).flat();
   }
 
   #leavesOf(block: number): readonly Tensor[] {

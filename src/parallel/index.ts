@@ -6,7 +6,6 @@ export {
 } from "./block-engine.ts";
 export type { ShardPort } from "./block-gathers.ts";
 export { BlockState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
-export { type BlockHooks, BlockTape, type CallOptions } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
 export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";

@@ -3,25 +3,40 @@ import type { Tensor } from "../tensor/index.ts";
 import type { BlockCall } from "./block-call.ts";
 
 /**
- * @param call - whose graph is looked at; none: what lies between the blocks
- * @param calls - of the pass
- * @param otherLeaves - the parameters of all blocks but the call's
- * @param open - what only the outer graph may reach
- * @returns what that graph must not reach: its gradient would be lost
+ * Looks in the graphs of one pass for gradients that would be lost: those of what enters or leaves a block otherwise than
+ * as an argument or a result.
  */
-export function foreignTo(
-  call: BlockCall | undefined,
-  calls: readonly BlockCall[],
-  otherLeaves: readonly Tensor[],
-  open: Iterable<Tensor>,
-): Tensor[] {
-  const inputs = calls.filter((other) => other !== call).flatMap(({ inputLeaves }) => inputLeaves);
-  // An input that its block has passed on is gone with the block's results.
-  return [...otherLeaves, ...inputs.filter((leaf) => !leaf.disposed), ...open];
+export class TapeChecks {
+  readonly #calls: readonly BlockCall[];
+  readonly #root: number;
+  readonly #leaves: readonly (readonly Tensor[])[];
+
+  /**
+   * @param calls - of the pass, as far as they have not been walked
+   * @param root - index of the block that owns what no block owns
+   * @param leaves - each block's trainable parameters
+   */
+  constructor(calls: readonly BlockCall[], root: number, leaves: readonly (readonly Tensor[])[]) {
+    this.#calls = calls;
+    this.#root = root;
+    this.#leaves = leaves;
+  }
+
+  /**
+   * @param call - whose graph is looked at; none: what lies between the blocks
+   * @param open - what only the outer graph may reach
+   * @returns what that graph must not reach: its gradient would be lost
+   */
+  foreignTo(call: BlockCall | undefined, open: Iterable<Tensor>): Tensor[] {
+    const inputs = this.#calls.filter((other) => other !== call).flatMap(({ inputLeaves }) => inputLeaves);
+    const parameters = this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block);
+    // An input that its block has passed on is gone with the block's results.
+    return [...parameters.flat(), ...inputs.filter((leaf) => !leaf.disposed), ...open];
+  }
 }
 
 /**
- * @param gradients - of what {@link foreignTo} has named
+ * @param gradients - of what {@link TapeChecks.foreignTo} has named
  * @param place - for the error
  * @throws {TroupeError} `BLOCK_TENSOR` where there is one
  */
