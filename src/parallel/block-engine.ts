@@ -1,21 +1,11 @@
-import { type Module, presentRecording, recordedOnce, wrapForward } from "../nn/index.ts";
-import {
-  type AutocastDType,
-  autocast,
-  gradEnabled,
-  hold,
-  noGrad,
-  scope,
-  type Tensor,
-} from "../tensor/index.ts";
+import { type AutocastDType, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BlockTape } from "./block-tape.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
-import { RecomputedParts } from "./recomputed-parts.ts";
 import type { Shelter } from "./shelter.ts";
 import type { BlockRange } from "./stage-cut.ts";
-import { StageEnd, StagePass } from "./stage-pass.ts";
 import { type Completion, UnitGradients } from "./unit-gradients.ts";
+import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 
 /** Choices that change speed and memory, never the result. */
 export interface EngineOptions extends GatherOptions {
@@ -31,14 +21,6 @@ export interface PassKey {
   readonly chunk: number;
 }
 
-/** What a forward pass came to: what it computes on the last stage, else what the next stage receives. */
-export interface Forwarded<Result> {
-  /** The caller's to dispose. */
-  readonly result: Result | undefined;
-  /** The engine's until the pass has been walked backwards, if it was recorded; else the caller's. */
-  readonly sent: readonly Tensor[];
-}
-
 /** A forward pass that waits for its backward. */
 interface OpenPass {
   readonly tape: BlockTape;
@@ -47,30 +29,25 @@ interface OpenPass {
 }
 
 /**
- * Runs a model written for one device on parameters that shards hold: wraps each block's forward so that its
- * parameters are gathered in time, walks the tape backwards, and hands each block's gradient on as soon as it is whole.
+ * Runs a model written for one device on parameters that shards hold, pass by pass: each block's parameters are gathered
+ * in time, the tape is walked backwards, and each block's gradient handed on as soon as it is whole.
  * One engine a rank; synchronous; waits only inside the port.
  */
 export class BlockEngine<Ticket> {
   readonly #plan: BlockPlan;
   readonly #gathers: BlockGathers<Ticket>;
+  readonly #blocks: WrappedBlocks;
   readonly #gradients: UnitGradients;
-  readonly #autocast: AutocastDType | undefined;
   readonly #shelter: Shelter | undefined;
-  readonly #parts = new RecomputedParts();
-  readonly #unwrap: (() => void)[] = [];
   readonly #open = new Map<string, OpenPass>();
-  /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
-  #pass: StagePass | undefined;
-  #tape: BlockTape | undefined;
   /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
   #checked = false;
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
-    this.#autocast = options.autocast;
     this.#shelter = options.shelter;
     this.#gathers = new BlockGathers(plan, port, options);
+    this.#blocks = new WrappedBlocks(plan, this.#gathers, options.autocast);
     this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
       port.reduce(block, gradient),
     );
@@ -83,14 +60,7 @@ export class BlockEngine<Ticket> {
    */
   bind(fulls: readonly Tensor[]): void {
     this.#gathers.bind(fulls);
-    this.#plan.units.forEach(({ module, recompute }, unit) => {
-      if (module === undefined) return;
-      this.#unwrap.push(this.#wrap(module, unit));
-      if (typeof recompute === "boolean") return;
-      const modules = module.namedModules();
-      for (const name of recompute)
-        this.#unwrap.push(this.#parts.wrap(modules.get(name) as Module, this.#cast));
-    });
+    this.#blocks.wrap();
   }
 
   /**
@@ -112,7 +82,7 @@ export class BlockEngine<Ticket> {
     const options = { received: leaves, checks: !this.#checked, shelter: this.#shelter };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trained, options);
     try {
-      const forwarded = this.#run(key.chunk, body, received, tape);
+      const forwarded = this.#blocks.run(key.chunk, body, received, tape);
       const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });
@@ -164,90 +134,23 @@ export class BlockEngine<Ticket> {
    * @param received - what the stage before has sent; stays the caller's
    */
   evaluateChunk<R>(chunk: number, body: () => R, received: readonly Tensor[] = []): Forwarded<R> {
-    return noGrad(() => this.#run(chunk, body, received, undefined));
+    return noGrad(() => this.#blocks.run(chunk, body, received, undefined));
   }
 
   /** Runs `body` on the present parameters without recording, of a model that is whole on this stage. */
   evaluate<R>(body: () => R): R {
     return noGrad(() => {
       this.#gathers.need(ROOT_UNIT);
-      return this.#cast(body);
+      return this.#blocks.cast(body);
     });
   }
 
   /** Puts the model back as it was and releases the parameters' views. */
   dispose(): void {
     this.abandon();
-    for (const unwrap of this.#unwrap.splice(0)) unwrap();
+    this.#blocks.unwrap();
     this.#gathers[Symbol.dispose]();
   }
-
-  #run<R>(
-    chunk: number,
-    body: () => R,
-    received: readonly Tensor[],
-    tape: BlockTape | undefined,
-  ): Forwarded<R> {
-    this.#gathers.need(ROOT_UNIT);
-    const { stages } = this.#plan;
-    const pass = new StagePass(this.#rangeOf(chunk), received);
-    presentRecording()?.begin(this.#rangeOf(chunk).begin > 0);
-    this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
-    this.#tape = tape;
-    try {
-      const result = this.#cast(body);
-      this.#pass?.checkResult(result);
-      return { result, sent: [] };
-    } catch (signal) {
-      if (!(signal instanceof StageEnd && signal.pass === pass)) throw signal;
-      return { result: undefined, sent: pass.sent };
-    } finally {
-      this.#pass = undefined;
-      this.#tape = undefined;
-    }
-  }
-
-  #wrap(module: Module, unit: number): () => void {
-    return wrapForward(module, (forward, inputs) => {
-      // Running a block again in backward casts as forward did.
-      const run = recordedOnce((...args: unknown[]) => {
-        const result = this.#cast(() => (forward as (...args: unknown[]) => unknown)(...args));
-        this.#gathers.parameters.refuseViews(this.#unit(unit), result);
-        return result;
-      });
-      const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
-      const recording = presentRecording();
-      if (!entered.here) {
-        // A block of this stage's other chunks is passed by as those of other stages are.
-        const { parameters } = this.#gathers;
-        const elsewhere = () =>
-          parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
-        return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
-      }
-      recording?.unmute();
-      if (this.#tape !== undefined && gradEnabled()) {
-        return this.#record(this.#tape, unit, run, entered.args) as never;
-      }
-      this.#gathers.need(unit);
-      const result = run(...entered.args);
-      this.#gathers.release(unit);
-      return result as never;
-    });
-  }
-
-  /** Calls a block on the tape, with what of it is to be computed again. */
-  #record(
-    tape: BlockTape,
-    unit: number,
-    run: (...args: unknown[]) => unknown,
-    args: readonly unknown[],
-  ): unknown {
-    const { recompute, name } = this.#unit(unit);
-    if (typeof recompute === "boolean") return tape.call(unit, run, args, { recompute });
-    return this.#parts.within(name, (parts) => tape.call(unit, run, args, { recompute: false, parts }));
-  }
-
-  readonly #cast = <R>(body: () => R): R => autocast(this.#autocast, body);
 
   readonly #hooks = {
     need: (unit: number) => this.#gathers.need(unit),
@@ -255,21 +158,13 @@ export class BlockEngine<Ticket> {
     contribute: (unit: number, gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(unit, gradients),
     whole: (unit: number) => this.#gradients.whole(unit),
-    name: (unit: number) => this.#unit(unit).name,
+    name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };
-
-  #unit(unit: number): BlockUnit {
-    return this.#plan.units[unit] as BlockUnit;
-  }
 
   /** The root and the blocks of one chunk of this stage. */
   #unitsOf(chunk: number): number[] {
-    const { begin, end } = this.#rangeOf(chunk);
+    const { begin, end } = this.#plan.ranges[chunk] as BlockRange;
     return [ROOT_UNIT, ...Array.from({ length: end - begin }, (_, index) => begin + index + 1)];
-  }
-
-  #rangeOf(chunk: number): BlockRange {
-    return this.#plan.ranges[chunk] as BlockRange;
   }
 }
 

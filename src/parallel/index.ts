@@ -1,9 +1,4 @@
-export {
-  BlockEngine,
-  type EngineOptions,
-  type Forwarded,
-  type PassKey,
-} from "./block-engine.ts";
+export { BlockEngine, type EngineOptions, type PassKey } from "./block-engine.ts";
 export type { ShardPort } from "./block-gathers.ts";
 export { BlockState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
 export { BusyTime } from "./busy-time.ts";

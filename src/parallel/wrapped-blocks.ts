@@ -1,0 +1,138 @@
+import { type Module, presentRecording, recordedOnce, wrapForward } from "../nn/index.ts";
+import { type AutocastDType, autocast, gradEnabled, noGrad, type Tensor } from "../tensor/index.ts";
+import type { BlockGathers } from "./block-gathers.ts";
+import type { BlockTape } from "./block-tape.ts";
+import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
+import { RecomputedParts } from "./recomputed-parts.ts";
+import type { BlockRange } from "./stage-cut.ts";
+import { StageEnd, StagePass } from "./stage-pass.ts";
+
+/** What a forward pass came to: what it computes on the last stage, else what the next stage receives. */
+export interface Forwarded<Result> {
+  /** The caller's to dispose. */
+  readonly result: Result | undefined;
+  /** The engine's until the pass has been walked backwards, if it was recorded; else the caller's. */
+  readonly sent: readonly Tensor[];
+}
+
+/**
+ * A model's blocks, their forward wrapped from outside. A call of one does what the pass that runs now asks for: it has
+ * the block's parameters gathered, goes onto the pass's tape, or passes by what another stage computes.
+ */
+export class WrappedBlocks {
+  readonly #plan: BlockPlan;
+  readonly #gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">;
+  readonly #autocast: AutocastDType | undefined;
+  readonly #parts = new RecomputedParts();
+  readonly #unwrap: (() => void)[] = [];
+  /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
+  #pass: StagePass | undefined;
+  #tape: BlockTape | undefined;
+
+  /** @param dtype - what operators cast to in forward; none where they compute in what they are given */
+  constructor(
+    plan: BlockPlan,
+    gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">,
+    dtype: AutocastDType | undefined,
+  ) {
+    this.#plan = plan;
+    this.#gathers = gathers;
+    this.#autocast = dtype;
+  }
+
+  /** Wraps every block, and the parts of blocks that backward computes again. */
+  wrap(): void {
+    this.#plan.units.forEach(({ module, recompute }, unit) => {
+      if (module === undefined) return;
+      this.#unwrap.push(this.#wrapBlock(module, unit));
+      if (typeof recompute === "boolean") return;
+      const modules = module.namedModules();
+      for (const name of recompute)
+        this.#unwrap.push(this.#parts.wrap(modules.get(name) as Module, this.cast));
+    });
+  }
+
+  /** Puts the model back as it was. */
+  unwrap(): void {
+    for (const unwrap of this.#unwrap.splice(0)) unwrap();
+  }
+
+  /**
+   * Runs one forward pass through one chunk of this stage.
+   * @param received - what the stage before has sent; none on the first
+   * @param tape - records the pass; none where no gradients are wanted
+   * @throws whatever `body` throws
+   */
+  run<R>(
+    chunk: number,
+    body: () => R,
+    received: readonly Tensor[],
+    tape: BlockTape | undefined,
+  ): Forwarded<R> {
+    this.#gathers.need(ROOT_UNIT);
+    const { stages, ranges } = this.#plan;
+    const range = ranges[chunk] as BlockRange;
+    const pass = new StagePass(range, received);
+    presentRecording()?.begin(range.begin > 0);
+    this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
+    this.#tape = tape;
+    try {
+      const result = this.cast(body);
+      this.#pass?.checkResult(result);
+      return { result, sent: [] };
+    } catch (signal) {
+      if (!(signal instanceof StageEnd && signal.pass === pass)) throw signal;
+      return { result: undefined, sent: pass.sent };
+    } finally {
+      this.#pass = undefined;
+      this.#tape = undefined;
+    }
+  }
+
+  /** Computes `body` as forward does: operators cast to what they were told to. */
+  readonly cast = <R>(body: () => R): R => autocast(this.#autocast, body);
+
+  #wrapBlock(module: Module, unit: number): () => void {
+    return wrapForward(module, (forward, inputs) => {
+      // Running a block again in backward casts as forward did.
+      const run = recordedOnce((...args: unknown[]) => {
+        const result = this.cast(() => (forward as (...args: unknown[]) => unknown)(...args));
+        this.#gathers.parameters.refuseViews(this.#unit(unit), result);
+        return result;
+      });
+      const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
+      const recording = presentRecording();
+      if (!entered.here) {
+        // A block of this stage's other chunks is passed by as those of other stages are.
+        const { parameters } = this.#gathers;
+        const elsewhere = () =>
+          parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
+        return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
+      }
+      recording?.unmute();
+      if (this.#tape !== undefined && gradEnabled()) {
+        return this.#record(this.#tape, unit, run, entered.args) as never;
+      }
+      this.#gathers.need(unit);
+      const result = run(...entered.args);
+      this.#gathers.release(unit);
+      return result as never;
+    });
+  }
+
+  /** Calls a block on the tape, with what of it is to be computed again. */
+  #record(
+    tape: BlockTape,
+    unit: number,
+    run: (...args: unknown[]) => unknown,
+    args: readonly unknown[],
+  ): unknown {
+    const { recompute, name } = this.#unit(unit);
+    if (typeof recompute === "boolean") return tape.call(unit, run, args, { recompute });
+    return this.#parts.within(name, (parts) => tape.call(unit, run, args, { recompute: false, parts }));
+  }
+
+  #unit(unit: number): BlockUnit {
+    return this.#plan.units[unit] as BlockUnit;
+  }
+}
