@@ -1,15 +1,7 @@
-import {
-  bindRandomness,
-  type Module,
-  Randomness,
-  type RecordedTensor,
-  TensorRecording,
-} from "../nn/index.ts";
+import { type RecordedTensor, TensorRecording } from "../nn/index.ts";
 import { ActivationShelter } from "../offload/index.ts";
-import type { OptimizerSpec, Schedule } from "../optim/index.ts";
 import {
   BlockEngine,
-  type BlockPlan,
   Mesh,
   type MeshPlace,
   type PipelineAction,
@@ -17,21 +9,18 @@ import {
   pipelineSchedule,
 } from "../parallel/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../runtime/index.ts";
-import { attach, scaleStatistics, type Tensor } from "../tensor/index.ts";
+import { attach, scaleStatistics } from "../tensor/index.ts";
 import { tellActivity } from "./activity.ts";
-import { BatchSource, disposeBatch } from "./batch-source.ts";
-import { spreadModel, tensorPlanOf } from "./declare-model.ts";
+import { BatchSource } from "./batch-source.ts";
 import type { BatchRequest } from "./feeder.ts";
-import { HeldTensors } from "./held-tensors.ts";
-import { type Job, optimizersOf, schedulesOf } from "./job.ts";
+import type { Job } from "./job.ts";
 import { MicroBatches, type StepReport } from "./micro-batches.ts";
 import { ModelReadings } from "./model-readings.ts";
 import { planShard } from "./plan-shard.ts";
 import type { RankInit, RankProtocol, StepOrder } from "./rank.ts";
-import { RankGroups } from "./rank-groups.ts";
+import { RankModel } from "./rank-model.ts";
 import type { DeclaredModel, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
 import { recipientName } from "./recipient.ts";
-import { partsOf } from "./save-plan.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink } from "./stage-link.ts";
 
@@ -41,16 +30,8 @@ export class ModelRunner {
   readonly #context: ActorContext<RankProtocol>;
   readonly #init: RankInit;
   readonly #plan: RankPlan;
-  readonly #job: Job;
   readonly #place: MeshPlace;
-  readonly #model: Module;
-  readonly #held: HeldTensors;
-  readonly #optimizers: readonly OptimizerSpec[];
-  /** One an optimizer. */
-  readonly #schedules: readonly Schedule[];
-  readonly #randomness: Randomness;
-  readonly #groups: RankGroups;
-  readonly #blocks: BlockPlan;
+  readonly #model: RankModel;
   readonly #actions: readonly PipelineAction[];
   readonly #shard: ShardLink;
   readonly #engine: BlockEngine<Gather>;
@@ -67,11 +48,11 @@ export class ModelRunner {
   ) {
     const { rank } = init;
     const { course, deadlineMs, accumulation, microBatchSize, numChunks } = plan;
+    const { collective: line } = context.board;
     const mesh = new Mesh(plan.mesh);
     this.#context = context;
     this.#init = init;
     this.#plan = plan;
-    this.#job = job;
     this.#place = mesh.placeOf(rank);
     this.#batches = new BatchSource(
       context,
@@ -79,21 +60,8 @@ export class ModelRunner {
       { course, accumulation, microBatchSize, replica: this.#place.dp },
       { reader: this.#name, deadlineMs },
     );
-    this.#model = job.model(plan.config, plan.facts);
-    this.#held = new HeldTensors(this.#model);
-    this.#randomness = new Randomness(plan.seed);
-    bindRandomness(this.#model, this.#randomness);
-    this.#optimizers = optimizersOf(job, this.#model, plan.config);
-    this.#schedules = schedulesOf(job, this.#optimizers, plan.config);
-    const { collective: line } = context.board;
-    this.#groups = new RankGroups(plan.groups, plan.mesh, rank, {
-      life: plan.life,
-      deadlineMs,
-      told: line.memory,
-    });
-    const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.#model, plan.config) : undefined;
-    const spread = { ...plan, mesh, rank };
-    this.#blocks = spreadModel(this.#model, tensorPlan, this.#groups, () => this.#trialLoss(), spread);
+    this.#model = new RankModel(job, plan, rank, this.#batches, line.memory);
+    const { blocks, groups, module, randomness } = this.#model;
     this.#actions = pipelineSchedule(plan.schedule, this.#place.pp, {
       numStages: mesh.shape.pp,
       numMicroBatches: accumulation,
@@ -104,32 +72,32 @@ export class ModelRunner {
     );
     const { dtype, autocast, prefetchBytes, trace } = plan;
     const { activations, parameters } = plan.offload;
-    const paged = parameters === undefined ? [] : pagedBlocks(this.#blocks);
+    const paged = parameters === undefined ? [] : pagedBlocks(blocks);
     this.#shard = new ShardLink(context, init.shard, {
       deadlineMs,
       trace,
       paged,
       // The line is one: what ranks compute together is where they wait for each other.
-      line: this.#groups.isEmpty ? line : undefined,
+      line: groups.isEmpty ? line : undefined,
     });
     const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
     const engineOptions = { dtype, autocast, prefetchBytes, shelter, paged };
-    this.#engine = new BlockEngine(this.#blocks, this.#shard, engineOptions);
+    this.#engine = new BlockEngine(blocks, this.#shard, engineOptions);
     this.#microBatches = new MicroBatches({
       engine: this.#engine,
       batches: this.#batches,
       stages: this.stages,
       shard: this.#shard,
-      randomness: this.#randomness,
+      randomness,
       place: this.#place,
       accumulation,
       numChunks,
-      lossOf: (batch) => job.loss(this.#model, batch),
+      lossOf: (batch) => this.#model.lossOf(batch),
     });
     this.#readings = new ModelReadings({
       plan,
       job,
-      model: this.#model,
+      model: module,
       place: this.#place,
       engine: this.#engine,
       batches: this.#batches,
@@ -142,20 +110,16 @@ export class ModelRunner {
     return recipientName(this.#context.self.address);
   }
 
+  /** What the conductor learns of the model. */
   get declared(): DeclaredModel {
-    return {
-      layouts: this.#blocks.layouts,
-      saved: partsOf(this.#blocks.layouts, this.#init.rank, this.#optimizers),
-      parameters: [...this.#model.namedParameters().keys()],
-      numParameters: this.#model.numParameters,
-      modelConfig: modelConfigOf(this.#model),
-    };
+    return this.#model.declared;
   }
 
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
     const { deadlineMs } = this.#plan;
-    const shardPlan = planShard(this.#plan, this.#init.rank, this.#name, this.#blocks, this.#optimizers);
+    const { blocks, optimizers } = this.#model;
+    const shardPlan = planShard(this.#plan, this.#init.rank, this.#name, blocks, optimizers);
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
     this.#engine.bind(fulls.map(attach));
     return {};
@@ -184,7 +148,7 @@ export class ModelRunner {
       if (index === 0)
         this.#init.shard.tell("begin", {
           step,
-          learningRates: this.#learningRates(),
+          learningRates: this.#model.rates.ofGroups(this.#update),
           inspect,
           inspectUpdates,
           ledger,
@@ -195,7 +159,7 @@ export class ModelRunner {
       this.#tell(action.kind, { microBatch: action.microBatch }, beginMs);
     });
     // What a model does in one step it does in all: said before anything is trained in vain.
-    if (step === this.#plan.initial.step) this.#held.checkUnchanged();
+    if (step === this.#plan.initial.step) this.#model.checkUnchanged();
     if (snapshotTo !== undefined) this.#init.shard.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = this.#shard.measured;
     const waits = {
@@ -203,7 +167,7 @@ export class ModelRunner {
       gatherMs: gatherMs + this.stages.waitedMs,
       dataMs: this.#batches.waitedMs,
     };
-    const learningRate = this.#rates()[0] ?? 0;
+    const learningRate = this.#model.rates.told(this.#update);
     const recorded = recording === undefined ? [] : this.#unscaled(recording.finish());
     return { ...report, learningRate, durationMs: performance.now() - begin, waits, recorded };
   }
@@ -232,48 +196,25 @@ export class ModelRunner {
 
   /** Leaves the groups that it computes with. */
   leave(): void {
-    this.#groups[Symbol.dispose]();
+    this.#model[Symbol.dispose]();
   }
 
-  /** Each optimizer's rate for this step. */
-  #rates(): number[] {
-    return this.#schedules.map((schedule) => schedule.lrAt(this.#shard.progress.numUpdates + 1));
-  }
-
-  /** Rates of every group of every optimizer. */
-  #learningRates(): number[] {
-    const rates = this.#rates();
-    return this.#optimizers.flatMap(({ groups }, index) =>
-      groups.map((group) => (rates[index] ?? 0) * group.lrFactor),
-    );
+  /** Number of the update that this step is to make, skipped ones left out. */
+  get #update(): number {
+    return this.#shard.progress.numUpdates + 1;
   }
 
   #tell(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
     if (this.#plan.trace)
-      tellActivity(this.#context, activity, { step: this.#randomness.step, ...of }, beginMs);
+      tellActivity(this.#context, activity, { step: this.#model.randomness.step, ...of }, beginMs);
   }
 
   #begin(step: number, pass: string): void {
     this.#context.board.set(pass, "", step);
-    this.#randomness.step = step;
+    this.#model.randomness.step = step;
     this.#shard.begin(step);
     this.stages.waitedMs = 0;
     this.#batches.waitedMs = 0;
     this.#engine.begin(pass);
   }
-
-  /** The loss of the first batch, computed with whatever the model's parameters are now. */
-  #trialLoss(): Tensor {
-    const numSamples = this.#plan.microBatchSize;
-    const batch = this.#batches.fetch({ split: "train", position: 0, numSamples });
-    try {
-      return this.#job.loss(this.#model, batch);
-    } finally {
-      disposeBatch(batch);
-    }
-  }
-}
-
-function modelConfigOf(model: Module): DeclaredModel["modelConfig"] {
-  return (model as { readonly configJson?: DeclaredModel["modelConfig"] }).configJson;
 }
