@@ -10,15 +10,15 @@ import {
   Parameter,
 } from "../../src/nn/index.ts";
 import {
-  BlockEngine,
+  type BlockEngine,
   type BlockPlan,
   cutStages,
   Mesh,
   planBlocks,
-  type ShardPort,
   traceUse,
 } from "../../src/parallel/index.ts";
-import { backward, hold, keep, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { backward, hold, scope, type Tensor, tensor, zeros } from "../../src/tensor/index.ts";
+import { readyEngine } from "./ready-engine.ts";
 
 const width = 4;
 const dtype = "float64";
@@ -98,36 +98,16 @@ function planOf(model: Model, stage: number): BlockPlan {
 
 /** One stage of two, whose shard sums gradients into `into`. */
 function stageOf(model: Model, stage: number, into: Map<string, number[]>): BlockEngine<number> {
-  const values = new Model();
-  materialize(values, { seed: 3, dtype });
-  const byName = values.namedParameters();
-  const plan = planOf(model, stage);
-  const port: ShardPort<number> = {
-    start: (block) => block,
-    wait: () => {},
-    release: () => {},
-    reduce: (block, flat) => {
-      for (const { name, offset, numel } of plan.layouts[block]?.parameters ?? []) {
-        const got = scope(() => valuesOf(flat.narrow(0, offset, numel)));
-        const before = into.get(name);
-        into.set(name, before === undefined ? got : got.map((value, index) => value + (before[index] ?? 0)));
-      }
-      flat.dispose();
-    },
+  const whole = new Model();
+  materialize(whole, { seed: 3, dtype });
+  const values = new Map([...whole.namedParameters()].map(([name, { tensor }]) => [name, tensor]));
+  const onReduced = (_block: string, gradients: ReadonlyMap<string, number[]>) => {
+    for (const [name, got] of gradients) {
+      const before = into.get(name);
+      into.set(name, before === undefined ? got : got.map((value, index) => value + (before[index] ?? 0)));
+    }
   };
-  const engine = new BlockEngine(plan, port, { dtype, prefetchBytes: 0 });
-  engine.bind(
-    plan.layouts.map((layout) => {
-      const full = keep(zeros([layout.numel], { dtype }));
-      scope(() => {
-        for (const { name, offset, numel } of layout.parameters) {
-          const { tensor } = byName.get(name) as Parameter;
-          full.narrow(0, offset, numel).copy_(tensor.detach().view([numel]));
-        }
-      });
-      return full;
-    }),
-  );
+  const engine = readyEngine(planOf(model, stage), { dtype, values, onReduced });
   engine.begin("step");
   return engine;
 }

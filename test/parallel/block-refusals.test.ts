@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import { Linear, Module, ModuleList, normal, Parameter } from "../../src/nn/index.ts";
+import { keep, ones, scope, type Tensor } from "../../src/tensor/index.ts";
+import { forwardBackward } from "../fixtures/forward-backward.ts";
+import { compare, Mix, planOf, width } from "./beside-autograd.ts";
+import { readyEngine } from "./ready-engine.ts";
+
+describe("BlockEngine", () => {
+  it("refuses a tensor that a block keeps aside and the loss reads, which would lose its gradient", () => {
+    class Keeping extends Mix {
+      kept: Tensor | undefined;
+      override forward(x: Tensor): Tensor {
+        const y = super.forward(x);
+        this.kept = keep(y.mul(2));
+        return y;
+      }
+    }
+    class Recording extends Module {
+      readonly layers = new ModuleList([new Mix(), new Keeping(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        let y = x;
+        for (const layer of this.layers) y = layer.forward(y);
+        return y;
+      }
+      lossOf(x: Tensor): Tensor {
+        const y = this.forward(x).square().sum();
+        return y.add((this.layers.at(1) as Keeping).kept as Tensor).sum();
+      }
+    }
+    expect(() => compare(new Recording())).toThrow(/\[outside the blocks\] expected to reach blocks only/);
+  });
+
+  it("refuses a tensor that one block keeps aside and another reads", () => {
+    class Board extends Module {
+      note: Tensor | undefined;
+      override forward(): void {}
+    }
+    class Reading extends Mix {
+      readonly board: Board;
+      constructor(board: Board) {
+        super();
+        this.board = board;
+      }
+      override forward(x: Tensor): Tensor {
+        const y = super.forward(this.board.note === undefined ? x : x.add(this.board.note));
+        this.board.note = keep(y.sin());
+        return y;
+      }
+    }
+    class Passing extends Module {
+      readonly board = new Board();
+      readonly layers = new ModuleList([new Reading(this.board), new Reading(this.board)]);
+      override forward(x: Tensor): Tensor {
+        this.board.note = undefined;
+        let y = x;
+        for (const layer of this.layers) y = layer.forward(y);
+        return y;
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    expect(() => compare(new Passing())).toThrow(/\[block layers\.1\] expected to reach blocks only/);
+  });
+
+  it("refuses a loss that reads a block's parameter from outside", () => {
+    class Penalised extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        const [first, second] = [...this.layers] as [Mix, Mix];
+        return first.forward(x).square().sum().add(second.weight.tensor.square().sum());
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x);
+      }
+    }
+    expect(() => compare(new Penalised())).toThrow(/got a tensor or a parameter of another block/);
+  });
+
+  it("refuses tensors in class instances, which it would overlook", () => {
+    class Pair {
+      readonly left: Tensor;
+      constructor(left: Tensor) {
+        this.left = left;
+      }
+    }
+    class Taking extends Module {
+      readonly weight = new Parameter([width, width], normal(0, 0.5));
+      override forward(pair: Pair): Tensor {
+        return pair.left.matmul(this.weight.tensor);
+      }
+    }
+    class Boxed extends Module {
+      readonly embed = new Linear(width, width);
+      readonly layers = new ModuleList([new Taking()]);
+      override forward(x: Tensor): Tensor {
+        return (this.layers.at(0) as Taking).forward(new Pair(this.embed.forward(x)));
+      }
+      lossOf(x: Tensor): Tensor {
+        return this.forward(x).square().sum();
+      }
+    }
+    expect(() => compare(new Boxed())).toThrow(/got one in a Pair \(pass \{ \.\.\.fields \} instead\)/);
+  });
+
+  it("refuses to read what has no memory but while it is gathered, outside its block", () => {
+    class Spying extends Module {
+      readonly layers = new ModuleList([new Mix()]);
+      readonly reads: boolean;
+      constructor(reads: boolean) {
+        super();
+        this.reads = reads;
+      }
+      override forward(x: Tensor): Tensor {
+        const y = (this.layers.at(0) as Mix).forward(x).sum();
+        const [parameter] = this.layers.namedParameters().values();
+        return this.reads ? y.add((parameter as Parameter).tensor.detach().sum()) : y;
+      }
+    }
+    for (const reads of [false, true]) {
+      const model = new Spying(reads);
+      const engine = readyEngine(planOf(model), { paged: [0] });
+      engine.begin("step");
+      const train = () => forwardBackward(engine, () => model.forward(ones([1, width])));
+      if (reads) expect(train).toThrow(expect.objectContaining({ code: "TENSOR_AWAY" }));
+      else train();
+      engine.dispose();
+    }
+  });
+
+  it("refuses a view of parameters that have no memory once their block has returned", () => {
+    class Leaking extends Mix {
+      override forward(): Tensor {
+        return this.weight.tensor.narrow(0, 0, 1);
+      }
+    }
+    class Model extends Module {
+      readonly layers = new ModuleList([new Leaking()]);
+      override forward(): Tensor {
+        return (this.layers.at(0) as Leaking).forward().sum();
+      }
+    }
+    const model = new Model();
+    const engine = readyEngine(planOf(model), { paged: [0] });
+    engine.begin("evaluate");
+    const evaluate = () => scope(() => engine.evaluate(() => model.forward()));
+    expect(evaluate).toThrow(/got a view of its parameters, which are offloaded/);
+    engine.dispose();
+  });
+});

@@ -1,0 +1,45 @@
+import { BlockEngine, type BlockPlan, type EngineOptions } from "../../src/parallel/index.ts";
+import { keep, scope, type Tensor, zeros } from "../../src/tensor/index.ts";
+
+/** What the engine's parameters are, and what becomes of its gradients. */
+export interface ReadyOptions extends Partial<Pick<EngineOptions, "dtype" | "paged">> {
+  /** By parameter name, still the caller's; zeros unless told otherwise. */
+  readonly values?: ReadonlyMap<string, Tensor>;
+  /** Told of each block's gradient of the step, by parameter name. */
+  readonly onReduced?: (block: string, gradients: ReadonlyMap<string, number[]>) => void;
+}
+
+/** An engine, bound, with a shard that answers at once. */
+export function readyEngine(plan: BlockPlan, options: ReadyOptions = {}): BlockEngine<number> {
+  const { dtype = "float32", paged = [], values = new Map(), onReduced = () => {} } = options;
+  const port = {
+    start: (block: number) => block,
+    wait: () => {},
+    release: () => {},
+    reduce: (block: number, flat: Tensor) => {
+      const { name = "", parameters = [] } = plan.layouts[block] ?? {};
+      const gradients = scope(() =>
+        parameters.map(({ name, offset, numel }): [string, number[]] => [
+          name,
+          Array.from(flat.narrow(0, offset, numel).toTypedArray(), Number),
+        ]),
+      );
+      flat.dispose();
+      onReduced(name, new Map(gradients));
+    },
+  };
+  const engine = new BlockEngine<number>(plan, port, { dtype, paged, prefetchBytes: 0 });
+  engine.bind(
+    plan.layouts.map((layout) => {
+      const full = keep(zeros([layout.numel], { dtype }));
+      scope(() => {
+        for (const { name, offset, numel } of layout.parameters) {
+          const value = values.get(name);
+          if (value !== undefined) full.narrow(0, offset, numel).copy_(value.detach().view([numel]));
+        }
+      });
+      return full;
+    }),
+  );
+  return engine;
+}
