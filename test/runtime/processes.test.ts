@@ -14,4 +14,7 @@ await import("./stash.test.ts");
 await import("./reliable-delivery.test.ts");
 await import("./inspect.test.ts");
 await import("./tracing.test.ts");
+await import("./start.test.ts");
 await import("./stop.test.ts");
+await import("./ownership.test.ts");
+await import("./failure.test.ts");

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { type ActorRef, FakeClock } from "../../src/runtime/index.ts";
+import type { EchoProtocol } from "./actors/echo.ts";
+import { actorModule, startSystem } from "./start-system.ts";
+
+test("a start that takes too long is ended and told", async () => {
+  const clock = new FakeClock();
+  const { system, log } = startSystem({ clock });
+  const spawning = system.spawn({
+    name: "endless",
+    module: actorModule("endless-start"),
+    startDeadlineMs: 500,
+  });
+  await log.untilEmitted("starting");
+  clock.advance(500);
+  await expect(spawning).rejects.toMatchObject({ code: "ACTOR_START_TIMEOUT" });
+});
+
+test("a module that is no actor, a name twice, and a stopped system are refused", async () => {
+  const { system } = startSystem();
+  const module = actorModule("echo");
+  await expect(
+    system.spawn({ name: "x", module: actorModule("no-actor"), placement: "main" }),
+  ).rejects.toMatchObject({ code: "ACTOR_MODULE_INVALID" });
+  await expect(system.spawn({ name: "x", module: new URL("file:///nowhere.ts") })).rejects.toMatchObject({
+    code: "ACTOR_THREW",
+  });
+  const first: ActorRef<EchoProtocol> = await system.spawn({ name: "twice", module, placement: "main" });
+  await expect(system.spawn({ name: "twice", module, placement: "main" })).rejects.toMatchObject({
+    code: "ACTOR_NAME_TAKEN",
+  });
+  await system.stopActor(first);
+  await system.spawn<EchoProtocol>({ name: "twice", module, placement: "main" });
+  await system.stop();
+  await expect(system.spawn({ name: "late", module })).rejects.toMatchObject({ code: "SYSTEM_STOPPED" });
+});
