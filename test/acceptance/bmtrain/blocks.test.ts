@@ -1,7 +1,8 @@
 // BMTrain's tests of what goes in and out of blocks, and the defects of its blocks, at every way to run them.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { batchSize } from "../../fixtures/acceptance/exhibition.ts";
-import { Exhibition, features } from "../../fixtures/acceptance/exhibits.ts";
+import { features } from "../../fixtures/acceptance/exhibits/layer.ts";
+import { Exhibition } from "../../fixtures/acceptance/exhibits.ts";
 import {
   type ByName,
   gradientsOf,
