@@ -125,10 +125,16 @@ export class Conductor {
         saveError: this.#saving?.error,
       };
     } catch (error) {
-      this.#sound.abort(new Error("the run has ended"));
+      this.end();
       if (this.#isReviewed) await this.#saving?.settle();
       throw error;
     }
+  }
+
+  /** This life is over, whatever `lead` still waits for: nothing more is saved of it. */
+  end(): void {
+    this.#sound.abort(new Error("the run has ended"));
+    this.#saving?.end();
   }
 
   async #prepare(): Promise<readonly DeclaredModel[]> {

@@ -52,6 +52,7 @@ export class Saving {
   #inFlight: InFlight | undefined;
   #numSkipped = 0;
   #error: ErrorReport | undefined;
+  #isOver = false;
 
   /**
    * @param models - what each rank has declared, in rank order
@@ -92,6 +93,8 @@ export class Saving {
     }
     const beginMs = performance.now();
     await busy?.over;
+    // What waited for a save of a life that has ended meanwhile could never be fed.
+    if (this.#isOver) return undefined;
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
     const { stagedBytes } = this.#plan;
     if (write) emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
@@ -99,6 +102,11 @@ export class Saving {
     const writer = checkpointer.pinned();
     this.#inFlight = { step, over: this.#save(step, write, writer) };
     return writer;
+  }
+
+  /** This life of the group is over: nothing more is begun. What is under way may still become whole. */
+  end(): void {
+    this.#isOver = true;
   }
 
   /** Resolves when nothing is being saved. */

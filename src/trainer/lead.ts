@@ -85,6 +85,7 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
     try {
       return await Promise.race([conductor.lead(), overtaken(ranks, life)]);
     } catch (error) {
+      conductor.end();
       let latestStep: number | undefined;
       if (error instanceof RewindRequest) {
         latestStep = rewinds.latestStep(error);

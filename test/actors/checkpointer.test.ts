@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { CheckpointerInit, CheckpointerProtocol, SavePart } from "../../src/actors/checkpointer.ts";
 import { actorModules } from "../../src/actors/index.ts";
+import type { DeclaredModel } from "../../src/actors/rank-plan.ts";
+import { Saving } from "../../src/actors/saving.ts";
+import type { TroupeEventBody } from "../../src/events/index.ts";
 import { attach, liveRefs, memory } from "../../src/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { fewParameters, SpreadState } from "../fixtures/spread-state.ts";
@@ -69,6 +72,50 @@ describe("the checkpointer", () => {
     const second = saver.save(spread, 2);
     saver.tell(spread.parts(0, 2), 0, 2);
     expect((await second).path).toBe(join(directory, "step-000002"));
+    expect(readdirSync(directory)).toEqual(["latest", "step-000002"]);
+    expect(liveRefs()).toBe(0);
+  });
+
+  it("that ends between the parts of a save and its order fails that save, whose parts the next life never gets", async () => {
+    const directory = join(folder, "between");
+    const saver = await Saver.start(directory);
+    using spread = new SpreadState(fewParameters, { tp: 1, dp: 1, zero: 0 }).number();
+    const { stagedBytes: sizeBytes, entries } = spread.plan;
+    const models = [{ saved: [{ sizeBytes, entries }] }] as unknown as DeclaredModel[];
+    const judged = Promise.withResolvers<void>();
+    const events: TroupeEventBody[] = [];
+    const saving = new Saving(models, {
+      rules: {
+        everySteps: 1,
+        inMemoryEverySteps: undefined,
+        whenBusy: "wait",
+        maxStagedBytes: Number.POSITIVE_INFINITY,
+      },
+      checkpointer: saver.checkpointer,
+      life: 0,
+      deadlineMs,
+      stateAt: (step) => ({ step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null }),
+      sound: (step) => (step === 1 ? judged.promise : Promise.resolve()),
+      emit: (event) => events.push(event),
+    });
+    const feed = (writer: ActorRef<CheckpointerProtocol> | undefined, step: number) => {
+      for (const part of spread.parts(0, step)) writer?.tell("part", part);
+      writer?.tell("progress", { life: 0, step, progress: { numUpdates: step } });
+    };
+    const writer = await saving.begin(1, false);
+    feed(writer, 1);
+    writer?.tell("part", broken);
+    await saver.log.until(({ kind }) => kind === "actor.restarted");
+    judged.resolve();
+    await saving.settle();
+    feed(await saving.begin(2, true), 2);
+    await saving.settle();
+    expect(events).toMatchObject([
+      { kind: "checkpoint.started", step: 1 },
+      { kind: "checkpoint.failed", step: 1, error: { code: "ACTOR_DOWN" } },
+      { kind: "checkpoint.started", step: 2 },
+      { kind: "checkpoint.saved", step: 2 },
+    ]);
     expect(readdirSync(directory)).toEqual(["latest", "step-000002"]);
     expect(liveRefs()).toBe(0);
   });

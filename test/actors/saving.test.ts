@@ -130,6 +130,16 @@ describe("saving", () => {
     expect(disk.events[2]).toMatchObject({ numSkipped: 2, reason: "step 2 is still being saved" });
   });
 
+  it("begins nothing more once its life is over, though that waited for a save to end", async () => {
+    const disk = new SlowDisk();
+    await disk.saving.begin(2, false);
+    const next = disk.saving.begin(4, false);
+    disk.saving.end();
+    await disk.fail("given up");
+    expect(await next).toBeUndefined();
+    expect(disk.told).toEqual(["started 2", "failed 2"]);
+  });
+
   it("asks what is kept beside tensors once the step is made and judged, not before", async () => {
     const made = Promise.withResolvers<void>();
     const disk = new SlowDisk({}, () => made.promise);
