@@ -28,18 +28,23 @@ export interface Place {
 export function possessions({ mark, folder, pids }: Place): Possessions {
   const self = String(process.pid);
   const processes = list("/proc").filter((pid) => /^\d+$/.test(pid) && pid !== self && isMarked(pid, mark));
-  const sockets = new Set([self, ...processes].flatMap(descriptorsOf));
   return {
     processes,
     // Numbers of sockets and pipes are never the same twice.
     descriptors: descriptorsOf(self).map((link) => link.replace(/:\[\d+\]$/, "")),
     segments: list("/dev/shm").filter((name) => name.split("-").some((part) => pids.has(Number(part)))),
-    ports: ["tcp", "tcp6"]
-      .flatMap(listening)
-      .flatMap(({ port, inode }) => (sockets.has(`socket:[${inode}]`) ? [port] : [])),
+    ports: portsOf([self, ...processes]),
     // Node's own, of what it has compiled, is meant to stay.
     files: list(folder).filter((file) => file !== "node-compile-cache"),
   };
+}
+
+/** Where processes listen, as the kernel has it: `tcp 0100007F:1F90` is 127.0.0.1, port 8080. */
+export function portsOf(pids: readonly string[]): string[] {
+  const sockets = new Set(pids.flatMap(descriptorsOf));
+  return ["tcp", "tcp6"]
+    .flatMap(listening)
+    .flatMap(({ port, inode }) => (sockets.has(`socket:[${inode}]`) ? [port] : []));
 }
 
 /** What is there now and was not before; of what has no name of its own, how many more. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nativeInfo, Runtime } from "../../src/index.ts";
-import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
+import { portsOf } from "../chaos/leftovers.ts";
+import { atEachStep, lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const steps = 12;
 
@@ -21,11 +22,26 @@ describe("ranks in processes of their own", () => {
     expect(told.events.find((event) => event.kind === "run.started")).toMatchObject({ placement: "process" });
   });
 
-  it.skipIf(!nativeInfo().gloo)("compute collectives over Gloo to the digits of threads", async () => {
-    const split = { ranks: 2, tp: 2, steps: 4 };
-    const inProcesses = await lossesOf(workspace, { ...split, placement: "process" });
-    expect(await lossesOf(workspace, split)).toEqual(inProcesses);
-  });
+  it.skipIf(!nativeInfo().gloo)(
+    "compute collectives over Gloo to the digits of threads, and listen where no other machine calls",
+    async () => {
+      const split = { ranks: 2, tp: 2, steps: 4 };
+      const place = { threadsPerRank: 1, understudies: false, placement: "process" } as const;
+      await using runtime = await Runtime.spawn({ ...split, ...place });
+      const losses: number[] = [];
+      let ports: string[] = [];
+      runtime.addSink(
+        atEachStep((step, lossNats) => {
+          losses[step - 1] = lossNats;
+          ports = portsOf(runtime.inspect().map(({ pid }) => String(pid)));
+        }),
+      );
+      await runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache") });
+      expect(await lossesOf(workspace, split)).toEqual(losses);
+      expect(ports.length).toBeGreaterThan(0);
+      expect(ports.filter((place) => !place.startsWith("tcp 0100007F:"))).toEqual([]);
+    },
+  );
 
   it("pass activations and gradients between stages as threads do, and leave a program that goes on with threads", async () => {
     const stages = { ranks: 2, pp: 2, steps: 4 };
