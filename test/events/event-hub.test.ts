@@ -217,6 +217,24 @@ describe("a subscriber that is slow", () => {
     expect(seen.at(-1)?.kind).toBe("run.finished");
   });
 
+  test("leaves memory flat: 200,000 events that it does not take cost no more than the first 40,000", async () => {
+    const hub = new EventHub();
+    const subscription = hub.events$.subscribe(() => block(20));
+    const heldAfter = async (numEvents: number) => {
+      for (let index = 1; index <= numEvents; index++) {
+        hub.emit(step(index));
+        if (index % 4_000 === 0) await turn();
+      }
+      globalThis.gc?.();
+      return process.memoryUsage().heapUsed;
+    };
+    const full = await heldAfter(40_000);
+    // Were they held, they would be some 60 MB.
+    expect((await heldAfter(160_000)) - full).toBeLessThan(5e6);
+    subscription.unsubscribe();
+    await hub.close();
+  });
+
   test("holds up closing for about a second, then hears the last event", async () => {
     const hub = new EventHub();
     const seen: TroupeEvent[] = [];
