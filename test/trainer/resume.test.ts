@@ -118,14 +118,22 @@ describe("a run that is interrupted after any step", () => {
     [{ ranks: 2, zero: 2, recompute: true }, {}],
   ];
 
+  const stateIn = (folder: string) =>
+    ["model", "optimizer"].map((name) =>
+      readFileSync(join(folder, stepFolder(last), `${name}.safetensors`)).toString("base64"),
+    );
+
   it.each(same.map(([options, config], index) => [index + 1, options, config] as const))(
     "goes on from step %i as %j to the same bits",
     async (step, options, config) => {
       const resume = join(dir, stepFolder(step));
-      const told = await runTiny(workspace, { ...options, steps: last, resume }, config);
+      const checkpoint = { dir: workspace.path(`from-${step}`) };
+      const told = await runTiny(workspace, { ...options, steps: last, resume, checkpoint }, config);
       expect(told.error).toBeUndefined();
       expect(told.losses.slice(step)).toEqual(straight.slice(step));
       expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(last - step);
+      // What the last update left, too: of equal states the files are equal.
+      expect(stateIn(checkpoint.dir)).toEqual(stateIn(dir));
     },
   );
 
