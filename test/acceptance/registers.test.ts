@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { isThere, Register, read } from "./register.ts";
+
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+describe("the register of BMTrain's tests, defects and golden values", () => {
+  const register = new Register("docs/reference/bmtrain.md");
+
+  it("names tests that are there", () => {
+    expect(register.tests.length).toBeGreaterThan(60);
+    expect(register.missing).toEqual([]);
+  });
+
+  it("has a row for each of the 21 defects, in order", () => {
+    expect(register.numbersUnder("Its defects")).toEqual(upTo(21));
+  });
+});
+
+describe("the register of what is promised of failures and of strangers", () => {
+  const register = new Register("docs/reference/reliability.md");
+
+  it("names tests that are there", () => {
+    expect(register.tests.length).toBeGreaterThan(60);
+    expect(register.missing).toEqual([]);
+  });
+
+  it("has a bar and a test for each of the 16 promises, in order", () => {
+    expect(register.numbersUnder("The promises, and their bars")).toEqual(upTo(16));
+    expect(register.numbersUnder("The tests that hold them")).toEqual(upTo(16));
+  });
+
+  it("names commands that there are", () => {
+    const benches = register.namesAfter("run bench");
+    const parts = register.namesAfter("run chaos");
+    const tests = register.namesAfter("test");
+    expect(Math.min(benches.length, parts.length, tests.length)).toBeGreaterThan(0);
+    expect(benches.filter((name) => !isThere(`bench/${name}.ts`))).toEqual([]);
+    const known = /const parts\b[^{]*\{([^}]*)\}/.exec(read("test/chaos/run.ts"))?.[1] ?? "";
+    expect(parts.filter((name) => !new RegExp(`\\b${name}\\b`).test(known))).toEqual([]);
+    expect(tests.filter((path) => !isThere(path))).toEqual([]);
+  });
+});
