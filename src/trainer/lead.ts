@@ -12,11 +12,11 @@ import { passOver, type SampleCourse, samplesBefore } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
-import type { SupervisedRanks } from "./cast.ts";
 import { LastGood } from "./last-good.ts";
 import { courseOf, type RunPlan } from "./plan-run.ts";
 import { Rewinds } from "./rewinds.ts";
 import type { Start } from "./start.ts";
+import type { SupervisedRanks } from "./supervised-ranks.ts";
 import { ToldSaves } from "./told-saves.ts";
 
 /** What leading a run needs beside the ranks. */

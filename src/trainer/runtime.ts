@@ -27,16 +27,18 @@ import {
 } from "../events/index.ts";
 import { type ActorInspection, ActorSystem, systemClock } from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
-import { openData, SupervisedRanks, superviseCheckpointer } from "./cast.ts";
 import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { MeetingPlace } from "./meeting-place.ts";
+import { openData } from "./open-data.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
 import { retell } from "./retell.ts";
 import { Stalls } from "./stalls.ts";
 import { startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
+import { superviseCheckpointer } from "./supervised-checkpointer.ts";
+import { SupervisedRanks } from "./supervised-ranks.ts";
 
 /**
  * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.

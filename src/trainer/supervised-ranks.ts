@@ -1,0 +1,183 @@
+import {
+  actorModules,
+  type FeederInit,
+  type FeederProtocol,
+  type OffloadProtocol,
+  type OffloadSettings,
+  type RankGroup,
+  type RankInit,
+  type RankProtocol,
+  type ShardInit,
+  type ShardProtocol,
+} from "../actors/index.ts";
+import type { TroupeError } from "../errors.ts";
+import {
+  type ActorInspection,
+  type ActorSystem,
+  type ChildSpec,
+  type Failure,
+  type SiblingRefs,
+  type Supervisor,
+  toFailure,
+} from "../runtime/index.ts";
+import { Lives } from "./lives.ts";
+import type { RankPlacement } from "./options.ts";
+
+/** What a rank group is spread over. */
+export interface RankSpread {
+  readonly numRanks: number;
+  readonly placement: RankPlacement;
+  /** Where it has to do with the optimizer, each shard has an offload actor at its side. */
+  readonly offload: OffloadSettings;
+  /** Whether others wait to take their places. */
+  readonly understudies: boolean;
+}
+
+/** A life that has made steps for so long has its own start behind it: what learns its parts now is in nobody's way. */
+const CALM_MS = 2_000;
+
+/**
+ * The rank group under supervision: a feeder, and for every place a shard and a rank, a thread each; each pair in a process
+ * of its own where that is asked for. When one ends, all are started again (one_for_all), since the state of a step is
+ * spread over them; after too many restarts the group is given up.
+ */
+export class SupervisedRanks {
+  readonly #system: ActorSystem;
+  readonly #supervisor: Supervisor;
+  readonly #numRanks: number;
+  readonly #lives: Lives;
+
+  private constructor(system: ActorSystem, supervisor: Supervisor, numRanks: number, lives: Lives) {
+    this.#system = system;
+    this.#supervisor = supervisor;
+    this.#numRanks = numRanks;
+    this.#lives = lives;
+  }
+
+  /**
+   * Starts the group.
+   * @param maxRestarts - how often it may be started again within five minutes
+   * @throws what the first actor that cannot start threw
+   */
+  static async start(
+    system: ActorSystem,
+    spread: RankSpread,
+    feeder: FeederInit,
+    maxRestarts: number,
+  ): Promise<SupervisedRanks> {
+    const lives = new Lives();
+    const supervisor = await system.supervise({
+      name: "ranks",
+      strategy: "one_for_all",
+      restarts: maxRestarts,
+      children: membersOf(spread, feeder),
+      onRestart: ({ cause }) => lives.begin(cause),
+      onEscalate: (cause) => lives.giveUp(cause),
+    });
+    return new SupervisedRanks(system, supervisor, spread.numRanks, lives);
+  }
+
+  /** The actors of the present life, and of no other: what is meant for this life never reaches the next. */
+  get group(): RankGroup {
+    const places = placesOf(this.#numRanks);
+    return {
+      ranks: places.map((rank) => this.#supervisor.ref<RankProtocol>(`rank-${rank}`).pinned()),
+      shards: places.map((rank) => this.#supervisor.ref<ShardProtocol>(`shard-${rank}`).pinned()),
+    };
+  }
+
+  /** Which life the group is in, counted from 0. */
+  get life(): number {
+    return this.#lives.present;
+  }
+
+  /**
+   * Resolves once the group lives again after its life number `life`, with what ended that life.
+   * @throws the first cause, when the group was given up
+   */
+  lifeAfter(life: number): Promise<Failure | undefined> {
+    return this.#lives.after(life);
+  }
+
+  /** A step was made. With each of them one more actor gets its understudy, once the life has gone on for a while. */
+  madeStep(): void {
+    if (this.#lives.madeStep(performance.now()) >= CALM_MS) this.#supervisor.rehearse();
+  }
+
+  /** The group makes progress again: earlier restarts do not count any more. */
+  forgiveRestarts(): void {
+    this.#supervisor.forgiveRestarts();
+  }
+
+  /** Ends the present life on purpose; resolves once the next one has begun. */
+  async renew(): Promise<void> {
+    const { life } = this;
+    await this.#supervisor.restart();
+    await this.#lives.after(life);
+  }
+
+  /**
+   * Ends an actor of the group that stands still, and with it its life. A process is killed; a thread is made to end, which
+   * native code in it can put off: where it does for ever, the group is given up.
+   */
+  async end({ actor, pid }: Pick<ActorInspection, "actor" | "pid">): Promise<void> {
+    if (pid !== process.pid) process.kill(pid, "SIGKILL");
+    else await this.#system.stopActor(this.#supervisor.ref(actor).pinned(), { drain: false, deadlineMs: 0 });
+  }
+
+  /** The group is being stopped for good: whoever waits for its next life gets `cause`. */
+  abandon(cause: TroupeError): void {
+    this.#lives.giveUp(toFailure(cause));
+  }
+}
+
+/** The group's actors, in the order in which they are started: each knows those before it that it works with. */
+function membersOf(
+  { numRanks, placement, offload, understudies }: RankSpread,
+  feeder: FeederInit,
+): ChildSpec[] {
+  const places = placesOf(numRanks);
+  const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
+  const understudy = (...moduleUrls: string[]) =>
+    understudies ? { understudy: moduleUrls.map((url) => new URL(url)) } : {};
+  return [
+    {
+      name: "feeder",
+      module: actorModules.feeder,
+      ...understudy(feeder.jobUrl),
+      init: () => feeder,
+    },
+    ...(offload.optimizer === undefined ? [] : places).map((rank) => ({
+      name: `offload-${rank}`,
+      module: actorModules.offload,
+      ...placeOf(rank),
+      ...understudy(),
+      init: () => undefined,
+    })),
+    ...places.map((rank) => ({
+      name: `shard-${rank}`,
+      module: actorModules.shard,
+      ...placeOf(rank),
+      ...understudy(),
+      init: (_incarnation: number, refs: SiblingRefs): ShardInit => ({
+        rank,
+        offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
+      }),
+    })),
+    ...places.map((rank) => ({
+      name: `rank-${rank}`,
+      module: actorModules.rank,
+      ...placeOf(rank),
+      ...understudy(feeder.jobUrl),
+      init: (_incarnation: number, refs: SiblingRefs): RankInit => ({
+        rank,
+        shard: refs<ShardProtocol>(`shard-${rank}`),
+        feeder: refs<FeederProtocol>("feeder"),
+      }),
+    })),
+  ];
+}
+
+function placesOf(numRanks: number): readonly number[] {
+  return Array.from({ length: numRanks }, (_, rank) => rank);
+}
