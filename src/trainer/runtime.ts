@@ -1,15 +1,9 @@
-import { relative } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Observable } from "rxjs";
 import {
-  actorModules,
   type Findings,
   type HeldMemory,
-  Inspections,
-  loadJob,
   matchesName,
   type RunResult,
-  recipientName,
   summarizeUpdates,
   type TensorSummary,
   type UpdateSummary,
@@ -22,23 +16,11 @@ import {
   type EventSink,
   type EventStream,
   type EventStreamOptions,
-  reportError,
   type TroupeEvent,
 } from "../events/index.ts";
-import { type ActorInspection, ActorSystem, systemClock } from "../runtime/index.ts";
-import { releaseRefsOf } from "../tensor/index.ts";
-import { configure } from "./configure.ts";
-import { explainHang } from "./explain-hang.ts";
-import { leadThroughRestarts } from "./lead.ts";
-import { MeetingPlace } from "./meeting-place.ts";
-import { openData } from "./open-data.ts";
+import type { ActorInspection } from "../runtime/index.ts";
 import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
-import { planBatch, planRun, rehearse } from "./plan-run.ts";
-import { retell } from "./retell.ts";
-import { Stalls } from "./stalls.ts";
-import { startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
-import { superviseCheckpointer } from "./supervised-checkpointer.ts";
-import { SupervisedRanks } from "./supervised-ranks.ts";
+import { Run } from "./run.ts";
 
 /**
  * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.
@@ -50,22 +32,16 @@ import { SupervisedRanks } from "./supervised-ranks.ts";
  * ```
  */
 export class Runtime implements AsyncDisposable {
-  readonly #options: RuntimeOptions;
   readonly #settings: RuntimeSettings;
+  readonly #askedSeed: number | undefined;
   readonly #hub = new EventHub();
-  readonly #inspections = new Inspections();
   #dashboard: Dashboard | undefined;
-  #system: ActorSystem | undefined;
-  #running = false;
-  #ending = false;
-  #stalls: Stalls | undefined;
-  #rankEnded: (actor: string) => void = () => {};
-  #abandon: () => void = () => {};
-  #endStalled: (actor: ActorInspection) => Promise<void> = async () => {};
+  /** The one under way. */
+  #run: Run | undefined;
 
   private constructor(options: RuntimeOptions) {
-    this.#options = options;
     this.#settings = settle(options);
+    this.#askedSeed = options.seed;
     for (const sink of options.sinks ?? []) this.#hub.addSink(sink);
   }
 
@@ -116,36 +92,29 @@ export class Runtime implements AsyncDisposable {
    *   saved is kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
-    if (this.#running) {
+    if (this.#run !== undefined) {
       throw new TroupeError(
         "RUN_IN_PROGRESS",
         "[runtime] expected one run at a time: got a second (await the first)",
       );
     }
-    this.#running = true;
-    this.#ending = false;
-    const begin = performance.now();
+    const run = new Run({
+      settings: this.#settings,
+      askedSeed: this.#askedSeed,
+      emit: (event) => this.#hub.emit(event),
+    });
+    this.#run = run;
     try {
-      const result = await this.#perform(String(jobUrl), overrides);
-      const { steps, lossNats } = result;
-      this.#hub.emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
-      return result;
-    } catch (caught) {
-      const error = explainHang(caught, this.inspect());
-      this.#hub.emit({ kind: "run.failed", error: reportError(error) });
-      throw error;
+      return await run.train(String(jobUrl), overrides);
     } finally {
-      this.#ending = true;
-      this.#inspections.close();
-      await this.#system?.stop({ drain: false });
-      this.#system = undefined;
-      this.#running = false;
+      await run.end();
+      this.#run = undefined;
     }
   }
 
   /** What every actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
-    return this.#system?.inspect() ?? [];
+    return this.#run?.inspect() ?? [];
   }
 
   /**
@@ -194,8 +163,7 @@ export class Runtime implements AsyncDisposable {
 
   /** Ends the events. A run in progress fails with `RUN_STOPPED`. */
   async stop(): Promise<void> {
-    this.#abandon();
-    await this.#system?.stop({ drain: false });
+    await this.#run?.stop();
     await this.#hub.close();
   }
 
@@ -211,108 +179,10 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {
-    if (this.#running) return this.#inspections.ask(of, pattern);
+    if (this.#run !== undefined) return this.#run.inspections.ask(of, pattern);
     throw new TroupeError(
       "INSPECTION_OVER",
       "[inspect] expected a run in progress: got none (ask while `run` is under way)",
     );
   }
-
-  async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
-    const settings = this.#settings;
-    const job = await loadJob(jobUrl);
-    const config = configure(job, overrides);
-    const batch = planBatch(job, config, settings);
-    const resumed =
-      settings.resume === undefined
-        ? undefined
-        : await startFromCheckpoint(settings.resume, this.#options.seed);
-    const seed = resumed?.seed ?? settings.seed;
-    const system = this.#startSystem();
-    const feeder = { jobUrl, config, seed };
-    const data = await openData(system, feeder, settings.deadlineMs);
-    const model = rehearse(job, config, data, settings, batch);
-    const { pretrained } = job.training(config);
-    const fresh =
-      pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
-    const start = resumed ?? fresh;
-    await using place = await MeetingPlace.open(settings.mesh, settings.placement);
-    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
-    const { checkpoint } = settings;
-    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
-    this.#hub.emit({
-      kind: "run.started",
-      job: nameOf(jobUrl),
-      steps: plan.score.steps,
-      firstStep: start.initial.step,
-      numRanks: settings.numRanks,
-      mesh: settings.mesh,
-      zero: settings.zero,
-      placement: settings.placement,
-      precision: settings.precision.name,
-      seed: start.seed,
-      numParameters: model.numParameters,
-      clockMs: systemClock.now(),
-    });
-    const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
-    this.#endStalled = (actor) => {
-      // Its thread may take its time to end: nobody waits for it meanwhile.
-      place.ended(actor.actor, ranks.life);
-      return ranks.end(actor);
-    };
-    this.#abandon = () => ranks.abandon(stopped());
-    this.#rankEnded = (actor) => place.ended(actor, ranks.life);
-    return await leadThroughRestarts(ranks, {
-      plan,
-      start,
-      resume: settings.resume,
-      checkpointer,
-      inspections: this.#inspections,
-      emit: (event) => {
-        if (event.kind === "step.finished") this.#stalls?.stepTook(event.durationMs);
-        this.#hub.emit(event);
-      },
-      residentBytes: () => system.residentBytes(),
-      begin: (kind, body) => system.begin(kind, body),
-    });
-  }
-
-  #startSystem(): ActorSystem {
-    const stalls = new Stalls(this.#settings.stallMs);
-    this.#stalls = stalls;
-    const system = new ActorSystem({
-      name: "troupe",
-      preload: actorModules.preload,
-      messaging: { traceEvery: this.#settings.telemetry.traceEvery },
-      stallAfterMs: () => stalls.afterMs,
-      isToProgress: (actor) => stalls.isToBlame(actor),
-      onEvent: (event) => {
-        if (event.kind === "actor.failed" || event.kind === "actor.stopped") {
-          const { actor, incarnation } = event;
-          releaseRefsOf(recipientName({ system: system.id, name: actor, incarnation }));
-          if (event.actor.startsWith("rank-")) this.#rankEnded(event.actor);
-        }
-        // What is under way when a run ends goes nowhere, and is no news.
-        if (this.#ending && event.kind === "message.undelivered") return;
-        const told = retell(event);
-        if (told !== undefined) this.#hub.emit(told);
-        // That it could not be ended is told by its supervisor, which gives the group up then.
-        if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
-      },
-    });
-    this.#system = system;
-    return system;
-  }
-}
-
-function stopped(): TroupeError {
-  return new TroupeError(
-    "RUN_STOPPED",
-    "[runtime] expected the run to reach its last step: it was stopped before (resume it from its newest checkpoint)",
-  );
-}
-
-/** A job as a person would name it: its path from where they stand, where it is a file. */
-function nameOf(jobUrl: string): string {
-  return jobUrl.startsWith("file:") ? relative(process.cwd(), fileURLToPath(jobUrl)) : jobUrl;
 }

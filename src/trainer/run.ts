@@ -1,0 +1,193 @@
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { actorModules, Inspections, loadJob, type RunResult, recipientName } from "../actors/index.ts";
+import { TroupeError } from "../errors.ts";
+import { reportError, type TroupeEventBody } from "../events/index.ts";
+import type { Module } from "../nn/index.ts";
+import { type ActorInspection, ActorSystem, type RuntimeEvent, systemClock } from "../runtime/index.ts";
+import { releaseRefsOf } from "../tensor/index.ts";
+import { configure } from "./configure.ts";
+import { explainHang } from "./explain-hang.ts";
+import { leadThroughRestarts } from "./lead.ts";
+import { MeetingPlace } from "./meeting-place.ts";
+import { openData } from "./open-data.ts";
+import type { RuntimeSettings } from "./options.ts";
+import { planBatch, planRun, rehearse } from "./plan-run.ts";
+import { retell } from "./retell.ts";
+import { Stalls } from "./stalls.ts";
+import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
+import { superviseCheckpointer } from "./supervised-checkpointer.ts";
+import { SupervisedRanks } from "./supervised-ranks.ts";
+
+/** What a run is made of. */
+export interface RunOptions {
+  readonly settings: RuntimeSettings;
+  /** The seed that was asked for, where one was: a run that goes on from a checkpoint has that one's. */
+  readonly askedSeed: number | undefined;
+  readonly emit: (event: TroupeEventBody) => void;
+}
+
+/** One run of a job, from its module to its result: data opened, model declared, actors spawned, ranks led to the last step. */
+export class Run {
+  /** What somebody wants to know of its next step. */
+  readonly inspections = new Inspections();
+  readonly #options: RunOptions;
+  readonly #stalls: Stalls;
+  readonly #system: ActorSystem;
+  #place: MeetingPlace | undefined;
+  #ranks: SupervisedRanks | undefined;
+  #isEnding = false;
+
+  /** Starts nothing yet. */
+  constructor(options: RunOptions) {
+    const { stallMs, telemetry } = options.settings;
+    this.#options = options;
+    this.#stalls = new Stalls(stallMs);
+    this.#system = new ActorSystem({
+      name: "troupe",
+      preload: actorModules.preload,
+      messaging: { traceEvery: telemetry.traceEvery },
+      stallAfterMs: () => this.#stalls.afterMs,
+      isToProgress: (actor) => this.#stalls.isToBlame(actor),
+      onEvent: (event) => this.#hear(event),
+    });
+  }
+
+  /**
+   * Trains the job to its end, once, and tells how that went.
+   * @throws {TroupeError} the first cause of what went wrong
+   */
+  async train(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
+    const { emit } = this.#options;
+    const begin = performance.now();
+    try {
+      const result = await this.#perform(jobUrl, overrides);
+      const { steps, lossNats } = result;
+      emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
+      return result;
+    } catch (caught) {
+      const error = explainHang(caught, this.inspect());
+      emit({ kind: "run.failed", error: reportError(error) });
+      throw error;
+    }
+  }
+
+  /** What every actor is doing. */
+  inspect(): readonly ActorInspection[] {
+    return this.#system.inspect();
+  }
+
+  /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. */
+  async stop(): Promise<void> {
+    this.#ranks?.abandon(stopped());
+    await this.#system.stop({ drain: false });
+  }
+
+  /** Ends the actors of a run that is over; whoever still wants to know of a step is told that none comes. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    this.inspections.close();
+    await this.#system.stop({ drain: false });
+  }
+
+  async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
+    const { settings, askedSeed, emit } = this.#options;
+    const system = this.#system;
+    const job = await loadJob(jobUrl);
+    const config = configure(job, overrides);
+    const batch = planBatch(job, config, settings);
+    const resumed =
+      settings.resume === undefined ? undefined : await startFromCheckpoint(settings.resume, askedSeed);
+    const seed = resumed?.seed ?? settings.seed;
+    const feeder = { jobUrl, config, seed };
+    const data = await openData(system, feeder, settings.deadlineMs);
+    const model = rehearse(job, config, data, settings, batch);
+    const { pretrained } = job.training(config);
+    const fresh =
+      pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
+    const start = resumed ?? fresh;
+    await using place = await MeetingPlace.open(settings.mesh, settings.placement);
+    this.#place = place;
+    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
+    const { checkpoint } = settings;
+    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
+    emit(runStarted(jobUrl, settings, batch.steps, start, model));
+    const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
+    this.#ranks = ranks;
+    return await leadThroughRestarts(ranks, {
+      plan,
+      start,
+      resume: settings.resume,
+      checkpointer,
+      inspections: this.inspections,
+      emit: (event) => {
+        if (event.kind === "step.finished") this.#stalls.stepTook(event.durationMs);
+        emit(event);
+      },
+      residentBytes: () => system.residentBytes(),
+      begin: (kind, body) => system.begin(kind, body),
+    });
+  }
+
+  #hear(event: RuntimeEvent): void {
+    if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
+    // What is under way when a run ends goes nowhere, and is no news.
+    if (this.#isEnding && event.kind === "message.undelivered") return;
+    const told = retell(event);
+    if (told !== undefined) this.#options.emit(told);
+    // That it could not be ended is told by its supervisor, which gives the group up then.
+    if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
+  }
+
+  /** Tensors on their way to an actor that has ended are released, and who meets a rank in a collective does not wait for it. */
+  #clearUpAfter({ actor, incarnation }: { readonly actor: string; readonly incarnation: number }): void {
+    releaseRefsOf(recipientName({ system: this.#system.id, name: actor, incarnation }));
+    if (actor.startsWith("rank-")) this.#leaveMeeting(actor);
+  }
+
+  async #endStalled(actor: ActorInspection): Promise<void> {
+    // Its thread may take its time to end: nobody waits for it meanwhile.
+    this.#leaveMeeting(actor.actor);
+    await this.#ranks?.end(actor);
+  }
+
+  #leaveMeeting(actor: string): void {
+    if (this.#ranks !== undefined) this.#place?.ended(actor, this.#ranks.life);
+  }
+}
+
+function runStarted(
+  jobUrl: string,
+  settings: RuntimeSettings,
+  steps: number,
+  { seed, initial }: Start,
+  { numParameters }: Module,
+): TroupeEventBody {
+  const { numRanks, mesh, zero, placement, precision } = settings;
+  return {
+    kind: "run.started",
+    job: nameOf(jobUrl),
+    steps,
+    firstStep: initial.step,
+    numRanks,
+    mesh,
+    zero,
+    placement,
+    precision: precision.name,
+    seed,
+    numParameters,
+    clockMs: systemClock.now(),
+  };
+}
+
+function stopped(): TroupeError {
+  return new TroupeError(
+    "RUN_STOPPED",
+    "[runtime] expected the run to reach its last step: it was stopped before (resume it from its newest checkpoint)",
+  );
+}
+
+/** A job as a person would name it: its path from where they stand, where it is a file. */
+function nameOf(jobUrl: string): string {
+  return jobUrl.startsWith("file:") ? relative(process.cwd(), fileURLToPath(jobUrl)) : jobUrl;
+}
