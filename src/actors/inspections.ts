@@ -30,9 +30,14 @@ export interface InspectionRequest {
  */
 export class Inspections {
   readonly #requests = new Set<InspectionRequest>();
+  #isClosed = false;
 
-  /** @returns what the step finds; of the other kinds it may have looked at nothing */
+  /**
+   * @returns what the step finds; of the other kinds it may have looked at nothing
+   * @throws {TroupeError} `INSPECTION_OVER` where no step comes any more
+   */
   ask(of: keyof Findings, pattern: string): Promise<Findings> {
+    if (this.#isClosed) return Promise.reject(over());
     return new Promise((resolve, reject) => this.#requests.add({ of, pattern, resolve, reject }));
   }
 
@@ -49,11 +54,14 @@ export class Inspections {
     }
   }
 
-  /** The run has ended: whoever waits is told so. */
+  /** The run has ended: whoever waits is told so, and whoever asks from now on. */
   close(): void {
-    for (const { reject } of this.#requests) {
-      reject(new TroupeError("INSPECTION_OVER", "[inspect] expected a step to come: got the end of the run"));
-    }
+    this.#isClosed = true;
+    for (const { reject } of this.#requests) reject(over());
     this.#requests.clear();
   }
+}
+
+function over(): TroupeError {
+  return new TroupeError("INSPECTION_OVER", "[inspect] expected a step to come: got the end of the run");
 }
