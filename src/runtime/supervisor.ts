@@ -3,9 +3,10 @@ import type { ActorRef } from "./actor-ref.ts";
 import type { Timer } from "./clock.ts";
 import { type Down, type Failure, toFailure } from "./failure.ts";
 import type { Launcher } from "./launcher.ts";
-import { backoffMs, isToRestart, type Restart, RestartWindow, restartSet } from "./restart-policy.ts";
+import { backoffMs, isToRestart, RestartWindow, restartSet } from "./restart-policy.ts";
 import type { StopOptions } from "./spawn-place.ts";
-import { type Child, type ChildSpec, type SiblingRefs, SupervisedActor } from "./supervised-child.ts";
+import { type Child, type ChildSpec, SupervisedActor } from "./supervised-child.ts";
+import { SupervisedGroup } from "./supervised-group.ts";
 import { checkOptions, type GroupSpec, type SupervisorOptions } from "./supervisor-options.ts";
 
 interface Ended {
@@ -90,7 +91,7 @@ export class Supervisor {
     this.#stopping = true;
     this.#endPause();
     await this.#recovery;
-    const stuck = await this.#stopChildren(this.#children, { ...this.#stopOptions(), ...options });
+    const stuck = await stopAll(this.#children, { ...this.#stopOptions(), ...options });
     if (stuck !== undefined) throw stuck;
   }
 
@@ -103,18 +104,17 @@ export class Supervisor {
       }
     } catch (error) {
       this.#stopping = true;
-      await this.#stopChildren(this.#children, { reason: "a sibling could not start" });
+      await stopAll(this.#children, { reason: "a sibling could not start" });
       throw error;
     }
   }
 
   #makeChild(spec: ChildSpec | GroupSpec): Child {
     const onEnd = (down: Down): void => this.#onEnd({ child, down });
-    const refs: SiblingRefs = (name) => this.ref(name);
     const child: Child =
       "children" in spec
-        ? new SupervisedGroup(this.#launcher, spec, onEnd)
-        : new SupervisedActor(this.#launcher, spec, refs, onEnd);
+        ? new SupervisedGroup(spec, (options) => new Supervisor(this.#launcher, options), onEnd)
+        : new SupervisedActor(this.#launcher, spec, (name) => this.ref(name), onEnd);
     return child;
   }
 
@@ -149,7 +149,7 @@ export class Supervisor {
     // Those that fell with it are restarted with it: their ends are no further reasons.
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
-    const stuck = await this.#stopChildren(affected, options);
+    const stuck = await stopAll(affected, options);
     // Beside a life that does not end, no new one may begin.
     if (stuck === undefined) await this.#restart(reason, affected, cause);
     else await this.#escalate(stuck);
@@ -179,7 +179,7 @@ export class Supervisor {
   /** @param stuck - why no child can be started again, where it is not that they were too often */
   async #escalate(stuck?: unknown): Promise<void> {
     this.#stopping = true;
-    await this.#stopChildren(this.#children, {
+    await stopAll(this.#children, {
       ...this.#stopOptions(),
       drain: false,
       reason: "its supervisor gave up",
@@ -206,70 +206,23 @@ export class Supervisor {
     this.#pause?.resume();
   }
 
-  /** Stops all of them, whatever becomes of one; returns the first error. */
-  async #stopChildren(children: readonly Child[], options: StopOptions): Promise<unknown> {
-    let firstError: unknown;
-    for (const child of [...children].reverse()) {
-      try {
-        await child.stop(options);
-      } catch (error) {
-        firstError ??= error;
-      }
-    }
-    return firstError;
-  }
-
   #stopOptions(): StopOptions {
     const { stopDeadlineMs } = this.#options;
     return stopDeadlineMs === undefined ? {} : { deadlineMs: stopDeadlineMs };
   }
 }
 
-/** A supervisor as the child of another: when it gives up, that is its failure. */
-class SupervisedGroup implements Child {
-  readonly name: string;
-  readonly restart: Restart;
-  readonly ref = undefined;
-  readonly #launcher: Launcher;
-  readonly #spec: GroupSpec;
-  readonly #onEnd: (down: Down) => void;
-  #supervisor: Supervisor | undefined;
-  #incarnation = 0;
-
-  constructor(launcher: Launcher, spec: GroupSpec, onEnd: (down: Down) => void) {
-    this.name = spec.name;
-    this.restart = spec.restart ?? "permanent";
-    this.#launcher = launcher;
-    this.#spec = spec;
-    this.#onEnd = onEnd;
+/** Stops all of them, the last started first, whatever becomes of one; returns the first error. */
+async function stopAll(children: readonly Child[], options: StopOptions): Promise<unknown> {
+  let firstError: unknown;
+  for (const child of children.toReversed()) {
+    try {
+      await child.stop(options);
+    } catch (error) {
+      firstError ??= error;
+    }
   }
-
-  get incarnation(): number {
-    return this.#incarnation;
-  }
-
-  rehearse(): boolean {
-    return this.#supervisor?.rehearse() ?? false;
-  }
-
-  prepare(): void {}
-
-  async start(): Promise<void> {
-    this.#incarnation += 1;
-    const incarnation = this.#incarnation;
-    this.#supervisor = new Supervisor(this.#launcher, {
-      ...this.#spec,
-      onEscalate: (cause, failures) => {
-        this.#spec.onEscalate?.(cause, failures);
-        this.#onEnd({ actor: this.name, incarnation, reason: "failed", cause });
-      },
-    });
-    await this.#supervisor.start();
-  }
-
-  async stop(options: StopOptions): Promise<void> {
-    await this.#supervisor?.stop(options);
-  }
+  return firstError;
 }
 
 function stoppedMeanwhile(name: string): TroupeError {
