@@ -3,14 +3,13 @@ import { createContext } from "./actor-context.ts";
 import type { Address } from "./address.ts";
 import { Cell, type End } from "./cell.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { type Codec, CodecSet } from "./codec.ts";
 import { toFailure } from "./failure.ts";
 import type { LinkEnd } from "./link.ts";
-import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
+import type { LinkOpener } from "./link-opener.ts";
 import { blankRecord, singlePacket } from "./packet.ts";
+import { Preloaded } from "./preload.ts";
 import type { ActorDefinition } from "./protocol.ts";
 import { RecordType } from "./record.ts";
-import { refCodec } from "./ref-codec.ts";
 import type { MessagingSettings } from "./settings.ts";
 import type { MemoryPlace } from "./shared-memory.ts";
 import { Signal } from "./signal.ts";
@@ -35,16 +34,6 @@ export interface Boot {
   readonly board: SharedArrayBuffer | MemoryPlace;
 }
 
-/** What the module named by `preload` may export. */
-export interface Preload {
-  /** Taught to every actor of the system. */
-  readonly codecs?: readonly Codec[];
-  /** Called, in the thread that finds it out, with each message that will not be handled. */
-  onUndelivered?(message: unknown): void;
-  /** What placement "process" needs. */
-  readonly processes?: ProcessSupport;
-}
-
 /** How an actor is hosted. */
 export interface HostOptions {
   /** Called once, when the actor has ended by itself. */
@@ -56,14 +45,13 @@ export interface HostOptions {
 
 /** Loads the actor's module into this thread and starts the actor; its failure to load is its failure. */
 export async function hostActor(boot: Boot, options: HostOptions): Promise<void> {
-  let support: ProcessSupport | undefined;
-  const opener = new LinkOpener(() => support);
+  let cell: Cell;
+  const preloaded = new Preloaded(boot.preloadUrl, () => cell.endpoint);
+  const { codecs, opener } = preloaded;
   try {
-    const preload = await loadPreload(boot.preloadUrl);
-    support = preload.processes;
+    await preloaded.load();
     const definition = await loadDefinition(boot.moduleUrl);
-    const codecs = new CodecSet([refCodec(() => cell.endpoint), ...(preload.codecs ?? [])]);
-    const cell: Cell = makeCell(boot, preload, definition, codecs, opener, options);
+    cell = makeCell(boot, preloaded, definition, options);
     options.onCell?.(cell);
     const context = createContext<unknown>(cell);
     const init = boot.isFromAfar === true ? opener.border.enter(boot.init) : boot.init;
@@ -75,22 +63,6 @@ export async function hostActor(boot: Boot, options: HostOptions): Promise<void>
       .post(singlePacket({ ...blankRecord, type: RecordType.failed, body: failure }), [], true);
     options.onEnd({ kind: "failed", failure });
   }
-}
-
-/** What the preload module wants to know of messages that will not be handled; its own errors become warnings. */
-export function undeliveredHook(preload: Preload): (message: unknown) => void {
-  return (message) => {
-    try {
-      preload.onUndelivered?.(message);
-    } catch (error) {
-      process.emitWarning(error instanceof Error ? error : String(error));
-    }
-  };
-}
-
-/** Imports the preload module, if there is one. */
-export async function loadPreload(url: string | undefined): Promise<Preload> {
-  return url === undefined ? {} : ((await import(url)) as Preload);
 }
 
 async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unknown>> {
@@ -105,12 +77,11 @@ async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unk
 
 function makeCell(
   boot: Boot,
-  preload: Preload,
+  preloaded: Preloaded,
   definition: ActorDefinition<unknown, unknown>,
-  codecs: CodecSet,
-  opener: LinkOpener,
   { onEnd, clock = systemClock }: HostOptions,
 ): Cell {
+  const { codecs, opener } = preloaded;
   const report = (span: Span): void => cell.endpoint.emit(cell.system, RecordType.span, span);
   const cell: Cell = new Cell({
     address: { ...boot.address, lanes: definition.lanes ?? {} },
@@ -125,7 +96,7 @@ function makeCell(
     mayBlock: boot.hasThread,
     tracer: makeTracer(boot.address, boot.settings, clock.now, report),
     onEnd,
-    onUndelivered: undeliveredHook(preload),
+    onUndelivered: (message) => preloaded.onUndelivered(message),
   });
   return cell;
 }

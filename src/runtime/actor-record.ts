@@ -4,6 +4,14 @@ import type { LinkPlace } from "./placement.ts";
 import type { StatusBoard } from "./status-board.ts";
 import type { Vessel } from "./thread.ts";
 
+/** Who answers for an incarnation's failure; nobody where neither is said. */
+export interface Answerable {
+  /** Whether somebody does without being told by the system: then it is no news to `onUnhandled`. */
+  readonly supervised?: boolean;
+  /** The actor that spawned it, which it does not outlive. */
+  readonly ownerUid?: number;
+}
+
 /** One incarnation of an actor as its system keeps it. */
 export interface ActorRecord {
   /** Its lanes are known once it has started. */
@@ -26,4 +34,28 @@ export interface ActorRecord {
   readonly started: PromiseWithResolvers<void>;
   readonly ended: PromiseWithResolvers<Down>;
   down: Down | undefined;
+}
+
+/** The record of an incarnation that has just been launched. */
+export function recordOf(
+  address: Address,
+  place: LinkPlace,
+  { board, vessel }: Pick<ActorRecord, "board" | "vessel">,
+  { supervised = false, ownerUid }: Answerable,
+): ActorRecord {
+  return {
+    address,
+    place,
+    board,
+    vessel,
+    supervised,
+    ownerUid,
+    kinds: [],
+    hasStarted: false,
+    watchers: new Set(),
+    linked: new Map(),
+    started: Promise.withResolvers<void>(),
+    ended: Promise.withResolvers<Down>(),
+    down: undefined,
+  };
 }

@@ -78,7 +78,7 @@ export class ActorSystem {
 
   /** Tells this system from all others, in this process and on its machine: what its actors' addresses say. */
   get id(): string {
-    return this.#launcher.systemId;
+    return this.#launcher.addresses.system;
   }
 
   /** Messages that were not delivered, and why. */

@@ -1,11 +1,9 @@
-import { randomUUID } from "node:crypto";
-import { loadPreload, undeliveredHook } from "./actor-host.ts";
-import type { ActorRecord } from "./actor-record.ts";
+import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
 import { ActorRef } from "./actor-ref.ts";
 import { type Address, describe } from "./address.ts";
+import { Addresses } from "./addresses.ts";
 import type { Clock } from "./clock.ts";
-import { CodecSet } from "./codec.ts";
-import type { Down, Failure } from "./failure.ts";
+import type { Failure } from "./failure.ts";
 import type { HostProcess } from "./host-process.ts";
 import { type LaunchContext, launch } from "./launch.ts";
 import {
@@ -16,11 +14,10 @@ import {
   startTimeout,
   unhandled,
 } from "./launch-errors.ts";
-import { LinkOpener, type ProcessSupport } from "./link-opener.ts";
 import type { LinkPlace } from "./placement.ts";
+import { Preloaded } from "./preload.ts";
 import { ProcessPool } from "./process-pool.ts";
 import { RecordType } from "./record.ts";
-import { refCodec } from "./ref-codec.ts";
 import { Registry } from "./registry.ts";
 import type { RuntimeEvent } from "./runtime-event.ts";
 import {
@@ -46,41 +43,41 @@ export interface LauncherOptions {
 export class Launcher {
   readonly clock: Clock;
   readonly registry: Registry;
-  /** The system's name among all of the process: two of them may have actors of one name. */
-  readonly systemId = randomUUID();
+  readonly addresses = new Addresses();
   readonly #options: LauncherOptions;
-  readonly #codecs: CodecSet;
-  readonly #opener = new LinkOpener(() => this.#support);
+  readonly #preloaded: Preloaded;
   readonly #processes: ProcessPool;
   readonly #understudies = new Understudies();
-  readonly #incarnations = new Map<string, number>();
-  #preloaded: Promise<void> | undefined;
-  #support: ProcessSupport | undefined;
-  #onUndelivered: (message: unknown) => void = () => {};
-  #lastUid = 0;
+  readonly #context: LaunchContext;
   #refusesStarts = false;
 
   constructor(options: LauncherOptions) {
-    this.clock = options.clock;
+    const { clock, settings } = options;
+    const preloadUrl = options.preload?.href;
+    this.clock = clock;
     this.#options = options;
-    this.#codecs = new CodecSet([refCodec(() => this.registry.endpoint)]);
+    this.#preloaded = new Preloaded(preloadUrl, () => this.registry.endpoint);
+    const { codecs, opener } = this.#preloaded;
     this.#processes = new ProcessPool({
-      preloadUrl: options.preload?.href,
-      maxFrameBytes: options.settings.maxFrameBytes,
-      support: () => this.#support,
+      preloadUrl,
+      maxFrameBytes: settings.maxFrameBytes,
+      support: () => this.#preloaded.processes,
     });
+    const [processes, understudies] = [this.#processes, this.#understudies];
     this.registry = new Registry({
-      clock: options.clock,
-      opener: this.#opener,
-      processes: this.#processes,
-      codecs: this.#codecs,
-      settings: options.settings,
+      clock,
+      opener,
+      processes,
+      codecs,
+      settings,
       report: (event) => this.report(event),
-      onUndelivered: (message) => this.#onUndelivered(message),
+      onUndelivered: (message) => this.#preloaded.onUndelivered(message),
       onUnhandled: (failure, actor) => this.raise(failure, describe(actor)),
       spawn: (place, init, ownerUid) => this.start(place, init, { ownerUid }),
       stop: (record, options) => this.stop(record, options),
     });
+    const systemPlace = this.registry.place;
+    this.#context = { clock, settings, preloadUrl, opener, processes, understudies, systemPlace };
   }
 
   /** A ref of the system's own; `target.address` may change. */
@@ -88,17 +85,11 @@ export class Launcher {
     return new ActorRef<P>(this.registry.endpoint, target);
   }
 
-  /** The number the next incarnation under this name will have. */
-  nextIncarnation(name: string): number {
-    return (this.#incarnations.get(name) ?? 0) + 1;
-  }
-
   /** Begins to start the process that an actor is to live in, so that several start at once. */
   prepare({ name, placement, process }: SpawnPlace): void {
     if (placement !== "process") return;
     if (this.#refusesStarts) return;
-    this.#preloaded ??= this.#preload();
-    const prepared = this.#preloaded.then(() => this.#processes.host(process ?? name));
+    const prepared = this.#preloaded.load().then(() => this.#processes.host(process ?? name));
     prepared.catch(() => {}); // told by `start`, which comes next
   }
 
@@ -116,13 +107,8 @@ export class Launcher {
   }
 
   /** Starts one incarnation and resolves once its `start` has. */
-  async start(
-    place: SpawnPlace,
-    init: unknown,
-    answerable: { readonly supervised?: boolean; readonly ownerUid?: number } = {},
-  ): Promise<ActorRecord> {
-    this.#preloaded ??= this.#preload();
-    await this.#preloaded;
+  async start(place: SpawnPlace, init: unknown, answerable: Answerable = {}): Promise<ActorRecord> {
+    await this.#preloaded.load();
     const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
     this.#refuseTakenName(name);
     if (placement !== "process" && place.process !== undefined)
@@ -196,55 +182,18 @@ export class Launcher {
       });
   }
 
-  async #preload(): Promise<void> {
-    const preload = await loadPreload(this.#options.preload?.href);
-    this.#codecs.teach(preload.codecs ?? []);
-    this.#onUndelivered = undeliveredHook(preload);
-    this.#support = preload.processes;
-  }
-
   #refuseTakenName(name: string): void {
     const holder = this.registry.census.living.find(({ address }) => address.name === name)?.address;
     if (holder === undefined) return;
     throw nameTaken(name, holder);
   }
 
-  #launch(
-    place: SpawnPlace,
-    init: unknown,
-    linkPlace: LinkPlace,
-    answerable: { readonly supervised?: boolean; readonly ownerUid?: number },
-  ): ActorRecord {
-    const { name } = place;
-    const incarnation = this.nextIncarnation(name);
-    this.#incarnations.set(name, incarnation);
-    this.#lastUid += 1;
-    const address: Address = { system: this.systemId, uid: this.#lastUid, name, incarnation, lanes: {} };
-    const launched = launch(this.#context(), place, address, this.#codecs.encode(init), linkPlace);
-    const record: ActorRecord = {
-      address,
-      place: linkPlace,
-      board: launched.board,
-      vessel: launched.vessel,
-      supervised: answerable.supervised ?? false,
-      ownerUid: answerable.ownerUid,
-      kinds: [],
-      hasStarted: false,
-      watchers: new Set(),
-      linked: new Map(),
-      started: Promise.withResolvers<void>(),
-      ended: Promise.withResolvers<Down>(),
-      down: undefined,
-    };
+  #launch(place: SpawnPlace, init: unknown, linkPlace: LinkPlace, answerable: Answerable): ActorRecord {
+    const address = this.addresses.next(place.name);
+    const launched = launch(this.#context, place, address, this.#preloaded.codecs.encode(init), linkPlace);
+    const record = recordOf(address, linkPlace, launched, answerable);
     this.registry.enter(record, launched.systemEnd);
     return record;
-  }
-
-  #context(): LaunchContext {
-    const { clock, settings, preload } = this.#options;
-    const systemPlace = this.registry.place;
-    const [opener, processes, understudies] = [this.#opener, this.#processes, this.#understudies];
-    return { clock, settings, preloadUrl: preload?.href, opener, processes, understudies, systemPlace };
   }
 
   async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {

@@ -1,5 +1,5 @@
-import { loadPreload } from "./actor-host.ts";
 import { orphanSignal } from "./orphan.ts";
+import { loadPreload } from "./preload.ts";
 import { ProcessHost } from "./process-host.ts";
 import { birthVariable, type ProcessBirth } from "./process-orders.ts";
 

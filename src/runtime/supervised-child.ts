@@ -53,9 +53,7 @@ export class SupervisedActor implements Child {
     this.#spec = spec;
     this.#refs = refs;
     this.#onEnd = onEnd;
-    this.#target = {
-      address: { system: launcher.systemId, uid: notStartedUid, name: spec.name, incarnation: 0, lanes: {} },
-    };
+    this.#target = { address: launcher.addresses.unborn(spec.name) };
     this.ref = launcher.refTo(this.#target);
   }
 
@@ -72,7 +70,7 @@ export class SupervisedActor implements Child {
   }
 
   async start(): Promise<void> {
-    const init = await this.#spec.init?.(this.#launcher.nextIncarnation(this.name), this.#refs);
+    const init = await this.#spec.init?.(this.#launcher.addresses.nextIncarnation(this.name), this.#refs);
     const record = await this.#launcher.start(this.#spec, init, { supervised: true });
     this.#record = record;
     this.#target.address = record.address;
@@ -87,6 +85,3 @@ export class SupervisedActor implements Child {
     if (record !== undefined) await this.#launcher.stop(record, options);
   }
 }
-
-// No actor has this uid: a message to a child before its first start finds nobody.
-const notStartedUid = Number.MAX_SAFE_INTEGER;
