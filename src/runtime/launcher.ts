@@ -209,8 +209,7 @@ export class Launcher {
   }
 
   async #terminate(record: ActorRecord): Promise<void> {
-    const { name, incarnation } = record.address;
-    this.registry.end(record, { actor: name, incarnation, reason: "stopped" }, true);
+    this.registry.deathWatch.stopped(record, true);
     await record.vessel.terminate();
   }
 }

@@ -5,10 +5,10 @@ import type { Clock } from "./clock.ts";
 import type { CodecSet } from "./codec.ts";
 import type { Connection } from "./connection.ts";
 import { type DeadLetter, DeadLetters } from "./dead-letters.ts";
+import { DeathWatch } from "./death-watch.ts";
 import { Endpoint } from "./endpoint.ts";
-import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
+import { type Down, type Failure, toFailure } from "./failure.ts";
 import { refuseKind } from "./handling.ts";
-import { inspectActor } from "./inspection.ts";
 import { Joiner } from "./joiner.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import type { LinkEnd } from "./link.ts";
@@ -42,14 +42,12 @@ export interface RegistryOptions {
   stop(record: ActorRecord, options: StopOptions): Promise<void>;
 }
 
-/**
- * The system's own endpoint and its knowledge of every actor: joins actors by links of their own, and is
- * the one authority on who has ended and why.
- */
+/** The system's own endpoint: takes in what actors tell and ask their system, joins them, and knows who lives. */
 export class Registry implements Resident {
   readonly endpoint: Endpoint;
   readonly census = new Census();
   readonly deadLetters = new DeadLetters();
+  readonly deathWatch: DeathWatch;
   readonly signal = new Signal();
   /** Where the system itself lives. */
   readonly place: LinkPlace = { placement: "main", signal: this.signal };
@@ -60,11 +58,6 @@ export class Registry implements Resident {
   constructor(options: RegistryOptions) {
     this.#options = options;
     const { clock, codecs, settings, opener, processes } = options;
-    this.#joiner = new Joiner({
-      processes,
-      isStrict: settings.freezeMessages,
-      sendTo: (record, message) => this.sendTo(record, message),
-    });
     const { name, incarnation } = systemAddress;
     this.#tracer = makeTracer(systemAddress, settings, clock.now, (span) =>
       options.report({ kind: "span.finished", actor: name, incarnation, ...span }),
@@ -79,6 +72,10 @@ export class Registry implements Resident {
       tracer: this.#tracer,
       resident: this,
     });
+    const sendTo = this.sendTo.bind(this);
+    this.#joiner = new Joiner({ processes, isStrict: settings.freezeMessages, sendTo });
+    const { endpoint, census } = this;
+    this.deathWatch = new DeathWatch({ ...options, endpoint, census, joiner: this.#joiner, sendTo });
   }
 
   /** Runs `body` as the beginning of a trace, when its turn has come. */
@@ -100,22 +97,6 @@ export class Registry implements Resident {
     void record.vessel.exited.then((error) => this.#exited(record, error));
   }
 
-  /** Enters the end of an incarnation and tells everyone concerned, once. */
-  end(record: ActorRecord, down: Down, forced = false): void {
-    if (record.down !== undefined) return;
-    // What it posted before its end is taken in first; that may hold a better account of its end.
-    this.endpoint.drain();
-    if (record.down !== undefined) return;
-    record.down = down;
-    this.#reportEnd(down, forced);
-    const numTold = this.endpoint.ended(record.address.uid, down);
-    this.#tellOthers(record, down);
-    record.started.reject(startError(down));
-    record.ended.resolve(down);
-    this.#stopOwned(record);
-    if (down.cause !== undefined && record.hasStarted && numTold === 0) this.#escalate(record, down.cause);
-  }
-
   onMessage(delivery: Delivery): void {
     this.endpoint.take(delivery);
     if (delivery.type === RecordType.ask && delivery.kind === "spawn") void this.#spawnFor(delivery);
@@ -128,12 +109,11 @@ export class Registry implements Resident {
     const record = this.census.record(from.peer.uid);
     if (record === undefined) return;
     if (type === RecordType.started) this.#started(record, body as { address: Address; kinds: string[] });
-    else if (type === RecordType.failed) this.end(record, downOf(record, body as Failure));
-    else if (type === RecordType.stopped) this.end(record, downOf(record));
+    else if (type === RecordType.failed) this.deathWatch.failed(record, body as Failure);
+    else if (type === RecordType.stopped) this.deathWatch.stopped(record);
     else if (type === RecordType.connect) this.#join(record, body as Address);
-    else if (type === RecordType.watch) this.#watch(record, body as Address);
-    else if (type === RecordType.unwatch)
-      this.census.record((body as Address).uid)?.watchers.delete(from.peer.uid);
+    else if (type === RecordType.watch) this.deathWatch.watch(record, body as Address);
+    else if (type === RecordType.unwatch) this.deathWatch.unwatch(record, body as Address);
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }
 
@@ -171,23 +151,9 @@ export class Registry implements Resident {
   }
 
   #exited(record: ActorRecord, error: Error | undefined): void {
-    this.endpoint.drain();
-    const cause = error ?? new Error("its thread left without being asked to stop");
-    const failure = toFailure(cause, describe(record.address));
-    this.end(
-      record,
-      downOf(record, { ...failure, fields: { ...failure.fields, ...this.#lastDoing(record) } }),
-    );
+    this.deathWatch.exited(record, error);
     this.census.leave(record);
     this.#options.processes.release(record);
-  }
-
-  /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
-  #lastDoing(record: ActorRecord): Record<string, unknown> {
-    const { state, pid, handling, op } = inspectActor(record, this.#options.clock.now(), (uid) =>
-      this.census.nameOf(uid),
-    );
-    return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
   }
 
   #join(left: ActorRecord, to: Address): void {
@@ -198,19 +164,6 @@ export class Registry implements Resident {
     }
     // Who has ended since it asked needs no link.
     if (left.down === undefined) this.#joiner.join(left, right);
-  }
-
-  #watch(watcher: ActorRecord, of: Address): void {
-    const record = this.census.livingRecord(of.uid);
-    if (record === undefined) this.#joiner.tellEnd(watcher, of.uid, this.census.endOf(of));
-    else record.watchers.add(watcher.address.uid);
-  }
-
-  #tellOthers(record: ActorRecord, down: Down): void {
-    for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
-      const listener = this.census.livingRecord(uid);
-      if (listener !== undefined) this.#joiner.tellEnd(listener, record.address.uid, down);
-    }
   }
 
   #emitted({ from, body }: Delivery): void {
@@ -236,38 +189,4 @@ export class Registry implements Resident {
       this.endpoint.answerFailure(delivery, toFailure(error));
     }
   }
-
-  /** Whoever is not supervised is answered for by its owner; whoever has none, by the program. */
-  #escalate(record: ActorRecord, cause: Failure): void {
-    if (record.supervised || record.watchers.size > 0) return;
-    if (record.ownerUid === undefined) {
-      this.#options.onUnhandled(cause, record.address);
-      return;
-    }
-    const owner = this.census.livingRecord(record.ownerUid);
-    if (owner !== undefined) this.sendTo(owner, { type: RecordType.childFailed, body: cause });
-  }
-
-  #stopOwned(owner: ActorRecord): void {
-    for (const record of this.census.running.toReversed()) {
-      if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
-      void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
-    }
-  }
-
-  #reportEnd(down: Down, forced: boolean): void {
-    const { actor, incarnation, cause } = down;
-    if (cause !== undefined) this.#options.report({ kind: "actor.failed", actor, incarnation, cause });
-    else this.#options.report({ kind: "actor.stopped", actor, incarnation, forced });
-  }
-}
-
-function downOf(record: ActorRecord, cause?: Failure): Down {
-  const { name, incarnation } = record.address;
-  if (cause === undefined) return { actor: name, incarnation, reason: "stopped" };
-  return { actor: name, incarnation, reason: "failed", cause };
-}
-
-function startError(down: Down): Error {
-  return down.cause === undefined ? new ActorDown(`spawn ${down.actor}`, down) : fromFailure(down.cause);
 }
