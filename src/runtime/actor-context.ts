@@ -92,14 +92,11 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
       const { address } = ref;
       const connection = endpoint.connect(address);
       await connection?.opened;
-      const down = endpoint.endOf(address.uid);
+      const down = endpoint.watches.endOf(address.uid);
       if (down !== undefined) throw new ActorDown(`connect ${address.name}`, down);
     },
     watch: (ref, onDown) => endpoint.watch(ref.address, onDown),
-    unwatch: ({ address }) => {
-      endpoint.unwatch(address);
-      cell.forgetDowns(address.name, address.incarnation);
-    },
+    unwatch: (ref) => endpoint.unwatch(ref.address),
     spawn: async <Q extends Protocol<Q>, Init>(options: SpawnOptions<Init>) => {
       const { init, module, ...place } = options;
       const deadlineMs = 2 * (options.startDeadlineMs ?? defaultStartDeadlineMs);

@@ -2,7 +2,7 @@ import { describe } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { DeadLetter } from "./dead-letters.ts";
 import { Endpoint, type EndpointOptions } from "./endpoint.ts";
-import { type Down, type Failure, fromFailure, isStopRequest, StopRequested, toFailure } from "./failure.ts";
+import { type Failure, fromFailure, isStopRequest, StopRequested, toFailure } from "./failure.ts";
 import { Handling } from "./handling.ts";
 import type { LinkEnd } from "./link.ts";
 import { type Delivery, Mailbox } from "./mailbox.ts";
@@ -12,7 +12,6 @@ import type { Resident } from "./resident.ts";
 import { Stash } from "./stash.ts";
 import type { StatusBoard } from "./status-board.ts";
 import { systemAddress } from "./system-address.ts";
-import type { OnDown } from "./watches.ts";
 
 /** How a cell ended. */
 export type End = { readonly kind: "stopped" } | { readonly kind: "failed"; readonly failure: Failure };
@@ -58,7 +57,6 @@ export class Cell implements Resident {
   #stopRequest: StopRequest | undefined;
   #phase: "starting" | "running" | "ending" | "ended" = "starting";
   #isOpen = true;
-  #downs: { readonly onDown: OnDown; readonly down: Down }[] = [];
   #isServing = false;
   #seenUrgent = 0;
 
@@ -145,14 +143,8 @@ export class Cell implements Resident {
     else if (record.type === RecordType.childFailed) this.fail(fromFailure(record.body as Failure));
   }
 
-  onDown(onDown: OnDown, down: Down): void {
-    this.#downs.push({ onDown, down });
+  onDown(): void {
     queueMicrotask(() => this.wake());
-  }
-
-  /** Forgets calls about this actor's end that are due but have not been made. */
-  forgetDowns(actor: string, incarnation: number): void {
-    this.#downs = this.#downs.filter(({ down }) => down.actor !== actor || down.incarnation !== incarnation);
   }
 
   requestLink(to: { readonly uid: number }): void {
@@ -237,13 +229,12 @@ export class Cell implements Resident {
   }
 
   #callDowns(): void {
-    for (let next = this.#downs.shift(); next !== undefined; next = this.#downs.shift()) {
-      next.onDown(next.down);
-    }
+    const { watches } = this.endpoint;
+    while (watches.hasDue) watches.callNext();
   }
 
   #callDownsOrFail(): void {
-    if (this.#downs.length === 0) return;
+    if (!this.endpoint.watches.hasDue) return;
     try {
       this.#callDowns();
     } catch (error) {

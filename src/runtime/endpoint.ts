@@ -49,13 +49,13 @@ export class Endpoint implements Sender {
   readonly settings: MessagingSettings;
   readonly asks: Asks;
   readonly streams: Streams;
+  readonly watches = new Watches();
   readonly #tracer: Tracer | undefined;
   readonly #opener: LinkOpener;
   readonly #resident: Resident;
   readonly #undelivered: Undelivered;
   readonly #incoming: Incoming;
   readonly #connections: Connections;
-  readonly #watches = new Watches();
 
   constructor(options: EndpointOptions) {
     this.address = options.address;
@@ -72,7 +72,7 @@ export class Endpoint implements Sender {
       address: options.address,
       asks: this.asks,
       streams: this.streams,
-      endOf: (uid) => this.endOf(uid),
+      endOf: (uid) => this.watches.endOf(uid),
       sendFailure: (to, id, kind, failure) => this.#sendAnswer(to, RecordType.failure, id, kind, failure),
       report: (letter, message) => options.resident.onDeadLetter(letter, message),
     });
@@ -135,7 +135,7 @@ export class Endpoint implements Sender {
   connect(to: Address): Connection | undefined {
     const existing = this.#connections.get(to.uid);
     if (existing !== undefined) return existing;
-    if (this.endOf(to.uid) !== undefined) return undefined;
+    if (this.watches.endOf(to.uid) !== undefined) return undefined;
     const connection = this.#connections.create(to);
     this.#resident.requestLink(to);
     return connection.closed ? undefined : connection;
@@ -156,19 +156,13 @@ export class Endpoint implements Sender {
 
   /** Calls `onDown` once when that actor has ended, also when it has already. */
   watch(of: Address, onDown: OnDown): void {
-    const ended = this.#watches.add(of.uid, onDown);
-    if (ended !== undefined) this.#resident.onDown(onDown, ended);
+    if (this.watches.add(of.uid, onDown)) this.#resident.onDown();
     else this.#resident.requestDown(of);
   }
 
-  /** Takes back every watch on that actor. */
+  /** Takes back every watch on that actor, even if its end is known and has not been told. */
   unwatch(of: Address): void {
-    if (this.#watches.remove(of.uid)) this.#resident.forgoDown(of);
-  }
-
-  /** How that actor ended, as far as this one has heard. */
-  endOf(uid: number): Down | undefined {
-    return this.#watches.endOf(uid);
+    if (this.watches.remove(of.uid)) this.#resident.forgoDown(of);
   }
 
   /**
@@ -176,10 +170,10 @@ export class Endpoint implements Sender {
    * dead letters, and questions, streams and watches hear of it. Returns how many of those there were.
    */
   ended(uid: number, down: Down): number {
-    if (this.endOf(uid) !== undefined) return 0;
+    if (this.watches.endOf(uid) !== undefined) return 0;
     const connection = this.#connections.get(uid);
     if (connection !== undefined) this.#connections.drainOne(connection, this.#incoming.accept);
-    const watchers = this.#watches.ended(uid, down);
+    const numWatches = this.watches.ended(uid, down);
     this.#connections.remove(uid);
     connection?.close();
     const numAsks = this.asks.rejectAllTo(
@@ -187,8 +181,8 @@ export class Endpoint implements Sender {
       ({ target, kind }) => new ActorDown(`${describe(target)}.${kind}`, down),
     );
     const numStreams = this.streams.targetDown(uid, down);
-    for (const onDown of watchers) this.#resident.onDown(onDown, down);
-    return watchers.length + numAsks + numStreams;
+    for (let left = numWatches; left > 0; left--) this.#resident.onDown();
+    return numWatches + numAsks + numStreams;
   }
 
   /** Sends one of the runtime's own records, whose body is plain data. */

@@ -7,7 +7,7 @@ import type { Connection } from "./connection.ts";
 import { type DeadLetter, DeadLetters } from "./dead-letters.ts";
 import { DeathWatch } from "./death-watch.ts";
 import { Endpoint } from "./endpoint.ts";
-import { type Down, type Failure, toFailure } from "./failure.ts";
+import { type Failure, toFailure } from "./failure.ts";
 import { refuseKind } from "./handling.ts";
 import { Joiner } from "./joiner.ts";
 import type { Outgoing } from "./lane-sender.ts";
@@ -24,7 +24,6 @@ import { Signal } from "./signal.ts";
 import type { SpawnPlace, StopOptions } from "./spawn-place.ts";
 import { systemAddress } from "./system-address.ts";
 import { makeTracer, type Span, type Tracer } from "./tracer.ts";
-import type { OnDown } from "./watches.ts";
 
 /** What a registry is made of. */
 export interface RegistryOptions {
@@ -117,8 +116,8 @@ export class Registry implements Resident {
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }
 
-  onDown(onDown: OnDown, down: Down): void {
-    queueMicrotask(() => onDown(down));
+  onDown(): void {
+    queueMicrotask(() => this.endpoint.watches.callNext());
   }
 
   onDeadLetter(letter: DeadLetter, message: unknown): void {

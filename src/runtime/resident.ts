@@ -1,10 +1,8 @@
 import type { Address } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { DeadLetter } from "./dead-letters.ts";
-import type { Down } from "./failure.ts";
 import type { Delivery } from "./mailbox.ts";
 import type { Envelope } from "./record.ts";
-import type { OnDown } from "./watches.ts";
 
 /** Who lives at an endpoint, an actor's cell or the system: what the endpoint needs of it. */
 export interface Resident {
@@ -12,8 +10,8 @@ export interface Resident {
   onMessage(delivery: Delivery): void;
   /** A record between actor and system came. */
   onSystemRecord(from: Connection, record: Envelope): void;
-  /** A watched actor ended. */
-  onDown(call: OnDown, down: Down): void;
+  /** A watched actor has ended: one more call of its endpoint's watches is due. */
+  onDown(): void;
   /** Packets were taken in: time to handle what they brought. */
   wake(): void;
   /** Called whenever this thread, while it blocks, has looked into its ports; throws to break off. */

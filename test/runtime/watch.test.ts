@@ -78,5 +78,8 @@ test("DL-10 a watch taken back does not fire, even when the death is known alrea
   system.watch(sink, () => numFired++);
   system.unwatch(sink);
   await system.stopActor(sink);
+  system.watch(sink, () => numFired++);
+  system.unwatch(sink);
+  await new Promise(setImmediate);
   expect(numFired).toBe(0);
 });
