@@ -84,7 +84,7 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
   const blocking = new Blocking(cell);
   const { name, incarnation } = endpoint.address;
   return {
-    self: new ActorRef<P>(endpoint, endpoint),
+    self: new ActorRef<P>(endpoint.outbox, endpoint),
     name,
     incarnation,
     board: cell.board,
@@ -101,11 +101,11 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
       const { init, module, ...place } = options;
       const deadlineMs = 2 * (options.startDeadlineMs ?? defaultStartDeadlineMs);
       const message = { place: { ...place, module: module.href }, init };
-      const address = await endpoint.ask(systemAddress, "spawn", message, { deadlineMs });
-      return new ActorRef<Q>(endpoint, { address: address as Address });
+      const address = await endpoint.outbox.ask(systemAddress, "spawn", message, { deadlineMs });
+      return new ActorRef<Q>(endpoint.outbox, { address: address as Address });
     },
-    emit: (event) => endpoint.emit(cell.system, RecordType.emit, event),
-    flush: () => endpoint.flush(),
+    emit: (event) => endpoint.outbox.emit(cell.system, RecordType.emit, event),
+    flush: () => endpoint.connections.flush(),
     stash: (capacity) => cell.makeStash(capacity),
     stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
     request: (ref, kind, message, options) =>

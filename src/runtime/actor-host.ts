@@ -46,7 +46,7 @@ export interface HostOptions {
 /** Loads the actor's module into this thread and starts the actor; its failure to load is its failure. */
 export async function hostActor(boot: Boot, options: HostOptions): Promise<void> {
   let cell: Cell;
-  const preloaded = new Preloaded(boot.preloadUrl, () => cell.endpoint);
+  const preloaded = new Preloaded(boot.preloadUrl, () => cell.endpoint.outbox);
   const { codecs, opener } = preloaded;
   try {
     await preloaded.load();
@@ -82,7 +82,7 @@ function makeCell(
   { onEnd, clock = systemClock }: HostOptions,
 ): Cell {
   const { codecs, opener } = preloaded;
-  const report = (span: Span): void => cell.endpoint.emit(cell.system, RecordType.span, span);
+  const report = (span: Span): void => cell.endpoint.outbox.emit(cell.system, RecordType.span, span);
   const cell: Cell = new Cell({
     address: { ...boot.address, lanes: definition.lanes ?? {} },
     clock,

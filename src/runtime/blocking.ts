@@ -29,10 +29,10 @@ export class Blocking {
   request(to: Address, kind: string, message: unknown, options: AskOptions): Pending<unknown> {
     this.#refuseOnMain("request");
     const endpoint = this.#cell.endpoint;
-    endpoint.sendAtOnce();
+    endpoint.connections.sendAtOnce();
     const deadlineMs = endpoint.clock.now() + options.deadlineMs;
     const pending = new Pending<unknown>(to, kind, deadlineMs);
-    endpoint.openAsk(to, kind, message, options, deadlineMs, pending);
+    endpoint.outbox.openAsk(to, kind, message, options, deadlineMs, pending);
     return pending;
   }
 
@@ -98,7 +98,7 @@ export class Blocking {
         this.#cell.handling.taken(delivery);
         return delivery;
       }
-      endpoint.refuse(delivery, "Expired");
+      endpoint.undelivered.refused(delivery, "Expired");
     }
   }
 
@@ -109,10 +109,10 @@ export class Blocking {
       kind: delivery.kind,
       message: delivery.body,
       reply: (answer) => {
-        if (isAsk) endpoint.answer(delivery, answer);
+        if (isAsk) endpoint.outbox.answer(delivery, answer);
       },
       fail: (error) => {
-        if (isAsk) endpoint.answerFailure(delivery, error);
+        if (isAsk) endpoint.outbox.answerFailure(delivery, error);
       },
     };
   }

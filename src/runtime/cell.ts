@@ -87,7 +87,7 @@ export class Cell implements Resident {
     if (this.#phase !== "starting") return;
     this.#phase = "running";
     const body = { address: this.endpoint.address, kinds: this.handling.kinds };
-    this.endpoint.sendRecord(this.system, { type: RecordType.started, body });
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.started, body });
     this.board.enter("idle");
     this.wake();
   }
@@ -148,21 +148,21 @@ export class Cell implements Resident {
   }
 
   requestLink(to: { readonly uid: number }): void {
-    this.endpoint.sendRecord(this.system, { type: RecordType.connect, body: to });
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.connect, body: to });
   }
 
   requestDown(of: { readonly uid: number }): void {
-    this.endpoint.sendRecord(this.system, { type: RecordType.watch, body: of });
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body: of });
   }
 
   forgoDown(of: { readonly uid: number }): void {
-    this.endpoint.sendRecord(this.system, { type: RecordType.unwatch, body: of });
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.unwatch, body: of });
   }
 
   onDeadLetter(letter: DeadLetter, message: unknown): void {
     this.#options.onUndelivered(message);
     if (this.#phase === "ended") return;
-    this.endpoint.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
   }
 
   interrupt(): void {
@@ -251,7 +251,7 @@ export class Cell implements Resident {
     this.board.enter("stopping");
     try {
       await this.#stopHook?.(this.#stopRequest?.reason ?? "stopped");
-      await this.endpoint.allReady();
+      await this.endpoint.connections.allReady();
     } catch (error) {
       this.fail(error);
       return;
@@ -263,12 +263,12 @@ export class Cell implements Resident {
   #end(end: End, lastRecord: { readonly type: RecordType; readonly body?: unknown }): void {
     if (this.#phase === "ended") return;
     for (const stash of this.#stashes) {
-      for (const delivery of stash.takeAll()) this.endpoint.refuse(delivery, "Stopped");
+      for (const delivery of stash.takeAll()) this.endpoint.undelivered.refused(delivery, "Stopped");
     }
-    this.endpoint.abandonWaiting();
+    this.endpoint.connections.abandonWaiting();
     this.#phase = "ended";
-    this.endpoint.sendRecord(this.system, lastRecord, true);
-    this.endpoint.flush();
+    this.endpoint.outbox.sendRecord(this.system, lastRecord, true);
+    this.endpoint.connections.flush();
     this.endpoint.close();
     this.#options.onEnd(end);
   }

@@ -10,8 +10,7 @@ export interface LossListener {
 
 /** All connections of one actor, flushed together at the end of each turn of the loop. */
 export class Connections {
-  /** True while the thread blocks instead of returning to its event loop: all it sends goes at once. */
-  synchronous = false;
+  #synchronous = false;
   readonly #limits: ConnectionLimits;
   readonly #listener: LossListener;
   readonly #byUid = new Map<number, Connection>();
@@ -38,9 +37,25 @@ export class Connections {
     this.#byUid.delete(uid);
   }
 
+  /** Whether the thread blocks instead of returning to its event loop: all it sends goes at once. */
+  get synchronous(): boolean {
+    return this.#synchronous;
+  }
+
+  /** From here on, until {@link sendByTurns}, all that is sent goes at once. */
+  sendAtOnce(): void {
+    this.#synchronous = true;
+    this.flush();
+  }
+
+  /** The event loop is at work again: what is sent goes at the end of each turn. */
+  sendByTurns(): void {
+    this.#synchronous = false;
+  }
+
   /** Sees to it that this connection is flushed: at once while blocking, else at the end of this turn. */
   markDirty(connection: Connection): void {
-    if (this.synchronous) {
+    if (this.#synchronous) {
       connection.flush();
       return;
     }

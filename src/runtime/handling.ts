@@ -134,7 +134,7 @@ export class Handling {
     if (!delivery.isTaken) endpoint.take(delivery);
     const nowMs = endpoint.clock.now();
     if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= nowMs) {
-      endpoint.refuse(delivery, "Expired");
+      endpoint.undelivered.refused(delivery, "Expired");
       return undefined;
     }
     const entry = this.#entries.get(delivery.kind);
@@ -166,14 +166,14 @@ export class Handling {
   #answer(delivery: Delivery, result: unknown): void {
     if (this.#aside.size > 0 && this.#aside.delete(delivery)) return;
     const { endpoint } = this.#options;
-    if (delivery.type === RecordType.ask) endpoint.answer(delivery, result);
+    if (delivery.type === RecordType.ask) endpoint.outbox.answer(delivery, result);
     else if (delivery.type === RecordType.openStream) endpoint.streams.produce(delivery, result);
   }
 
   #failed(delivery: Delivery, error: unknown): void {
     this.#aside.delete(delivery);
     if (delivery.type === RecordType.tell) this.#options.onFailure(error);
-    else this.#options.endpoint.answerFailure(delivery, error);
+    else this.#options.endpoint.outbox.answerFailure(delivery, error);
   }
 }
 
@@ -184,10 +184,13 @@ function traced({ kind, trace, receivedMs, from }: Delivery): TracedMessage {
 
 /** Refuses a message of a kind that its receiver does not have. */
 export function refuseKind(endpoint: Endpoint, delivery: Delivery): void {
-  endpoint.refuse(delivery, "WrongProtocol");
+  endpoint.undelivered.refused(delivery, "WrongProtocol");
   if (delivery.type === RecordType.tell) return;
   const { kind } = delivery;
   const actor = describe(endpoint.address);
   const message = `[ask ${actor}.${kind}] a kind of this actor's protocol: it has no handler for it (compare both sides' protocol)`;
-  endpoint.answerFailure(delivery, new TroupeError("KIND_UNKNOWN", message, { fields: { actor, kind } }));
+  endpoint.outbox.answerFailure(
+    delivery,
+    new TroupeError("KIND_UNKNOWN", message, { fields: { actor, kind } }),
+  );
 }

@@ -56,7 +56,7 @@ export class Launcher {
     const preloadUrl = options.preload?.href;
     this.clock = clock;
     this.#options = options;
-    this.#preloaded = new Preloaded(preloadUrl, () => this.registry.endpoint);
+    this.#preloaded = new Preloaded(preloadUrl, () => this.registry.endpoint.outbox);
     const { codecs, opener } = this.#preloaded;
     this.#processes = new ProcessPool({
       preloadUrl,
@@ -82,7 +82,7 @@ export class Launcher {
 
   /** A ref of the system's own; `target.address` may change. */
   refTo<P>(target: { readonly address: Address }): ActorRef<P> {
-    return new ActorRef<P>(this.registry.endpoint, target);
+    return new ActorRef<P>(this.registry.endpoint.outbox, target);
   }
 
   /** Begins to start the process that an actor is to live in, so that several start at once. */

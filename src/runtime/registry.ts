@@ -84,8 +84,7 @@ export class Registry implements Resident {
 
   /** Sends an actor a record of the runtime's own. */
   sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void {
-    const connection = this.endpoint.connect(record.address);
-    if (connection !== undefined) this.endpoint.sendRecord(connection, message, true);
+    this.endpoint.outbox.sendRecord(this.endpoint.connect(record.address), message, true);
   }
 
   /** Enters a new incarnation and opens this side of its link to the system. */
@@ -183,9 +182,9 @@ export class Registry implements Resident {
         init,
         delivery.from.peer.uid,
       );
-      this.endpoint.answer(delivery, record.address);
+      this.endpoint.outbox.answer(delivery, record.address);
     } catch (error) {
-      this.endpoint.answerFailure(delivery, toFailure(error));
+      this.endpoint.outbox.answerFailure(delivery, toFailure(error));
     }
   }
 }

@@ -43,11 +43,11 @@ export class Streams {
     const { from, id, kind, credits } = delivery;
     const endpoint = this.#endpoint;
     const producer = new StreamProducer(items as Iterable<unknown>, {
-      item: (item) => endpoint.sendItem(delivery, item),
+      item: (item) => endpoint.outbox.reply(from, RecordType.item, id, kind, item),
       end: (error) => {
         this.#producers.get(from)?.delete(id);
         const failure = error === undefined ? undefined : toFailure(error, describe(endpoint.address));
-        endpoint.sendRecord(from, { type: RecordType.endStream, id, kind, body: failure });
+        endpoint.outbox.sendRecord(from, { type: RecordType.endStream, id, kind, body: failure });
       },
     });
     const ofConsumer = this.#producers.get(from) ?? new Map<number, StreamProducer>();
@@ -102,7 +102,6 @@ export class Streams {
   }
 
   #toProducer(to: Address, record: { type: RecordType; id: number; kind: string; body?: unknown }): void {
-    const connection = this.#endpoint.connect(to);
-    if (connection !== undefined) this.#endpoint.sendRecord(connection, record);
+    this.#endpoint.outbox.sendRecord(this.#endpoint.connect(to), record);
   }
 }

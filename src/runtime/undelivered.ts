@@ -1,83 +1,76 @@
 import { TroupeError } from "../errors.ts";
 import { type Address, describe } from "./address.ts";
-import type { Asks } from "./asks.ts";
 import type { Connection, Lost } from "./connection.ts";
 import type { LossListener } from "./connections.ts";
-import type { DeadLetter, DeadLetterReason } from "./dead-letters.ts";
-import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "./failure.ts";
+import type { DeadLetterReason } from "./dead-letters.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { ActorDown, fromFailure, toFailure } from "./failure.ts";
 import type { Outgoing } from "./lane-sender.ts";
 import type { Delivery } from "./mailbox.ts";
 import { type Envelope, isMessage, RecordType } from "./record.ts";
-import type { Streams } from "./streams.ts";
-
-/** What the bookkeeping of losses needs of its endpoint. */
-export interface LossContext {
-  readonly address: Address;
-  readonly asks: Asks;
-  readonly streams: Streams;
-  endOf(uid: number): Down | undefined;
-  sendFailure(to: Connection, id: number, kind: string, failure: Failure): void;
-  report(letter: DeadLetter, message: unknown): void;
-}
+import type { Resident } from "./resident.ts";
 
 /** Turns each message that does not arrive into one dead letter, and tells whoever waits for its answer. */
 export class Undelivered implements LossListener {
-  readonly #context: LossContext;
+  readonly #endpoint: Endpoint;
+  readonly #resident: Resident;
 
-  constructor(context: LossContext) {
-    this.#context = context;
+  constructor(endpoint: Endpoint, resident: Resident) {
+    this.#endpoint = endpoint;
+    this.#resident = resident;
   }
 
   /** The receiver ended before it took the message, or the message cannot be copied. */
   lost(connection: Connection, { message, error }: Lost): void {
     if (error !== undefined) this.#unsendable(connection, message, error);
-    else this.#report(this.#reasonFor(connection.peer), this.#context.address, connection.peer, message);
+    else this.#report(this.#reasonFor(connection.peer), this.#endpoint.address, connection.peer, message);
   }
 
   /** Telemetry ran over. */
   dropped(connection: Connection, count: number): void {
     const message = { kind: "telemetry", body: undefined };
-    this.#report("Overflow", this.#context.address, connection.peer, message, count);
+    this.#report("Overflow", this.#endpoint.address, connection.peer, message, count);
   }
 
   /** The receiver had ended before the message was sent. */
   unreachable(to: Address, message: Outgoing): void {
-    const { asks, streams } = this.#context;
-    const down = this.#context.endOf(to.uid);
+    const { asks, streams } = this.#endpoint;
+    const down = this.#endpoint.watches.endOf(to.uid);
     if (down !== undefined) {
       const error = new ActorDown(`${describe(to)}.${message.kind}`, down);
       if (message.type === RecordType.ask) asks.settle(message.id)?.settle.reject(error);
       if (message.type === RecordType.openStream) streams.fail(message.id, error);
     }
-    this.#report(this.#reasonFor(to), this.#context.address, to, message);
+    this.#report(this.#reasonFor(to), this.#endpoint.address, to, message);
   }
 
   /** This actor got the message and cannot handle it. */
   refused(delivery: Delivery, reason: DeadLetterReason): void {
-    this.#report(reason, delivery.from.peer, this.#context.address, delivery);
+    this.#report(reason, delivery.from.peer, this.#endpoint.address, delivery);
   }
 
   /** An answer came that nobody waits for any more. */
   late(from: Connection, answer: Envelope): void {
-    this.#report("Expired", from.peer, this.#context.address, answer);
+    this.#report("Expired", from.peer, this.#endpoint.address, answer);
   }
 
   /** A packet came that cannot be read. */
   garbled(from: Connection): void {
-    this.#report("Undeserialisable", from.peer, this.#context.address, { kind: "unknown", body: undefined });
+    this.#report("Undeserialisable", from.peer, this.#endpoint.address, { kind: "unknown", body: undefined });
   }
 
   #unsendable(connection: Connection, message: Envelope, cause: unknown): void {
     const failure = toFailure(unsendable(message.kind, cause));
-    const { asks, streams } = this.#context;
+    const { asks, streams, outbox } = this.#endpoint;
     asks.settle(message.id)?.settle.reject(fromFailure(failure));
     streams.fail(message.id, fromFailure(failure));
-    if (!isMessage(message.type)) this.#context.sendFailure(connection, message.id, message.kind, failure);
-    this.#report("Undeserialisable", this.#context.address, connection.peer, message);
+    if (!isMessage(message.type))
+      outbox.reply(connection, RecordType.failure, message.id, message.kind, failure);
+    this.#report("Undeserialisable", this.#endpoint.address, connection.peer, message);
   }
 
   #reasonFor(receiver: Address): DeadLetterReason {
-    return this.#context.endOf(receiver.uid)?.reason === "unknown" ? "NoSuchActor" : "Stopped";
+    return this.#endpoint.watches.endOf(receiver.uid)?.reason === "unknown" ? "NoSuchActor" : "Stopped";
   }
 
   #report(
@@ -88,7 +81,7 @@ export class Undelivered implements LossListener {
     count = 1,
   ): void {
     const letter = { reason, messageKind: message.kind, from: describe(from), to: describe(to), count };
-    this.#context.report(letter, message.body);
+    this.#resident.onDeadLetter(letter, message.body);
   }
 }
 
