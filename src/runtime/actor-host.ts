@@ -1,9 +1,10 @@
 import { TroupeError } from "../errors.ts";
 import { createContext } from "./actor-context.ts";
 import type { Address } from "./address.ts";
-import { Cell, type End } from "./cell.ts";
+import { Cell } from "./cell.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { toFailure } from "./failure.ts";
+import type { End } from "./lifecycle.ts";
 import type { LinkEnd } from "./link.ts";
 import type { LinkOpener } from "./link-opener.ts";
 import { blankRecord, singlePacket } from "./packet.ts";

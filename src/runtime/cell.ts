@@ -1,9 +1,9 @@
-import { describe } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { DeadLetter } from "./dead-letters.ts";
 import { Endpoint, type EndpointOptions } from "./endpoint.ts";
-import { type Failure, fromFailure, isStopRequest, StopRequested, toFailure } from "./failure.ts";
+import { type Failure, fromFailure } from "./failure.ts";
 import { Handling } from "./handling.ts";
+import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
 import type { LinkEnd } from "./link.ts";
 import { type Delivery, Mailbox } from "./mailbox.ts";
 import type { Behavior } from "./protocol.ts";
@@ -12,16 +12,6 @@ import type { Resident } from "./resident.ts";
 import { Stash } from "./stash.ts";
 import type { StatusBoard } from "./status-board.ts";
 import { systemAddress } from "./system-address.ts";
-
-/** How a cell ended. */
-export type End = { readonly kind: "stopped" } | { readonly kind: "failed"; readonly failure: Failure };
-
-/** How the system asks an actor to stop. */
-export interface StopRequest {
-  readonly reason: string;
-  /** Whether messages that have arrived are handled first. */
-  readonly drain: boolean;
-}
 
 /** What a cell is made of. */
 export interface CellOptions extends Omit<EndpointOptions, "resident"> {
@@ -41,7 +31,7 @@ const messagesPerTurn = 512;
 
 /**
  * One actor at work: takes message after message from its mailbox, one at a time unless the kind is
- * declared concurrent, until it fails or is stopped.
+ * declared concurrent, for as long as its life goes on.
  */
 export class Cell implements Resident {
   readonly endpoint: Endpoint;
@@ -49,28 +39,37 @@ export class Cell implements Resident {
   readonly mailbox = new Mailbox();
   readonly board: StatusBoard;
   readonly system: Connection;
+  readonly life: Lifecycle;
   /** Kinds a blocking receive is waiting for: these do not interrupt it. */
   awaitedKinds: readonly string[] = [];
   readonly #options: CellOptions;
   readonly #stashes: Stash[] = [];
-  #stopHook: ((reason: string) => unknown) | undefined;
-  #stopRequest: StopRequest | undefined;
-  #phase: "starting" | "running" | "ending" | "ended" = "starting";
+  /** Whether messages that come now are handled before it stops. */
   #isOpen = true;
   #isServing = false;
   #seenUrgent = 0;
 
   constructor(options: CellOptions) {
+    const { board } = options;
     this.#options = options;
-    this.board = options.board;
+    this.board = board;
     this.endpoint = new Endpoint({ ...options, resident: this });
     this.handling = new Handling({
       ...options,
       endpoint: this.endpoint,
-      onFailure: (error) => this.#failUnlessStopping(error),
+      onFailure: (error) => {
+        if (!this.life.isUnwinding(error)) this.life.fail(error);
+      },
       onSettled: () => this.wake(),
     });
     this.system = this.endpoint.attach(systemAddress, options.systemLink);
+    this.life = new Lifecycle({
+      endpoint: this.endpoint,
+      system: this.system,
+      board,
+      onLeaving: () => this.#refuseStashed(),
+      onEnd: (end) => options.onEnd(end),
+    });
   }
 
   /** Makes the actor by `create`, then serves its mailbox; a throw in it is the actor's failure. */
@@ -78,17 +77,11 @@ export class Cell implements Resident {
     try {
       const behavior = await create();
       this.handling.adopt(behavior);
-      this.#stopHook = behavior.stop?.bind(behavior);
+      this.life.begin(behavior, this.handling.kinds);
     } catch (error) {
-      if (this.#stopRequest !== undefined && isStopRequest(error)) await this.#finish();
-      else this.fail(error);
-      return;
+      if (this.life.isUnwinding(error)) await this.life.finish();
+      else this.life.fail(error);
     }
-    if (this.#phase !== "starting") return;
-    this.#phase = "running";
-    const body = { address: this.endpoint.address, kinds: this.handling.kinds };
-    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.started, body });
-    this.board.enter("idle");
     this.wake();
   }
 
@@ -112,24 +105,8 @@ export class Cell implements Resident {
 
   /** Stops this actor in order, as if the system had asked. */
   requestStop(request: StopRequest): void {
-    this.#stopRequest ??= request;
+    this.life.requestStop(request);
     this.wake();
-  }
-
-  /** Ends this actor with an error, at once. */
-  fail(error: unknown): void {
-    if (this.#phase === "ended") return;
-    const failure = toFailure(error, describe(this.endpoint.address));
-    this.board.enter("failed");
-    this.#end({ kind: "failed", failure }, { type: RecordType.failed, body: failure });
-  }
-
-  /** Cuts this actor off without its consent: nothing it does from here on reaches anyone. */
-  abandon(): void {
-    if (this.#phase === "ended") return;
-    this.#phase = "ended";
-    this.board.enter("stopped");
-    this.endpoint.close();
   }
 
   onMessage(delivery: Delivery): void {
@@ -139,8 +116,8 @@ export class Cell implements Resident {
   }
 
   onSystemRecord(_from: Connection, record: Envelope): void {
-    if (record.type === RecordType.stop) this.#stopRequest ??= record.body as StopRequest;
-    else if (record.type === RecordType.childFailed) this.fail(fromFailure(record.body as Failure));
+    if (record.type === RecordType.stop) this.life.requestStop(record.body as StopRequest);
+    else if (record.type === RecordType.childFailed) this.life.fail(fromFailure(record.body as Failure));
   }
 
   onDown(): void {
@@ -161,16 +138,14 @@ export class Cell implements Resident {
 
   onDeadLetter(letter: DeadLetter, message: unknown): void {
     this.#options.onUndelivered(message);
-    if (this.#phase === "ended") return;
+    if (this.life.hasEnded) return;
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
   }
 
   interrupt(): void {
-    if (this.#stopRequest !== undefined && this.#phase !== "ending") {
-      throw new StopRequested(this.#stopRequest.reason);
-    }
+    this.life.checkStop();
     this.#callDowns();
-    while (this.#phase === "running") {
+    while (this.life.isRunning) {
       const delivery = this.mailbox.takeControl(this.awaitedKinds);
       if (delivery === undefined) return;
       this.handling.interruptWith(delivery);
@@ -183,7 +158,7 @@ export class Cell implements Resident {
   }
 
   wake(): void {
-    if (this.#isServing || this.#phase !== "running") return;
+    if (this.#isServing || !this.life.isRunning) return;
     this.#isServing = true;
     try {
       this.#serve();
@@ -191,11 +166,11 @@ export class Cell implements Resident {
       this.#isServing = false;
     }
     const isQuiet = this.handling.isQuiet && this.mailbox.size === 0;
-    if (this.#stopRequest !== undefined && isQuiet && this.#phase === "running") void this.#finish();
+    if (this.life.stopRequest !== undefined && isQuiet && this.life.isRunning) void this.life.finish();
   }
 
   #serve(): void {
-    for (let count = 0; this.#phase === "running"; count++) {
+    for (let count = 0; this.life.isRunning; count++) {
       if (count === messagesPerTurn) {
         setImmediate(() => this.wake());
         return;
@@ -210,7 +185,7 @@ export class Cell implements Resident {
       this.board.setQueued(this.mailbox.size);
       this.handling.handle(next);
     }
-    if (this.#phase === "running" && !this.handling.isBusy) this.board.enterIdle();
+    if (this.life.isRunning && !this.handling.isBusy) this.board.enterIdle();
   }
 
   /** Between two messages: control that was posted meanwhile goes first. */
@@ -222,8 +197,9 @@ export class Cell implements Resident {
   }
 
   #closeIfStopping(): void {
-    if (this.#stopRequest === undefined || !this.#isOpen) return;
-    if (this.#stopRequest.drain) this.endpoint.drain();
+    const { stopRequest } = this.life;
+    if (stopRequest === undefined || !this.#isOpen) return;
+    if (stopRequest.drain) this.endpoint.drain();
     else this.mailbox.clear();
     this.#isOpen = false;
   }
@@ -238,38 +214,13 @@ export class Cell implements Resident {
     try {
       this.#callDowns();
     } catch (error) {
-      this.fail(error);
+      this.life.fail(error);
     }
   }
 
-  #failUnlessStopping(error: unknown): void {
-    if (this.#stopRequest === undefined || !isStopRequest(error)) this.fail(error);
-  }
-
-  async #finish(): Promise<void> {
-    this.#phase = "ending";
-    this.board.enter("stopping");
-    try {
-      await this.#stopHook?.(this.#stopRequest?.reason ?? "stopped");
-      await this.endpoint.connections.allReady();
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    this.board.enter("stopped");
-    this.#end({ kind: "stopped" }, { type: RecordType.stopped });
-  }
-
-  #end(end: End, lastRecord: { readonly type: RecordType; readonly body?: unknown }): void {
-    if (this.#phase === "ended") return;
+  #refuseStashed(): void {
     for (const stash of this.#stashes) {
       for (const delivery of stash.takeAll()) this.endpoint.undelivered.refused(delivery, "Stopped");
     }
-    this.endpoint.connections.abandonWaiting();
-    this.#phase = "ended";
-    this.endpoint.outbox.sendRecord(this.system, lastRecord, true);
-    this.endpoint.connections.flush();
-    this.endpoint.close();
-    this.#options.onEnd(end);
   }
 }

@@ -45,7 +45,7 @@ export function startOnMain(boot: Boot, clock: Clock): Vessel {
   return {
     exited: exited.promise,
     terminate: () => {
-      cell?.abandon();
+      cell?.life.abandon();
       exited.resolve(undefined);
       return exited.promise.then(() => {});
     },
