@@ -6,16 +6,17 @@
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { memory, Runtime, type RuntimeOptions, resetPeakMemory } from "troupe";
+import { type MemoryMeasured, memory, Runtime, type RuntimeOptions, resetPeakMemory } from "troupe";
 import { median } from "./median.ts";
 
 /** What is measured of one strategy. */
 interface Row {
   readonly name: string;
   readonly tokensPerSecond: number;
-  /** Peak of this process, by kind, in bytes; what ranks in processes of their own hold is not seen here. */
+  /** By kind, the sum of the ranks' peaks, in bytes. */
   readonly peakBytes: Readonly<Record<string, number>>;
-  readonly totalPeakBytes: number;
+  /** Peak of the whole process; undefined where ranks have processes of their own, whose peaks nobody sees at one moment. */
+  readonly totalPeakBytes: number | undefined;
   /** Mean over ranks and steps. */
   readonly exposedMs: number;
   readonly overlap: number;
@@ -70,12 +71,15 @@ async function measure(name: string): Promise<Row> {
     seed: 0,
     zero: 0,
     accumulation,
+    memory: { everySteps: 1 },
     ...options,
   });
   const finishedAtMs: number[] = [];
   const exposedMs: number[] = [];
   const overlaps: number[] = [];
+  const heldByRank: MemoryMeasured["byKind"][] = [];
   runtime.events$.subscribe((event) => {
+    if (event.kind === "memory.measured") heldByRank[event.rank] = event.byKind;
     if (event.kind !== "step.finished") return;
     finishedAtMs.push(performance.now());
     exposedMs.push(event.exposedMs);
@@ -83,21 +87,24 @@ async function measure(name: string): Promise<Row> {
     if (finishedAtMs.length === warmup) resetPeakMemory();
   });
   await runtime.run(new URL("./gpt/job.ts", import.meta.url), model);
-  const use = memory();
   const times = finishedAtMs
     .slice(warmup)
     .map((at, index) => at - (finishedAtMs[warmup - 1 + index] as number));
-  const peaks = Object.entries(use.peakByTag).map(
-    ([tag, bytes]) => [tag === "" ? "untagged" : tag, bytes] as const,
-  );
   return {
     name,
     tokensPerSecond: (model.batch * model.seq * 1000) / median(times),
-    peakBytes: Object.fromEntries(peaks.filter(([, bytes]) => bytes > 0)),
-    totalPeakBytes: use.peakBytes,
+    peakBytes: peaksOf(heldByRank),
+    totalPeakBytes: options.placement === "process" ? undefined : memory().peakBytes,
     exposedMs: mean(exposedMs.slice(warmup)),
     overlap: mean(overlaps.slice(warmup)),
   };
+}
+
+function peaksOf(heldByRank: readonly MemoryMeasured["byKind"][]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const held of heldByRank)
+    for (const [kind, { peakBytes }] of Object.entries(held)) sums[kind] = (sums[kind] ?? 0) + peakBytes;
+  return sums;
 }
 
 /** Each strategy in a process of its own, so that none inherits another's memory. */
@@ -125,7 +132,7 @@ function measureApart(name: string): Row {
 }
 
 function describe(row: Row, plain: Row): string {
-  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
+  const megabytes = (bytes: number | undefined) => (bytes === undefined ? "?" : (bytes / 1e6).toFixed(1));
   const kinds = Object.entries(row.peakBytes)
     .toSorted(([, a], [, b]) => b - a)
     .map(([kind, bytes]) => `${kind} ${megabytes(bytes)}`);
