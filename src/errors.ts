@@ -182,3 +182,19 @@ export class TroupeError extends Error {
     this.fields = detail.fields ?? {};
   }
 }
+
+/** Every name that some options have, none left out. */
+export type NamesOf<Options> = Readonly<Record<keyof Options, true>>;
+
+/**
+ * What a misspelled option is refused by, which would otherwise be passed over without a word.
+ * @returns what names there are and which of those given is none of them, in words; undefined where all are known
+ */
+export function unknownNames(
+  given: object,
+  names: Readonly<Record<string, true>>,
+): { readonly expected: string; readonly got: string } | undefined {
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(names, name));
+  if (unknown.length === 0) return undefined;
+  return { expected: `some of ${Object.keys(names).join(", ")}`, got: unknown.join(", ") };
+}

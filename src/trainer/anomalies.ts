@@ -5,7 +5,8 @@ import {
   mayRewind,
   type Policy,
 } from "../anomalies/index.ts";
-import { optionError } from "./option-error.ts";
+import type { NamesOf } from "../errors.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 import { whole } from "./whole.ts";
 
 /** What is done where a run's figures are out of the ordinary; all of it is told, as `anomaly.detected`. */
@@ -40,6 +41,16 @@ const ANOMALIES = {
   straggler: "straggler",
 } as const satisfies Record<keyof typeof POLICIES, Anomaly>;
 
+const NAMES: NamesOf<AnomalyOptions> = {
+  loss: true,
+  gradient: true,
+  spike: true,
+  straggler: true,
+  spikeDeviations: true,
+  stragglerFactor: true,
+  stragglerSteps: true,
+};
+
 /** The names of what may be wrong, as options and the command line have them. */
 export const anomalyNames = Object.keys(POLICIES) as readonly (keyof typeof POLICIES)[];
 
@@ -48,9 +59,7 @@ export const anomalyNames = Object.keys(POLICIES) as readonly (keyof typeof POLI
  * @throws {TroupeError} `OPTION`
  */
 export function settleAnomalies(options: AnomalyOptions = {}, isSaved: boolean): AnomalyRules {
-  const known = [...anomalyNames, "spikeDeviations", "stragglerFactor", "stragglerSteps"];
-  const unknown = Object.keys(options).filter((key) => !known.includes(key));
-  if (unknown.length > 0) throw optionError("anomalies", `some of ${known.join(", ")}`, unknown.join(", "));
+  refuseUnknown("anomalies", options, NAMES);
   const policies = { ...DEFAULT_RULES.policies };
   for (const name of anomalyNames) {
     const policy = options[name];

@@ -1,4 +1,5 @@
-import { optionError } from "./option-error.ts";
+import type { NamesOf } from "../errors.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 import { whole } from "./whole.ts";
 
 /** Where a run's state is kept while it trains, how often, and what becomes of older ones. */
@@ -39,8 +40,7 @@ export interface CheckpointSettings {
  */
 export function settleCheckpoint(options: CheckpointOptions | undefined): CheckpointSettings | undefined {
   if (options === undefined) return undefined;
-  const unknown = Object.keys(options).filter((key) => !KNOWN.includes(key));
-  if (unknown.length > 0) throw optionError("checkpoint", `some of ${KNOWN.join(", ")}`, unknown.join(", "));
+  refuseUnknown("checkpoint", options, NAMES);
   const { dir, whenBusy = "wait", maxStagedBytes = Number.POSITIVE_INFINITY } = options;
   if (dir === undefined) checkMemoryOnly(options);
   if (whenBusy !== "wait" && whenBusy !== "skip")
@@ -69,15 +69,15 @@ export function settleCheckpoint(options: CheckpointOptions | undefined): Checkp
   };
 }
 
-const KNOWN: readonly string[] = [
-  "dir",
-  "everySteps",
-  "whenBusy",
-  "keepLast",
-  "keepEverySteps",
-  "inMemoryEverySteps",
-  "maxStagedBytes",
-];
+const NAMES: NamesOf<CheckpointOptions> = {
+  dir: true,
+  everySteps: true,
+  whenBusy: true,
+  keepLast: true,
+  keepEverySteps: true,
+  inMemoryEverySteps: true,
+  maxStagedBytes: true,
+};
 
 /** What is said of files says nothing where there are none. */
 function checkMemoryOnly(options: CheckpointOptions): void {

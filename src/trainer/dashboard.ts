@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { DashboardOptions } from "../dashboard/index.ts";
-import { optionError } from "./option-error.ts";
+import type { NamesOf } from "../errors.ts";
+import { refuseUnknown } from "./option-error.ts";
 import type { RuntimeOptions } from "./options.ts";
 import { whole } from "./whole.ts";
 
@@ -8,7 +9,7 @@ import { whole } from "./whole.ts";
 const tokenFileName = "dashboard.token";
 
 const lastPort = 65_535;
-const known: readonly string[] = ["host", "port", "tokenFile"];
+const names: NamesOf<DashboardOptions> = { host: true, port: true, tokenFile: true };
 
 /** @throws {TroupeError} `OPTION` */
 export function settleDashboard({
@@ -17,8 +18,7 @@ export function settleDashboard({
 }: RuntimeOptions): DashboardOptions | undefined {
   if (dashboard === false) return undefined;
   const given = dashboard === true ? {} : dashboard;
-  const unknown = Object.keys(given).filter((key) => !known.includes(key));
-  if (unknown.length > 0) throw optionError("dashboard", `some of ${known.join(", ")}`, unknown.join(", "));
+  refuseUnknown("dashboard", given, names);
   if (given.port !== undefined) whole("dashboard.port", given.port, 0, lastPort);
   const folder = checkpoint?.dir;
   // In a store elsewhere a token would be others' to read.

@@ -1,8 +1,9 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { OffloadSettings } from "../actors/index.ts";
+import type { NamesOf } from "../errors.ts";
 import type { Recompute, ZeroLevel } from "../parallel/index.ts";
-import { optionError } from "./option-error.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 
 /** What is kept outside the ranks' shards, and where. */
 export interface OffloadOptions {
@@ -49,8 +50,7 @@ export function settleOffload(options: {
   const { offload, recompute = false } = options;
   if (offload === undefined) return { optimizer: undefined, activations: undefined, parameters: undefined };
   const { optimizer, ratio, activations, parameters, dir } = offload;
-  const unknown = Object.keys(offload).filter((key) => !KNOWN.includes(key));
-  if (unknown.length > 0) throw optionError("offload", `one of ${KNOWN.join(", ")}`, unknown.join(", "));
+  refuseUnknown("offload", offload, NAMES);
   if (optimizer === undefined && activations === undefined && parameters === undefined) {
     const given = Object.keys(offload).join(", ");
     throw optionError("offload.optimizer", CHOICES, optimizer, `${given || "offload"} alone says nothing`);
@@ -78,7 +78,13 @@ export function settleOffload(options: {
   };
 }
 
-const KNOWN: readonly string[] = ["optimizer", "ratio", "activations", "parameters", "dir"];
+const NAMES: NamesOf<OffloadOptions> = {
+  optimizer: true,
+  ratio: true,
+  activations: true,
+  parameters: true,
+  dir: true,
+};
 
 const CHOICES = "host or nvme";
 
@@ -105,8 +111,11 @@ function checkParameters(parameters: unknown, zero: ZeroLevel): void {
   throw optionError("zero", "3 where parameters are offloaded", zero, advice);
 }
 
+const DELAYS: NamesOf<SlowdownOptions> = { updateMs: true, reduceMs: true, transferMs: true };
+
 /** @throws {TroupeError} `OPTION` */
 export function settleSlowdown(given: SlowdownOptions): Required<SlowdownOptions> {
+  refuseUnknown("slowdown", given, DELAYS);
   const { updateMs = 0, reduceMs = 0, transferMs = 0 } = given;
   for (const [name, value] of Object.entries({ updateMs, reduceMs, transferMs })) {
     if (!(value >= 0 && value < Infinity)) throw optionError(`slowdown.${name}`, "≥ 0", value);

@@ -9,9 +9,11 @@ import {
   type SavingRules,
   type Score,
   schedulesOf,
+  type TrainingPlan,
   tensorPlanOf,
 } from "../actors/index.ts";
 import { checkVocabulary, type SampleCourse } from "../data/index.ts";
+import type { NamesOf } from "../errors.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { checkOptimizers, clipRuleOf } from "../optim/index.ts";
 import {
@@ -24,7 +26,8 @@ import {
   tensorDivisors,
 } from "../parallel/index.ts";
 import type { CheckpointSettings } from "./checkpointing.ts";
-import { ANY_MODEL, type RuntimeSettings } from "./options.ts";
+import { refuseUnknown } from "./option-error.ts";
+import { ANY_MODEL, type RuntimeSettings } from "./settings.ts";
 import { checkResumed, type Start } from "./start.ts";
 import { whole } from "./whole.ts";
 
@@ -33,6 +36,16 @@ export interface RunPlan {
   readonly score: Score;
   readonly ranks: RankPlan;
 }
+
+const TRAINING: NamesOf<TrainingPlan> = {
+  steps: true,
+  batchSize: true,
+  accumulation: true,
+  clipNorm: true,
+  evaluateEverySteps: true,
+  evaluationSamples: true,
+  pretrained: true,
+};
 
 /** How a job's batch is dealt to ranks and micro-batches. */
 export interface BatchPlan {
@@ -49,12 +62,21 @@ export interface BatchPlan {
  */
 export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings): BatchPlan {
   const training = job.training(config);
+  checkTraining(training);
   const accumulation = settings.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
   const layout = layoutOf(settings, { batchSize, accumulation });
   checkLayout({ ...ANY_MODEL, numExperts: layout.ep }, layout); // how many experts there are is not known yet
   const steps = settings.steps ?? whole("steps", training.steps, 0);
   return { steps, batchSize, accumulation, microBatchSize: batchSize / (settings.mesh.dp * accumulation) };
+}
+
+function checkTraining(training: TrainingPlan): void {
+  refuseUnknown("the job's training", training, TRAINING);
+  for (const name of ["evaluateEverySteps", "evaluationSamples"] as const) {
+    const value = training[name] ?? Number.POSITIVE_INFINITY;
+    if (value !== Number.POSITIVE_INFINITY) whole(name, value, 1);
+  }
 }
 
 /** What of a model decides how it can be spread. */

@@ -19,8 +19,9 @@ import {
   type TroupeEvent,
 } from "../events/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
-import { type RuntimeOptions, type RuntimeSettings, settle } from "./options.ts";
+import type { RuntimeOptions } from "./options.ts";
 import { Run } from "./run.ts";
+import { type RuntimeSettings, settle } from "./settings.ts";
 
 /**
  * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.

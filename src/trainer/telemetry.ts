@@ -1,4 +1,4 @@
-import { optionError } from "./option-error.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 import type { RuntimeOptions } from "./options.ts";
 
 /** How often something is told that costs more than a step's own figures. */
@@ -31,6 +31,7 @@ export function settleTelemetry(options: RuntimeOptions): TelemetrySettings {
 }
 
 function every(option: string, cadence: Cadence | undefined, otherwise: number): number {
+  if (cadence !== undefined) refuseUnknown(option, cadence, { everySteps: true });
   if (cadence === undefined || cadence.everySteps === Number.POSITIVE_INFINITY) {
     return cadence?.everySteps ?? otherwise;
   }

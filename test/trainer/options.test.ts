@@ -1,9 +1,23 @@
 import { describe, expect, it } from "vitest";
 import { configure, Runtime, type RuntimeOptions } from "../../src/trainer/index.ts";
+import { planBatch } from "../../src/trainer/plan-run.ts";
+import { settle } from "../../src/trainer/settings.ts";
+import tiny from "../fixtures/jobs/tiny.ts";
 import { tinyJob } from "../fixtures/run-tiny.ts";
 
 describe("Runtime.spawn", () => {
   const refused: [string, RuntimeOptions, RegExp][] = [
+    ["an option that is none", { rank: 4 } as object, /the options to be some of ranks, tp, .*: got rank$/],
+    [
+      "a delay that is none",
+      { slowdown: { update: 4 } as object },
+      /slowdown to be some of updateMs, .*: got update$/,
+    ],
+    [
+      "a cadence that is none",
+      { memory: { every: 4 } as never },
+      /memory to be some of everySteps: got every$/,
+    ],
     ["no ranks", { ranks: 0 }, /ranks to be a whole number from 1 to 256: got 0/],
     ["half a rank", { ranks: 1.5 }, /ranks .*: got 1\.5/],
     ["a ZeRO level out of range", { zero: -1 }, /level 0, 1, 2 or 3, or oss, sdp or fsdp: got -1/],
@@ -87,7 +101,7 @@ describe("Runtime.spawn", () => {
     [
       "to offload what stays with the ranks",
       { offload: { optimizer: "host", gradients: "host" } as RuntimeOptions["offload"] & object },
-      /offload to be one of optimizer, ratio, activations, parameters, dir: got gradients/,
+      /offload to be some of optimizer, ratio, activations, parameters, dir: got gradients/,
     ],
     [
       "parameters in the memory that they are in",
@@ -120,6 +134,23 @@ describe("Runtime.spawn", () => {
 
   it.each(refused)("refuses %s", async (_what, options, message) => {
     await expect(Runtime.spawn(options)).rejects.toThrow(message);
+  });
+});
+
+describe("a job whose training", () => {
+  const plan = (training: object) =>
+    planBatch(
+      { ...tiny, training: () => ({ steps: 1, batchSize: 4, ...training }) },
+      tiny.config,
+      settle({}),
+    );
+
+  it.each([
+    ["clips by another name", { clip: 1 }, /the job.s training to be some of steps, .*: got clip$/],
+    ["evaluates after half a step", { evaluateEverySteps: 0.5 }, /evaluateEverySteps .* ≥ 1: got 0\.5/],
+    ["evaluates on nothing", { evaluationSamples: 0 }, /evaluationSamples .* ≥ 1: got 0/],
+  ])("%s is refused", (_what, training, message) => {
+    expect(() => plan(training)).toThrow(message);
   });
 });
 
