@@ -1,7 +1,8 @@
+import type { NamesOf } from "../errors.ts";
 import { atLeastZero, decayRate } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 
 /** What {@link Adafactor} may be told; the defaults of fairseq and transformers. */
 export interface AdafactorOptions extends OptimizerOptions {
@@ -22,6 +23,17 @@ export interface AdafactorOptions extends OptimizerOptions {
   /** With `relativeStep`: min(1e-6 · t, 1 / √t) instead. false */
   readonly warmupInit?: boolean;
 }
+
+const NAMES: NamesOf<AdafactorOptions> = {
+  ...commonNames,
+  eps: true,
+  clipThreshold: true,
+  decayRate: true,
+  beta1: true,
+  scaleParameter: true,
+  relativeStep: true,
+  warmupInit: true,
+};
 
 /** {@link Adafactor} as plain data. */
 export interface AdafactorSpec extends CommonSpec {
@@ -56,7 +68,7 @@ export class Adafactor extends CommonOptimizer implements AdafactorSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range, warm-up without relative steps, or neither of them nor `lr`
    */
   constructor(parameters: NamedShapes, options: AdafactorOptions = {}) {
-    super(parameters, { decay: "every parameter", ...options }, { lr: 1, weightDecay: 0 });
+    super(parameters, { decay: "every parameter", ...options }, { lr: 1, weightDecay: 0, names: NAMES });
     const [eps1, eps2] = options.eps ?? [1e-30, 1e-3];
     this.eps = [atLeastZero("eps", eps1), atLeastZero("eps", eps2)];
     this.clipThreshold = atLeastZero("clipThreshold", options.clipThreshold ?? 1);

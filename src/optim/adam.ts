@@ -1,8 +1,9 @@
+import type { NamesOf } from "../errors.ts";
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What Adam in its forms may be told. */
@@ -21,6 +22,9 @@ export interface BMTrainAdamOptions extends AdamOptions {
   /** Updates at whose start the parameters are held: the moments gather, the learning rate is 0. 0 */
   readonly holdSteps?: number;
 }
+
+const NAMES: NamesOf<AdamOptions> = { ...commonNames, betas: true, eps: true };
+const BMTRAIN_NAMES: NamesOf<BMTrainAdamOptions> = { ...NAMES, holdSteps: true };
 
 /**
  * Adam as plain data: what a shard, which holds the parameters and the moments, needs to update its slice.
@@ -47,10 +51,15 @@ abstract class AnyAdam extends CommonOptimizer implements AdamSpec {
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
-   * @throws `OPTIMIZER_OPTION` for an option out of range
+   * @throws `OPTIMIZER_OPTION` for an option out of range, or that it does not have
    */
-  constructor(parameters: NamedShapes, options: AdamOptions, weightDecay: number) {
-    super(parameters, options, { lr: 1e-3, weightDecay });
+  constructor(
+    parameters: NamedShapes,
+    options: AdamOptions,
+    weightDecay: number,
+    names: Readonly<Record<string, true>> = NAMES,
+  ) {
+    super(parameters, options, { lr: 1e-3, weightDecay, names });
     this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
     this.eps = atLeastZero("eps", options.eps ?? 1e-8);
   }
@@ -93,7 +102,7 @@ export class BMTrainAdam extends AnyAdam {
   readonly holdSteps: number;
 
   constructor(parameters: NamedShapes, form: "half" | "single", options: BMTrainAdamOptions = {}) {
-    super(parameters, { decay: "every parameter", ...options }, 0);
+    super(parameters, { decay: "every parameter", ...options }, 0, BMTRAIN_NAMES);
     if (form !== "half" && form !== "single") throw optionError("form", "half or single", form);
     this.kind = form === "half" ? "bmtrain-adam" : "adam";
     this.holdSteps = atLeastZero("holdSteps", options.holdSteps ?? 0);

@@ -1,7 +1,8 @@
+import type { NamesOf } from "../errors.ts";
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero, checkBetas } from "./checks.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, type Segments, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 import { joined, largestOf, maximaOf, placesOf, squareSumsOf, summed } from "./whole-parameter.ts";
 
@@ -12,6 +13,8 @@ export interface LAMBOptions extends OptimizerOptions {
   /** Added to the root of the second moment. 1e-6 */
   readonly eps?: number;
 }
+
+const NAMES: NamesOf<LAMBOptions> = { ...commonNames, betas: true, eps: true };
 
 /** {@link LAMB} as plain data. */
 export interface LAMBSpec extends CommonSpec {
@@ -35,7 +38,7 @@ export class LAMB extends CommonOptimizer implements LAMBSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: LAMBOptions = {}) {
-    super(parameters, options, { lr: 1e-3, weightDecay: 0.01 });
+    super(parameters, options, { lr: 1e-3, weightDecay: 0.01, names: NAMES });
     this.betas = checkBetas(options.betas ?? [0.9, 0.999]);
     this.eps = atLeastZero("eps", options.eps ?? 1e-6);
   }

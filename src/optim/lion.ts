@@ -1,7 +1,8 @@
+import type { NamesOf } from "../errors.ts";
 import { ops, scope } from "../tensor/index.ts";
 import { checkBetas } from "./checks.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What {@link Lion} may be told; the paper's defaults: lr 1e-4, weightDecay 0. */
@@ -9,6 +10,8 @@ export interface LionOptions extends OptimizerOptions {
   /** Of the interpolation whose sign is taken, and of the momentum that is kept. [0.9, 0.99] */
   readonly betas?: readonly [number, number];
 }
+
+const NAMES: NamesOf<LionOptions> = { ...commonNames, betas: true };
 
 /** {@link Lion} as plain data. */
 export interface LionSpec extends CommonSpec {
@@ -30,7 +33,7 @@ export class Lion extends CommonOptimizer implements LionSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range
    */
   constructor(parameters: NamedShapes, options: LionOptions = {}) {
-    super(parameters, options, { lr: 1e-4, weightDecay: 0 });
+    super(parameters, options, { lr: 1e-4, weightDecay: 0, names: NAMES });
     this.betas = checkBetas(options.betas ?? [0.9, 0.99]);
   }
 }

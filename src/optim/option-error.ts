@@ -1,4 +1,13 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError, unknownNames } from "../errors.ts";
+
+/**
+ * Refuses what no option is called.
+ * @throws {TroupeError} `OPTIMIZER_OPTION`
+ */
+export function refuseUnknown(given: object, names: Readonly<Record<string, true>>): void {
+  const unknown = unknownNames(given, names);
+  if (unknown !== undefined) throw optionError("options", unknown.expected, unknown.got);
+}
 
 /** The error for an option of an optimizer or a schedule that is out of range. */
 export function optionError(option: string, expected: string, got: unknown): TroupeError {

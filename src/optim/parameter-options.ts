@@ -1,5 +1,7 @@
+import type { NamesOf } from "../errors.ts";
 import { atLeastZero } from "./checks.ts";
 import { clipRuleOf } from "./clip.ts";
+import { refuseUnknown } from "./option-error.ts";
 import {
   type Decay,
   type GroupRule,
@@ -25,6 +27,25 @@ export interface OptimizerOptions {
   readonly only?: RegExp;
 }
 
+/** The names of what every optimizer may be told; each has its own beside them. */
+export const commonNames: NamesOf<OptimizerOptions> = {
+  lr: true,
+  weightDecay: true,
+  decay: true,
+  groups: true,
+  maximize: true,
+  clipNorm: true,
+  only: true,
+};
+
+/** What an optimizer is before it is told anything. */
+interface Kind {
+  readonly lr: number;
+  readonly weightDecay: number;
+  /** Of its options. */
+  readonly names: Readonly<Record<string, true>>;
+}
+
 /** What every optimizer says, as plain data. */
 export interface CommonSpec {
   readonly lr: number;
@@ -42,17 +63,14 @@ export abstract class CommonOptimizer implements CommonSpec {
 
   /**
    * @param parameters - names with shapes: `module.namedParameters()`
-   * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range
+   * @throws {TroupeError} `OPTIMIZER_OPTION` for an option out of range, or that it does not have
    */
-  constructor(
-    parameters: NamedShapes,
-    options: OptimizerOptions,
-    defaults: { readonly lr: number; readonly weightDecay: number },
-  ) {
+  constructor(parameters: NamedShapes, options: OptimizerOptions, kind: Kind) {
+    refuseUnknown(options, kind.names);
     const { only, decay = "matrices", groups: rules = [] } = options;
-    const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? defaults.weightDecay);
+    const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? kind.weightDecay);
     const mine = only === undefined ? parameters : [...parameters].filter(([name]) => only.test(name));
-    this.lr = atLeastZero("lr", options.lr ?? defaults.lr);
+    this.lr = atLeastZero("lr", options.lr ?? kind.lr);
     this.groups = groupParameters(mine, { weightDecay, decay, rules });
     this.maximize = options.maximize ?? false;
     this.clipNorm = clipRuleOf(options.clipNorm)?.max;

@@ -1,5 +1,13 @@
-import { optionError } from "./option-error.ts";
-import { checkSteps, type DecayOptions, type Peak, type Schedule, warmupFactor } from "./schedule.ts";
+import type { NamesOf } from "../errors.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
+import {
+  checkMinLr,
+  checkSteps,
+  type DecayOptions,
+  type Peak,
+  type Schedule,
+  warmupFactor,
+} from "./schedule.ts";
 
 /** What {@link MegatronSchedule} may be told. Everything is counted in samples. */
 export interface MegatronScheduleOptions {
@@ -16,6 +24,15 @@ export interface MegatronScheduleOptions {
   readonly minLr?: number;
 }
 
+const MEGATRON_NAMES: NamesOf<MegatronScheduleOptions> = {
+  style: true,
+  batchSize: true,
+  decaySamples: true,
+  warmupSamples: true,
+  warmupFraction: true,
+  minLr: true,
+};
+
 /**
  * Megatron-LM's schedule. It counts the samples of the updates made before, so that with warm-up the first update is
  * made at rate 0, and it stands still where a step is skipped.
@@ -30,6 +47,7 @@ export class MegatronSchedule implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` for a number out of range, or warm-up given twice */
   constructor(optimizer: Peak, options: MegatronScheduleOptions) {
+    refuseUnknown(options, MEGATRON_NAMES);
     const { warmupFraction, warmupSamples } = options;
     this.peakLr = optimizer.lr;
     this.style = options.style;
@@ -67,6 +85,7 @@ export class LinearWithWarmup implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order */
   constructor(optimizer: Peak, options: { readonly warmup?: number; readonly end: number }) {
+    refuseUnknown(options, { warmup: true, end: true });
     this.peakLr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
     this.end = checkSteps("end", options.end, this.warmup);
@@ -87,6 +106,14 @@ export interface WarmupStableDecayOptions extends DecayOptions {
   readonly fall?: "sqrt" | "linear" | "cosine";
 }
 
+const STABLE_NAMES: NamesOf<WarmupStableDecayOptions> = {
+  warmup: true,
+  stableUntil: true,
+  end: true,
+  minLr: true,
+  fall: true,
+};
+
 /**
  * Warm-up, then the peak for as long as training goes on well, then a short fall.
  * @see Hu et al. 2024 (MiniCPM), https://arxiv.org/abs/2404.06395; the fall by √ after Haegele et al. 2024,
@@ -102,6 +129,7 @@ export class WarmupStableDecay implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order, or a lowest rate outside [0, peak] */
   constructor(optimizer: Peak, options: WarmupStableDecayOptions) {
+    refuseUnknown(options, STABLE_NAMES);
     this.peakLr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
     this.stableUntil = checkSteps("stableUntil", options.stableUntil, this.warmup);
@@ -124,9 +152,4 @@ export class WarmupStableDecay implements Schedule {
 function remaining(fall: WarmupStableDecay["fall"], progress: number): number {
   if (fall === "sqrt") return 1 - Math.sqrt(progress);
   return fall === "linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
-}
-
-function checkMinLr(minLr: number, peakLr: number): number {
-  if (minLr >= 0 && minLr <= peakLr) return minLr;
-  throw optionError("minLr", `between 0 and the peak ${peakLr}`, minLr);
 }

@@ -1,4 +1,5 @@
-import { optionError } from "./option-error.ts";
+import type { NamesOf } from "../errors.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 
 /**
  * The learning rate as a pure function of the step, so that it needs no state in a checkpoint. Steps are counted as
@@ -35,6 +36,7 @@ export class Constant implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up */
   constructor(optimizer: Peak, options: WarmupOptions = {}) {
+    refuseUnknown(options, { warmup: true });
     this.peakLr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
   }
@@ -44,6 +46,8 @@ export class Constant implements Schedule {
   }
 }
 
+const DECAY_NAMES: NamesOf<DecayOptions> = { warmup: true, end: true, minLr: true };
+
 abstract class Decay implements Schedule {
   readonly peakLr: number;
   readonly warmup: number;
@@ -51,14 +55,12 @@ abstract class Decay implements Schedule {
   readonly minLr: number;
 
   /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order, or a lowest rate outside [0, peak] */
-  constructor(optimizer: Peak, options: DecayOptions) {
+  constructor(optimizer: Peak, options: DecayOptions, names: Readonly<Record<string, true>> = DECAY_NAMES) {
+    refuseUnknown(options, names);
     this.peakLr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
     this.end = checkSteps("end", options.end, this.warmup);
-    this.minLr = options.minLr ?? 0;
-    if (!(this.minLr >= 0 && this.minLr <= this.peakLr)) {
-      throw optionError("minLr", `between 0 and the peak ${this.peakLr}`, this.minLr);
-    }
+    this.minLr = checkMinLr(options.minLr ?? 0, this.peakLr);
   }
 
   lrAt(step: number): number {
@@ -94,7 +96,7 @@ export class Cosine extends Decay {
 
   /** @throws `OPTIMIZER_OPTION` as {@link LinearDecay} does, or for an `afterEnd` of nobody */
   constructor(optimizer: Peak, options: CosineOptions) {
-    super(optimizer, options);
+    super(optimizer, options, { ...DECAY_NAMES, afterEnd: true });
     this.afterEnd = options.afterEnd ?? "stay";
     if (this.afterEnd !== "stay" && this.afterEnd !== "rise")
       throw optionError("afterEnd", "stay or rise", this.afterEnd);
@@ -121,6 +123,7 @@ export class Noam implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` unless warm-up is a whole number ≥ 1 */
   constructor(optimizer: Peak, options: { readonly warmup: number }) {
+    refuseUnknown(options, { warmup: true });
     this.lr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup, 1);
   }
@@ -138,6 +141,7 @@ export class Exponential implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up, or a gamma outside (0, 1] */
   constructor(optimizer: Peak, options: WarmupOptions & { readonly gamma?: number } = {}) {
+    refuseUnknown(options, { warmup: true, gamma: true });
     this.peakLr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
     this.gamma = options.gamma ?? 0.95;
@@ -153,6 +157,12 @@ export class Exponential implements Schedule {
 /** @returns the share of the peak during warm-up, 1 from its end on */
 export function warmupFactor(step: number, warmup: number): number {
   return step < warmup ? step / warmup : 1;
+}
+
+/** @throws `OPTIMIZER_OPTION` for a lowest rate outside [0, peak] */
+export function checkMinLr(minLr: number, peakLr: number): number {
+  if (minLr >= 0 && minLr <= peakLr) return minLr;
+  throw optionError("minLr", `between 0 and the peak ${peakLr}`, minLr);
 }
 
 /** @throws `OPTIMIZER_OPTION` unless `steps` is a whole number from `lowest` on */

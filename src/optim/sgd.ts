@@ -1,8 +1,9 @@
+import type { NamesOf } from "../errors.ts";
 import { ops, scope } from "../tensor/index.ts";
 import { atLeastZero } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import { CommonOptimizer, type CommonSpec, type OptimizerOptions } from "./parameter-options.ts";
+import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
 import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What {@link SGD} may be told; torch's defaults: lr 1e-3, weightDecay 0. */
@@ -14,6 +15,8 @@ export interface SGDOptions extends OptimizerOptions {
   /** Looks one step of momentum ahead. false */
   readonly nesterov?: boolean;
 }
+
+const NAMES: NamesOf<SGDOptions> = { ...commonNames, momentum: true, dampening: true, nesterov: true };
 
 /** {@link SGD} as plain data. */
 export interface SGDSpec extends CommonSpec {
@@ -38,7 +41,7 @@ export class SGD extends CommonOptimizer implements SGDSpec {
    * @throws `OPTIMIZER_OPTION` for an option out of range, or Nesterov's form without momentum or with dampening
    */
   constructor(parameters: NamedShapes, options: SGDOptions = {}) {
-    super(parameters, options, { lr: 1e-3, weightDecay: 0 });
+    super(parameters, options, { lr: 1e-3, weightDecay: 0, names: NAMES });
     this.momentum = atLeastZero("momentum", options.momentum ?? 0);
     this.dampening = options.dampening ?? 0;
     this.nesterov = options.nesterov ?? false;

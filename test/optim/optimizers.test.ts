@@ -280,6 +280,8 @@ describe("optimizers", () => {
     ["warm-up without relative steps", () => new Adafactor(named(small), { lr: 1, warmupInit: true })],
     ["neither relative steps nor a rate", () => new Adafactor(named(small), { relativeStep: false })],
     ["a decay rate that grows", () => new Adafactor(named(small), { decayRate: 0.8 })],
+    ["another optimizer's option", () => new Lion(named(small), { eps: 1e-8 } as object)],
+    ["a rate by another name", () => new SGD(named(small), { learningRate: 1 } as object)],
     ["names that match nothing", () => new Lion(named(small), { only: /no such/ })],
   ])("refuse %s", (_, create) => {
     expect(create).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));

@@ -156,6 +156,8 @@ describe("learning rate schedules", () => {
       "a fall before the end of warm-up",
       () => new WarmupStableDecay(peak, { warmup: 3, stableUntil: 2, end: 9 }),
     ],
+    ["warm-up by another name", () => new Constant(peak, { warmupSteps: 5 } as object)],
+    ["an end of its warm-up", () => new Cosine(peak, { end: 9, warmupEnd: 3 } as never)],
     ["Noam without warm-up", () => new Noam(peak, { warmup: 0 })],
   ])("refuse %s", (_, create) => {
     expect(create).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));
