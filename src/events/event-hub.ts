@@ -1,6 +1,7 @@
 import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
+import { unknownNames } from "../errors.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
 import { reportError } from "./error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
@@ -92,6 +93,9 @@ export class EventHub {
    * @throws {TroupeError} `OPTION`
    */
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
+    const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
+    if (unknown !== undefined)
+      throw optionError("the options", unknown.expected, unknown.got, "leave them out to take all");
     const { buffer = 1024 } = options;
     if (!Number.isSafeInteger(buffer) || buffer < 1)
       throw optionError(

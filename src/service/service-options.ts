@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../errors.ts";
 import type { WriterInit } from "./writer.ts";
 
 /** How a service saves. Exactly one of `dir` and `storage` says where. */
@@ -24,6 +24,17 @@ export interface CheckpointServiceOptions {
   readonly saveDeadlineMs?: number;
 }
 
+const NAMES: NamesOf<CheckpointServiceOptions> = {
+  dir: true,
+  storage: true,
+  keepLast: true,
+  keepEvery: true,
+  stagingBytes: true,
+  whenBusy: true,
+  verify: true,
+  saveDeadlineMs: true,
+};
+
 const defaultStagingBytes = 4 * 2 ** 30;
 const defaultDeadlineMs = 3_600_000;
 
@@ -39,6 +50,8 @@ export interface ServiceSettings {
 
 /** @throws {TroupeError} `OPTION` naming the option */
 export function settle(options: CheckpointServiceOptions): ServiceSettings {
+  const unknown = unknownNames(options, NAMES);
+  if (unknown !== undefined) throw wrongOption("the options", unknown.expected, unknown.got);
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
   const location = dir ?? storage;

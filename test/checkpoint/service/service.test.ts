@@ -215,6 +215,7 @@ describe("a checkpoint service", () => {
     [{ dir: "a", keepEvery: 2 }, "keepEvery"],
     [{ dir: "a", stagingBytes: -1 }, "stagingBytes"],
     [{ dir: "a", whenBusy: "never" }, "whenBusy"],
+    [{ dir: "a", keepEverySteps: 5 }, "got keepEverySteps"],
   ])("refuses the options %o by name", async (options, name) => {
     const error = await refusal(() => CheckpointService.open(options as CheckpointServiceOptions));
     expect([error.code, error.message.includes(name)]).toEqual(["OPTION", true]);
