@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/dispatch.h"
+#include "core/frame.h"
 #include "core/handles.h"
 
 namespace troupe {

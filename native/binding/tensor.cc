@@ -10,6 +10,7 @@
 #include "binding/init.h"
 #include "binding/typed_array.h"
 #include "core/describe.h"
+#include "core/dispatch.h"
 #include "core/error.h"
 #include "core/map_file.h"
 #include "core/operators.h"
