@@ -3,18 +3,15 @@
 // tensors and the communicator are all that backward needs; it runs in the thread that called it and waits there.
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <numeric>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "comm/tensor_collectives.h"
 #include "core/differentiable.h"
 
 namespace troupe::comm {
@@ -22,91 +19,9 @@ namespace {
 
 using Member = std::shared_ptr<Communicator>;
 
-// An output for `size` times (or one size-th of) the rows of dim 0.
-at::Tensor rows_like(const at::Tensor& x, int64_t rows) {
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape[0] = rows;
-  return at::empty(shape, x.options());
-}
-
-void run(Communicator& member, Kind kind, const at::Tensor& output, const at::Tensor& input, Reduction reduction = Reduction::sum,
-         int peer = 0) {
-  Operation operation;
-  operation.kind = kind;
-  operation.output = output;
-  operation.input = input;
-  operation.reduction = reduction;
-  operation.peer = peer;
-  member.run(std::move(operation));
-}
-
-at::Tensor all_reduce(Communicator& member, const at::Tensor& x, Reduction reduction = Reduction::sum) {
-  const at::Tensor y = at::empty(x.sizes(), x.options());
-  run(member, Kind::all_reduce, y, x, reduction);
-  return y;
-}
-
-// [...] -> [size, ...]
-at::Tensor all_gather_stacked(Communicator& member, const at::Tensor& x) {
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape.insert(shape.begin(), 1);
-  const at::Tensor row = x.contiguous().view(shape);
-  const at::Tensor whole = rows_like(row, member.size());
-  run(member, Kind::all_gather, whole, row);
-  return whole;
-}
-
-int64_t wrapped(const at::Tensor& x, int64_t dim, const char* op) {
-  TORCH_CHECK(x.dim() > 0 && dim >= -x.dim() && dim < x.dim(), "[", op, "] a dim of x ", x.sizes(), " was expected: got ", dim);
-  return dim < 0 ? dim + x.dim() : dim;
-}
-
-int64_t share_of(const Communicator& member, const at::Tensor& x, int64_t dim, const char* op) {
-  TORCH_CHECK(x.size(dim) % member.size() == 0, "[", op, "] dim ", dim, " of ", x.sizes(), " must be divided by ", member.size(),
-              " ranks: got ", x.size(dim));
-  return x.size(dim) / member.size();
-}
-
-// All ranks' x, joined along dim.
-at::Tensor joined(Communicator& member, const at::Tensor& x, int64_t dim) {
-  if (dim != 0) return at::cat(all_gather_stacked(member, x).unbind(0), dim);
-  const at::Tensor whole = rows_like(x, x.size(0) * member.size());
-  run(member, Kind::all_gather, whole, x);
-  return whole;
-}
-
-at::Tensor own_slice(const Communicator& member, const at::Tensor& x, int64_t dim, const char* op) {
-  const int64_t share = share_of(member, x, dim, op);
-  return x.narrow(dim, share * member.rank(), share).clone(at::MemoryFormat::Contiguous);
-}
-
-// The own slice of the reduction of all ranks' x.
-at::Tensor reduced_slice(Communicator& member, const at::Tensor& x, int64_t dim, Reduction reduction, const char* op) {
-  share_of(member, x, dim, op);
-  const at::Tensor rows = dim == 0 ? x : at::cat(x.chunk(member.size(), dim), 0);
-  const at::Tensor slice = rows_like(rows, rows.size(0) / member.size());
-  run(member, Kind::reduce_scatter, slice, rows, reduction);
-  return slice;
-}
-
-at::Tensor exchanged(Communicator& member, const at::Tensor& x, const std::vector<int64_t>& output_splits,
-                     const std::vector<int64_t>& input_splits) {
-  Operation operation;
-  operation.kind = Kind::all_to_all;
-  TORCH_CHECK(x.dim() > 0, "[group_all_to_all] a tensor with a dim 0 was expected: got one of no dims");
-  const int64_t rows = output_splits.empty() ? x.size(0) : std::accumulate(output_splits.begin(), output_splits.end(), int64_t{0});
-  const at::Tensor y = rows_like(x, rows);
-  operation.output = y;
-  operation.input = x;
-  operation.output_splits = output_splits;
-  operation.input_splits = input_splits;
-  member.run(std::move(operation));
-  return y;
-}
-
 // The product of all ranks' x but this one's: without dividing, so that zeros are no trouble.
 at::Tensor product_of_others(Communicator& member, const at::Tensor& x) {
-  const at::Tensor all = all_gather_stacked(member, x);
+  const at::Tensor all = stacked(member, x);
   const bool narrow = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
   at::Tensor product = at::ones_like(x, x.options().dtype(narrow ? at::kFloat : x.scalar_type()), at::MemoryFormat::Contiguous);
   for (int rank = 0; rank < member.size(); rank++) {
@@ -126,7 +41,7 @@ at::Tensor reduction_backward(Communicator& member, Reduction reduction, const a
     case Reduction::min: break;
   }
   const at::Tensor chosen = x.eq(result);
-  const at::Tensor num_chosen = all_reduce(member, chosen.to(at::kInt));
+  const at::Tensor num_chosen = all_reduced(member, chosen.to(at::kInt));
   return gradient.mul(chosen).div(num_chosen).to(x.scalar_type());
 }
 
@@ -147,12 +62,12 @@ at::Tensor identity(const at::Tensor& x) { return x.alias(); }
 
 at::Tensor copy_to_group(const at::Tensor& x, int64_t number) {
   const Member member = communicator(number);
-  return differentiable("copy_to_group", x, identity, [member](const at::Tensor& dy) { return all_reduce(*member, dy); });
+  return differentiable("copy_to_group", x, identity, [member](const at::Tensor& dy) { return all_reduced(*member, dy); });
 }
 
 at::Tensor reduce_from_group(const at::Tensor& x, int64_t number) {
   const Member member = communicator(number);
-  return differentiable("reduce_from_group", x, [&](const at::Tensor& x) { return all_reduce(*member, x); }, identity);
+  return differentiable("reduce_from_group", x, [&](const at::Tensor& x) { return all_reduced(*member, x); }, identity);
 }
 
 at::Tensor gather_from_group(const at::Tensor& x, int64_t number, int64_t dim) {
@@ -193,11 +108,11 @@ at::Tensor group_all_reduce(const at::Tensor& x, int64_t number, int64_t reducti
   const Member member = communicator(number);
   const auto reduction = static_cast<Reduction>(reduction_code);
   const at::Tensor input = x.detach();
-  const at::Tensor y = without_recording([&] { return all_reduce(*member, input, reduction); });
+  const at::Tensor y = without_recording([&] { return all_reduced(*member, input, reduction); });
   const at::Tensor none;
   record("group_all_reduce", {x}, {y}, {needs_input(reduction) ? input : none, needs_result(reduction) ? y : none},
          [member, reduction](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           const at::Tensor gradient = all_reduce(*member, gradients[0]);
+           const at::Tensor gradient = all_reduced(*member, gradients[0]);
            return {reduction_backward(*member, reduction, gradient, saved[0], saved[1])};
          });
   return y;
@@ -222,24 +137,16 @@ at::Tensor group_reduce_scatter(const at::Tensor& x, int64_t number, int64_t red
 at::Tensor group_broadcast(const at::Tensor& x, int64_t number, int64_t root_rank) {
   const Member member = communicator(number);
   const int root = static_cast<int>(root_rank);
-  return differentiable("group_broadcast", x,
-                        [&](const at::Tensor& x) {
-                          const at::Tensor y = x.clone(at::MemoryFormat::Contiguous);
-                          run(*member, Kind::broadcast, y, y, Reduction::sum, root);
-                          return y;
-                        },
-                        [member, root](const at::Tensor& dy) {
-                          const at::Tensor dx = dy.clone(at::MemoryFormat::Contiguous);
-                          run(*member, Kind::reduce, dx, dx, Reduction::sum, root);
-                          return member->rank() == root ? dx : dx.zero_();
-                        });
+  return differentiable("group_broadcast", x, [&](const at::Tensor& x) { return broadcasted(*member, x, root); },
+                        [member, root](const at::Tensor& dy) { return summed_at(*member, dy, root); });
 }
 
 at::Tensor group_all_to_all(const at::Tensor& x, int64_t number, at::IntArrayRef output_splits, at::IntArrayRef input_splits) {
   const Member member = communicator(number);
   const std::vector<int64_t> from = output_splits.vec(), to = input_splits.vec();
-  return differentiable("group_all_to_all", x, [&](const at::Tensor& x) { return exchanged(*member, x, from, to); },
-                        [member, from, to](const at::Tensor& dy) { return exchanged(*member, dy, to, from); });
+  const char* op = "group_all_to_all";
+  return differentiable(op, x, [&](const at::Tensor& x) { return exchanged(*member, x, from, to, op); },
+                        [member, from, to, op](const at::Tensor& dy) { return exchanged(*member, dy, to, from, op); });
 }
 
 template <class Library>
