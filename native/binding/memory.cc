@@ -4,7 +4,7 @@
 #include "binding/init.h"
 #include "core/allocator.h"
 #include "core/crossing.h"
-#include "core/shared_segment.h"
+#include "core/kept_mappings.h"
 
 namespace troupe {
 namespace {
@@ -45,7 +45,7 @@ Napi::Value ResetPeakMemory(const Napi::CallbackInfo& info) {
 
 Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
   release_cached_memory();
-  release_kept_segments();
+  release_kept_mappings();
   return info.Env().Undefined();
 }
 

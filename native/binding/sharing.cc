@@ -16,6 +16,7 @@
 #include "core/allocator.h"
 #include "core/crossing.h"
 #include "core/error.h"
+#include "core/shared_folder.h"
 #include "core/shared_segment.h"
 
 namespace troupe {

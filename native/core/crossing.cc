@@ -10,6 +10,7 @@
 
 #include "core/allocator.h"
 #include "core/error.h"
+#include "core/shared_folder.h"
 #include "core/shared_segment.h"
 
 namespace troupe {

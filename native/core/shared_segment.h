@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+
+#include "core/kept_mappings.h"
 
 namespace troupe {
 
 // One mapping of one segment. Holds a name of the file that is this process's own, `p<index>-<n>`, and removes it at its end:
 // the memory goes with the last process that has a name or a mapping. What no other process has is kept for the next segment
-// of its size: what is kept and what is in use together never exceed what was in use at once.
+// of its size.
 class Segment : public std::enable_shared_from_this<Segment> {
  public:
   // Loans of one segment at a time.
@@ -55,32 +58,15 @@ class Segment : public std::enable_shared_from_this<Segment> {
 
  private:
   struct Header;
-  Segment(std::string path, void* base, size_t length) : path_(std::move(path)), base_(base), length_(length) {}
-  static std::shared_ptr<Segment> reuse(size_t length);
+  explicit Segment(Mapping mapping) : mapping_(std::move(mapping)) {}
   static std::shared_ptr<Segment> make(int64_t bytes);
   static std::shared_ptr<Segment> map(int descriptor, std::string path);
   Header& header() const;
   void charge_if_nobody_does();
 
-  const std::string path_;  // whole: a tensor may outlive this process's stay in the folder
-  void* const base_;
-  const size_t length_;
+  Mapping mapping_;  // its path is whole: a tensor may outlive this process's stay in the folder
   void* charge_ = nullptr;
   bool vacant_ = false;
 };
-
-// Names the folder, and this process's number in it. Before it, this process shares memory with no other. Throws CodedError
-// SHARED_FOLDER_TAKEN while it is in another one.
-void enter_shared_folder(const std::string& folder, int32_t process_index);
-// Takes that back; tensors in shared memory live on.
-void leave_shared_folder();
-// Gives the memory that is kept for reuse back to the system.
-void release_kept_segments();
-// Whether it has.
-bool in_shared_folder();
-// This process's number.
-int32_t shared_process_index();
-// A file of the folder.
-std::string shared_path(const std::string& name);
 
 }  // namespace troupe
