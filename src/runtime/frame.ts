@@ -19,13 +19,16 @@ export interface Frame {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Three words of 32 bits, little-endian: bytes that follow, route, flags. */
-export const frameHeaderBytes = 12;
+/** Four words of 32 bits, little-endian: bytes that follow, route, flags, and its number among the frames of its socket. */
+export const frameHeaderBytes = 16;
 const allFlags = frameFlag.urgent | frameFlag.fresh | frameFlag.exported | frameFlag.last;
 
-/** The header of a frame; its bytes follow as they are. */
-export function frameHeader(sizeBytes: number, route: number, flags: number): Uint8Array {
-  return new Uint8Array(new Uint32Array([sizeBytes, route, flags]).buffer);
+/**
+ * The header of a frame; its bytes follow as they are.
+ * @param sequence - how many frames its socket has brought before: by it the receiver sees that none is lost or comes twice
+ */
+export function frameHeader(sizeBytes: number, route: number, flags: number, sequence: number): Uint8Array {
+  return new Uint8Array(new Uint32Array([sizeBytes, route, flags, sequence]).buffer);
 }
 
 /**
@@ -37,6 +40,8 @@ export class FrameReader {
   readonly #header = new Uint8Array(frameHeaderBytes);
   #body: Uint8Array<ArrayBuffer> | undefined;
   #numRead = 0;
+  /** Frames begun, modulo 2^32. */
+  #sequence = 0;
 
   /** @param maxBytes - the most that a frame may hold */
   constructor(maxBytes: number) {
@@ -59,10 +64,11 @@ export class FrameReader {
   }
 
   #complete(receive: (frame: Frame) => void): void {
-    const [sizeBytes = 0, route = 0, flags = 0] = new Uint32Array(this.#header.buffer);
+    const [sizeBytes = 0, route = 0, flags = 0, sequence = 0] = new Uint32Array(this.#header.buffer);
     this.#numRead = 0;
     if (this.#body === undefined) {
       this.#check(sizeBytes, flags);
+      this.#count(sequence);
       this.#body = new Uint8Array(sizeBytes);
       if (sizeBytes > 0) return;
     }
@@ -79,5 +85,17 @@ export class FrameReader {
       `[frame] at most ${this.#maxBytes} bytes and known flags: got ${sizeBytes} bytes, flags ${flags} (the other end is no process of this system, or of another version)`,
       { fields: { sizeBytes, flags } },
     );
+  }
+
+  #count(sequence: number): void {
+    const expected = this.#sequence;
+    if (sequence !== expected) {
+      throw new TroupeError(
+        "FRAME_INVALID",
+        `[frame] frame ${expected} of its socket: got ${sequence} (a frame was lost, or came twice: what was said cannot be relied on)`,
+        { fields: { expected, sequence } },
+      );
+    }
+    this.#sequence = (expected + 1) % 2 ** 32;
   }
 }

@@ -101,12 +101,17 @@ export class HostProcess {
     return { exited, terminate: () => this.#terminate(uid, exited) };
   }
 
-  /** Takes in what it says. */
-  hear(news: News): void {
+  /** Takes in what it says of itself. */
+  hear(news: Exclude<News, { readonly kind: "misheard" }>): void {
     if (news.kind === "ready") {
       this.#isReady = true;
       this.#ready.resolve();
     } else this.#exited(news.uid, news.failure && errorOf(news.failure));
+  }
+
+  /** It has said to another process what cannot be: none of it can be relied on. */
+  misheard(failure: Failure): void {
+    this.unheard(errorOf(failure));
   }
 
   /** It can be heard no more: it has ended, or must. */

@@ -27,6 +27,13 @@ export interface HubOptions {
   onLost(index: number, error: Error | undefined): void;
 }
 
+/** A call to another process. */
+interface Call {
+  readonly socket: Socket;
+  /** Frames written to it. */
+  numFrames: number;
+}
+
 /** The route of what hubs say to each other. */
 export const controlRoute = 0;
 
@@ -39,7 +46,7 @@ export class Hub {
   readonly index: number;
   readonly #options: HubOptions;
   readonly #server: Server;
-  readonly #outbound = new Map<number, Socket>();
+  readonly #outbound = new Map<number, Call>();
   readonly #inbound = new Map<number, Socket>();
   readonly #routes = new Map<number, Route>();
   /** Frames that came before their route was opened here. */
@@ -106,29 +113,25 @@ export class Hub {
   /** Leaves: nothing is sent or received after it. */
   close(): void {
     this.#server.close();
-    for (const socket of [...this.#outbound.values(), ...this.#inbound.values()]) socket.destroy();
+    for (const { socket } of this.#outbound.values()) socket.destroy();
+    for (const socket of this.#inbound.values()) socket.destroy();
   }
 
   #write(to: number, route: number, flags: number, bytes: Uint8Array): void {
     if (this.#lost.has(to)) return;
-    const socket = this.#outbound.get(to) ?? this.#call(to);
-    socket.cork();
-    socket.write(frameHeader(bytes.length, route, flags));
-    if (bytes.length > 0) socket.write(bytes);
-    socket.uncork();
+    writeFrame(this.#outbound.get(to) ?? this.#call(to), route, flags, bytes);
   }
 
-  #call(to: number): Socket {
+  #call(to: number): Call {
     const { folder, index, token } = this.#options;
     const socket = connect(socketPath(folder, to));
-    this.#outbound.set(to, socket);
+    const call = { socket, numFrames: 0 };
+    this.#outbound.set(to, call);
     socket.on("error", () => {});
     // The end of one that has called comes by the other direction, behind its last words; of one that never has, there are none.
     socket.on("close", () => this.lose(to));
-    const greeting = new TextEncoder().encode(JSON.stringify([index, token]));
-    socket.write(frameHeader(greeting.length, controlRoute, 0));
-    socket.write(greeting);
-    return socket;
+    writeFrame(call, controlRoute, 0, new TextEncoder().encode(JSON.stringify([index, token])));
+    return call;
   }
 
   /** The first frame of a caller says who it is. */
@@ -190,11 +193,20 @@ export class Hub {
     if (this.#lost.has(index)) return;
     this.#lost.add(index);
     this.#inbound.delete(index);
-    this.#outbound.get(index)?.destroy();
+    this.#outbound.get(index)?.socket.destroy();
     this.#outbound.delete(index);
     for (const [id, route] of this.#routes) if (route.peer === index) this.#finish(id);
     this.#options.onLost(index, error);
   }
+}
+
+function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array): void {
+  const { socket } = call;
+  socket.cork();
+  socket.write(frameHeader(bytes.length, route, flags, call.numFrames));
+  if (bytes.length > 0) socket.write(bytes);
+  socket.uncork();
+  call.numFrames += 1;
 }
 
 /** The socket of one process. */

@@ -56,6 +56,7 @@ export class ProcessHost {
       onControl: (_from, bytes) => host.#obey(unpackOrder(bytes)),
       onLost: (index, error) => {
         if (index === system) host.#endWithSystem(error);
+        else if (error !== undefined) host.#report({ kind: "misheard", index, failure: toFailure(error) });
       },
     });
     host.#report({ kind: "ready" });

@@ -57,7 +57,9 @@ export type Order =
 export type News =
   | { readonly kind: "ready" }
   /** Of this actor nothing runs any more. */
-  | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined };
+  | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined }
+  /** Another process has said to it what cannot be, and is heard no more. */
+  | { readonly kind: "misheard"; readonly index: number; readonly failure: Failure };
 
 const packer = (): Packr => new Packr({ moreTypes: true } as never);
 
@@ -98,6 +100,7 @@ const orders: Checks<Order> = {
 const news: Checks<News> = {
   ready: () => true,
   exited: ({ uid, failure }) => isCount(uid) && (failure === undefined || isRecord(failure)),
+  misheard: ({ index, failure }) => isCount(index) && isRecord(failure),
 };
 
 function unpack<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {

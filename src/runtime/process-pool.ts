@@ -11,7 +11,7 @@ import type { LinkEnd } from "./link.ts";
 import { type ProcessSupport, processSupport } from "./link-opener.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import type { LinkPlace } from "./placement.ts";
-import { unpackNews } from "./process-orders.ts";
+import { type News, unpackNews } from "./process-orders.ts";
 import { HubPipe, PortRoute, type RouteEnd } from "./routes.ts";
 import { defaultStartDeadlineMs } from "./settings.ts";
 import { type MappedMemory, SharedMemory } from "./shared-memory.ts";
@@ -149,7 +149,7 @@ export class ProcessPool {
       folder,
       token: this.#token,
       maxFrameBytes: this.#options.maxFrameBytes,
-      onControl: (from, bytes) => this.#running.get(from)?.hear(unpackNews(bytes)),
+      onControl: (from, bytes) => this.#hear(from, unpackNews(bytes)),
       onLost: (index, error) => this.#running.get(index)?.unheard(error),
     });
     this.#opened = { folder, hub, memory };
@@ -172,6 +172,11 @@ export class ProcessPool {
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));
     return host;
+  }
+
+  #hear(from: number, news: News): void {
+    if (news.kind === "misheard") this.#running.get(news.index)?.misheard(news.failure);
+    else this.#running.get(from)?.hear(news);
   }
 
   #ended(host: HostProcess, folder: string): void {

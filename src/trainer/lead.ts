@@ -140,12 +140,15 @@ function isLoss(error: unknown): boolean {
 
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
-/** An error with a code of ours was thrown on purpose: the same step would throw it again. That one was too slow, nobody meant. */
+/** An error with a code of ours was thrown on purpose: the same step would throw it again. */
 function refuseDeliberate(failure: Failure | undefined): void {
   const cause = failure && firstCause(failure);
-  if (cause?.code === undefined || cause.code === "ACTOR_START_TIMEOUT") return;
+  if (cause?.code === undefined || ACCIDENTS.includes(cause.code)) return;
   if (cause.code in errorTable) throw fromFailure(cause);
 }
+
+/** Nobody meant to be too slow, or that what processes say to each other is lost on its way. */
+const ACCIDENTS: readonly string[] = ["ACTOR_START_TIMEOUT", "FRAME_INVALID"];
 
 function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning" {
   return kind === "memory" || kind === "checkpoint" ? kind : "beginning";

@@ -10,9 +10,9 @@ import {
 
 const maxBytes = 1 << 10;
 
-/** The frame as a socket carries it. */
-function written({ route, flags, bytes }: Frame): Uint8Array {
-  return Buffer.concat([frameHeader(bytes.length, route, flags), bytes]);
+/** The frame as a socket carries it, as its so-manieth. */
+function written({ route, flags, bytes }: Frame, sequence: number): Uint8Array {
+  return Buffer.concat([frameHeader(bytes.length, route, flags, sequence), bytes]);
 }
 
 const frame = fc
@@ -45,16 +45,31 @@ test("frames come out as they went in, in whatever pieces the socket brings them
 });
 
 test.each([
-  ["a size above the cap", frameHeader(maxBytes + 1, 1, 0)],
-  ["a size of four gigabytes", frameHeader(0xffff_ffff, 1, 0)],
-  ["flags nobody knows", frameHeader(0, 1, 1 << 9)],
-  ["an end that goes on", frameHeader(4, 1, frameFlag.last)],
+  ["a size above the cap", frameHeader(maxBytes + 1, 1, 0, 0)],
+  ["a size of four gigabytes", frameHeader(0xffff_ffff, 1, 0, 0)],
+  ["flags nobody knows", frameHeader(0, 1, 1 << 9, 0)],
+  ["an end that goes on", frameHeader(4, 1, frameFlag.last, 0)],
 ])("%s is refused at the header, before memory is taken for what follows", (_what, header) => {
   const reader = new FrameReader(maxBytes);
   expect(header).toHaveLength(frameHeaderBytes);
   expect(() => reader.read(header, () => expect.unreachable())).toThrow(
     expect.objectContaining({ code: "FRAME_INVALID" }),
   );
+});
+
+test.each([
+  ["is lost", [0, 1, 3]],
+  ["comes twice", [0, 1, 1]],
+  ["comes early", [0, 2, 1]],
+])("a frame that %s is refused where it shows, and nothing after it is believed", (_what, sequences) => {
+  const reader = new FrameReader(maxBytes);
+  const said: Frame = { route: 3, flags: 0, bytes: Uint8Array.of(1, 2) };
+  const received: Frame[] = [];
+  const stream = Buffer.concat(sequences.map((sequence) => written(said, sequence)));
+  expect(() => reader.read(stream, (each) => received.push(each))).toThrow(
+    expect.objectContaining({ code: "FRAME_INVALID" }),
+  );
+  expect(received.length).toBeLessThan(sequences.length);
 });
 
 test("any bytes at all are frames within the cap, or refused", () => {

@@ -167,7 +167,11 @@ describe.each(Object.keys(makers))("%s", (name) => {
   });
 });
 
-test("a process that says what cannot be a frame is given up, with the reason", async () => {
+test.each([
+  ["what cannot be a frame", frameHeader(1 << 30, 5, 0, 1), { sizeBytes: 1 << 30 }],
+  ["a frame twice", frameHeader(0, 5, 0, 0), { expected: 1, sequence: 0 }],
+  ["a frame after one that was lost", frameHeader(0, 5, 0, 2), { expected: 1, sequence: 2 }],
+])("a process that says %s is given up, with the reason", async (_what, said, fields) => {
   const lost = Promise.withResolvers<[number, Error | undefined]>();
   const hub = await Hub.open({
     index: 7,
@@ -179,11 +183,11 @@ test("a process that says what cannot be a frame is given up, with the reason", 
   });
   const greeting = new TextEncoder().encode(JSON.stringify([3, "token"]));
   const call = connect(socketPath(folder, 7));
-  call.write(Buffer.concat([frameHeader(greeting.length, 0, 0), greeting, frameHeader(1 << 30, 5, 0)]));
+  call.write(Buffer.concat([frameHeader(greeting.length, 0, 0, 0), greeting, said]));
   const [index, error] = await lost.promise;
   hub.close();
   expect(index).toBe(3);
-  expect(error).toMatchObject({ code: "FRAME_INVALID", fields: { sizeBytes: 1 << 30 } });
+  expect(error).toMatchObject({ code: "FRAME_INVALID", fields });
 });
 
 test("a packet gives back every record as it was written, in order", () => {

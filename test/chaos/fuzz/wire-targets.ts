@@ -37,6 +37,7 @@ const asked: Packet = singlePacket({
 const news = [
   { kind: "ready" },
   { kind: "exited", uid: 3, failure: { name: "Error", message: "gone", code: "X" } },
+  { kind: "misheard", index: 2, failure: { name: "Error", message: "no frame" } },
 ] as const;
 const orders = [
   { kind: "terminate", uid: 4 },
@@ -76,10 +77,10 @@ export const wireTargets: readonly Target[] = [
     name: "frames of a socket",
     sources: /runtime\/frame/,
     corpus: [
-      Buffer.concat([frameHeader(3, route, 0), Uint8Array.of(1, 2, 3), frameHeader(0, route, 8)]),
-      frameHeader(0xffff_ffff, 1, 0),
-      frameHeader(1, 1, 8),
-      frameHeader(0, 0, 0xffff_ffff),
+      Buffer.concat([frameHeader(3, route, 0, 0), Uint8Array.of(1, 2, 3), frameHeader(0, route, 8, 1)]),
+      frameHeader(0xffff_ffff, 1, 0, 0),
+      frameHeader(1, 1, 8, 0),
+      frameHeader(0, 0, 0xffff_ffff, 0),
     ],
     take(input) {
       const reader = new FrameReader(maxFrameBytes);
@@ -164,8 +165,9 @@ function conversation(): Buffer {
   const pipe = new Parcels();
   const link = new PackedLink(emptyLedger(), pipe, crossing(), maxFrameBytes);
   for (const packet of [told, asked, asked]) link.post(packet, [], false);
+  let numFrames = 0;
   const frame = (bytes: Uint8Array, to: number, flags: number) =>
-    Buffer.concat([frameHeader(bytes.length, to, flags), bytes]);
+    Buffer.concat([frameHeader(bytes.length, to, flags, numFrames++), bytes]);
   return Buffer.concat([
     ...news.map((said) => frame(packControl(said as never), controlRoute, 0)),
     ...pipe.sent.map(({ bytes, flags }) => frame(bytes, route, flags)),
