@@ -27,6 +27,8 @@ export interface ActorRecord {
   kinds: readonly string[];
   /** Whether its `start` has resolved. */
   hasStarted: boolean;
+  /** When its system last asked for a sign that its thread takes in what comes; 0 before the first. */
+  knockedMs: number;
   /** Actors that watch it. */
   readonly watchers: Set<number>;
   /** Actors with a link of their own to it, and the route that it takes between processes; 0 within one. */
@@ -52,6 +54,7 @@ export function recordOf(
     ownerUid,
     kinds: [],
     hasStarted: false,
+    knockedMs: 0,
     watchers: new Set(),
     linked: new Map(),
     started: Promise.withResolvers<void>(),

@@ -70,7 +70,11 @@ export class ActorSystem {
     this.#watchdog = new Watchdog({
       clock,
       stallAfterMs: typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs,
-      inspect: () => this.inspect().filter(isToProgress),
+      inspect: () => {
+        const inspected = this.inspect().filter(isToProgress);
+        for (const record of this.#launcher.registry.census.living) this.#launcher.registry.knock(record);
+        return inspected;
+      },
       onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
     });
     this.#watchdog.start();

@@ -118,6 +118,7 @@ export class Cell implements Resident {
   onSystemRecord(_from: Connection, record: Envelope): void {
     if (record.type === RecordType.stop) this.life.requestStop(record.body as StopRequest);
     else if (record.type === RecordType.childFailed) this.life.fail(fromFailure(record.body as Failure));
+    else if (record.type === RecordType.knock) this.board.enterHeard(record.body as number);
   }
 
   onDown(): void {

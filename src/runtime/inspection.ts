@@ -15,6 +15,8 @@ export interface ActorInspection {
   readonly handling: string | undefined;
   /** The actor whose answer it blocks for, `name#incarnation`. */
   readonly waitingFor: string | undefined;
+  /** How long ago its system knocked where it seems idle and has not heard: its thread is stuck. Undefined where it has. */
+  readonly unheardMs: number | undefined;
   readonly numQueued: number;
   readonly numHandled: number;
   /** What it said last it was doing, by `context.board.set`; undefined when it never did. */
@@ -38,6 +40,7 @@ export function inspectActor(
 ): ActorInspection {
   const status = record.board.read();
   const { op, block, sequence, opSinceMs, collective } = status;
+  const isUnheard = status.state === "idle" && record.knockedMs > status.heardMs;
   return {
     actor: record.address.name,
     incarnation: record.address.incarnation,
@@ -46,6 +49,7 @@ export function inspectActor(
     ageMs: nowMs - status.sinceMs,
     handling: status.kindIndex < 0 ? undefined : record.kinds[status.kindIndex],
     waitingFor: status.waitingFor < 0 ? undefined : nameOf(status.waitingFor),
+    unheardMs: isUnheard ? nowMs - record.knockedMs : undefined,
     numQueued: status.numQueued,
     numHandled: status.numHandled,
     op: op === "" ? undefined : { name: op, block, sequence, ageMs: nowMs - opSinceMs },

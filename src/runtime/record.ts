@@ -26,6 +26,7 @@ export const RecordType = {
   down: 20,
   stop: 21,
   childFailed: 22,
+  knock: 23,
 } as const;
 
 /** A value of {@link RecordType}. */

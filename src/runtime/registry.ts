@@ -87,6 +87,18 @@ export class Registry implements Resident {
     this.endpoint.outbox.sendRecord(this.endpoint.connect(record.address), message, true);
   }
 
+  /**
+   * Asks an actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
+   * behind an `await` seems idle too. The price is one wake-up of each idle actor a look of the watchdog's.
+   */
+  knock(record: ActorRecord): void {
+    const { state, heardMs } = record.board.read();
+    const isAsked = record.knockedMs > heardMs;
+    if (state !== "idle" || isAsked || !record.hasStarted || record.place.placement === "main") return;
+    record.knockedMs = this.#options.clock.now();
+    this.sendTo(record, { type: RecordType.knock, body: record.knockedMs });
+  }
+
   /** Enters a new incarnation and opens this side of its link to the system. */
   enter(record: ActorRecord, end: LinkEnd): void {
     this.census.enter(record);

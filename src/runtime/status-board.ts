@@ -10,8 +10,8 @@ const word = {
   blockLength: 6,
 } as const;
 const numWords = 8;
-const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3 } as const;
-const numReals = 4;
+const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3, heardMs: 4 } as const;
+const numReals = 5;
 const textLength = 40;
 const realsOffset = numWords * 4;
 const textsOffset = realsOffset + numReals * 8;
@@ -54,6 +54,8 @@ export interface Status {
   readonly block: string;
   readonly sequence: number;
   readonly opSinceMs: number;
+  /** When its system knocked, of the last time that it was heard; 0 before the first. */
+  readonly heardMs: number;
   /** The collective it is in or was in last, undefined before the first. */
   readonly collective: CollectiveStatus | undefined;
 }
@@ -126,6 +128,11 @@ export class StatusBoard {
     this.#reals[real.numHandled] = (this.#reals[real.numHandled] as number) + 1;
   }
 
+  /** Enters that this thread has taken in its system's knock of `knockedMs`. */
+  enterHeard(knockedMs: number): void {
+    this.#reals[real.heardMs] = knockedMs;
+  }
+
   /** Enters how many messages wait. */
   setQueued(numQueued: number): void {
     this.#words[word.numQueued] = numQueued;
@@ -159,6 +166,7 @@ export class StatusBoard {
       block: read(this.#block, words[word.blockLength] as number),
       sequence: reals[real.sequence] as number,
       opSinceMs: reals[real.opSinceMs] as number,
+      heardMs: reals[real.heardMs] as number,
       collective: this.collective.read(),
     };
   }

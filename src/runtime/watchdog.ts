@@ -60,9 +60,10 @@ export class Watchdog {
 }
 
 /** How long ago an actor last showed progress. */
-export function quietOf({ ageMs, op, collective }: ActorInspection): number {
+export function quietOf({ ageMs, unheardMs, op, collective }: ActorInspection): number {
   return Math.min(
     ageMs,
+    unheardMs ?? Number.POSITIVE_INFINITY,
     op?.ageMs ?? Number.POSITIVE_INFINITY,
     collective?.ageMs ?? Number.POSITIVE_INFINITY,
   );

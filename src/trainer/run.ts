@@ -1,10 +1,23 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { actorModules, Inspections, loadJob, type RunResult, recipientName } from "../actors/index.ts";
+import {
+  actorModules,
+  type CheckpointerProtocol,
+  Inspections,
+  loadJob,
+  type RunResult,
+  recipientName,
+} from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import type { Module } from "../nn/index.ts";
-import { type ActorInspection, ActorSystem, type RuntimeEvent, systemClock } from "../runtime/index.ts";
+import {
+  type ActorInspection,
+  type ActorRef,
+  ActorSystem,
+  type RuntimeEvent,
+  systemClock,
+} from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
 import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
@@ -14,7 +27,7 @@ import { openData } from "./open-data.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
 import { retell } from "./retell.ts";
 import type { RuntimeSettings } from "./settings.ts";
-import { Stalls } from "./stalls.ts";
+import { CHECKPOINTER, Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 import { superviseCheckpointer } from "./supervised-checkpointer.ts";
 import { SupervisedRanks } from "./supervised-ranks.ts";
@@ -36,6 +49,7 @@ export class Run {
   readonly #system: ActorSystem;
   #place: MeetingPlace | undefined;
   #ranks: SupervisedRanks | undefined;
+  #checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   #isEnding = false;
 
   /** Starts nothing yet. */
@@ -111,6 +125,7 @@ export class Run {
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
     const { checkpoint } = settings;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
+    this.#checkpointer = checkpointer;
     emit(runStarted(jobUrl, settings, batch.steps, start, model));
     const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
     this.#ranks = ranks;
@@ -146,6 +161,9 @@ export class Run {
   }
 
   async #endStalled(actor: ActorInspection): Promise<void> {
+    // Its own supervisor starts it again; the save under way fails with it.
+    if (actor.actor === CHECKPOINTER && this.#checkpointer !== undefined)
+      return this.#system.stopActor(this.#checkpointer.pinned(), { drain: false, deadlineMs: 0 });
     // Its thread may take its time to end: nobody waits for it meanwhile.
     this.#leaveMeeting(actor.actor);
     await this.#ranks?.end(actor);

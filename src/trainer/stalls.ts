@@ -11,6 +11,9 @@ const STEPS_AN_EXCEPTION = 20;
 /** What takes as long as it takes, before the first step of a life. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
 
+/** The name of the one actor that saves. */
+export const CHECKPOINTER = "checkpointer";
+
 const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;
 
 /**
@@ -39,13 +42,17 @@ export class Stalls {
   }
 
   /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
-  isToBlame({ actor, state, handling, collective, pid }: ActorInspection): boolean {
+  isToBlame({ actor, state, handling, unheardMs, op, collective, pid }: ActorInspection): boolean {
+    // It is never at one thing that takes long: native threads write for it.
+    if (actor === CHECKPOINTER) return unheardMs !== undefined;
     if (!CAST.test(actor)) return false;
     const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
     // Who waits in native code has come to its collective, and waits for one that is behind: that one is to blame.
     if (isAtWork && collective?.isWaiting !== true) return true;
     // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
-    return (actor.startsWith("rank-") || state === "starting") && pid !== process.pid && isStopped(pid);
+    if (pid !== process.pid && isStopped(pid)) return actor.startsWith("rank-") || state === "starting";
+    // Stuck behind an `await`, in the middle of what it said last; who has said nothing yet is being prepared.
+    return unheardMs !== undefined && op !== undefined;
   }
 }
 

@@ -2,6 +2,7 @@ import { actorModules, type CheckpointerInit, type CheckpointerProtocol } from "
 import type { KeepRule } from "../checkpoint/index.ts";
 import type { ActorRef, ActorSystem } from "../runtime/index.ts";
 import type { CheckpointSettings } from "./checkpointing.ts";
+import { CHECKPOINTER } from "./stalls.ts";
 
 /**
  * The checkpointer under a supervisor of its own: it is started again, with growing pauses, and never stops training.
@@ -20,7 +21,7 @@ export async function superviseCheckpointer(
     restarts: 60,
     children: [
       {
-        name: "checkpointer",
+        name: CHECKPOINTER,
         module: actorModules.checkpointer,
         init: (): CheckpointerInit => ({ directory, keep }),
       },
@@ -28,7 +29,7 @@ export async function superviseCheckpointer(
     // Given up: every further save fails and says so, training goes on.
     onEscalate: () => {},
   });
-  return supervisor.ref<CheckpointerProtocol>("checkpointer");
+  return supervisor.ref<CheckpointerProtocol>(CHECKPOINTER);
 }
 
 function keepRule(last: number, every: number | undefined): KeepRule {

@@ -71,6 +71,29 @@ test("DL-23 an actor without progress is reported once, with what it is at", asy
   await expect(stuck).rejects.toMatchObject({ code: "ASK_TIMEOUT" });
 });
 
+test("DL-23 an actor that is stuck behind an await, and so seems idle, is told from one that is", async () => {
+  const clock = new FakeClock();
+  const { system, log } = startSystem({
+    clock,
+    stallAfterMs: 1_000,
+    isToProgress: ({ unheardMs }) => unheardMs !== undefined,
+  });
+  const { gate, open } = closedGate();
+  const stuck = await system.spawn<CollectiveProtocol>({ name: "stuck", module: actorModule("collective") });
+  const idle = await system.spawn<EchoProtocol>({ name: "idle", module: actorModule("echo") });
+  stuck.tell("allReduceLater", { gate, sequence: 7 });
+  await log.untilEmitted("entered 7");
+  for (let look = 0; look < 6; look++) {
+    clock.advance(500);
+    // It has heard what was sent before.
+    await idle.ask("echo", look, { deadlineMs: 60_000 });
+  }
+  expect(log.ofKind("actor.stalled")).toMatchObject([
+    { actor: "stuck", state: "idle", op: { name: "all_reduce", sequence: 7 }, unheardMs: expect.any(Number) },
+  ]);
+  open();
+});
+
 test("DL-16 waiting times that would hide the inner fault are refused", () => {
   expect(() => startSystem({ stallAfterMs: 60_000, messaging: { sendDeadlineMs: 60_000 } })).toThrow(
     expect.objectContaining({ code: "TIMEOUT_LADDER" }),

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { ActorInspection } from "../../src/runtime/index.ts";
 import { Stalls } from "../../src/trainer/stalls.ts";
 
 /** How long an actor may show no progress after steps that took so long. */
@@ -22,4 +23,25 @@ it("leaves one long step in twenty out: the first of a life does not make the wa
   expect(patienceMs(100, [600, 700, ...Array<number>(37).fill(50)])).toBe(5 * 600);
   expect(patienceMs(100, [...Array<number>(5).fill(600), ...Array<number>(95).fill(50)])).toBe(5 * 50);
   expect(patienceMs(100, [...Array<number>(6).fill(600), ...Array<number>(94).fill(50)])).toBe(5 * 600);
+});
+
+it("blames who seems idle and hears nothing in the middle of its work, and nobody who is being prepared", () => {
+  const stalls = new Stalls(1_000);
+  const shard: ActorInspection = {
+    actor: "shard-1",
+    incarnation: 1,
+    pid: process.pid,
+    state: "idle",
+    ageMs: 0,
+    handling: undefined,
+    waitingFor: undefined,
+    unheardMs: undefined,
+    numQueued: 0,
+    numHandled: 9,
+    op: { name: "reduce", block: "h.0", sequence: 4, ageMs: 0 },
+    collective: undefined,
+  };
+  expect(stalls.isToBlame(shard)).toBe(false);
+  expect(stalls.isToBlame({ ...shard, unheardMs: 5 })).toBe(true);
+  expect(stalls.isToBlame({ ...shard, unheardMs: 5, op: undefined })).toBe(false);
 });
