@@ -118,7 +118,8 @@ export class HostProcess {
   unheard(error: Error | undefined): void {
     this.#blame ??= error;
     this.#unheard.resolve();
-    this.#endBy(error === undefined ? patienceMs : 0);
+    if (error === undefined) this.#endBy(patienceMs);
+    else this.kill();
   }
 
   /** Lets it go, now that no actor lives in it. */

@@ -192,11 +192,12 @@ export class Hub {
   #lose(index: number, error: Error | undefined): void {
     if (this.#lost.has(index)) return;
     this.#lost.add(index);
+    // Before its call is ended: one that still lived would take that for the end of its system, and clear up behind it.
+    this.#options.onLost(index, error);
     this.#inbound.delete(index);
     this.#outbound.get(index)?.socket.destroy();
     this.#outbound.delete(index);
     for (const [id, route] of this.#routes) if (route.peer === index) this.#finish(id);
-    this.#options.onLost(index, error);
   }
 }
 
