@@ -1,14 +1,17 @@
-import { spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
 import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
 import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
+import { verifyCheckpoint } from "../../src/checkpoint/verify.ts";
 import { contentOf } from "../checkpoint/content.ts";
 import { saveStep, saveUnder, stepIn } from "../checkpoint/injection.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Chance } from "./chance.ts";
+import { trainAndSave } from "./run-program.ts";
+import type { Trained, TrainingOrder } from "./train-and-save.ts";
 
 /** What became of saves under one kind of fault. */
 export interface SavesReport {
@@ -97,7 +100,7 @@ function noteLeft(directory: string, note: (what: string) => void): void {
   if (left.length > 0) note(`left ${left.join(", ")}`);
 }
 
-const trainAndSave = new URL("./train-and-save.ts", import.meta.url).pathname;
+const struckJob = new URL("../fixtures/jobs/struck.ts", import.meta.url).href;
 
 /**
  * Trains while one call of each thread that saves fails: training must come to the undisturbed losses, each save must be told
@@ -111,13 +114,11 @@ export async function failWhileTraining(
   errno: string,
   count: number,
 ): Promise<SavesReport> {
-  const directory = workspace.path(`run-${call}-${errno}-${count}`);
-  mkdirSync(directory);
   const injection = `inject=${call}:error=${errno}:when=${count}`;
   const inject = ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${call}`, "-e", injection];
-  const program = [process.execPath, trainAndSave, directory, workspace.text, workspace.path("cache")];
   const fault = `${errno} at ${call} ${count} of each thread, while training`;
-  return saveWhileTraining(fault, directory, undisturbed, ["strace", ...inject, ...program]);
+  const directory = workspace.path(`run-${call}-${errno}-${count}`);
+  return saveWhileTraining(fault, workspace, directory, undisturbed, { under: ["strace", ...inject] });
 }
 
 /** Whether a program can be left without descriptors here. */
@@ -128,26 +129,69 @@ export async function starveWhileTraining(
   workspace: Workspace,
   undisturbed: readonly number[],
 ): Promise<SavesReport> {
-  const directory = workspace.path("run-starved");
-  mkdirSync(directory);
-  const program = [process.execPath, trainAndSave, directory, workspace.text, workspace.path("cache")];
   const fault = "no descriptor left in steps 4 to 9, while training";
-  return saveWhileTraining(fault, directory, undisturbed, [...program, "4", "9"]);
+  const directory = workspace.path("run-starved");
+  // At a pace at which whoever takes the descriptors away keeps up.
+  const starved = { config: { pauseMs: 100 }, starved: [4, 9] } as const;
+  return saveWhileTraining(fault, workspace, directory, undisturbed, starved);
 }
 
-/** Runs a program that trains and saves, and looks at what it told and at what is there. */
+/** Whether a program can be given writes of another kind here. */
+export const canShorten = spawnSync("g++", ["--version"]).status === 0;
+
+/** Trains while every write takes half of what it was given, as any may: as {@link failWhileTraining}, and no save may fail. */
+export async function shortenWrites(
+  workspace: Workspace,
+  undisturbed: readonly number[],
+): Promise<SavesReport> {
+  const library = workspace.path("short-writes.so");
+  const source = new URL("./short-writes.cc", import.meta.url).pathname;
+  execFileSync("g++", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"]);
+  const fault = "every write takes half of what it was given, while training";
+  const directory = workspace.path("run-short-writes");
+  const env = { LD_PRELOAD: library };
+  const report = await saveWhileTraining(fault, workspace, directory, undisturbed, { env });
+  const wrong = [...report.wrong];
+  if (report.numMet > 0) wrong.push(`${report.numMet} saves failed`);
+  const storage = new LocalFolder(directory);
+  for (const name of await storage.list())
+    for (const { path } of await verifyCheckpoint(storage, name)) wrong.push(`${path} is damaged`);
+  return { fault, numMet: (await storage.list()).length, wrong };
+}
+
+/** What makes a run a disturbed one. */
+interface Disturbed extends Pick<TrainingOrder, "starved"> {
+  readonly config?: TrainingOrder["config"];
+  readonly env?: NodeJS.ProcessEnv;
+  /** What runs the program. */
+  readonly under?: readonly string[];
+}
+
+/** Runs a program that trains twelve steps and saves every third, and looks at what it told and at what is there. */
 async function saveWhileTraining(
   fault: string,
+  workspace: Workspace,
   directory: string,
   undisturbed: readonly number[],
-  [command = "", ...args]: readonly string[],
+  { under = [], config = {}, env = {}, ...disturbed }: Disturbed,
 ): Promise<SavesReport> {
-  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1" }; // Node's own calls are not to be counted
-  const { stdout, stderr } = spawnSync(command, args, { encoding: "utf8", env });
+  mkdirSync(directory);
+  const order: TrainingOrder = {
+    job: struckJob,
+    config: { data: workspace.text, cache: workspace.path("cache"), ...config },
+    options: { ranks: 2, threadsPerRank: 1, steps: 12, checkpoint: { dir: directory, everySteps: 3 } },
+    ...disturbed,
+  };
+  const [command = "", ...args] = [...under, process.execPath, trainAndSave, JSON.stringify(order)];
+  const { stdout, stderr } = spawnSync(command, args, {
+    encoding: "utf8",
+    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1", ...env }, // Node's own calls are not to be counted
+  });
   const told = JSON.parse(stdout.trim().split("\n").at(-1) || "null") as Trained | null;
-  if (told === null) return { fault, numMet: 0, wrong: [`the run ended: ${stderr.slice(-300)}`] };
+  const ending = told === null ? stderr.slice(-300) : told.error?.message;
+  if (told === null || ending !== undefined) return { fault, numMet: 0, wrong: [`the run ended: ${ending}`] };
   const wrong: string[] = [];
-  if (told.losses.join() !== undisturbed.join()) wrong.push("other losses");
+  if (told.made.map(([, lossNats]) => lossNats).join() !== undisturbed.join()) wrong.push("other losses");
   const steps = [...told.saved, ...told.failed.map(({ step }) => step)].toSorted((a, b) => a - b);
   if (steps.join() !== "3,6,9,12") wrong.push(`saves told of: ${steps}`);
   const codes = told.failed.map(({ code }) => code);
@@ -160,10 +204,4 @@ async function saveWhileTraining(
       wrong.push(`step ${newest} was told saved, ${checkpoint.state.step} is there`);
   }
   return { fault, numMet: told.failed.length, wrong };
-}
-
-interface Trained {
-  readonly losses: readonly number[];
-  readonly saved: readonly number[];
-  readonly failed: readonly { readonly step: number; readonly code: string | undefined }[];
 }

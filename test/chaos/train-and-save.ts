@@ -1,9 +1,35 @@
-// Trains twelve steps, saves every third, and says what came of it: the run whose saves fail.
-// `train-and-save.ts FOLDER TEXT CACHE [STARVED FED]`: between the steps STARVED and FED no descriptor can be opened.
-import { spawn } from "node:child_process";
-import { Runtime } from "../../src/index.ts";
+// Trains and saves as it is told, and says what came of it: the program of runs that something befalls. Its argument is JSON.
+import { spawn, spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { type ErrorReport, reportError } from "../../src/events/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/index.ts";
 
-const [dir = "", data, cache, starved, fed] = process.argv.slice(2);
+/** What is trained. */
+export interface TrainingOrder {
+  readonly job: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly options: RuntimeOptions;
+  /** Between the ends of these two steps no descriptor can be opened. */
+  readonly starved?: readonly [from: number, until: number];
+  /** Descriptors that can be opened at a time, from before the run on. */
+  readonly spareDescriptors?: number;
+}
+
+/** What came of it. */
+export interface Trained {
+  /** The steps that were made, in order, those made again too. */
+  readonly made: readonly (readonly [step: number, lossNats: number])[];
+  /** Lives of the rank group after the first. */
+  readonly numRestarts: number;
+  /** Steps whose save was told to begin. */
+  readonly started: readonly number[];
+  readonly saved: readonly number[];
+  readonly failed: readonly { readonly step: number; readonly code?: string | undefined }[];
+  readonly error?: ErrorReport | undefined;
+}
+
+const order = JSON.parse(process.argv[2] ?? "{}") as TrainingOrder;
+const { job, config, options, starved, spareDescriptors } = order;
 // It waits beside the run, since nobody can be called for help without a descriptor.
 const warden =
   starved === undefined
@@ -12,27 +38,32 @@ const warden =
         stdio: ["pipe", "ignore", "inherit"],
       });
 const limitDescriptors = (most: number): void => void warden?.stdin.write(`${most}\n`);
-const losses: number[] = [];
+const made: [number, number][] = [];
+const started: number[] = [];
 const saved: number[] = [];
-const failed: { step: number; code: string | undefined }[] = [];
-await using runtime = await Runtime.spawn({
-  ranks: 2,
-  threadsPerRank: 1,
-  steps: 12,
-  checkpoint: { dir, everySteps: 3 },
-});
+const failed: { step: number; code?: string | undefined }[] = [];
+let numRestarts = 0;
+if (spareDescriptors !== undefined) {
+  const most = readdirSync("/proc/self/fd").length + spareDescriptors;
+  spawnSync("prlimit", ["--pid", String(process.pid), `--nofile=${most}:`], { stdio: "ignore" });
+}
+await using runtime = await Runtime.spawn(options);
 runtime.events$.subscribe((event) => {
   if (event.kind === "step.finished") {
-    losses[event.step - 1] = event.lossNats;
-    if (event.step === Number(starved)) limitDescriptors(3);
-    if (event.step === Number(fed)) limitDescriptors(1_024);
+    made.push([event.step, event.lossNats]);
+    if (event.step === starved?.[0]) limitDescriptors(3);
+    if (event.step === starved?.[1]) limitDescriptors(1_024);
   }
+  if (event.kind === "actor.restarted" && event.actor === "feeder") numRestarts += 1;
+  if (event.kind === "checkpoint.started") started.push(event.step);
   if (event.kind === "checkpoint.saved") saved.push(event.step);
   if (event.kind === "checkpoint.failed") failed.push({ step: event.step, code: event.error.code });
 });
-// At a pace at which the warden keeps up.
-const pauseMs = warden === undefined ? 0 : 100;
-await runtime.run(new URL("../fixtures/jobs/struck.ts", import.meta.url), { data, cache, pauseMs });
+let error: ErrorReport | undefined;
+await runtime.run(job, config).catch((caught: unknown) => {
+  error = reportError(caught);
+});
 await runtime.stop();
 warden?.stdin.end();
-process.stdout.write(`\n${JSON.stringify({ losses, saved, failed })}\n`);
+const trained: Trained = { made, numRestarts, started, saved, failed, error };
+process.stdout.write(`\n${JSON.stringify(trained)}\n`);

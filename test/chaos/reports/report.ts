@@ -1,0 +1,28 @@
+import type { Workspace } from "../../fixtures/run-tiny.ts";
+import type { Placement } from "../faults.ts";
+
+/** What `npm run chaos` was asked for. */
+export interface ChaosOptions {
+  readonly workspace: Workspace;
+  readonly seed: number;
+  /** How long training and fuzzing take, each. */
+  readonly minutes: number;
+  /** Mean time between two faults of a training run. */
+  readonly mtbfSeconds: number;
+  readonly placements: readonly Placement[];
+  /** Programs that are started and killed, and runs that are started and stopped. */
+  readonly numCycles: number;
+  /** Saves that are killed at random moments. */
+  readonly numKills: number;
+  /** Part of the name of what is fuzzed, or of a phase; everything where empty. */
+  readonly target: string;
+  readonly isVerbose: boolean;
+}
+
+/** Disturbs one part, prints what became of it, and says whether all that was promised held. */
+export type Report = (options: ChaosOptions) => Promise<boolean>;
+
+/** Prints a line. */
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { possessions } from "./leftovers.ts";
+import type { Trained, TrainingOrder } from "./train-and-save.ts";
+
+/** The program that trains and saves as a {@link TrainingOrder} says. */
+export const trainAndSave = new URL("./train-and-save.ts", import.meta.url).pathname;
+
+/** A run takes 3 s, one that is ended by force 12: a bound for a machine that has twenty times as much else to do. */
+const DEADLINE_MS = 300_000;
+
+/** What surrounds a program. */
+export interface Surroundings {
+  /** A folder of its own. */
+  readonly folder: string;
+  /** A module that every thread of it loads first. */
+  readonly preload?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** How a program ended. */
+export interface Ran {
+  /** What it said; undefined where it ended before. */
+  readonly told: Trained | undefined;
+  readonly ending: string;
+  /** What outlived it: processes, shared memory, temporary files. */
+  readonly left: readonly string[];
+}
+
+/** Trains in a program of its own, and looks for what it leaves. */
+export async function runProgram(order: TrainingOrder, around: Surroundings): Promise<Ran> {
+  const { preload, env } = around;
+  const temporary = join(around.folder, "temporary");
+  mkdirSync(temporary, { recursive: true });
+  const [name, value] = ["TROUPE_CHAOS", randomUUID()];
+  const program = spawn(process.execPath, [trainAndSave, JSON.stringify(order)], {
+    env: {
+      // Kept where all programs find it, and not in the folder that is looked through.
+      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+      ...process.env,
+      ...(preload === undefined
+        ? {}
+        : { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --import=${preload}` }),
+      TMPDIR: temporary,
+      [name]: value,
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: DEADLINE_MS,
+    killSignal: "SIGKILL",
+  });
+  const [said, complained] = [program.stdout.toArray(), program.stderr.toArray()];
+  await once(program, "close");
+  const { exitCode, signalCode, pid = 0 } = program;
+  const here = possessions({ mark: `${name}=${value}`, folder: temporary, pids: new Set([pid]) });
+  const left = (["processes", "segments", "files"] as const).flatMap((kind) =>
+    here[kind].map((each) => `left of ${kind}: ${each}`),
+  );
+  const ending = `${signalCode ?? exitCode}: ${(await complained).join("").slice(-300)}`;
+  const lastLine = (await said).join("").trim().split("\n").at(-1) ?? "";
+  const isWhole = exitCode === 0 && lastLine.startsWith("{");
+  return { told: isWhole ? (JSON.parse(lastLine) as Trained) : undefined, ending, left };
+}
