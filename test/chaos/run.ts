@@ -6,6 +6,7 @@ import { reportCycles } from "./reports/cycles.ts";
 import { reportFlips } from "./reports/flips.ts";
 import { reportFuzz } from "./reports/fuzz.ts";
 import { reportHangs } from "./reports/hangs.ts";
+import { reportPhases } from "./reports/phases.ts";
 import { reportPower } from "./reports/power.ts";
 import { type Report, say } from "./reports/report.ts";
 import { reportSaves } from "./reports/saves.ts";
@@ -29,6 +30,7 @@ const { values, positionals } = parseArgs({
 });
 const parts: Readonly<Record<string, Report>> = {
   training: reportTraining,
+  phases: reportPhases,
   hangs: reportHangs,
   cycles: reportCycles,
   saves: reportSaves,

@@ -1,0 +1,83 @@
+import { existsSync, readdirSync } from "node:fs";
+import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
+import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
+import { errorTable } from "../../src/errors.ts";
+import type { Ran } from "./run-program.ts";
+import type { Trained } from "./train-and-save.ts";
+
+/** How a run may end that something befell. */
+export type Outcome =
+  /** Nobody was started again; the losses are the undisturbed run's, bit for bit. */
+  | "same"
+  /** So, but for a save that was given up and told. */
+  | "unsaved"
+  /** The rank group was started again, and came to the same losses. */
+  | "again"
+  /** The run failed with an error that has a code. */
+  | "error"
+  /** Anything else. */
+  | "FAILS";
+
+/** What came of a run. */
+export interface Verdict {
+  readonly outcome: Outcome;
+  /** Of the run's error, or of the save's that was given up. */
+  readonly code: string | undefined;
+  /** What was not as it should be: with any of it the run FAILS. */
+  readonly wrong: readonly string[];
+}
+
+/** What a run is held against. */
+export interface Expected {
+  /** The losses of all its steps, where nothing befalls it. */
+  readonly undisturbed: readonly number[];
+  /** The folder of its checkpoints. */
+  readonly dir: string;
+  /** Whether who saves may end in the middle of it, and so leave what the next to open the folder clears up. */
+  readonly mayLeaveDraft: boolean;
+}
+
+/** Judges a program by what it told and what it left. */
+export async function judge({ told, ending, left }: Ran, expected: Expected): Promise<Verdict> {
+  const wrong = [...left];
+  if (told === undefined) wrong.push(`the program ended: ${ending}`);
+  else wrong.push(...wrongInTelling(told, expected), ...(await wrongInFolder(told, expected)));
+  return { outcome: outcomeOf(told, wrong), code: told?.error?.code ?? told?.failed[0]?.code, wrong };
+}
+
+function wrongInTelling(
+  { made, started, saved, failed, error }: Trained,
+  { undisturbed }: Expected,
+): string[] {
+  const wrong: string[] = [];
+  const others = made.filter(([step, lossNats]) => !Object.is(lossNats, undisturbed[step - 1]));
+  if (others.length > 0) wrong.push(`other losses: ${JSON.stringify(others)}`);
+  const numSteps = new Set(made.map(([step]) => step)).size;
+  if (error === undefined && numSteps < undisturbed.length) wrong.push(`${numSteps} steps`);
+  const ended = [...saved, ...failed.map(({ step }) => step)];
+  if (started.toSorted().join() !== ended.toSorted().join())
+    wrong.push(`saves that began: ${started}, that ended: ${ended}`);
+  if (error !== undefined && !(error.code !== undefined && error.code in errorTable))
+    wrong.push(`an error without a code: ${error.message}`);
+  return wrong;
+}
+
+async function wrongInFolder({ saved }: Trained, { dir, mayLeaveDraft }: Expected): Promise<string[]> {
+  const wrong: string[] = [];
+  if (mayLeaveDraft) await new LocalFolder(dir).sweep();
+  const hidden = existsSync(dir) ? readdirSync(dir).filter((entry) => entry.startsWith(".")) : [];
+  if (hidden.length > 0) wrong.push(`left in the run's folder: ${hidden}`);
+  const newest = saved.at(-1);
+  if (newest === undefined) return wrong;
+  await using checkpoint = await openCheckpoint(dir);
+  const { step } = checkpoint.state;
+  if (step < newest) wrong.push(`step ${newest} was told saved, ${step} is there`);
+  return wrong;
+}
+
+function outcomeOf(told: Trained | undefined, wrong: readonly string[]): Outcome {
+  if (told === undefined || wrong.length > 0) return "FAILS";
+  if (told.error !== undefined) return "error";
+  if (told.numRestarts > 0) return "again";
+  return told.failed.length > 0 ? "unsaved" : "same";
+}
