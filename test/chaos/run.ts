@@ -11,6 +11,7 @@ import { reportPower } from "./reports/power.ts";
 import { type Report, say } from "./reports/report.ts";
 import { reportSaves } from "./reports/saves.ts";
 import { reportTraining } from "./reports/training.ts";
+import { reportWeather } from "./reports/weather.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -31,6 +32,7 @@ const { values, positionals } = parseArgs({
 const parts: Readonly<Record<string, Report>> = {
   training: reportTraining,
   phases: reportPhases,
+  weather: reportWeather,
   hangs: reportHangs,
   cycles: reportCycles,
   saves: reportSaves,
