@@ -52,8 +52,10 @@ export class HostProcess {
       env: { ...workerEnv(process.env), [birthVariable]: JSON.stringify(birth) },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    if (this.#child.stdout !== null) this.#lines.follow(this.#child.stdout, process.stdout);
-    if (this.#child.stderr !== null) this.#lines.follow(this.#child.stderr, process.stderr);
+    // Without a descriptor left there is none of them, whatever the type says; its error comes a tick later.
+    const { stdout, stderr } = this.#child;
+    if (stdout) this.#lines.follow(stdout, process.stdout);
+    if (stderr) this.#lines.follow(stderr, process.stderr);
     this.ended = this.#untilEnded();
   }
 
@@ -200,7 +202,7 @@ function errorOf({ name, message, code, stack }: Failure): Error {
 }
 
 async function untilClosed({ stdout, stderr }: ChildProcess): Promise<void> {
-  for (const stream of [stdout, stderr]) if (stream !== null && !stream.closed) await once(stream, "close");
+  for (const stream of [stdout, stderr]) if (stream && !stream.closed) await once(stream, "close");
 }
 
 /** Waits for `done`, but no longer than so. */
