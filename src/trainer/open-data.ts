@@ -11,7 +11,8 @@ export async function openData(
   deadlineMs: number,
 ): Promise<OpenedData> {
   const scout = await system.spawn<FeederProtocol, FeederInit>({
-    name: "feeder",
+    // Not the name of the one that feeds the run, which would then be told as its second life.
+    name: "scout",
     module: actorModules.feeder,
     init,
   });

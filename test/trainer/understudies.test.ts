@@ -34,9 +34,8 @@ it("has understudies once steps were made for two seconds: after a death no thre
   );
   expect(error).toBeUndefined();
   expect(events.filter(({ kind }) => kind === "run.restored")).toHaveLength(1);
-  // The feeder once more: the scout that opened the data first.
   const names = started.slice(0, toldAt.failed).filter((name) => cast.includes(name));
-  expect(names.toSorted()).toEqual([...cast, ...cast, "feeder"].toSorted());
+  expect(names.toSorted()).toEqual([...cast, ...cast].toSorted());
   expect(toldAt.restored).toBe(toldAt.failed);
   expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, steps }));
 });
@@ -47,7 +46,7 @@ it("has none where that is asked for", async () => {
   const { error } = await runTiny(workspace, options, { pauseMs: 250 }, struckJob);
   expect(error).toBeUndefined();
   const names = started.filter((name) => cast.includes(name));
-  expect(names.toSorted()).toEqual([...cast, "feeder"].toSorted());
+  expect(names.toSorted()).toEqual(cast.toSorted());
 });
 
 /** The names of the threads that are started from now on, in that order. */
