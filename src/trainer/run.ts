@@ -7,6 +7,7 @@ import {
   loadJob,
   type RunResult,
   recipientName,
+  type TrainingPlan,
 } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
@@ -116,10 +117,7 @@ export class Run {
     const feeder = { jobUrl, config, seed };
     const data = await openData(system, feeder, settings.deadlineMs);
     const model = rehearse(job, config, data, settings, batch);
-    const { pretrained } = job.training(config);
-    const fresh =
-      pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
-    const start = resumed ?? fresh;
+    const start = resumed ?? (await startAfresh(job.training(config), model, seed));
     await using place = await MeetingPlace.open(settings.mesh, settings.placement);
     this.#place = place;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
@@ -172,6 +170,10 @@ export class Run {
   #leaveMeeting(actor: string): void {
     if (this.#ranks !== undefined) this.#place?.ended(actor, this.#ranks.life);
   }
+}
+
+async function startAfresh({ pretrained }: TrainingPlan, model: Module, seed: number): Promise<Start> {
+  return pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
 }
 
 function runStarted(

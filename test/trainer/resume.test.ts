@@ -24,6 +24,12 @@ describe("resuming", () => {
     expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(6);
   });
 
+  it("needs the weights no more that the run began with", async () => {
+    const options = { ranks: 2, zero: 3, steps: 7, resume: join(dir, stepFolder(6)) };
+    const told = await runTiny(workspace, options, { pretrained: workspace.path("gone") });
+    expect(told.losses.slice(6)).toEqual(straight.slice(6, 7));
+  });
+
   it("continues a continued run: twice in a row is as good as once", async () => {
     const again = workspace.path("again");
     await runTiny(workspace, {
