@@ -25,7 +25,10 @@ const failingCalls = [
 export async function reportSaves({ workspace, seed, numKills }: ChaosOptions): Promise<boolean> {
   const folder = workspace.path("saves");
   let numWrong = 0;
+  let numStruck = 0;
   const tell = ({ fault, numMet, wrong }: SavesReport): void => {
+    numStruck += numMet;
+    // Of the calls by which a save may change a disk, this one makes some.
     if (numMet === 0 && wrong.length === 0) return;
     numWrong += wrong.length;
     say(`saves: ${fault}: ${numMet} met it, ${wrong.length} lost, torn, left or told wrongly`);
@@ -33,6 +36,10 @@ export async function reportSaves({ workspace, seed, numKills }: ChaosOptions): 
   };
   if (canRecord) {
     await injectEverywhere(folder, tell);
+    if (numStruck === 0) {
+      say("saves: NO FAULT was injected, though strace is there: nothing is shown");
+      return false;
+    }
     const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
     for (const [call, errno] of failingCalls) {
       for (const count of [1, 2, 3])
