@@ -9,7 +9,7 @@ export interface Tried {
   readonly durationMs: number;
 }
 
-const LABEL_WIDTH = 29;
+const LABEL_WIDTH = 33;
 const COLUMN_WIDTH = 9;
 
 /** The lines of one table: a row a fault, a column a phase, and beneath what the words stand for. */
