@@ -6,15 +6,15 @@ import {
   type Inspections,
   type RunResult,
 } from "../actors/index.ts";
-import { LossRecord, RewindRequest } from "../anomalies/index.ts";
+import { LossRecord } from "../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
-import { passOver, type SampleCourse, samplesBefore } from "../data/index.ts";
-import { errorTable, TroupeError } from "../errors.ts";
+import { type SampleCourse, samplesBefore } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
-import { type ActorRef, type Failure, firstCause, fromFailure } from "../runtime/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
 import { LastGood } from "./last-good.ts";
-import { courseOf, type RunPlan } from "./plan-run.ts";
-import { Rewinds } from "./rewinds.ts";
+import type { RunPlan } from "./plan-run.ts";
+import { Recovery, type TakeUp } from "./recovery.ts";
 import type { Start } from "./start.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 import { ToldSaves } from "./told-saves.ts";
@@ -55,10 +55,9 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
   const { plan, checkpointer, inspections, start, resume } = options;
   const { deadlineMs } = plan.ranks;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
-  const rewinds = new Rewinds();
+  const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.recentLosses);
-  let course = plan.ranks.course;
-  let initial = start.initial;
+  let at: TakeUp = { initial: start.initial, course: plan.ranks.course };
   const emit = (event: TroupeEventBody) => {
     lastGood.note(event);
     if (event.kind === "step.finished") {
@@ -72,6 +71,7 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
   for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
     const { life } = ranks;
+    const { initial, course } = at;
     const conductor = new Conductor(ranks.group, {
       score: plan.score,
       plan: { ...plan.ranks, initial, course, life, recentLosses: losses.until(initial.step) },
@@ -86,24 +86,8 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
       return await Promise.race([conductor.lead(), overtaken(ranks, life)]);
     } catch (error) {
       conductor.end();
-      let latestStep: number | undefined;
-      if (error instanceof RewindRequest) {
-        latestStep = rewinds.latestStep(error);
-        await ranks.renew();
-      } else if (isUnreadable(error)) {
-        await lastGood.reject(initial, error);
-        if (lastGood.start !== start) course = courseOf(lastGood.start, course.batchSize);
-        await ranks.renew();
-      } else {
-        if (!isLoss(error)) throw error;
-        refuseDeliberate(await ranks.lifeAfter(life));
-      }
-      initial = await lastGood.newest(latestStep);
-      if (error instanceof RewindRequest) {
-        course = passOver(course, initial.step, error.step + 1);
-        rewinds.note(error.step, initial.step);
-      }
-      emit({ kind: "run.restored", step: initial.step, from: sourceOf(initial) });
+      at = await recovery.after(error, life, at);
+      emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
   }
 }
@@ -121,34 +105,10 @@ async function overtaken(ranks: SupervisedRanks, life: number): Promise<never> {
   );
 }
 
-/** The state that the ranks were to begin with cannot be read. */
-function isUnreadable(error: unknown): error is TroupeError {
-  return error instanceof TroupeError && UNREADABLE.includes(error.code);
-}
-
-const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "MEMORY_COPY_LOST"];
-
 /** A checkpoint that could not be opened; the error names one of its files. */
 function rejected(error: TroupeError): TroupeEventBody {
   return { kind: "checkpoint.rejected", path: dirname(String(error.fields.path)), error: reportError(error) };
 }
-
-/** A thread is gone, what it leaves undone was aborted, or one was stopped because another is gone. */
-function isLoss(error: unknown): boolean {
-  return error instanceof TroupeError && LOSSES.includes(error.code);
-}
-
-const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
-
-/** An error with a code of ours was thrown on purpose: the same step would throw it again. */
-function refuseDeliberate(failure: Failure | undefined): void {
-  const cause = failure && firstCause(failure);
-  if (cause?.code === undefined || ACCIDENTS.includes(cause.code)) return;
-  if (cause.code in errorTable) throw fromFailure(cause);
-}
-
-/** Nobody meant to be too slow, or that what processes say to each other is lost on its way. */
-const ACCIDENTS: readonly string[] = ["ACTOR_START_TIMEOUT", "FRAME_INVALID"];
 
 function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning" {
   return kind === "memory" || kind === "checkpoint" ? kind : "beginning";
