@@ -49,7 +49,7 @@ class ConsoleSink implements EventSink {
   readonly #live: boolean;
   readonly #color: boolean;
   readonly #clock: () => number;
-  readonly #progress = new Progress();
+  #progress = new Progress();
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
   #closed = false;
@@ -70,16 +70,14 @@ class ConsoleSink implements EventSink {
     }
     const description = describeEvent(event);
     if (description === undefined) return;
-    // A run that ends shows its last step, not the last one that was drawn.
-    if (event.kind === "run.finished" || event.kind === "run.failed") this.#show();
+    if (event.kind === "run.finished" || event.kind === "run.failed") this.#leave();
     this.#above(this.#paint(description.text, description.tone));
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#show();
-    if (this.#live && this.#shownLine !== undefined) this.#stream.write("\n");
+    this.#leave();
   }
 
   /** Writes the progress line, unless it is there already. */
@@ -89,6 +87,14 @@ class ConsoleSink implements EventSink {
     this.#shownAtMs = this.#clock();
     this.#shownLine = line;
     this.#stream.write(this.#live ? eraseLine + this.#fit(line) : `${line}\n`);
+  }
+
+  /** Leaves the progress line standing, at the last step and not at the last one drawn: what a run ends with comes below it. */
+  #leave(): void {
+    this.#show();
+    if (this.#live && this.#shownLine !== undefined) this.#stream.write("\n");
+    this.#shownLine = undefined;
+    this.#progress = new Progress();
   }
 
   /** Writes a line above the progress line, where there is one. */
