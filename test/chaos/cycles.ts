@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
@@ -37,11 +37,9 @@ export async function killPrograms(
   const env = { ...process.env, [name]: value, TMPDIR: temporary };
   const pids = new Set<number>();
   const place = { mark, folder: temporary, pids };
-  // The first that is called opens what Node keeps open.
-  await once(spawn("true", { stdio: "ignore" }), "exit");
-  const before = possessions(place);
+  let before: Possessions | undefined;
   let worstOutlivedMs = 0;
-  for (let cycle = 0; cycle < numCycles; cycle++) {
+  for (let cycle = 0; cycle <= numCycles; cycle++) {
     const program = start(workspace, chance.pick(placements), env);
     pids.add(program.pid as number);
     await untilTold(program, chance.pick(["run.started", "step.finished"]));
@@ -49,6 +47,8 @@ export async function killPrograms(
     program.kill(chance.pick(["SIGKILL", "SIGKILL", "SIGTERM"]));
     if (program.exitCode === null && program.signalCode === null) await once(program, "exit");
     worstOutlivedMs = Math.max(worstOutlivedMs, await untilAlone(place));
+    // The first one opens what Node keeps open.
+    before ??= possessions(place);
   }
   const last = start(workspace, "process", env);
   pids.add(last.pid as number);
@@ -56,7 +56,7 @@ export async function killPrograms(
   last.kill("SIGTERM");
   await once(last, "exit");
   await untilAlone(place);
-  return { left: leftovers(before, possessions(place)), worstOutlivedMs };
+  return { left: leftovers(before as Possessions, possessions(place)), worstOutlivedMs };
 }
 
 /** Starts runs in this program and stops each at a moment that chance chooses; nothing of them may stay. */
