@@ -89,6 +89,7 @@ export class BlockEngine<Ticket> {
       return forwarded;
     } catch (error) {
       tape.clear();
+      for (const tensor of received) tensor.dispose();
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Linear, Module, ModuleList, normal, Parameter } from "../../src/nn/index.ts";
-import { keep, ones, scope, type Tensor } from "../../src/tensor/index.ts";
+import { hold, keep, liveTensors, ones, scope, type Tensor } from "../../src/tensor/index.ts";
 import { forwardBackward } from "../fixtures/forward-backward.ts";
 import { compare, Mix, planOf, width } from "./beside-autograd.ts";
 import { readyEngine } from "./ready-engine.ts";
@@ -146,5 +146,24 @@ describe("BlockEngine", () => {
     const evaluate = () => scope(() => engine.evaluate(() => model.forward()));
     expect(evaluate).toThrow(/got a view of its parameters, which are offloaded/);
     engine.dispose();
+  });
+
+  it("keeps nothing of a pass whose body throws, what it received included", () => {
+    class Two extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(): void {}
+    }
+    const model = new Two();
+    const engine = readyEngine(planOf(model));
+    const before = liveTensors();
+    const received = hold(() => ones([1, width]).requiresGrad_(true));
+    const body = (): Tensor => {
+      (model.layers.at(0) as Mix).forward(received);
+      throw new Error("the job has a bug");
+    };
+    expect(() => scope(() => engine.forward({ microBatch: 0, chunk: 0 }, body, [received]))).toThrow(
+      "the job has a bug",
+    );
+    expect(liveTensors()).toBe(before);
   });
 });
