@@ -70,11 +70,8 @@ export class ActorSystem {
     this.#watchdog = new Watchdog({
       clock,
       stallAfterMs: typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs,
-      inspect: () => {
-        const inspected = this.inspect().filter(isToProgress);
-        for (const record of this.#launcher.registry.census.living) this.#launcher.registry.knock(record);
-        return inspected;
-      },
+      inspect: () => this.inspect().filter(isToProgress),
+      knock: () => this.#launcher.registry.knock(),
       onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
     });
     this.#watchdog.start();

@@ -88,10 +88,14 @@ export class Registry implements Resident {
   }
 
   /**
-   * Asks an actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
+   * Asks each actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
    * behind an `await` seems idle too. The price is one wake-up of each idle actor a look of the watchdog's.
    */
-  knock(record: ActorRecord): void {
+  knock(): void {
+    for (const record of this.census.living) this.#knockAt(record);
+  }
+
+  #knockAt(record: ActorRecord): void {
     const { state, heardMs } = record.board.read();
     const isAsked = record.knockedMs > heardMs;
     if (state !== "idle" || isAsked || !record.hasStarted || record.place.placement === "main") return;

@@ -8,6 +8,8 @@ export interface WatchdogOptions {
   stallAfterMs(): number;
   /** The actors that ought to make progress now. */
   inspect(): readonly ActorInspection[];
+  /** Asks those who seem idle for a sign; called after each look, the answer is read at the next. */
+  knock(): void;
   onStall(stalled: ActorInspection): void;
 }
 
@@ -48,6 +50,7 @@ export class Watchdog {
       if (quietMs < stallAfterMs) pauseMs = Math.min(pauseMs, Math.ceil(stallAfterMs - quietMs));
       else this.#report(actor, Math.round(nowMs - quietMs));
     }
+    this.#options.knock();
     return pauseMs;
   }
 
