@@ -41,8 +41,14 @@ export interface SupervisorOptions {
   readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;
 }
 
-/** @throws {TroupeError} `SUPERVISOR_OPTION` naming what is wrong */
-export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 }: SupervisorOptions): void {
+/**
+ * @returns how often children may be restarted
+ * @throws {TroupeError} `SUPERVISOR_OPTION` naming what is wrong
+ */
+export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 }: SupervisorOptions): {
+  readonly restarts: number;
+  readonly withinMs: number;
+} {
   const refuse = (expected: string, got: string): never => {
     throw new TroupeError(
       "SUPERVISOR_OPTION",
@@ -58,4 +64,5 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
   if (!Number.isInteger(restarts) || restarts < 0)
     refuse("restarts as a whole number from 0", String(restarts));
   if (!(withinMs > 0)) refuse("withinMs as a positive number", String(withinMs));
+  return { restarts, withinMs };
 }

@@ -29,11 +29,11 @@ export class Supervisor {
 
   /** @throws {TroupeError} `SUPERVISOR_OPTION` */
   constructor(launcher: Launcher, options: SupervisorOptions) {
-    checkOptions(options);
+    const { restarts, withinMs } = checkOptions(options);
     this.name = options.name;
     this.#launcher = launcher;
     this.#options = options;
-    this.#window = new RestartWindow(options.restarts ?? 3, options.withinMs ?? 300_000);
+    this.#window = new RestartWindow(restarts, withinMs);
     this.#children = options.children.map((spec) => this.#makeChild(spec));
   }
 
