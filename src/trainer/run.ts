@@ -28,9 +28,9 @@ import { openData } from "./open-data.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
 import { retell } from "./retell.ts";
 import type { RuntimeSettings } from "./settings.ts";
-import { CHECKPOINTER, Stalls } from "./stalls.ts";
+import { Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
-import { superviseCheckpointer } from "./supervised-checkpointer.ts";
+import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
 import { SupervisedRanks } from "./supervised-ranks.ts";
 
 /** What a run is made of. */

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { ActorInspection } from "../runtime/index.ts";
+import { CHECKPOINTER } from "./supervised-checkpointer.ts";
 
 /** How many times a long step an actor may take over a part of one: nobody knows how long a step should be. */
 const STEPS_OF_PATIENCE = 5;
@@ -10,9 +11,6 @@ const STEPS_AN_EXCEPTION = 20;
 
 /** What takes as long as it takes, before the first step of a life. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
-
-/** The name of the one actor that saves. */
-export const CHECKPOINTER = "checkpointer";
 
 const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;
 

@@ -2,7 +2,9 @@ import { actorModules, type CheckpointerInit, type CheckpointerProtocol } from "
 import type { KeepRule } from "../checkpoint/index.ts";
 import type { ActorRef, ActorSystem } from "../runtime/index.ts";
 import type { CheckpointSettings } from "./checkpointing.ts";
-import { CHECKPOINTER } from "./stalls.ts";
+
+/** The name of the one actor that saves. */
+export const CHECKPOINTER = "checkpointer";
 
 /**
  * The checkpointer under a supervisor of its own: it is started again, with growing pauses, and never stops training.
