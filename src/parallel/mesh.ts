@@ -1,7 +1,7 @@
 import { TroupeError } from "../errors.ts";
 
 /** A named direction of the mesh along which ranks work together. */
-export type MeshAxis = "pp" | "dp" | "tp" | "ep" | "edp" | "mp";
+export type MeshAxis = "pp" | "dp" | "tp" | "ep" | "edp" | "mp" | "world";
 
 /** How many ranks stand along each axis. The world is pp × dp × tp; ep divides dp. */
 export interface MeshShape {
@@ -29,7 +29,7 @@ export interface MeshPlace {
 /**
  * Ranks on a grid: tensor-parallel neighbours are adjacent, stages are contiguous, replicas lie between them.
  * rank = (pp · DP + dp) · TP + tp. Expert parallelism divides the data-parallel axis: dp = edp · EP + ep. The axis `mp`
- * (model parallel) joins all ranks that together hold one replica: equal dp.
+ * (model parallel) joins all ranks that together hold one replica: equal dp. The axis `world` joins all.
  * @see Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM"
  */
 export class Mesh {
@@ -98,6 +98,8 @@ export class Mesh {
         return `${pp} ${tp} ${ep}`;
       case "mp":
         return `${dp}`;
+      case "world":
+        return "";
       default:
         return axis satisfies never;
     }
