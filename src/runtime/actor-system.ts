@@ -1,20 +1,24 @@
 import { TroupeError } from "../errors.ts";
-import type { ActorRef } from "./actor-ref.ts";
-import type { Addressed } from "./address.ts";
+import type { ActorRef } from "./messaging/actor-ref.ts";
+import type { Addressed } from "./protocol/address.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import type { DeadLetters } from "./dead-letters.ts";
-import { type ActorInspection, inspectActor } from "./inspection.ts";
-import { Launcher } from "./launcher.ts";
-import type { Protocol } from "./protocol.ts";
-import { residentBytes } from "./resident-bytes.ts";
-import type { RuntimeEvent } from "./runtime-event.ts";
-import { defaultMessagingSettings, defaultStallAfterMs, type MessagingSettings } from "./settings.ts";
-import type { SpawnPlace, StopOptions } from "./spawn-place.ts";
-import { Supervisor } from "./supervisor.ts";
-import type { SupervisorOptions } from "./supervisor-options.ts";
+import type { DeadLetters } from "./inspection/dead-letters.ts";
+import { type ActorInspection, inspectActor } from "./inspection/inspection.ts";
+import { Launcher } from "./system/launcher.ts";
+import type { Protocol } from "./actor/protocol.ts";
+import { residentBytes } from "./hosting/resident-bytes.ts";
+import type { RuntimeEvent } from "./protocol/runtime-event.ts";
+import {
+  defaultMessagingSettings,
+  defaultStallAfterMs,
+  type MessagingSettings,
+} from "./protocol/settings.ts";
+import type { SpawnPlace, StopOptions } from "./protocol/spawn-place.ts";
+import { Supervisor } from "./supervision/supervisor.ts";
+import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
 import { checkTimeoutLadder } from "./timeout-ladder.ts";
-import { Watchdog } from "./watchdog.ts";
-import type { OnDown } from "./watches.ts";
+import { Watchdog } from "./inspection/watchdog.ts";
+import type { OnDown } from "./messaging/watches.ts";
 
 /** How a system is made. */
 export interface SystemOptions {

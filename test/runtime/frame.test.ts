@@ -6,7 +6,7 @@ import {
   frameFlag,
   frameHeader,
   frameHeaderBytes,
-} from "../../src/runtime/frame.ts";
+} from "../../src/runtime/transport/frame.ts";
 
 const maxBytes = 1 << 10;
 

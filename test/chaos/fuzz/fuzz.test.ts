@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { checkPacket } from "../../../src/runtime/packet.ts";
+import { checkPacket } from "../../../src/runtime/transport/packet.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 import { Chance } from "../chance.ts";
 import { fuzz } from "./fuzz.ts";

@@ -1,18 +1,18 @@
 import { Unpackr } from "msgpackr/pack";
-import { BorderPost } from "../../../src/runtime/border.ts";
-import { CodecSet } from "../../../src/runtime/codec.ts";
-import { FrameReader, frameFlag, frameHeader } from "../../../src/runtime/frame.ts";
-import { Ledger, ledgerSizeBytes } from "../../../src/runtime/ledger.ts";
-import { PackedLink, type Parcel } from "../../../src/runtime/packed-link.ts";
+import { BorderPost } from "../../../src/runtime/transport/border.ts";
+import { CodecSet } from "../../../src/runtime/transport/codec.ts";
+import { FrameReader, frameFlag, frameHeader } from "../../../src/runtime/transport/frame.ts";
+import { Ledger, ledgerSizeBytes } from "../../../src/runtime/mailbox/ledger.ts";
+import { PackedLink, type Parcel } from "../../../src/runtime/transport/packed-link.ts";
 import {
   blankRecord,
   checkPacket,
   type Packet,
   readPacket,
   singlePacket,
-} from "../../../src/runtime/packet.ts";
-import { packControl, unpackNews, unpackOrder } from "../../../src/runtime/process-orders.ts";
-import { RecordType } from "../../../src/runtime/record.ts";
+} from "../../../src/runtime/transport/packet.ts";
+import { packControl, unpackNews, unpackOrder } from "../../../src/runtime/hosting/process-orders.ts";
+import { RecordType } from "../../../src/runtime/protocol/record.ts";
 import type { Target } from "./target.ts";
 
 const maxFrameBytes = 1 << 16;

@@ -3,8 +3,8 @@ import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { frameHeaderBytes } from "../../../src/runtime/frame.ts";
-import { birthVariable, type ProcessBirth } from "../../../src/runtime/process-orders.ts";
+import { frameHeaderBytes } from "../../../src/runtime/transport/frame.ts";
+import { birthVariable, type ProcessBirth } from "../../../src/runtime/hosting/process-orders.ts";
 
 /** Which frame, and what becomes of it. Plain data. */
 export interface BadLink {

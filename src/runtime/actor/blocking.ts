@@ -1,0 +1,136 @@
+import { TroupeError } from "../../errors.ts";
+import type { AskOptions } from "../messaging/actor-ref.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import type { Cell } from "./cell.ts";
+import type { Delivery } from "../mailbox/mailbox.ts";
+import { Pending } from "../messaging/pending.ts";
+import { RecordType } from "../protocol/record.ts";
+
+/** A message taken by a blocking receive, its types forgotten. */
+export interface AnyReceived {
+  readonly kind: string;
+  readonly message: unknown;
+  reply(answer: unknown): void;
+  fail(error: unknown): void;
+}
+
+/**
+ * Receiving without the event loop, for actors that compute synchronously. Each call first takes in what
+ * has arrived, lets control-lane messages and ends of watched actors interrupt, and throws `StopRequested`
+ * when the actor is to stop.
+ */
+export class Blocking {
+  readonly #cell: Cell;
+
+  constructor(cell: Cell) {
+    this.#cell = cell;
+  }
+
+  request(to: Address, kind: string, message: unknown, options: AskOptions): Pending<unknown> {
+    this.#refuseOnMain("request");
+    const endpoint = this.#cell.endpoint;
+    endpoint.connections.sendAtOnce();
+    const deadlineMs = endpoint.clock.now() + options.deadlineMs;
+    const pending = new Pending<unknown>(to, kind, deadlineMs);
+    endpoint.outbox.openAsk(to, kind, message, options, deadlineMs, pending);
+    return pending;
+  }
+
+  wait(pending: Pending<unknown>): unknown {
+    const endpoint = this.#cell.endpoint;
+    this.#block(() => pending.settled, pending.deadlineMs, pending.target.uid);
+    if (!pending.settled) endpoint.asks.expire();
+    return pending.take();
+  }
+
+  receive(kinds: readonly string[], options: { readonly deadlineMs: number }): AnyReceived {
+    this.#refuseOnMain("receive");
+    const cell = this.#cell;
+    const deadlineMs = cell.endpoint.clock.now() + options.deadlineMs;
+    let found: Delivery | undefined;
+    cell.awaitedKinds = kinds;
+    try {
+      const take = (): boolean => {
+        found = this.#takeKind(kinds);
+        return found !== undefined;
+      };
+      this.#block(take, deadlineMs, -1);
+    } finally {
+      cell.awaitedKinds = [];
+    }
+    if (found === undefined) throw nothingReceived(cell.endpoint.address, kinds, options.deadlineMs);
+    return this.#received(found);
+  }
+
+  poll(): void {
+    this.#refuseOnMain("poll");
+    this.#block(() => true, 0, -1);
+  }
+
+  #block(done: () => boolean, deadlineMs: number, waitingFor: number): void {
+    const { endpoint } = this.#cell;
+    try {
+      if (!endpoint.blockUntil(done, 0)) this.#sleep(done, deadlineMs, waitingFor);
+    } finally {
+      this.#cell.wakeAfterBlocking();
+    }
+  }
+
+  /** Shows on the status board whom this actor waits for, and blocks. */
+  #sleep(done: () => boolean, deadlineMs: number, waitingFor: number): void {
+    const { endpoint, board, handling } = this.#cell;
+    const kindIndex = handling.currentKindIndex;
+    board.enter("waiting", kindIndex, waitingFor);
+    try {
+      endpoint.blockUntil(done, deadlineMs);
+    } finally {
+      board.enter("handling", kindIndex);
+    }
+  }
+
+  #takeKind(kinds: readonly string[]): Delivery | undefined {
+    const endpoint = this.#cell.endpoint;
+    for (;;) {
+      const delivery = this.#cell.mailbox.takeKind(kinds);
+      if (delivery === undefined) return undefined;
+      if (!delivery.isTaken) endpoint.take(delivery);
+      if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) {
+        this.#cell.handling.taken(delivery);
+        return delivery;
+      }
+      endpoint.undelivered.refused(delivery, "Expired");
+    }
+  }
+
+  #received(delivery: Delivery): AnyReceived {
+    const endpoint = this.#cell.endpoint;
+    const isAsk = delivery.type === RecordType.ask;
+    return {
+      kind: delivery.kind,
+      message: delivery.body,
+      reply: (answer) => {
+        if (isAsk) endpoint.outbox.answer(delivery, answer);
+      },
+      fail: (error) => {
+        if (isAsk) endpoint.outbox.answerFailure(delivery, error);
+      },
+    };
+  }
+
+  #refuseOnMain(call: string): void {
+    if (this.#cell.mayBlock) return;
+    throw new TroupeError(
+      "BLOCKING_ON_MAIN",
+      `[${call}] a thread of its own: this actor lives on the main thread, which must never block (spawn it with placement "thread", or use ask)`,
+      { fields: { actor: describe(this.#cell.endpoint.address) } },
+    );
+  }
+}
+
+function nothingReceived(address: Address, kinds: readonly string[], deadlineMs: number): TroupeError {
+  return new TroupeError(
+    "RECEIVE_TIMEOUT",
+    `[receive ${describe(address)}] one of ${kinds.join(", ")} within ${deadlineMs} ms: none came (see who should send it, or allow more time)`,
+    { fields: { actor: describe(address), kinds: [...kinds], deadlineMs } },
+  );
+}

@@ -1,0 +1,227 @@
+import type { Connection } from "../messaging/connection.ts";
+import type { DeadLetter } from "../inspection/dead-letters.ts";
+import { Endpoint, type EndpointOptions } from "../messaging/endpoint.ts";
+import { type Failure, fromFailure } from "../protocol/failure.ts";
+import { Handling } from "./handling.ts";
+import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import { type Delivery, Mailbox } from "../mailbox/mailbox.ts";
+import type { Behavior } from "./protocol.ts";
+import { type Envelope, RecordType } from "../protocol/record.ts";
+import type { Resident } from "../messaging/resident.ts";
+import { Stash } from "./stash.ts";
+import type { StatusBoard } from "../inspection/status-board.ts";
+import { systemAddress } from "../protocol/system-address.ts";
+
+/** What a cell is made of. */
+export interface CellOptions extends Omit<EndpointOptions, "resident"> {
+  readonly systemLink: LinkEnd;
+  readonly board: StatusBoard;
+  readonly concurrent: readonly string[];
+  /** Whether this actor has its thread to itself. */
+  readonly mayBlock: boolean;
+  /** Called once, after the last record has been sent. */
+  onEnd(end: End): void;
+  /** Called with each message this actor could not handle or send, so that what it owned can be released. */
+  onUndelivered(message: unknown): void;
+}
+
+// After so many messages the event loop gets a turn, for timers and for what else this thread serves.
+const messagesPerTurn = 512;
+
+/**
+ * One actor at work: takes message after message from its mailbox, one at a time unless the kind is
+ * declared concurrent, for as long as its life goes on.
+ */
+export class Cell implements Resident {
+  readonly endpoint: Endpoint;
+  readonly handling: Handling;
+  readonly mailbox = new Mailbox();
+  readonly board: StatusBoard;
+  readonly system: Connection;
+  readonly life: Lifecycle;
+  /** Kinds a blocking receive is waiting for: these do not interrupt it. */
+  awaitedKinds: readonly string[] = [];
+  readonly #options: CellOptions;
+  readonly #stashes: Stash[] = [];
+  /** Whether messages that come now are handled before it stops. */
+  #isOpen = true;
+  #isServing = false;
+  #seenUrgent = 0;
+
+  constructor(options: CellOptions) {
+    const { board } = options;
+    this.#options = options;
+    this.board = board;
+    this.endpoint = new Endpoint({ ...options, resident: this });
+    this.handling = new Handling({
+      ...options,
+      endpoint: this.endpoint,
+      onFailure: (error) => {
+        if (!this.life.isUnwinding(error)) this.life.fail(error);
+      },
+      onSettled: () => this.wake(),
+    });
+    this.system = this.endpoint.attach(systemAddress, options.systemLink);
+    this.life = new Lifecycle({
+      endpoint: this.endpoint,
+      system: this.system,
+      board,
+      onLeaving: () => this.#refuseStashed(),
+      onEnd: (end) => options.onEnd(end),
+    });
+  }
+
+  /** Makes the actor by `create`, then serves its mailbox; a throw in it is the actor's failure. */
+  async start(create: () => Promise<Behavior<unknown>> | Behavior<unknown>): Promise<void> {
+    try {
+      const behavior = await create();
+      this.handling.adopt(behavior);
+      this.life.begin(behavior, this.handling.kinds);
+    } catch (error) {
+      if (this.life.isUnwinding(error)) await this.life.finish();
+      else this.life.fail(error);
+    }
+    this.wake();
+  }
+
+  /** Whether this actor may block its thread. */
+  get mayBlock(): boolean {
+    return this.#options.mayBlock;
+  }
+
+  /** A stash of this actor's own. */
+  makeStash(capacity: number): Stash {
+    const stash = new Stash(capacity, {
+      putAside: () => this.handling.putAside(),
+      putBack: (deliveries) => {
+        this.mailbox.putBack(deliveries);
+        queueMicrotask(() => this.wake());
+      },
+    });
+    this.#stashes.push(stash);
+    return stash;
+  }
+
+  /** Stops this actor in order, as if the system had asked. */
+  requestStop(request: StopRequest): void {
+    this.life.requestStop(request);
+    this.wake();
+  }
+
+  onMessage(delivery: Delivery): void {
+    // What is not taken stays on its sender's books and becomes a dead letter there when this actor is gone.
+    if (!this.#isOpen) return;
+    this.mailbox.put(delivery);
+  }
+
+  onSystemRecord(_from: Connection, record: Envelope): void {
+    if (record.type === RecordType.stop) this.life.requestStop(record.body as StopRequest);
+    else if (record.type === RecordType.childFailed) this.life.fail(fromFailure(record.body as Failure));
+    else if (record.type === RecordType.knock) this.board.enterHeard(record.body as number);
+  }
+
+  onDown(): void {
+    queueMicrotask(() => this.wake());
+  }
+
+  requestLink(to: { readonly uid: number }): void {
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.connect, body: to });
+  }
+
+  requestDown(of: { readonly uid: number }): void {
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body: of });
+  }
+
+  forgoDown(of: { readonly uid: number }): void {
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.unwatch, body: of });
+  }
+
+  onDeadLetter(letter: DeadLetter, message: unknown): void {
+    this.#options.onUndelivered(message);
+    if (this.life.hasEnded) return;
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
+  }
+
+  interrupt(): void {
+    this.life.checkStop();
+    this.#callDowns();
+    while (this.life.isRunning) {
+      const delivery = this.mailbox.takeControl(this.awaitedKinds);
+      if (delivery === undefined) return;
+      this.handling.interruptWith(delivery);
+    }
+  }
+
+  /** Sees to messages that a blocking call took in outside any handler: no packet will come to wake this cell for them. */
+  wakeAfterBlocking(): void {
+    if (!this.#isServing && this.mailbox.size > 0) queueMicrotask(() => this.wake());
+  }
+
+  wake(): void {
+    if (this.#isServing || !this.life.isRunning) return;
+    this.#isServing = true;
+    try {
+      this.#serve();
+    } finally {
+      this.#isServing = false;
+    }
+    const isQuiet = this.handling.isQuiet && this.mailbox.size === 0;
+    if (this.life.stopRequest !== undefined && isQuiet && this.life.isRunning) void this.life.finish();
+  }
+
+  #serve(): void {
+    for (let count = 0; this.life.isRunning; count++) {
+      if (count === messagesPerTurn) {
+        setImmediate(() => this.wake());
+        return;
+      }
+      this.#lookForUrgent();
+      if (!this.handling.isBusy) this.#callDownsOrFail();
+      this.#closeIfStopping();
+      const next = this.handling.isBusy
+        ? this.mailbox.takeKind(this.#options.concurrent)
+        : this.mailbox.take();
+      if (next === undefined) break;
+      this.board.setQueued(this.mailbox.size);
+      this.handling.handle(next);
+    }
+    if (this.life.isRunning && !this.handling.isBusy) this.board.enterIdle();
+  }
+
+  /** Between two messages: control that was posted meanwhile goes first. */
+  #lookForUrgent(): void {
+    const urgent = this.endpoint.signal.urgentSequence;
+    if (urgent === this.#seenUrgent) return;
+    this.#seenUrgent = urgent;
+    this.endpoint.drain();
+  }
+
+  #closeIfStopping(): void {
+    const { stopRequest } = this.life;
+    if (stopRequest === undefined || !this.#isOpen) return;
+    if (stopRequest.drain) this.endpoint.drain();
+    else this.mailbox.clear();
+    this.#isOpen = false;
+  }
+
+  #callDowns(): void {
+    const { watches } = this.endpoint;
+    while (watches.hasDue) watches.callNext();
+  }
+
+  #callDownsOrFail(): void {
+    if (!this.endpoint.watches.hasDue) return;
+    try {
+      this.#callDowns();
+    } catch (error) {
+      this.life.fail(error);
+    }
+  }
+
+  #refuseStashed(): void {
+    for (const stash of this.#stashes) {
+      for (const delivery of stash.takeAll()) this.endpoint.undelivered.refused(delivery, "Stopped");
+    }
+  }
+}

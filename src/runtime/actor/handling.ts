@@ -1,0 +1,196 @@
+import { TroupeError } from "../../errors.ts";
+import { describe } from "../protocol/address.ts";
+import type { Endpoint } from "../messaging/endpoint.ts";
+import type { Delivery } from "../mailbox/mailbox.ts";
+import type { Behavior } from "./protocol.ts";
+import { RecordType } from "../protocol/record.ts";
+import type { StatusBoard } from "../inspection/status-board.ts";
+import type { TracedMessage, Tracer } from "../messaging/tracer.ts";
+
+/** A kind of message and what handles it. */
+interface KindEntry {
+  /** Its number on the status board. */
+  readonly index: number;
+  readonly handler: (message: unknown) => unknown;
+  readonly isConcurrent: boolean;
+}
+
+/** What handling needs of its cell. */
+export interface HandlingOptions {
+  readonly endpoint: Endpoint;
+  readonly board: StatusBoard;
+  readonly tracer: Tracer | undefined;
+  /** Kinds that may be handled while another handler awaits. */
+  readonly concurrent: readonly string[];
+  /** A message nobody asked an answer to failed. */
+  onFailure(error: unknown): void;
+  /** A handler that awaited has finished. */
+  onSettled(): void;
+}
+
+/** Brings messages to their handlers and what comes of it to whoever asked. */
+export class Handling {
+  readonly #options: HandlingOptions;
+  readonly #entries = new Map<string, KindEntry>();
+  readonly #aside = new Set<Delivery>();
+  #awaiting: Delivery | undefined;
+  #current: Delivery | undefined;
+  #numConcurrent = 0;
+
+  constructor(options: HandlingOptions) {
+    this.#options = options;
+  }
+
+  /** Takes over the handlers of the actor that was made. */
+  adopt({ handlers }: Behavior<unknown>): void {
+    for (const [index, [kind, handler]] of Object.entries(handlers).entries()) {
+      const isConcurrent = this.#options.concurrent.includes(kind);
+      this.#entries.set(kind, { index, handler: handler as KindEntry["handler"], isConcurrent });
+    }
+  }
+
+  /** All kinds, in the order the status board numbers them. */
+  get kinds(): readonly string[] {
+    return [...this.#entries.keys()];
+  }
+
+  /** Whether a handler awaits that lets no other begin. */
+  get isBusy(): boolean {
+    return this.#awaiting !== undefined;
+  }
+
+  /** Whether any handler is still at work. */
+  get isQuiet(): boolean {
+    return this.#awaiting === undefined && this.#numConcurrent === 0;
+  }
+
+  /** Position of the kind being handled, -1 when none is. */
+  get currentKindIndex(): number {
+    return this.#current === undefined ? -1 : (this.#entries.get(this.#current.kind)?.index ?? -1);
+  }
+
+  /** Handles a message; an error becomes the answer or, where nobody asked, this actor's failure. */
+  handle(delivery: Delivery): void {
+    const entry = this.#accept(delivery);
+    if (entry === undefined) return;
+    try {
+      this.#conclude(delivery, this.#call(delivery, entry), entry.isConcurrent);
+    } catch (error) {
+      this.#failed(delivery, error);
+    }
+  }
+
+  /** Handles a message in the middle of another's handler, which an error of one that was told breaks off. */
+  interruptWith(delivery: Delivery): void {
+    const entry = this.#accept(delivery);
+    if (entry === undefined) return;
+    try {
+      this.#conclude(delivery, this.#call(delivery, entry), true);
+    } catch (error) {
+      if (delivery.type === RecordType.tell) throw error;
+      this.#failed(delivery, error);
+    } finally {
+      this.#options.board.enter("handling", this.currentKindIndex);
+    }
+  }
+
+  /** Enters that a handler which blocks has taken this message itself. */
+  taken(delivery: Delivery): void {
+    if (delivery.trace !== undefined) this.#options.tracer?.taken(traced(delivery));
+  }
+
+  /** Takes the message being handled out of its handler's hands: the result is no answer. */
+  putAside(): Delivery {
+    const delivery = this.#current;
+    if (delivery === undefined) {
+      const actor = describe(this.#options.endpoint.address);
+      throw new TroupeError(
+        "STASH_EMPTY_HANDED",
+        `[stash ${actor}] a message being handled: there is none (call hold() inside a handler)`,
+        {
+          fields: { actor },
+        },
+      );
+    }
+    this.#aside.add(delivery);
+    return { ...delivery, isTaken: true };
+  }
+
+  #call(delivery: Delivery, { handler }: KindEntry): unknown {
+    const { tracer } = this.#options;
+    const outer = this.#current;
+    this.#current = delivery;
+    try {
+      if (tracer === undefined) return handler(delivery.body);
+      return tracer.run(traced(delivery), () => handler(delivery.body));
+    } finally {
+      this.#current = outer;
+    }
+  }
+
+  /** Takes the message off the books and finds its handler, unless it came too late or to the wrong door. */
+  #accept(delivery: Delivery): KindEntry | undefined {
+    const { endpoint, board } = this.#options;
+    if (!delivery.isTaken) endpoint.take(delivery);
+    const nowMs = endpoint.clock.now();
+    if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= nowMs) {
+      endpoint.undelivered.refused(delivery, "Expired");
+      return undefined;
+    }
+    const entry = this.#entries.get(delivery.kind);
+    if (entry === undefined) refuseKind(endpoint, delivery);
+    else board.enterHandling(entry.index, nowMs);
+    return entry;
+  }
+
+  #conclude(delivery: Delivery, result: unknown, concurrent: boolean): void {
+    if (!(result instanceof Promise)) {
+      this.#answer(delivery, result);
+      return;
+    }
+    if (concurrent) this.#numConcurrent += 1;
+    else this.#current = this.#awaiting = delivery;
+    result
+      .then(
+        (value) => this.#answer(delivery, value),
+        (error: unknown) => this.#failed(delivery, error),
+      )
+      .finally(() => {
+        if (concurrent) this.#numConcurrent -= 1;
+        else this.#current = this.#awaiting = undefined;
+        this.#options.onSettled();
+      })
+      .catch((error: unknown) => this.#options.onFailure(error));
+  }
+
+  #answer(delivery: Delivery, result: unknown): void {
+    if (this.#aside.size > 0 && this.#aside.delete(delivery)) return;
+    const { endpoint } = this.#options;
+    if (delivery.type === RecordType.ask) endpoint.outbox.answer(delivery, result);
+    else if (delivery.type === RecordType.openStream) endpoint.streams.produce(delivery, result);
+  }
+
+  #failed(delivery: Delivery, error: unknown): void {
+    this.#aside.delete(delivery);
+    if (delivery.type === RecordType.tell) this.#options.onFailure(error);
+    else this.#options.endpoint.outbox.answerFailure(delivery, error);
+  }
+}
+
+/** What a tracer is told of a message. */
+function traced({ kind, trace, receivedMs, from }: Delivery): TracedMessage {
+  return { kind, trace, receivedMs, from: describe(from.peer) };
+}
+
+/** Refuses a message of a kind that its receiver does not have. */
+export function refuseKind(endpoint: Endpoint, delivery: Delivery): void {
+  endpoint.undelivered.refused(delivery, "WrongProtocol");
+  if (delivery.type === RecordType.tell) return;
+  const { kind } = delivery;
+  const actor = describe(endpoint.address);
+  const message = `[ask ${actor}.${kind}] a kind of this actor's protocol: it has no handler for it (compare both sides' protocol)`;
+  endpoint.outbox.answerFailure(
+    delivery,
+    new TroupeError("KIND_UNKNOWN", message, { fields: { actor, kind } }),
+  );
+}

@@ -1,0 +1,53 @@
+import { type Boot, hostActor } from "../actor/actor-host.ts";
+import type { Cell } from "../actor/cell.ts";
+import type { Clock } from "../clock.ts";
+import type { HostProcess } from "./host-process.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import { MemoryLink } from "../transport/memory-link.ts";
+import { portLinkEnds } from "../transport/port-link.ts";
+import type { Signal } from "../transport/signal.ts";
+import type { Vessel } from "./thread.ts";
+
+/** Where an actor lives: on a thread of its own, here or in another process, or on the main thread beside the system. */
+export type Placement = "thread" | "main" | "process";
+
+/**
+ * Both ends of a link between two actors of this process, given where they live and their doorbells.
+ * @param strict - whether a link within one thread refuses what one between threads would
+ */
+export function linkBetween(left: LinkPlace, right: LinkPlace, strict: boolean): [LinkEnd, LinkEnd] {
+  if (left.placement === "thread" || right.placement === "thread")
+    return portLinkEnds(left.signal, right.signal);
+  const [leftEnd, rightEnd] = MemoryLink.pair(strict);
+  return [
+    { kind: "memory", link: leftEnd },
+    { kind: "memory", link: rightEnd },
+  ];
+}
+
+/** An end of a link to be made. */
+export interface LinkPlace {
+  readonly placement: Placement;
+  /** Of its thread; without meaning where that is in another process. */
+  readonly signal: Signal;
+  /** The process it lives in, where that is another. */
+  readonly host?: HostProcess | undefined;
+}
+
+/** Starts an actor on the main thread, beside the system. */
+export function startOnMain(boot: Boot, clock: Clock): Vessel {
+  const exited = Promise.withResolvers<undefined>();
+  let cell: Cell | undefined;
+  const onCell = (made: Cell): void => {
+    cell = made;
+  };
+  void hostActor(boot, { clock, onCell, onEnd: () => exited.resolve(undefined) });
+  return {
+    exited: exited.promise,
+    terminate: () => {
+      cell?.life.abandon();
+      exited.resolve(undefined);
+      return exited.promise.then(() => {});
+    },
+  };
+}

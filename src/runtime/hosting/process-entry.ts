@@ -1,0 +1,15 @@
+import { orphanSignal } from "./orphan.ts";
+import { loadPreload } from "../actor/preload.ts";
+import { ProcessHost } from "./process-host.ts";
+import { birthVariable, type ProcessBirth } from "./process-orders.ts";
+
+// What the main thread of an actor's process runs. It never computes: bytes, births and deaths of threads are its business.
+const birth = JSON.parse(process.env[birthVariable] ?? "{}") as ProcessBirth;
+// Nobody whom this process starts is to call in its name.
+delete process.env[birthVariable];
+// A terminal sends it to everyone; what becomes of it is the first process's decision.
+process.on("SIGINT", () => {});
+const preload = await loadPreload(birth.preloadUrl);
+await ProcessHost.open(birth, preload.processes);
+// From here on it hears by its socket that its system is gone, and clears up.
+process.on(orphanSignal, () => {});

@@ -1,0 +1,161 @@
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { toFailure } from "../protocol/failure.ts";
+import { Hub } from "../transport/unix/hub.ts";
+import type { Outgoing } from "../mailbox/lane-sender.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import type { ProcessSupport } from "../transport/link-opener.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
+import { blankRecord, type Packet, singlePacket } from "../transport/packet.ts";
+import { portLinkEnds } from "../transport/port-link.ts";
+import {
+  type HostedBoot,
+  type Joined,
+  type News,
+  type Order,
+  type ProcessBirth,
+  packControl,
+  unpackOrder,
+} from "./process-orders.ts";
+import { RecordType } from "../protocol/record.ts";
+import { PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
+import { Signal } from "../transport/signal.ts";
+import type { Vessel } from "./thread.ts";
+import { Understudies } from "./understudies.ts";
+
+const system = 0;
+
+/** An actor of this process. */
+interface Hosted {
+  readonly boot: HostedBoot;
+  readonly vessel: Vessel;
+  readonly signal: Signal;
+  /** Brings the actor packets of the system's own. */
+  readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
+  readonly routes: PortRoute[];
+}
+
+/** Does in a process of its own what its system orders: starts actors, each in a thread, joins them, and tells their ends. */
+export class ProcessHost {
+  readonly #birth: ProcessBirth;
+  readonly #support: ProcessSupport | undefined;
+  readonly #actors = new Map<number, Hosted>();
+  readonly #understudies = new Understudies();
+  #hub: Hub | undefined;
+
+  private constructor(birth: ProcessBirth, support: ProcessSupport | undefined) {
+    this.#birth = birth;
+    this.#support = support;
+  }
+
+  /** Opens the process's door and reports it ready. */
+  static async open(birth: ProcessBirth, support: ProcessSupport | undefined): Promise<void> {
+    const host = new ProcessHost(birth, support);
+    support?.enter?.(birth.folder, birth.index);
+    host.#hub = await Hub.open({
+      ...birth,
+      onControl: (_from, bytes) => host.#obey(unpackOrder(bytes)),
+      onLost: (index, error) => {
+        if (index === system) host.#endWithSystem(error);
+        else if (error !== undefined) host.#report({ kind: "misheard", index, failure: toFailure(error) });
+      },
+    });
+    host.#report({ kind: "ready" });
+  }
+
+  #obey(order: Order): void {
+    if (order.kind === "rehearse") this.#understudies.rehearse(order.part);
+    else if (order.kind === "start") this.#start(order.boot);
+    else if (order.kind === "join") this.#join(order.left, order.right);
+    else if (order.kind === "route") this.#openRoute(order.joined, order.end);
+    else if (order.kind === "terminate") void this.#actors.get(order.uid)?.vessel.terminate();
+    else if (order.kind === "lost") this.#open.lose(order.index);
+    else if (order.kind === "leave") process.exit(0);
+    else this.#open.afterRoute(order.route, () => this.#actors.get(order.uid)?.tell(order.packet, []));
+  }
+
+  #start(boot: HostedBoot): void {
+    const { port1, port2 } = new MessageChannel();
+    const signal = new Signal();
+    const { address, moduleUrl, init, settings, systemRoute, board, resourceLimits } = boot;
+    const vessel = this.#understudies.cast(
+      {
+        address,
+        hasThread: true,
+        moduleUrl,
+        preloadUrl: this.#birth.preloadUrl,
+        init,
+        isFromAfar: true,
+        settings,
+        systemLink: this.#end(systemRoute, port1),
+        signal: signal.buffer,
+        board,
+      },
+      { resourceLimits },
+    );
+    const tell = (packet: Packet, transfer: readonly MessagePort[]): void => {
+      port2.postMessage({ packet }, transfer);
+      signal.ring(true);
+    };
+    const routes = [new PortRoute(this.#open, systemRoute, port2, signal)];
+    this.#actors.set(address.uid, { boot, vessel, signal, tell, routes });
+    void vessel.exited.then((error) => this.#exited(address.uid, error));
+  }
+
+  #exited(uid: number, error: Error | undefined): void {
+    const actor = this.#actors.get(uid);
+    this.#actors.delete(uid);
+    if (actor === undefined) return;
+    // The system's own route last: its end follows everything the actor has said.
+    for (const route of actor.routes.toReversed()) route.close();
+    this.#support?.onActorEnded?.(actor.boot.address);
+    this.#report({ kind: "exited", uid, failure: error && toFailure(error) });
+  }
+
+  #join(left: Joined, right: Joined): void {
+    const leftActor = this.#actors.get(left.uid);
+    const rightActor = this.#actors.get(right.uid);
+    // Of one that has ended, its system tells the other.
+    if (leftActor === undefined || rightActor === undefined) return;
+    const [leftEnd, rightEnd] = portLinkEnds(leftActor.signal, rightActor.signal);
+    tellLink(rightActor, right, rightEnd);
+    tellLink(leftActor, left, leftEnd);
+  }
+
+  #openRoute(joined: Joined, end: RouteEnd): void {
+    const actor = this.#actors.get(joined.uid);
+    if (actor === undefined) {
+      // It has ended meanwhile: whoever waits for its last words has heard them.
+      this.#open.openRoute(end.id, { peer: end.peer, deliver: () => {} });
+      this.#open.closeRoute(end.id);
+      return;
+    }
+    const { port1, port2 } = new MessageChannel();
+    tellLink(actor, joined, this.#end(end, port1));
+    actor.routes.push(new PortRoute(this.#open, end, port2, actor.signal));
+  }
+
+  #end({ side, ledger }: RouteEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
+    return { kind: "packed", side, ledger, pipe, maxFrameBytes: this.#birth.maxFrameBytes };
+  }
+
+  get #open(): Hub {
+    return this.#hub as Hub;
+  }
+
+  #report(news: News): void {
+    this.#open.control(system, packControl(news));
+  }
+
+  /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */
+  #endWithSystem(misheard: Error | undefined): void {
+    // Of a system that was only misunderstood others live, and need it.
+    if (misheard === undefined) removeOwnedFolder(this.#birth.folder);
+    process.kill(process.pid, "SIGKILL");
+  }
+}
+
+function tellLink(actor: Hosted, { peer }: Joined, end: LinkEnd): void {
+  const port = end.kind === "port" ? end.port : end.kind === "packed" ? end.pipe : undefined;
+  const record: Outgoing = { ...blankRecord, type: RecordType.link, body: { peer, end } };
+  actor.tell(singlePacket(record), port === undefined ? [] : [port as MessagePort]);
+}

@@ -1,0 +1,136 @@
+import { Packr } from "msgpackr/pack";
+import { TroupeError } from "../../errors.ts";
+import type { Address } from "../protocol/address.ts";
+import type { Failure } from "../protocol/failure.ts";
+import type { Packet } from "../transport/packet.ts";
+import type { RouteEnd } from "../transport/unix/routes.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { MemoryPlace } from "../transport/shared-memory.ts";
+import type { Part, ThreadOptions } from "./thread.ts";
+
+/** What a process is born with. */
+export interface ProcessBirth {
+  readonly index: number;
+  readonly folder: string;
+  readonly token: string;
+  readonly preloadUrl: string | undefined;
+  readonly maxFrameBytes: number;
+}
+
+/** The environment variable in which a process finds its {@link ProcessBirth}. */
+export const birthVariable = "TROUPE_PROCESS";
+
+/** An actor to be started in another process. */
+export interface HostedBoot extends ThreadOptions {
+  readonly address: Omit<Address, "lanes">;
+  readonly moduleUrl: string;
+  /** Encoded by the system's codecs, and fit to have crossed the border. */
+  readonly init: unknown;
+  readonly settings: MessagingSettings;
+  readonly systemRoute: RouteEnd;
+  readonly board: MemoryPlace;
+}
+
+/** One of two actors that are joined, and how the other is known to it. */
+export interface Joined {
+  readonly uid: number;
+  readonly peer: Address;
+}
+
+/** What the system has a process do; carried out in the order it is said. */
+export type Order =
+  /** Has a thread learn what an actor is going to need. */
+  | { readonly kind: "rehearse"; readonly part: Part }
+  | { readonly kind: "start"; readonly boot: HostedBoot }
+  /** Joins two actors of the process. */
+  | { readonly kind: "join"; readonly left: Joined; readonly right: Joined }
+  /** Joins an actor of the process to one of another. */
+  | { readonly kind: "route"; readonly joined: Joined; readonly end: RouteEnd }
+  /** Hands an actor a packet of the system's own once nothing more can come over `route`. */
+  | { readonly kind: "tellAfter"; readonly uid: number; readonly route: number; readonly packet: Packet }
+  | { readonly kind: "terminate"; readonly uid: number }
+  | { readonly kind: "lost"; readonly index: number }
+  /** No actor lives in it any more. */
+  | { readonly kind: "leave" };
+
+/** What a process tells its system. */
+export type News =
+  | { readonly kind: "ready" }
+  /** Of this actor nothing runs any more. */
+  | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined }
+  /** Another process has said to it what cannot be, and is heard no more. */
+  | { readonly kind: "misheard"; readonly index: number; readonly failure: Failure };
+
+const packer = (): Packr => new Packr({ moreTypes: true } as never);
+
+/** As bytes, for a hub to carry. */
+export function packControl(said: Order | News): Uint8Array {
+  return new Uint8Array(packer().pack(said));
+}
+
+/**
+ * The reverse of {@link packControl}.
+ * @throws {TroupeError} `FRAME_INVALID` for what is none: whoever says it is heard no more
+ */
+export function unpackOrder(bytes: Uint8Array): Order {
+  return unpack(bytes, orders);
+}
+
+/** As {@link unpackOrder}, of what a process tells its system. */
+export function unpackNews(bytes: Uint8Array): News {
+  return unpack(bytes, news);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** By kind, whether what belongs to it is there. */
+type Checks<T extends { readonly kind: string }> = Readonly<Record<T["kind"], (said: Fields) => boolean>>;
+
+const orders: Checks<Order> = {
+  rehearse: ({ part }) => isRecord(part),
+  start: ({ boot }) => isRecord(boot) && isRecord(boot.address) && typeof boot.moduleUrl === "string",
+  join: ({ left, right }) => isJoined(left) && isJoined(right),
+  route: ({ joined, end }) => isJoined(joined) && isRecord(end),
+  tellAfter: ({ uid, route, packet }) => isCount(uid) && isCount(route) && Array.isArray(packet),
+  terminate: ({ uid }) => isCount(uid),
+  lost: ({ index }) => isCount(index),
+  leave: () => true,
+};
+
+const news: Checks<News> = {
+  ready: () => true,
+  exited: ({ uid, failure }) => isCount(uid) && (failure === undefined || isRecord(failure)),
+  misheard: ({ index, failure }) => isCount(index) && isRecord(failure),
+};
+
+function unpack<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {
+  let said: unknown;
+  try {
+    said = packer().unpack(bytes);
+  } catch (cause) {
+    throw garbled("what was packed", (cause as Error).message);
+  }
+  const kind = isRecord(said) ? String(said.kind) : typeof said;
+  const check = Object.hasOwn(checks, kind) ? checks[kind as T["kind"]] : undefined;
+  if (isRecord(said) && check?.(said)) return said as unknown as T;
+  throw garbled("a known kind, with what belongs to it", kind);
+}
+
+function isJoined(joined: unknown): boolean {
+  return isRecord(joined) && isCount(joined.uid) && isRecord(joined.peer);
+}
+
+function isRecord(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function garbled(expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "FRAME_INVALID",
+    `[process] ${expected}: got ${got} (the other end is no process of this system, or of another version)`,
+  );
+}

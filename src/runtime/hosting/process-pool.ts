@@ -1,0 +1,217 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { MessageChannel } from "node:worker_threads";
+import { TroupeError } from "../../errors.ts";
+import type { ActorRecord } from "../system/actor-record.ts";
+import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
+import { HostProcess } from "./host-process.ts";
+import { Hub } from "../transport/unix/hub.ts";
+import { ledgerSizeBytes } from "../mailbox/ledger.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
+import type { LinkPlace } from "./placement.ts";
+import { type News, unpackNews } from "./process-orders.ts";
+import { HubPipe, PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
+import { defaultStartDeadlineMs } from "../protocol/settings.ts";
+import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
+import type { Part } from "./thread.ts";
+
+const own = 0;
+
+/** What the first process has once there are others. */
+interface Opened {
+  readonly folder: string;
+  readonly hub: Hub;
+  readonly memory: SharedMemory;
+}
+
+/** How a pool is made. */
+export interface ProcessPoolOptions {
+  readonly preloadUrl: string | undefined;
+  readonly maxFrameBytes: number;
+  readonly support: () => ProcessSupport | undefined;
+}
+
+/** The processes of one system: started when an actor is to live in them, ended when none does any more. */
+export class ProcessPool {
+  readonly #options: ProcessPoolOptions;
+  readonly #token = randomBytes(16).toString("hex");
+  readonly #byName = new Map<string, HostProcess>();
+  /** By the name of the process whose place each is to take. */
+  readonly #understudies = new Map<string, HostProcess>();
+  /** Whose understudy ended by itself, as in `Understudies`. */
+  readonly #lost = new Set<string>();
+  readonly #running = new Map<number, HostProcess>();
+  #opening: Promise<Opened> | undefined;
+  #opened: Opened | undefined;
+  #isClosed = false;
+  #lastIndex = own;
+  #lastRoute = 0;
+
+  constructor(options: ProcessPoolOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The living process of this name, started if need be.
+   * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`; `SYSTEM_STOPPED` once the pool is being closed
+   */
+  async host(name: string): Promise<HostProcess> {
+    this.#opening ??= this.#open();
+    const opened = await this.#opening;
+    if (this.#isClosed) throw closed(name);
+    const host = this.#byName.get(name) ?? this.#cast(name, opened);
+    await untilReady(host);
+    return host;
+  }
+
+  /** Has a process be ready to take the place of the one of this name, with a thread that has learnt `part`; returns whether there was something left to begin. */
+  rehearse(name: string, part: Part): boolean {
+    if (this.#opened === undefined || this.#isClosed || this.#lost.has(name)) return false;
+    const host = this.#understudies.get(name) ?? this.#start(name, this.#opened);
+    this.#understudies.set(name, host);
+    return host.rehearse(part);
+  }
+
+  /** What the operating system knows its processes by, those included that wait for their turn. */
+  get pids(): readonly number[] {
+    return [...this.#running.values()].flatMap(({ pid }) => pid ?? []);
+  }
+
+  /** Memory for an actor's board, shared with its process. */
+  allocate(sizeBytes: number): MappedMemory {
+    return this.#use().memory.allocate(sizeBytes);
+  }
+
+  /** Both ends of a new route between two processes. */
+  route(left: LinkPlace, right: LinkPlace): [RouteEnd, RouteEnd] {
+    this.#lastRoute += 1;
+    const id = this.#lastRoute;
+    const ledger = this.allocate(ledgerSizeBytes).place;
+    return [
+      { id, peer: right.host?.index ?? own, side: 0, ledger },
+      { id, peer: left.host?.index ?? own, side: 1, ledger },
+    ];
+  }
+
+  /** Opens an end of a route in this process, for an actor at `place`. */
+  open(end: RouteEnd, place: LinkPlace): LinkEnd & { readonly kind: "packed" } {
+    const { side, ledger } = end;
+    const { maxFrameBytes } = this.#options;
+    const { hub } = this.#use();
+    if (place.placement === "main") {
+      return { kind: "packed", side, ledger, maxFrameBytes, pipe: new HubPipe(hub, end, place.signal) };
+    }
+    const { port1, port2 } = new MessageChannel();
+    new PortRoute(hub, end, port2, place.signal);
+    return { kind: "packed", side, ledger, maxFrameBytes, pipe: port1 };
+  }
+
+  /** Calls `run` once nothing more can come over a route that ends in this process. */
+  afterRoute(id: number, run: () => void): void {
+    this.#use().hub.afterRoute(id, run);
+  }
+
+  /** An actor that lived in `host` is gone; with the last of them the process goes. */
+  release({ place }: ActorRecord): void {
+    const { host } = place;
+    if (host === undefined || !host.isEmpty || this.#byName.get(host.name) !== host) return;
+    this.#byName.delete(host.name);
+    void host.leave();
+  }
+
+  /** Resolves when no process runs any more, and removes what they shared. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#opening === undefined) return;
+    await this.#opening.catch(() => {});
+    for (const host of [...this.#byName.values(), ...this.#understudies.values()]) void host.leave();
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    this.#opened?.hub.close();
+    if (this.#opened === undefined) return;
+    this.#options.support()?.leave?.();
+    removeOwnedFolder(this.#opened.folder);
+  }
+
+  async #open(): Promise<Opened> {
+    const support = processSupport(this.#options.support());
+    const folder = makeHostFolder();
+    try {
+      support.enter?.(folder, own);
+    } catch (error) {
+      removeOwnedFolder(folder);
+      throw error;
+    }
+    const memory = new SharedMemory(join(folder, "books"), support.mapFile);
+    const hub = await Hub.open({
+      index: own,
+      folder,
+      token: this.#token,
+      maxFrameBytes: this.#options.maxFrameBytes,
+      onControl: (from, bytes) => this.#hear(from, unpackNews(bytes)),
+      onLost: (index, error) => this.#running.get(index)?.unheard(error),
+    });
+    this.#opened = { folder, hub, memory };
+    return this.#opened;
+  }
+
+  #cast(name: string, opened: Opened): HostProcess {
+    const host = this.#understudies.get(name) ?? this.#start(name, opened);
+    this.#understudies.delete(name);
+    this.#lost.delete(name);
+    this.#byName.set(name, host);
+    return host;
+  }
+
+  #start(name: string, { folder, hub }: Opened): HostProcess {
+    this.#lastIndex += 1;
+    const { preloadUrl, maxFrameBytes } = this.#options;
+    const birth = { index: this.#lastIndex, folder, token: this.#token, preloadUrl, maxFrameBytes };
+    const host = new HostProcess(name, birth, hub);
+    this.#running.set(host.index, host);
+    void host.ended.then(() => this.#ended(host, folder));
+    return host;
+  }
+
+  #hear(from: number, news: News): void {
+    if (news.kind === "misheard") this.#running.get(news.index)?.misheard(news.failure);
+    else this.#running.get(from)?.hear(news);
+  }
+
+  #ended(host: HostProcess, folder: string): void {
+    this.#running.delete(host.index);
+    if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
+    if (this.#understudies.get(host.name) === host) {
+      this.#understudies.delete(host.name);
+      this.#lost.add(host.name);
+    }
+    this.#opened?.hub.lose(host.index);
+    for (const other of this.#running.values()) {
+      if (other.isReady) other.order({ kind: "lost", index: host.index });
+    }
+    sweepHostFolder(folder, host.index);
+  }
+
+  #use(): Opened {
+    if (this.#opened !== undefined) return this.#opened;
+    throw new TroupeError("SYSTEM_STOPPED", "[processes] an open pool: no process has been started yet");
+  }
+}
+
+function closed(name: string): TroupeError {
+  return new TroupeError(
+    "SYSTEM_STOPPED",
+    `[processes] a running system: process ${name} was asked for when it was stopping (make a new one)`,
+    { fields: { process: name } },
+  );
+}
+
+async function untilReady(host: HostProcess): Promise<void> {
+  const timer = setTimeout(() => host.kill(), defaultStartDeadlineMs);
+  try {
+    await host.ready;
+  } finally {
+    clearTimeout(timer);
+  }
+}

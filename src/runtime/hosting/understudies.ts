@@ -1,0 +1,43 @@
+import type { Boot } from "../actor/actor-host.ts";
+import { ActorThread, type Part, type ThreadOptions, type Vessel } from "./thread.ts";
+
+/**
+ * Threads of this process that have loaded what an actor needs and wait to take its place: one for each name at most. Most
+ * of the time that an actor takes to start is taken by its modules, and has passed before it is needed.
+ */
+export class Understudies {
+  readonly #waiting = new Map<string, ActorThread>();
+  /** Whose understudy ended by itself: what ends it once may do so as often as it is replaced. */
+  readonly #lost = new Set<string>();
+
+  /** Has a thread learn a part, unless one has, or had and ended; returns whether it begins to. */
+  rehearse(part: Part): boolean {
+    const { name } = part;
+    if (this.#waiting.has(name) || this.#lost.has(name)) return false;
+    const thread = new ActorThread(part);
+    this.#waiting.set(name, thread);
+    void thread.exited.then(() => {
+      if (this.#waiting.get(name) !== thread) return;
+      this.#waiting.delete(name);
+      this.#lost.add(name);
+    });
+    return true;
+  }
+
+  /** Starts an actor on the thread that waits for it, however far that has come, else on a new one. */
+  cast(boot: Boot, { resourceLimits }: ThreadOptions): Vessel {
+    const { name } = boot.address;
+    const thread = this.#waiting.get(name) ?? new ActorThread({ name, moduleUrls: [], resourceLimits });
+    this.#waiting.delete(name);
+    this.#lost.delete(name);
+    thread.begin(boot);
+    return thread;
+  }
+
+  /** Resolves when none of those that wait runs any more. */
+  async close(): Promise<void> {
+    const threads = [...this.#waiting.values()];
+    this.#waiting.clear();
+    await Promise.all(threads.map((thread) => thread.terminate()));
+  }
+}

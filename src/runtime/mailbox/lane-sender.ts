@@ -1,0 +1,115 @@
+import type { Transferable } from "node:worker_threads";
+import { TroupeError } from "../../errors.ts";
+import type { LaneIndex, Ledger } from "./ledger.ts";
+import { Queue } from "./queue.ts";
+import type { Envelope } from "../protocol/record.ts";
+
+/** A message on its way out, with what is to be transferred rather than cloned. */
+export interface Outgoing extends Envelope {
+  readonly lane: LaneIndex;
+  /** Whether the body holds what a codec encoded. */
+  readonly isEncoded: boolean;
+  readonly transfer?: readonly Transferable[] | undefined;
+}
+
+/** How much of a lane may be under way. */
+export interface LaneLimits {
+  /** Messages sent and not yet taken by the receiver. */
+  readonly window: number;
+  /** Messages that wait here for credit. */
+  readonly capacity: number;
+  /** What happens to one more: the oldest goes, or the sender is told. */
+  readonly whenFull: "drop-oldest" | "refuse";
+}
+
+/** The sending side of one lane of one connection: what is under way, what waits for credit. */
+export class LaneSender {
+  readonly index: LaneIndex;
+  readonly #limits: LaneLimits;
+  readonly #underWay = new Queue<Outgoing>();
+  readonly #waiting = new Queue<Outgoing>();
+  #numTaken = 0;
+  #numDropped = 0;
+
+  constructor(lane: LaneIndex, limits: LaneLimits) {
+    this.index = lane;
+    this.#limits = limits;
+  }
+
+  /** Messages that wait for credit. */
+  get numWaiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** The receiver's count at which half the window is free: waking up for less would cost a packet a message. */
+  get numTakenToResume(): number {
+    return this.#numTaken + Math.max(1, this.#underWay.size - (this.#limits.window >> 1));
+  }
+
+  /** Accepts a message and returns it when it may go at once. */
+  offer(message: Outgoing, ledger: Ledger | undefined): Outgoing | undefined {
+    this.#settle(ledger);
+    if (this.#waiting.size === 0 && this.#underWay.size < this.#limits.window) {
+      this.#underWay.push(message);
+      return message;
+    }
+    if (this.#waiting.size >= this.#limits.capacity) this.#makeRoom(message);
+    this.#waiting.push(message);
+    return undefined;
+  }
+
+  /** The next message that waited and may go now. */
+  release(ledger: Ledger): Outgoing | undefined {
+    if (this.#waiting.size === 0) return undefined;
+    this.#settle(ledger);
+    if (this.#underWay.size >= this.#limits.window) return undefined;
+    const message = this.#waiting.shift() as Outgoing;
+    this.#underWay.push(message);
+    return message;
+  }
+
+  /** Forgets a message that could not be posted, as if it had never been accepted. */
+  withdraw(id: number, body: unknown): void {
+    this.#underWay.removeFirst((message) => message.id === id && message.body === body);
+  }
+
+  /** Everything the receiver has not taken, oldest first; the lane is empty after it. */
+  abandon(ledger: Ledger | undefined): Outgoing[] {
+    this.#settle(ledger);
+    return [...this.#underWay.drain(), ...this.#waiting.drain()];
+  }
+
+  /** Everything that waits for credit, oldest first. */
+  abandonWaiting(): Outgoing[] {
+    return this.#waiting.drain();
+  }
+
+  /** How many messages were dropped for want of room since it was last asked. */
+  takeDropped(): number {
+    const numDropped = this.#numDropped;
+    this.#numDropped = 0;
+    return numDropped;
+  }
+
+  /** Lets go of what the receiver has taken; at every message, so that no body is held for longer than need be. */
+  #settle(ledger: Ledger | undefined): void {
+    if (ledger === undefined) return;
+    const numTaken = ledger.takenByPeer(this.index);
+    for (let left = (numTaken - this.#numTaken) | 0; left > 0; left--) this.#underWay.shift();
+    this.#numTaken = numTaken;
+  }
+
+  #makeRoom(message: Outgoing): void {
+    if (this.#limits.whenFull === "refuse") throw outboxFull(message.kind, this.#limits.capacity);
+    this.#waiting.shift();
+    this.#numDropped += 1;
+  }
+}
+
+function outboxFull(kind: string, capacity: number): TroupeError {
+  return new TroupeError(
+    "OUTBOX_FULL",
+    `[tell ${kind}] at most ${capacity} messages waiting for credit: one more came (await ref.ready() whenever tell returns false)`,
+    { fields: { kind, capacity } },
+  );
+}

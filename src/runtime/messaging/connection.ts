@@ -1,0 +1,200 @@
+import type { Transferable } from "node:worker_threads";
+import type { Address } from "../protocol/address.ts";
+import { type LaneLimits, LaneSender, type Outgoing } from "../mailbox/lane-sender.ts";
+import { type LaneIndex, laneIndex } from "../mailbox/ledger.ts";
+import type { Link } from "../transport/link.ts";
+import { type Packet, PacketWriter, readPacket, singlePacket } from "../transport/packet.ts";
+import { type Envelope, isCounted, isMessage } from "../protocol/record.ts";
+
+/** A message that did not reach its receiver. */
+export interface Lost {
+  readonly message: Envelope;
+  readonly error?: unknown;
+}
+
+/** How much of each lane may be under way on one connection. */
+export type ConnectionLimits = readonly [control: LaneLimits, data: LaneLimits, telemetry: LaneLimits];
+
+/**
+ * One actor's side of its traffic with one peer: gathers what a turn of the loop sends into one packet,
+ * keeps each lane's limits, and knows at the peer's death what the peer never took.
+ * It can be written to before its link exists; the packet then waits.
+ */
+export class Connection {
+  readonly peer: Address;
+  /** Whether its endpoint has it down for the next flush. */
+  isDirty = false;
+  #link: Link | undefined;
+  #closed = false;
+  /** Whether any lane may hold messages that wait for credit. */
+  #hasWaiting = false;
+  readonly #writer = new PacketWriter();
+  #urgent = false;
+  readonly #lanes: readonly [LaneSender, LaneSender, LaneSender];
+  readonly #onLost: (lost: Lost) => void;
+  readonly #readyWaiters: (() => void)[] = [];
+  readonly #openWaiters: (() => void)[] = [];
+
+  constructor(peer: Address, limits: ConnectionLimits, onLost: (lost: Lost) => void) {
+    this.peer = peer;
+    this.#onLost = onLost;
+    this.#lanes = [new LaneSender(0, limits[0]), new LaneSender(1, limits[1]), new LaneSender(2, limits[2])];
+  }
+
+  /** Resolves when the link is there, or when the peer turned out to be gone. */
+  get opened(): Promise<void> {
+    if (this.#link !== undefined || this.#closed) return Promise.resolve();
+    return new Promise((resolve) => this.#openWaiters.push(resolve));
+  }
+
+  get link(): Link | undefined {
+    return this.#link;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Gives the connection its way to the peer. */
+  open(link: Link): void {
+    this.#link = link;
+    this.#resolve(this.#openWaiters);
+  }
+
+  /** Accepts a message or an answer under its lane's limits. Returns whether it goes with the next flush. */
+  send(message: Outgoing): boolean {
+    if (this.#closed) {
+      this.#onLost({ message });
+      return true;
+    }
+    const ready = this.#lanes[message.lane].offer(message, this.#link?.ledger);
+    if (ready === undefined) {
+      this.#hasWaiting = true;
+      return false;
+    }
+    this.#writer.append(ready);
+    if (message.lane === laneIndex.control && isMessage(message.type)) this.#urgent = true;
+    return true;
+  }
+
+  /** Appends a record of the runtime's own: no limit, no count, never lost while the peer lives. */
+  sendRecord(record: Outgoing, urgent = false): void {
+    this.#writer.append(record);
+    if (urgent) this.#urgent = true;
+  }
+
+  /** Posts what is ready as one packet; asks for credit when something must wait. */
+  flush(): void {
+    const link = this.#link;
+    if (link === undefined || this.#closed) return;
+    if (this.#hasWaiting) this.#releaseWaiting(link);
+    if (!this.#writer.isEmpty) this.#post(link);
+    if (this.#lanes[laneIndex.data].numWaiting === 0) this.#resolve(this.#readyWaiters);
+  }
+
+  /** Whether a data message would go at once. */
+  get hasCredit(): boolean {
+    return this.#closed || this.#lanes[laneIndex.data].numWaiting === 0;
+  }
+
+  /** Resolves when nothing waits for credit any more, or when the peer is gone. */
+  ready(): Promise<void> {
+    if (this.hasCredit) return Promise.resolve();
+    return new Promise((resolve) => this.#readyWaiters.push(resolve));
+  }
+
+  /** Enters that a message of this lane is being handled; returns whether the peer waits to hear of it. */
+  take(lane: LaneIndex): boolean {
+    return this.#link?.ledger.take(lane) ?? false;
+  }
+
+  /** Messages of the telemetry lane dropped since it was last asked. */
+  takeDropped(): number {
+    return this.#lanes[laneIndex.telemetry].takeDropped();
+  }
+
+  /** Reports every message that still waits for credit as lost: its sender is about to end. */
+  abandonWaiting(): void {
+    for (const lane of this.#lanes) {
+      for (const message of lane.abandonWaiting()) this.#onLost({ message });
+    }
+  }
+
+  /** Ends this side, whose actor has ended; what was posted still arrives. */
+  leave(): void {
+    this.#closed = true;
+    this.#link?.close();
+  }
+
+  /** Ends the connection to a peer that has ended, and reports every message the peer never took. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const lane of this.#lanes) {
+      for (const message of lane.abandon(this.#link?.ledger)) this.#onLost({ message });
+    }
+    this.#link?.close();
+    this.#resolve(this.#readyWaiters);
+    this.#resolve(this.#openWaiters);
+  }
+
+  #releaseWaiting(link: Link): void {
+    this.#hasWaiting = false;
+    for (const lane of this.#lanes) {
+      if (lane.numWaiting > 0) this.#releaseLane(lane, link);
+      if (lane.numWaiting === 0) continue;
+      // The peer may have taken its last message just before the wish was written: look once more after it.
+      link.ledger.askForCredit(lane.index, lane.numTakenToResume);
+      this.#releaseLane(lane, link);
+      if (lane.numWaiting > 0) this.#hasWaiting = true;
+    }
+  }
+
+  #releaseLane(lane: LaneSender, link: Link): void {
+    for (let next = lane.release(link.ledger); next !== undefined; next = lane.release(link.ledger)) {
+      this.#writer.append(next);
+    }
+  }
+
+  #post(link: Link): void {
+    const { packet, transfer } = this.#writer.take();
+    const urgent = this.#urgent;
+    this.#urgent = false;
+    try {
+      link.post(packet, transfer, urgent);
+    } catch {
+      this.#postOneByOne(link, packet, transfer, urgent);
+    }
+  }
+
+  /** One record cannot be cloned: the others must not suffer for it. */
+  #postOneByOne(link: Link, packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
+    readPacket(packet, (record) => {
+      try {
+        link.post(singlePacket(record), transfersWithin(record.body, transfer), urgent);
+      } catch (error) {
+        if (isCounted(record.type)) this.#lanes[record.lane].withdraw(record.id, record.body);
+        this.#onLost({ message: record, error });
+      }
+    });
+  }
+
+  #resolve(waiters: (() => void)[]): void {
+    if (waiters.length === 0) return;
+    for (const resolve of waiters.splice(0)) resolve();
+  }
+}
+
+/** Those of `transfer` that occur in `body`: a port named in a transfer list must also be in the message. */
+function transfersWithin(body: unknown, transfer: readonly Transferable[]): Transferable[] {
+  if (transfer.length === 0) return [];
+  const reachable = new Set<unknown>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null || reachable.has(value)) return;
+    reachable.add(value);
+    if (ArrayBuffer.isView(value)) reachable.add(value.buffer);
+    else for (const part of Object.values(value)) visit(part);
+  };
+  visit(body);
+  return transfer.filter((item) => reachable.has(item));
+}

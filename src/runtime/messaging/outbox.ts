@@ -1,0 +1,174 @@
+import { TroupeError } from "../../errors.ts";
+import type { AskOptions, Sender, StreamOptions, TellOptions } from "./actor-ref.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import type { Settle } from "./asks.ts";
+import { type CodecSet, deepFreeze } from "../transport/codec.ts";
+import type { Connection } from "./connection.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { toFailure } from "../protocol/failure.ts";
+import type { Outgoing } from "../mailbox/lane-sender.ts";
+import { laneIndex, laneOf } from "../mailbox/ledger.ts";
+import type { Delivery } from "../mailbox/mailbox.ts";
+import { blankRecord } from "../transport/packet.ts";
+import { RecordType } from "../protocol/record.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { Tracer } from "./tracer.ts";
+
+/** How messages are sent. */
+export interface OutboxOptions {
+  readonly codecs: CodecSet;
+  readonly settings: MessagingSettings;
+  /** Undefined where tracing is off. */
+  readonly tracer: Tracer | undefined;
+}
+
+/**
+ * All that one actor sends: messages by the lane of their kind, which may have to wait for credit, and answers and the runtime's
+ * own records, which never do.
+ */
+export class Outbox implements Sender {
+  readonly #endpoint: Endpoint;
+  readonly #codecs: CodecSet;
+  readonly #settings: MessagingSettings;
+  readonly #tracer: Tracer | undefined;
+
+  constructor(endpoint: Endpoint, { codecs, settings, tracer }: OutboxOptions) {
+    this.#endpoint = endpoint;
+    this.#codecs = codecs;
+    this.#settings = settings;
+    this.#tracer = tracer;
+  }
+
+  tell(to: Address, kind: string, message: unknown, options?: TellOptions): boolean {
+    return this.#send(to, this.#message(to, RecordType.tell, 0, kind, 0, message, options));
+  }
+
+  ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown> {
+    const deadlineMs = this.#endpoint.clock.now() + options.deadlineMs;
+    return new Promise((resolve, reject) =>
+      this.openAsk(to, kind, message, options, deadlineMs, { resolve, reject }),
+    );
+  }
+
+  /** Sends a question whose answer goes to `settle`; `deadlineMs` on this clock, the very moment at which it expires. */
+  openAsk(
+    to: Address,
+    kind: string,
+    message: unknown,
+    options: AskOptions,
+    deadlineMs: number,
+    settle: Settle,
+  ): void {
+    checkDeadline(`ask ${describe(to)}.${kind}`, options.deadlineMs);
+    const { asks } = this.#endpoint;
+    const id = asks.enter({ target: to, kind, deadlineMs, allowedMs: options.deadlineMs, settle });
+    this.#send(to, this.#message(to, RecordType.ask, id, kind, deadlineMs, message, options));
+  }
+
+  stream(
+    to: Address,
+    kind: string,
+    message: unknown,
+    options: StreamOptions,
+  ): AsyncIterableIterator<unknown> {
+    checkDeadline(`stream ${describe(to)}.${kind}`, options.deadlineMs);
+    const send = (id: number): void => {
+      const record = this.#message(to, RecordType.openStream, id, kind, 0, message, options);
+      this.#send(to, { ...record, body: [record.body, options.credits] });
+    };
+    return this.#endpoint.streams.open(to, kind, send, options);
+  }
+
+  async ready(to: Address): Promise<void> {
+    await this.#endpoint.connections.get(to.uid)?.ready();
+  }
+
+  /** Sends plain data by the telemetry lane. */
+  emit(to: Connection, type: RecordType, event: unknown): void {
+    const body = this.#codecs.encode(event);
+    const isEncoded = body !== event;
+    to.send({ ...blankRecord, type, lane: laneIndex.telemetry, kind: "telemetry", body, isEncoded });
+    this.#endpoint.connections.markDirty(to);
+  }
+
+  /** Answers a question. */
+  answer({ from, id, kind }: Delivery, answer: unknown): void {
+    this.reply(from, RecordType.answer, id, kind, answer);
+  }
+
+  /** Answers a question or a stream with an error. */
+  answerFailure({ from, id, kind }: Delivery, error: unknown): void {
+    const failure = toFailure(error, describe(this.#endpoint.address));
+    this.reply(from, RecordType.failure, id, kind, failure);
+  }
+
+  /** Sends what is answered to a question or a stream: never limited, but counted, so that one that does not arrive is known. */
+  reply(to: Connection, type: RecordType, id: number, kind: string, answer: unknown): void {
+    const body = this.#codecs.encode(answer);
+    to.send({ ...blankRecord, type, id, kind, body, isEncoded: body !== answer });
+    this.#endpoint.connections.markDirty(to);
+  }
+
+  /** Sends one of the runtime's own records, whose body is plain data; to an actor that has ended, undefined, nothing. */
+  sendRecord(
+    to: Connection | undefined,
+    record: Partial<Outgoing> & Pick<Outgoing, "type">,
+    urgent = false,
+  ): void {
+    if (to === undefined) return;
+    to.sendRecord({ ...blankRecord, ...record }, urgent);
+    this.#endpoint.connections.markDirty(to);
+  }
+
+  #message(
+    to: Address,
+    type: RecordType,
+    id: number,
+    kind: string,
+    deadlineMs: number,
+    message: unknown,
+    options: TellOptions | undefined,
+  ): Outgoing {
+    if (this.#settings.freezeMessages) deepFreeze(message);
+    const lane = laneOf(to.lanes, kind);
+    const body = this.#codecs.encode(message);
+    const isEncoded = body !== message;
+    const trace = this.#tracer?.outgoing();
+    return { type, lane, isEncoded, id, kind, deadlineMs, trace, body, transfer: options?.transfer };
+  }
+
+  #send(to: Address, message: Outgoing): boolean {
+    const endpoint = this.#endpoint;
+    const { connections } = endpoint;
+    const connection = endpoint.connect(to);
+    if (connection === undefined) {
+      endpoint.undelivered.unreachable(to, message);
+      return true;
+    }
+    const accepted = connection.send(message);
+    connections.markDirty(connection);
+    if (accepted || !connections.synchronous || message.lane !== laneIndex.data) return accepted;
+    return this.#blockForCredit(connection, message.kind);
+  }
+
+  #blockForCredit(connection: Connection, kind: string): boolean {
+    const { sendDeadlineMs } = this.#settings;
+    const deadlineMs = this.#endpoint.clock.now() + sendDeadlineMs;
+    if (this.#endpoint.blockUntil(() => connection.hasCredit, deadlineMs)) return true;
+    const target = describe(connection.peer);
+    throw new TroupeError(
+      "SEND_TIMEOUT",
+      `[tell ${target}.${kind}] credit within ${sendDeadlineMs} ms: the receiver took nothing (see what it does with inspect())`,
+      { fields: { target, kind } },
+    );
+  }
+}
+
+function checkDeadline(where: string, deadlineMs: number): void {
+  if (deadlineMs > 0 && Number.isFinite(deadlineMs)) return;
+  throw new TroupeError(
+    "DEADLINE_INVALID",
+    `[${where}] deadlineMs as a positive number: got ${deadlineMs} (nothing may wait for ever)`,
+    { fields: { deadlineMs } },
+  );
+}

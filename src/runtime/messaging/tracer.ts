@@ -1,0 +1,140 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Address } from "../protocol/address.ts";
+import type { Trace } from "../protocol/record.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import { systemAddress } from "../protocol/system-address.ts";
+
+/** One message handled, as a trace viewer shows it. Times on the process's clock, which is the machine's. */
+export interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** The span that sent the message; undefined at the root of a trace. */
+  readonly parentId: string | undefined;
+  /** Who sent it, `name#incarnation`. */
+  readonly from: string;
+  readonly messageKind: string;
+  /** Whether the handler awaited something and let others be handled meanwhile. */
+  readonly awaited: boolean;
+  readonly sentMs: number;
+  /** When it reached the mailbox. */
+  readonly receivedMs: number;
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
+/** What a tracer knows of a message that is handled. */
+export interface TracedMessage {
+  readonly kind: string;
+  readonly trace: Trace | undefined;
+  readonly receivedMs: number;
+  readonly from: string;
+}
+
+/** What is being handled: a span of a trace, or what no trace is to begin from. */
+type Current = { readonly traceId: string; readonly spanId: string } | "untraced";
+
+/** Carries the trace of the message being handled to every message sent meanwhile, over awaits too. */
+export class Tracer {
+  readonly #current = new AsyncLocalStorage<Current>();
+  readonly #prefix: string;
+  readonly #every: number;
+  readonly #now: () => number;
+  readonly #report: (span: Span) => void;
+  #numIds = 0;
+  #numUntraced = 0;
+
+  /**
+   * @param uid - of the actor, which makes its ids unique in its system
+   * @param every - of the messages sent outside any trace, each so-many-th begins one; 0: none
+   */
+  constructor(uid: number, every: number, now: () => number, report: (span: Span) => void) {
+    this.#prefix = hex(uid);
+    this.#every = every;
+    this.#now = now;
+    this.#report = report;
+  }
+
+  /** Trace for a message sent now: that of the message being handled, or a new one when its turn has come. */
+  outgoing(): Trace | undefined {
+    const current = this.#current.getStore();
+    if (current === "untraced") return undefined;
+    if (current !== undefined) return [current.traceId, current.spanId, this.#now()];
+    return this.#isDue() ? [this.#newTraceId(), undefined, this.#now()] : undefined;
+  }
+
+  /** Runs a handler, as one span if its message belongs to a trace. */
+  run(message: TracedMessage, handle: () => unknown): unknown {
+    if (message.trace === undefined) {
+      return this.#current.getStore() === undefined ? handle() : this.#current.exit(handle);
+    }
+    const [traceId, parentId, sentMs] = message.trace;
+    return this.#span({ ...message, traceId, parentId, sentMs }, handle);
+  }
+
+  /** Runs the beginning of something, as the root of a trace when its turn has come, else with all it causes untraced. */
+  begin<T>(kind: string, from: string, body: () => T): T {
+    if (!this.#isDue()) return this.#current.run("untraced", body);
+    const nowMs = this.#now();
+    const root = { kind, from, traceId: this.#newTraceId(), parentId: undefined };
+    return this.#span({ ...root, sentMs: nowMs, receivedMs: nowMs }, body);
+  }
+
+  /** Tells of a message that a blocking handler took out of its mailbox: a moment, of the trace it came by. */
+  taken(message: TracedMessage): void {
+    if (message.trace === undefined) return;
+    const [traceId, parentId, sentMs] = message.trace;
+    this.#span({ ...message, traceId, parentId, sentMs }, () => {});
+  }
+
+  #span<T>(
+    told: Omit<Span, "messageKind" | "spanId" | "awaited" | "beginMs" | "endMs"> & { readonly kind: string },
+    body: () => T,
+  ): T {
+    const { traceId, parentId, from, kind: messageKind, sentMs, receivedMs } = told;
+    const spanId = this.#newId();
+    const beginMs = this.#now();
+    let awaited = false;
+    const finish = (): void => {
+      const times = { sentMs, receivedMs, beginMs, endMs: this.#now() };
+      this.#report({ traceId, spanId, parentId, from, messageKind, awaited, ...times });
+    };
+    const result = this.#current.run({ traceId, spanId }, body);
+    if (result instanceof Promise) {
+      awaited = true;
+      void result.then(finish, finish);
+    } else finish();
+    return result;
+  }
+
+  #isDue(): boolean {
+    this.#numUntraced += 1;
+    return this.#every > 0 && this.#numUntraced % this.#every === 0;
+  }
+
+  #newTraceId(): string {
+    return this.#newId().padStart(32, "0");
+  }
+
+  #newId(): string {
+    this.#numIds += 1;
+    return this.#prefix + hex(this.#numIds);
+  }
+}
+
+/**
+ * The tracer of one actor, undefined where tracing is off. Traces begin with what the system itself sends, so that a trace
+ * is whole or not there; actors carry them on.
+ */
+export function makeTracer(
+  { uid }: Pick<Address, "uid">,
+  { traceEvery }: MessagingSettings,
+  now: () => number,
+  report: (span: Span) => void,
+): Tracer | undefined {
+  if (traceEvery === 0) return undefined;
+  return new Tracer(uid, uid === systemAddress.uid ? traceEvery : 0, now, report);
+}
+
+function hex(value: number): string {
+  return value.toString(16).padStart(8, "0");
+}

@@ -1,0 +1,94 @@
+import { TroupeError } from "../../errors.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import type { Connection, Lost } from "./connection.ts";
+import type { LossListener } from "./connections.ts";
+import type { DeadLetterReason } from "../inspection/dead-letters.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { ActorDown, fromFailure, toFailure } from "../protocol/failure.ts";
+import type { Outgoing } from "../mailbox/lane-sender.ts";
+import type { Delivery } from "../mailbox/mailbox.ts";
+import { type Envelope, isMessage, RecordType } from "../protocol/record.ts";
+import type { Resident } from "./resident.ts";
+
+/** Turns each message that does not arrive into one dead letter, and tells whoever waits for its answer. */
+export class Undelivered implements LossListener {
+  readonly #endpoint: Endpoint;
+  readonly #resident: Resident;
+
+  constructor(endpoint: Endpoint, resident: Resident) {
+    this.#endpoint = endpoint;
+    this.#resident = resident;
+  }
+
+  /** The receiver ended before it took the message, or the message cannot be copied. */
+  lost(connection: Connection, { message, error }: Lost): void {
+    if (error !== undefined) this.#unsendable(connection, message, error);
+    else this.#report(this.#reasonFor(connection.peer), this.#endpoint.address, connection.peer, message);
+  }
+
+  /** Telemetry ran over. */
+  dropped(connection: Connection, count: number): void {
+    const message = { kind: "telemetry", body: undefined };
+    this.#report("Overflow", this.#endpoint.address, connection.peer, message, count);
+  }
+
+  /** The receiver had ended before the message was sent. */
+  unreachable(to: Address, message: Outgoing): void {
+    const { asks, streams } = this.#endpoint;
+    const down = this.#endpoint.watches.endOf(to.uid);
+    if (down !== undefined) {
+      const error = new ActorDown(`${describe(to)}.${message.kind}`, down);
+      if (message.type === RecordType.ask) asks.settle(message.id)?.settle.reject(error);
+      if (message.type === RecordType.openStream) streams.fail(message.id, error);
+    }
+    this.#report(this.#reasonFor(to), this.#endpoint.address, to, message);
+  }
+
+  /** This actor got the message and cannot handle it. */
+  refused(delivery: Delivery, reason: DeadLetterReason): void {
+    this.#report(reason, delivery.from.peer, this.#endpoint.address, delivery);
+  }
+
+  /** An answer came that nobody waits for any more. */
+  late(from: Connection, answer: Envelope): void {
+    this.#report("Expired", from.peer, this.#endpoint.address, answer);
+  }
+
+  /** A packet came that cannot be read. */
+  garbled(from: Connection): void {
+    this.#report("Undeserialisable", from.peer, this.#endpoint.address, { kind: "unknown", body: undefined });
+  }
+
+  #unsendable(connection: Connection, message: Envelope, cause: unknown): void {
+    const failure = toFailure(unsendable(message.kind, cause));
+    const { asks, streams, outbox } = this.#endpoint;
+    asks.settle(message.id)?.settle.reject(fromFailure(failure));
+    streams.fail(message.id, fromFailure(failure));
+    if (!isMessage(message.type))
+      outbox.reply(connection, RecordType.failure, message.id, message.kind, failure);
+    this.#report("Undeserialisable", this.#endpoint.address, connection.peer, message);
+  }
+
+  #reasonFor(receiver: Address): DeadLetterReason {
+    return this.#endpoint.watches.endOf(receiver.uid)?.reason === "unknown" ? "NoSuchActor" : "Stopped";
+  }
+
+  #report(
+    reason: DeadLetterReason,
+    from: Address,
+    to: Address,
+    message: Pick<Envelope, "kind" | "body">,
+    count = 1,
+  ): void {
+    const letter = { reason, messageKind: message.kind, from: describe(from), to: describe(to), count };
+    this.#resident.onDeadLetter(letter, message.body);
+  }
+}
+
+function unsendable(kind: string, cause: unknown): TroupeError {
+  return new TroupeError(
+    "MESSAGE_UNSENDABLE",
+    `[send ${kind}] plain data: ${cause instanceof Error ? cause.message : String(cause)} (no functions, live handles or class instances without a codec)`,
+    { fields: { kind }, cause },
+  );
+}

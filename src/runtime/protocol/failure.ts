@@ -1,0 +1,128 @@
+import { type ErrorCode, errorTable, TroupeError } from "../../errors.ts";
+import { type Address, describe } from "./address.ts";
+
+/** An error as it crosses an actor's border: plain data, its first cause kept. */
+export interface Failure {
+  readonly name: string;
+  readonly code?: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** The actor it first happened in, `name#incarnation`. */
+  readonly actor?: string;
+  readonly stack?: string;
+  readonly cause?: Failure;
+}
+
+/** How an actor came to its end. */
+export interface Down {
+  readonly actor: string;
+  readonly incarnation: number;
+  /** `unknown`: the system never had an actor of this address. */
+  readonly reason: "stopped" | "failed" | "unknown";
+  /** Why, when it failed. */
+  readonly cause?: Failure;
+}
+
+const deepestCause = 8;
+
+/** Makes any thrown value ready to travel. */
+export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
+  if (!(error instanceof Error))
+    return withActor({ name: "Error", message: String(error), fields: {} }, actor);
+  const code = (error as { code?: unknown }).code;
+  const hasCause = error.cause !== undefined && depth < deepestCause;
+  const origin = error instanceof TroupeError ? error.fields.actor : undefined;
+  return withActor(
+    {
+      name: error.name,
+      message: error.message,
+      fields: error instanceof TroupeError ? plainFields(error.fields) : {},
+      // A code that says that there was none must not become one on its next way.
+      ...(typeof code === "string" && code !== "ACTOR_THREW" ? { code } : {}),
+      ...(error.stack === undefined ? {} : { stack: error.stack }),
+      ...(hasCause ? { cause: toFailure(error.cause, undefined, depth + 1) } : {}),
+    },
+    typeof origin === "string" ? origin : actor,
+  );
+}
+
+/** The error a failure stands for, with its own code where Troupe knows it and `ACTOR_THREW` otherwise. */
+export function fromFailure(failure: Failure): TroupeError {
+  const known = failure.code !== undefined && failure.code in errorTable;
+  const error = new TroupeError(known ? (failure.code as ErrorCode) : "ACTOR_THREW", failure.message, {
+    fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
+    ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
+  });
+  if (failure.stack !== undefined) error.stack = failure.stack;
+  return error;
+}
+
+/** The cause under all causes: where it began. */
+export function firstCause(failure: Failure): Failure {
+  return failure.cause === undefined ? failure : firstCause(failure.cause);
+}
+
+/** Thrown by ask, wait and streams when the actor at the other end is gone; `cause` says why. */
+export class ActorDown extends TroupeError {
+  readonly down: Down;
+
+  constructor(where: string, down: Down) {
+    const how = { stopped: "has stopped", failed: `failed: ${down.cause?.message}`, unknown: "never was" };
+    super(
+      "ACTOR_DOWN",
+      `[${where}] a living actor: ${describeDown(down)} ${how[down.reason]} (spawn it again, or ask its new incarnation)`,
+      {
+        fields: { actor: describeDown(down), reason: down.reason },
+        ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),
+      },
+    );
+    this.name = "ActorDown";
+    this.down = down;
+  }
+}
+
+/** Thrown when no answer came by the deadline; the other side drops the question or its answer. */
+export class AskTimeout extends TroupeError {
+  constructor(target: Address, kind: string, deadlineMs: number) {
+    super(
+      "ASK_TIMEOUT",
+      `[ask ${describe(target)}.${kind}] an answer within ${deadlineMs} ms: none came (see what the actor does with inspect(), or allow more time)`,
+      { fields: { target: describe(target), kind, deadlineMs } },
+    );
+    this.name = "AskTimeout";
+  }
+}
+
+/** Thrown out of wait, receive and poll when this actor has been asked to stop: let it unwind. */
+export class StopRequested extends TroupeError {
+  constructor(reason: string) {
+    super("STOP_REQUESTED", `[stop] this actor to unwind: ${reason} (let this error pass through)`, {
+      fields: { reason },
+    });
+    this.name = "StopRequested";
+  }
+}
+
+/** Whether an error is a {@link StopRequested} or was caused by one. */
+export function isStopRequest(error: unknown): boolean {
+  for (let depth = 0; error instanceof Error && depth < deepestCause; depth++, error = error.cause) {
+    if (error instanceof StopRequested) return true;
+  }
+  return false;
+}
+
+function describeDown(down: Down): string {
+  return describe({ name: down.actor, incarnation: down.incarnation });
+}
+
+function withActor(failure: Failure, actor: string | undefined): Failure {
+  return actor === undefined ? failure : { ...failure, actor };
+}
+
+function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  try {
+    return structuredClone(fields);
+  } catch {
+    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+  }
+}

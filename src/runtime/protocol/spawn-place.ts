@@ -1,0 +1,27 @@
+import type { Placement } from "../hosting/placement.ts";
+import type { ThreadOptions } from "../hosting/thread.ts";
+
+/** What to start, but for the value given to `start`. */
+export interface SpawnPlace extends ThreadOptions {
+  /** Unique among the living. */
+  readonly name: string;
+  /** The module whose default export is the actor. */
+  readonly module: URL;
+  /** A thread of its own, here or in another process, or the main thread for actors that only coordinate. */
+  readonly placement?: Placement;
+  /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
+  readonly process?: string;
+  /** What else it comes to import: who is to take its place, see `rehearse` of its supervisor, has loaded it by then. */
+  readonly understudy?: readonly URL[];
+  /** How long loading and `start` may take, once its process has started. */
+  readonly startDeadlineMs?: number;
+}
+
+/** How an actor is stopped. */
+export interface StopOptions {
+  readonly reason?: string;
+  /** Whether messages that have arrived are handled first; true unless said otherwise. */
+  readonly drain?: boolean;
+  /** After so long it is ended without its consent. */
+  readonly deadlineMs?: number;
+}

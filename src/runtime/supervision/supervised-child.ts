@@ -1,0 +1,87 @@
+import type { ActorRecord } from "../system/actor-record.ts";
+import type { ActorRef } from "../messaging/actor-ref.ts";
+import type { Address } from "../protocol/address.ts";
+import type { Down } from "../protocol/failure.ts";
+import type { Launcher } from "../system/launcher.ts";
+import type { Restart } from "./restart-policy.ts";
+import type { SpawnPlace, StopOptions } from "../protocol/spawn-place.ts";
+
+/** Gives the ref of a sibling that is started before this child. */
+export type SiblingRefs = <P>(name: string) => ActorRef<P>;
+
+/** An actor under a supervisor. */
+export interface ChildSpec extends SpawnPlace {
+  /** Makes the value given to `start`, anew for each incarnation. */
+  readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
+  /** `permanent` unless said otherwise. */
+  readonly restart?: Restart;
+}
+
+/** What a supervisor needs of a child, actor or supervisor. */
+export interface Child {
+  readonly name: string;
+  readonly restart: Restart;
+  /** Which life it is in. */
+  readonly incarnation: number;
+  /** The same through all incarnations; undefined for a supervisor. */
+  readonly ref: ActorRef<unknown> | undefined;
+  /** Has somebody learn its part, where nobody does; returns whether there was something left to begin. */
+  rehearse(): boolean;
+  /** Called some time before `start`, for what takes long. */
+  prepare(): void;
+  start(): Promise<void>;
+  /** Resolves when nothing of it runs; its end is no news then. */
+  stop(options: StopOptions): Promise<void>;
+}
+
+/** An actor that is started as often as need be, behind one ref. */
+export class SupervisedActor implements Child {
+  readonly name: string;
+  readonly restart: Restart;
+  readonly ref: ActorRef<unknown>;
+  readonly #launcher: Launcher;
+  readonly #spec: ChildSpec;
+  readonly #refs: SiblingRefs;
+  readonly #onEnd: (down: Down) => void;
+  readonly #target: { address: Address };
+  #record: ActorRecord | undefined;
+
+  constructor(launcher: Launcher, spec: ChildSpec, refs: SiblingRefs, onEnd: (down: Down) => void) {
+    this.name = spec.name;
+    this.restart = spec.restart ?? "permanent";
+    this.#launcher = launcher;
+    this.#spec = spec;
+    this.#refs = refs;
+    this.#onEnd = onEnd;
+    this.#target = { address: launcher.addresses.unborn(spec.name) };
+    this.ref = launcher.refTo(this.#target);
+  }
+
+  get incarnation(): number {
+    return this.#target.address.incarnation;
+  }
+
+  rehearse(): boolean {
+    return this.#launcher.rehearse(this.#spec);
+  }
+
+  prepare(): void {
+    this.#launcher.prepare(this.#spec);
+  }
+
+  async start(): Promise<void> {
+    const init = await this.#spec.init?.(this.#launcher.addresses.nextIncarnation(this.name), this.#refs);
+    const record = await this.#launcher.start(this.#spec, init, { supervised: true });
+    this.#record = record;
+    this.#target.address = record.address;
+    void record.ended.promise.then((down) => {
+      if (this.#record === record) this.#onEnd(down);
+    });
+  }
+
+  async stop(options: StopOptions): Promise<void> {
+    const record = this.#record;
+    this.#record = undefined;
+    if (record !== undefined) await this.#launcher.stop(record, options);
+  }
+}

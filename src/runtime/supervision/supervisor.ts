@@ -1,0 +1,242 @@
+import { TroupeError } from "../../errors.ts";
+import type { ActorRef } from "../messaging/actor-ref.ts";
+import type { Timer } from "../clock.ts";
+import { type Down, type Failure, toFailure } from "../protocol/failure.ts";
+import type { Launcher } from "../system/launcher.ts";
+import { backoffMs, isToRestart, RestartWindow, restartSet } from "./restart-policy.ts";
+import type { StopOptions } from "../protocol/spawn-place.ts";
+import { type Child, type ChildSpec, SupervisedActor } from "./supervised-child.ts";
+import { SupervisedGroup } from "./supervised-group.ts";
+import { checkOptions, type GroupSpec, type SupervisorOptions } from "./supervisor-options.ts";
+
+interface Ended {
+  readonly child: Child;
+  readonly down: Down;
+}
+
+/** Keeps its children alive, as far as its restart window allows. */
+export class Supervisor {
+  readonly name: string;
+  readonly #launcher: Launcher;
+  readonly #options: SupervisorOptions;
+  readonly #children: readonly Child[];
+  readonly #window: RestartWindow<Down>;
+  #ended: Ended[] = [];
+  #recovery: Promise<void> | undefined;
+  #isRecovering = false;
+  #stopping = false;
+  #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
+
+  /** @throws {TroupeError} `SUPERVISOR_OPTION` */
+  constructor(launcher: Launcher, options: SupervisorOptions) {
+    const { restarts, withinMs } = checkOptions(options);
+    this.name = options.name;
+    this.#launcher = launcher;
+    this.#options = options;
+    this.#window = new RestartWindow(restarts, withinMs);
+    this.#children = options.children.map((spec) => this.#makeChild(spec));
+  }
+
+  /**
+   * Starts the children in order; when one cannot start, those before it are stopped and its error thrown.
+   * @throws {TroupeError} `SYSTEM_STOPPED` where it is stopped meanwhile
+   */
+  start(): Promise<void> {
+    const started = this.#startChildren();
+    // Whoever stops it meanwhile waits until nothing is being started any more.
+    this.#recovery = started.catch(() => {});
+    return started;
+  }
+
+  /** The ref of a child: it points to the child's present incarnation, whichever that is. */
+  ref<P>(childName: string): ActorRef<P> {
+    const ref = this.#children.find(({ name }) => name === childName)?.ref;
+    if (ref !== undefined) return ref as ActorRef<P>;
+    throw new TroupeError(
+      "SUPERVISOR_OPTION",
+      `[supervisor ${this.name}] one of its actors (${this.#children.map(({ name }) => name).join(", ")}): asked for ${childName} (check the name)`,
+      { fields: { supervisor: this.name, child: childName } },
+    );
+  }
+
+  /** Forgets past restarts: for whoever sees that the children make progress again. */
+  forgiveRestarts(): void {
+    this.#window.reset();
+  }
+
+  /**
+   * Has one more understudy learn a child's part, of those children that name one: it loads what the next incarnation needs and
+   * waits for it. One a call, so that whoever calls says how fast; returns whether there was one left to begin.
+   */
+  rehearse(): boolean {
+    return !this.#stopping && !this.#isRecovering && this.#children.some((child) => child.rehearse());
+  }
+
+  /** Starts all children anew, on purpose: no failure is counted. Where a recovery is under way, that is enough. */
+  async restart(): Promise<void> {
+    if (!this.#isRecovering && !this.#stopping) {
+      this.#isRecovering = true;
+      this.#recovery = this.#renew(this.#children[0] as Child, this.#children, undefined).then(() =>
+        this.#recover(),
+      );
+    }
+    await this.#recovery;
+  }
+
+  /**
+   * Stops the children, the last started first.
+   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
+   */
+  async stop(options: StopOptions = {}): Promise<void> {
+    this.#stopping = true;
+    this.#endPause();
+    await this.#recovery;
+    const stuck = await stopAll(this.#children, { ...this.#stopOptions(), ...options });
+    if (stuck !== undefined) throw stuck;
+  }
+
+  async #startChildren(): Promise<void> {
+    try {
+      for (const child of this.#children) child.prepare();
+      for (const child of this.#children) {
+        if (this.#stopping) throw stoppedMeanwhile(this.name);
+        await child.start();
+      }
+    } catch (error) {
+      this.#stopping = true;
+      await stopAll(this.#children, { reason: "a sibling could not start" });
+      throw error;
+    }
+  }
+
+  #makeChild(spec: ChildSpec | GroupSpec): Child {
+    const onEnd = (down: Down): void => this.#onEnd({ child, down });
+    const child: Child =
+      "children" in spec
+        ? new SupervisedGroup(spec, (options) => new Supervisor(this.#launcher, options), onEnd)
+        : new SupervisedActor(this.#launcher, spec, (name) => this.ref(name), onEnd);
+    return child;
+  }
+
+  #onEnd(ended: Ended): void {
+    if (this.#stopping) return;
+    this.#ended.push(ended);
+    if (!this.#isRecovering) this.#recovery = this.#recover();
+  }
+
+  async #recover(): Promise<void> {
+    this.#isRecovering = true;
+    for (
+      let ended = this.#ended.shift();
+      ended !== undefined && !this.#stopping;
+      ended = this.#ended.shift()
+    ) {
+      if (isToRestart(ended.child.restart, ended.down.reason === "failed")) await this.#recoverFrom(ended);
+    }
+    this.#isRecovering = false;
+  }
+
+  async #recoverFrom({ child, down }: Ended): Promise<void> {
+    if (!this.#window.admit(this.#launcher.clock.now(), down)) return this.#escalate();
+    await this.#waitBackoff();
+    if (this.#stopping) return;
+    const indices = restartSet(this.#options.strategy, this.#children.indexOf(child), this.#children.length);
+    const affected = indices.map((index) => this.#children[index] as Child);
+    await this.#renew(child, affected, down.cause);
+  }
+
+  async #renew(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
+    // Those that fell with it are restarted with it: their ends are no further reasons.
+    this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
+    const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
+    const stuck = await stopAll(affected, options);
+    // Beside a life that does not end, no new one may begin.
+    if (stuck === undefined) await this.#restart(reason, affected, cause);
+    else await this.#escalate(stuck);
+  }
+
+  async #restart(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
+    const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
+    for (const child of toStart) child.prepare();
+    for (const child of toStart) {
+      if (this.#stopping) return;
+      try {
+        await child.start();
+      } catch (error) {
+        this.#ended.unshift({ child, down: failedToStart(child, error) });
+        return;
+      }
+      this.#launcher.report({
+        kind: "actor.restarted",
+        actor: child.name,
+        incarnation: child.incarnation,
+        cause,
+      });
+    }
+    this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
+  }
+
+  /** @param stuck - why no child can be started again, where it is not that they were too often */
+  async #escalate(stuck?: unknown): Promise<void> {
+    this.#stopping = true;
+    await stopAll(this.#children, {
+      ...this.#stopOptions(),
+      drain: false,
+      reason: "its supervisor gave up",
+    });
+    const failures = this.#window.causes.map(
+      (down) => down.cause ?? (stuck === undefined ? keptStopping(down) : toFailure(stuck)),
+    );
+    const cause = failures[0] as Failure;
+    if (this.#options.onEscalate !== undefined) this.#options.onEscalate(cause, failures);
+    else this.#launcher.raise(cause, this.name);
+  }
+
+  /** Waits as the backoff says; `stop` cuts it short. */
+  #waitBackoff(): Promise<void> {
+    const delayMs = backoffMs(this.#options.backoff, this.#window.causes.length);
+    if (delayMs === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#pause = { timer: this.#launcher.clock.after(delayMs, resolve), resume: resolve };
+    });
+  }
+
+  #endPause(): void {
+    this.#pause?.timer.cancel();
+    this.#pause?.resume();
+  }
+
+  #stopOptions(): StopOptions {
+    const { stopDeadlineMs } = this.#options;
+    return stopDeadlineMs === undefined ? {} : { deadlineMs: stopDeadlineMs };
+  }
+}
+
+/** Stops all of them, the last started first, whatever becomes of one; returns the first error. */
+async function stopAll(children: readonly Child[], options: StopOptions): Promise<unknown> {
+  let firstError: unknown;
+  for (const child of children.toReversed()) {
+    try {
+      await child.stop(options);
+    } catch (error) {
+      firstError ??= error;
+    }
+  }
+  return firstError;
+}
+
+function stoppedMeanwhile(name: string): TroupeError {
+  return new TroupeError(
+    "SYSTEM_STOPPED",
+    `[supervisor ${name}] to be left alone until its actors had started: it was stopped meanwhile (nothing is to be done)`,
+    { fields: { supervisor: name } },
+  );
+}
+
+function keptStopping({ actor }: Down): Failure {
+  return toFailure(new Error(`${actor} stopped by itself`));
+}
+
+function failedToStart(child: Child, error: unknown): Down {
+  return { actor: child.name, incarnation: child.incarnation, reason: "failed", cause: toFailure(error) };
+}

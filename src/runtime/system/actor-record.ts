@@ -1,0 +1,64 @@
+import type { Address } from "../protocol/address.ts";
+import type { Down } from "../protocol/failure.ts";
+import type { LinkPlace } from "../hosting/placement.ts";
+import type { StatusBoard } from "../inspection/status-board.ts";
+import type { Vessel } from "../hosting/thread.ts";
+
+/** Who answers for an incarnation's failure; nobody where neither is said. */
+export interface Answerable {
+  /** Whether somebody does without being told by the system: then it is no news to `onUnhandled`. */
+  readonly supervised?: boolean;
+  /** The actor that spawned it, which it does not outlive. */
+  readonly ownerUid?: number;
+}
+
+/** One incarnation of an actor as its system keeps it. */
+export interface ActorRecord {
+  /** Its lanes are known once it has started. */
+  address: Address;
+  readonly place: LinkPlace;
+  readonly board: StatusBoard;
+  readonly vessel: Vessel;
+  /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
+  readonly supervised: boolean;
+  /** The actor that spawned it, which it does not outlive. */
+  readonly ownerUid: number | undefined;
+  /** Kinds by the index the status board names them with. */
+  kinds: readonly string[];
+  /** Whether its `start` has resolved. */
+  hasStarted: boolean;
+  /** When its system last asked for a sign that its thread takes in what comes; 0 before the first. */
+  knockedMs: number;
+  /** Actors that watch it. */
+  readonly watchers: Set<number>;
+  /** Actors with a link of their own to it, and the route that it takes between processes; 0 within one. */
+  readonly linked: Map<number, number>;
+  readonly started: PromiseWithResolvers<void>;
+  readonly ended: PromiseWithResolvers<Down>;
+  down: Down | undefined;
+}
+
+/** The record of an incarnation that has just been launched. */
+export function recordOf(
+  address: Address,
+  place: LinkPlace,
+  { board, vessel }: Pick<ActorRecord, "board" | "vessel">,
+  { supervised = false, ownerUid }: Answerable,
+): ActorRecord {
+  return {
+    address,
+    place,
+    board,
+    vessel,
+    supervised,
+    ownerUid,
+    kinds: [],
+    hasStarted: false,
+    knockedMs: 0,
+    watchers: new Set(),
+    linked: new Map(),
+    started: Promise.withResolvers<void>(),
+    ended: Promise.withResolvers<Down>(),
+    down: undefined,
+  };
+}

@@ -1,0 +1,54 @@
+import type { ActorRecord } from "./actor-record.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import type { Down } from "../protocol/failure.ts";
+
+/** Who lives in a system, of whom something still runs, and how the others ended. */
+export class Census {
+  readonly #records = new Map<number, ActorRecord>();
+  /** How those ended of which nothing runs any more. */
+  readonly #ends = new Map<number, Down>();
+
+  /** Enters a new incarnation. */
+  enter(record: ActorRecord): void {
+    this.#records.set(record.address.uid, record);
+  }
+
+  /** Nothing of it runs any more; how it ended is kept. */
+  leave({ address, down }: ActorRecord): void {
+    this.#ends.set(address.uid, down as Down);
+    this.#records.delete(address.uid);
+  }
+
+  /** Every actor that has not ended, in the order they were started. */
+  get living(): readonly ActorRecord[] {
+    return this.running.filter(({ down }) => down === undefined);
+  }
+
+  /** Every actor of which something still runs, its last moments included. */
+  get running(): readonly ActorRecord[] {
+    return [...this.#records.values()];
+  }
+
+  /** An actor of which something still runs. */
+  record(uid: number): ActorRecord | undefined {
+    return this.#records.get(uid);
+  }
+
+  /** An actor that has not ended. */
+  livingRecord(uid: number): ActorRecord | undefined {
+    const record = this.#records.get(uid);
+    return record?.down === undefined ? record : undefined;
+  }
+
+  /** `name#incarnation` of an actor of which something still runs. */
+  nameOf(uid: number): string | undefined {
+    const record = this.#records.get(uid);
+    return record === undefined ? undefined : describe(record.address);
+  }
+
+  /** How an actor that does not live ended; "unknown" for one that never was. */
+  endOf({ uid, name, incarnation }: Address): Down {
+    const end = this.#records.get(uid)?.down ?? this.#ends.get(uid);
+    return end ?? { actor: name, incarnation, reason: "unknown" };
+  }
+}

@@ -1,0 +1,130 @@
+import type { ActorRecord } from "./actor-record.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import type { Census } from "./census.ts";
+import type { Clock } from "../clock.ts";
+import type { Endpoint } from "../messaging/endpoint.ts";
+import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "../protocol/failure.ts";
+import { inspectActor } from "../inspection/inspection.ts";
+import type { Joiner } from "./joiner.ts";
+import type { Outgoing } from "../mailbox/lane-sender.ts";
+import { RecordType } from "../protocol/record.ts";
+import type { RuntimeEvent } from "../protocol/runtime-event.ts";
+import type { StopOptions } from "../protocol/spawn-place.ts";
+
+/** What a death watch takes of its system. */
+export interface DeathWatchOptions {
+  /** The system's own. */
+  readonly endpoint: Endpoint;
+  readonly census: Census;
+  readonly joiner: Joiner;
+  readonly clock: Clock;
+  /** Sends an actor a record of the runtime's own. */
+  sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void;
+  report(event: RuntimeEvent): void;
+  /** A failure that nobody watched, asked for or supervised. */
+  onUnhandled(failure: Failure, actor: Address): void;
+  stop(record: ActorRecord, options: StopOptions): Promise<void>;
+}
+
+/**
+ * The one authority on who has ended and why: enters each end once, by the first account of it, and sees to what follows.
+ * Who watches or has a link hears of it, what the actor owned is stopped, and for a failure somebody answers.
+ */
+export class DeathWatch {
+  readonly #options: DeathWatchOptions;
+
+  constructor(options: DeathWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Has an actor told of another's end, at once where that has ended. */
+  watch(watcher: ActorRecord, of: Address): void {
+    const { census, joiner } = this.#options;
+    const record = census.livingRecord(of.uid);
+    if (record === undefined) joiner.tellEnd(watcher, of.uid, census.endOf(of));
+    else record.watchers.add(watcher.address.uid);
+  }
+
+  /** Takes that back. */
+  unwatch(watcher: ActorRecord, of: Address): void {
+    this.#options.census.record(of.uid)?.watchers.delete(watcher.address.uid);
+  }
+
+  /** An actor has stopped in order, or is being ended by force. */
+  stopped(record: ActorRecord, forced = false): void {
+    const { name, incarnation } = record.address;
+    this.#enter(record, { actor: name, incarnation, reason: "stopped" }, forced);
+  }
+
+  /** An actor has failed. */
+  failed(record: ActorRecord, cause: Failure): void {
+    const { name, incarnation } = record.address;
+    this.#enter(record, { actor: name, incarnation, reason: "failed", cause }, false);
+  }
+
+  /** Nothing of an actor runs any more; where it has not said how it came to that, this is its failure. */
+  exited(record: ActorRecord, error: Error | undefined): void {
+    this.#options.endpoint.drain();
+    const cause = error ?? new Error("its thread left without being asked to stop");
+    const failure = toFailure(cause, describe(record.address));
+    this.failed(record, { ...failure, fields: { ...failure.fields, ...this.#lastDoing(record) } });
+  }
+
+  #enter(record: ActorRecord, down: Down, forced: boolean): void {
+    const { endpoint } = this.#options;
+    if (record.down !== undefined) return;
+    // What it posted before its end is taken in first; that may hold a better account of its end.
+    endpoint.drain();
+    if (record.down !== undefined) return;
+    record.down = down;
+    this.#report(down, forced);
+    const numTold = endpoint.ended(record.address.uid, down);
+    this.#tellOthers(record, down);
+    record.started.reject(startError(down));
+    record.ended.resolve(down);
+    this.#stopOwned(record);
+    if (down.cause !== undefined && record.hasStarted && numTold === 0) this.#escalate(record, down.cause);
+  }
+
+  /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
+  #lastDoing(record: ActorRecord): Record<string, unknown> {
+    const { census, clock } = this.#options;
+    const { state, pid, handling, op } = inspectActor(record, clock.now(), (uid) => census.nameOf(uid));
+    return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
+  }
+
+  #report({ actor, incarnation, cause }: Down, forced: boolean): void {
+    if (cause !== undefined) this.#options.report({ kind: "actor.failed", actor, incarnation, cause });
+    else this.#options.report({ kind: "actor.stopped", actor, incarnation, forced });
+  }
+
+  #tellOthers(record: ActorRecord, down: Down): void {
+    const { census, joiner } = this.#options;
+    for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
+      const listener = census.livingRecord(uid);
+      if (listener !== undefined) joiner.tellEnd(listener, record.address.uid, down);
+    }
+  }
+
+  #stopOwned(owner: ActorRecord): void {
+    for (const record of this.#options.census.running.toReversed()) {
+      if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
+      void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
+    }
+  }
+
+  /** Whoever is not supervised is answered for by its owner; whoever has none, by the program. */
+  #escalate(record: ActorRecord, cause: Failure): void {
+    if (record.supervised || record.watchers.size > 0) return;
+    if (record.ownerUid === undefined) {
+      this.#options.onUnhandled(cause, record.address);
+      return;
+    }
+    const owner = this.#options.census.livingRecord(record.ownerUid);
+    if (owner !== undefined) this.#options.sendTo(owner, { type: RecordType.childFailed, body: cause });
+  }
+}
+
+function startError(down: Down): Error {
+  return down.cause === undefined ? new ActorDown(`spawn ${down.actor}`, down) : fromFailure(down.cause);
+}

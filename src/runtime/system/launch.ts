@@ -1,0 +1,90 @@
+import type { Address } from "../protocol/address.ts";
+import type { Clock } from "../clock.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
+import { type LinkPlace, linkBetween, startOnMain } from "../hosting/placement.ts";
+import type { ProcessPool } from "../hosting/process-pool.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { SpawnPlace } from "../protocol/spawn-place.ts";
+import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
+import type { Vessel } from "../hosting/thread.ts";
+import type { Understudies } from "../hosting/understudies.ts";
+
+/** What launching takes of the system. */
+export interface LaunchContext {
+  readonly clock: Clock;
+  readonly settings: MessagingSettings;
+  readonly preloadUrl: string | undefined;
+  readonly opener: LinkOpener;
+  readonly processes: ProcessPool;
+  /** Of this process. */
+  readonly understudies: Understudies;
+  /** Where the system itself lives. */
+  readonly systemPlace: LinkPlace;
+}
+
+/** An incarnation that has been started, as its system holds it. */
+export interface Launched {
+  readonly vessel: Vessel;
+  readonly board: StatusBoard;
+  /** The system's end of its link to it. */
+  readonly systemEnd: LinkEnd;
+}
+
+/**
+ * Starts an incarnation where it is to live.
+ * @param init - encoded by the system's codecs
+ */
+export function launch(
+  context: LaunchContext,
+  place: SpawnPlace,
+  address: Address,
+  init: unknown,
+  linkPlace: LinkPlace,
+): Launched {
+  const { host } = linkPlace;
+  if (host === undefined) return launchHere(context, place, address, init, linkPlace);
+  const { clock, settings, opener, processes, systemPlace } = context;
+  const crossing = opener.border.leave(init).value;
+  const board = processes.allocate(boardSizeBytes);
+  const [systemRoute, actorRoute] = processes.route(systemPlace, linkPlace);
+  const systemEnd = processes.open(systemRoute, systemPlace);
+  const vessel = host.start({
+    address,
+    moduleUrl: place.module.href,
+    init: crossing,
+    settings,
+    systemRoute: actorRoute,
+    board: board.place,
+    resourceLimits: place.resourceLimits,
+  });
+  return { vessel, board: new StatusBoard(clock.now, board.bytes), systemEnd };
+}
+
+function launchHere(
+  { clock, settings, preloadUrl, understudies, systemPlace }: LaunchContext,
+  place: SpawnPlace,
+  address: Address,
+  init: unknown,
+  linkPlace: LinkPlace,
+): Launched {
+  const { placement, signal } = linkPlace;
+  const board = new SharedArrayBuffer(boardSizeBytes);
+  const [systemEnd, systemLink] = linkBetween(systemPlace, linkPlace, settings.freezeMessages);
+  const boot = {
+    address,
+    hasThread: placement === "thread",
+    moduleUrl: place.module.href,
+    preloadUrl,
+    init,
+    settings,
+    systemLink,
+    signal: signal.buffer,
+    board,
+  };
+  return {
+    vessel: placement === "thread" ? understudies.cast(boot, place) : startOnMain(boot, clock),
+    board: new StatusBoard(clock.now, new Uint8Array(board)),
+    systemEnd,
+  };
+}

@@ -1,0 +1,215 @@
+import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
+import { ActorRef } from "../messaging/actor-ref.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import { Addresses } from "./addresses.ts";
+import type { Clock } from "../clock.ts";
+import type { Failure } from "../protocol/failure.ts";
+import type { HostProcess } from "../hosting/host-process.ts";
+import { type LaunchContext, launch } from "./launch.ts";
+import {
+  isStuck,
+  nameTaken,
+  processWithoutPlacement,
+  startedTooLate,
+  startTimeout,
+  unhandled,
+} from "./launch-errors.ts";
+import type { LinkPlace } from "../hosting/placement.ts";
+import { Preloaded } from "../actor/preload.ts";
+import { ProcessPool } from "../hosting/process-pool.ts";
+import { RecordType } from "../protocol/record.ts";
+import { Registry } from "./registry.ts";
+import type { RuntimeEvent } from "../protocol/runtime-event.ts";
+import {
+  defaultStartDeadlineMs,
+  defaultStopDeadlineMs,
+  type MessagingSettings,
+  terminateGraceMs,
+} from "../protocol/settings.ts";
+import { Signal } from "../transport/signal.ts";
+import type { SpawnPlace, StopOptions } from "../protocol/spawn-place.ts";
+import { Understudies } from "../hosting/understudies.ts";
+
+/** What a launcher is made of. */
+export interface LauncherOptions {
+  readonly clock: Clock;
+  readonly settings: MessagingSettings;
+  readonly preload: URL | undefined;
+  readonly onEvent: ((event: RuntimeEvent) => void) | undefined;
+  readonly onUnhandled: ((error: Error) => void) | undefined;
+}
+
+/** Starts and ends incarnations, and says what became of them; what a supervisor works with. */
+export class Launcher {
+  readonly clock: Clock;
+  readonly registry: Registry;
+  readonly addresses = new Addresses();
+  readonly #options: LauncherOptions;
+  readonly #preloaded: Preloaded;
+  readonly #processes: ProcessPool;
+  readonly #understudies = new Understudies();
+  readonly #context: LaunchContext;
+  #refusesStarts = false;
+
+  constructor(options: LauncherOptions) {
+    const { clock, settings } = options;
+    const preloadUrl = options.preload?.href;
+    this.clock = clock;
+    this.#options = options;
+    this.#preloaded = new Preloaded(preloadUrl, () => this.registry.endpoint.outbox);
+    const { codecs, opener } = this.#preloaded;
+    this.#processes = new ProcessPool({
+      preloadUrl,
+      maxFrameBytes: settings.maxFrameBytes,
+      support: () => this.#preloaded.processes,
+    });
+    const [processes, understudies] = [this.#processes, this.#understudies];
+    this.registry = new Registry({
+      clock,
+      opener,
+      processes,
+      codecs,
+      settings,
+      report: (event) => this.report(event),
+      onUndelivered: (message) => this.#preloaded.onUndelivered(message),
+      onUnhandled: (failure, actor) => this.raise(failure, describe(actor)),
+      spawn: (place, init, ownerUid) => this.start(place, init, { ownerUid }),
+      stop: (record, options) => this.stop(record, options),
+    });
+    const systemPlace = this.registry.place;
+    this.#context = { clock, settings, preloadUrl, opener, processes, understudies, systemPlace };
+  }
+
+  /** A ref of the system's own; `target.address` may change. */
+  refTo<P>(target: { readonly address: Address }): ActorRef<P> {
+    return new ActorRef<P>(this.registry.endpoint.outbox, target);
+  }
+
+  /** Begins to start the process that an actor is to live in, so that several start at once. */
+  prepare({ name, placement, process }: SpawnPlace): void {
+    if (placement !== "process") return;
+    if (this.#refusesStarts) return;
+    const prepared = this.#preloaded.load().then(() => this.#processes.host(process ?? name));
+    prepared.catch(() => {}); // told by `start`, which comes next
+  }
+
+  /**
+   * Has a thread, in a process of its own where the actor has one, load what its next incarnation needs, and wait for it; returns
+   * whether there was something left to begin.
+   */
+  rehearse({ name, module, placement = "thread", process, understudy, resourceLimits }: SpawnPlace): boolean {
+    if (understudy === undefined || placement === "main" || this.#refusesStarts) return false;
+    const { preload } = this.#options;
+    const moduleUrls = [preload, module, ...understudy].flatMap((url) => url?.href ?? []);
+    const part = { name, moduleUrls, resourceLimits };
+    if (placement === "thread") return this.#understudies.rehearse(part);
+    return this.#processes.rehearse(process ?? name, part);
+  }
+
+  /** Starts one incarnation and resolves once its `start` has. */
+  async start(place: SpawnPlace, init: unknown, answerable: Answerable = {}): Promise<ActorRecord> {
+    await this.#preloaded.load();
+    const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
+    this.#refuseTakenName(name);
+    if (placement !== "process" && place.process !== undefined)
+      throw processWithoutPlacement(name, placement);
+    let host: HostProcess | undefined;
+    if (placement === "process") {
+      // Its last actor may end while this one waits: then it is another that is meant.
+      do host = await this.#processes.host(place.process ?? name);
+      while (host.isLeaving);
+    }
+    this.#refuseTakenName(name); // another may have taken it meanwhile
+    if (this.#refusesStarts) throw startedTooLate(name);
+    const record = this.#launch(place, init, { placement, signal: new Signal(), host }, answerable);
+    await this.#untilStarted(record, startDeadlineMs);
+    return record;
+  }
+
+  /**
+   * Stops one incarnation and resolves when nothing of it runs any more; by force after the deadline.
+   * @throws {TroupeError} `ACTOR_STUCK` when not even force ends it, because native code does not return
+   */
+  async stop(record: ActorRecord, options: StopOptions): Promise<void> {
+    const { reason = "stopped by its system", drain = true, deadlineMs = defaultStopDeadlineMs } = options;
+    if (record.down === undefined) {
+      this.registry.sendTo(record, { type: RecordType.stop, body: { reason, drain } });
+    }
+    const stuck = Promise.withResolvers<never>();
+    const force = this.clock.after(deadlineMs, () => void this.#terminate(record));
+    const giveUp = this.clock.after(deadlineMs + terminateGraceMs, () =>
+      stuck.reject(isStuck(record.address)),
+    );
+    try {
+      await Promise.race([record.vessel.exited, stuck.promise]);
+    } finally {
+      force.cancel();
+      giveUp.cancel();
+    }
+  }
+
+  /** The system is about to close: what is on its way to be started is not any more. */
+  refuseStarts(): void {
+    this.#refusesStarts = true;
+  }
+
+  /** The processes that it has started. */
+  get pids(): readonly number[] {
+    return this.#processes.pids;
+  }
+
+  /** Ends the processes, in none of which an actor lives any more, and who waits to take an actor's place. */
+  async close(): Promise<void> {
+    await Promise.all([this.#processes.close(), this.#understudies.close()]);
+  }
+
+  /** Passes an event on; what the listener throws becomes a process warning. */
+  report(event: RuntimeEvent): void {
+    try {
+      this.#options.onEvent?.(event);
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error : String(error));
+    }
+  }
+
+  /** Makes a failure loud that nobody answers for. */
+  raise(failure: Failure, actor: string): void {
+    const error = unhandled(failure, actor);
+    if (this.#options.onUnhandled !== undefined) this.#options.onUnhandled(error);
+    else
+      queueMicrotask(() => {
+        throw error;
+      });
+  }
+
+  #refuseTakenName(name: string): void {
+    const holder = this.registry.census.living.find(({ address }) => address.name === name)?.address;
+    if (holder === undefined) return;
+    throw nameTaken(name, holder);
+  }
+
+  #launch(place: SpawnPlace, init: unknown, linkPlace: LinkPlace, answerable: Answerable): ActorRecord {
+    const address = this.addresses.next(place.name);
+    const launched = launch(this.#context, place, address, this.#preloaded.codecs.encode(init), linkPlace);
+    const record = recordOf(address, linkPlace, launched, answerable);
+    this.registry.enter(record, launched.systemEnd);
+    return record;
+  }
+
+  async #untilStarted(record: ActorRecord, deadlineMs: number): Promise<void> {
+    const timer = this.clock.after(deadlineMs, () => {
+      record.started.reject(startTimeout(record.address, deadlineMs));
+      void this.#terminate(record);
+    });
+    try {
+      await record.started.promise;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #terminate(record: ActorRecord): Promise<void> {
+    this.registry.deathWatch.stopped(record, true);
+    await record.vessel.terminate();
+  }
+}

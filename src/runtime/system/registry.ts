@@ -1,0 +1,206 @@
+import type { ActorRecord } from "./actor-record.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import { Census } from "./census.ts";
+import type { Clock } from "../clock.ts";
+import type { CodecSet } from "../transport/codec.ts";
+import type { Connection } from "../messaging/connection.ts";
+import { type DeadLetter, DeadLetters } from "../inspection/dead-letters.ts";
+import { DeathWatch } from "./death-watch.ts";
+import { Endpoint } from "../messaging/endpoint.ts";
+import { type Failure, toFailure } from "../protocol/failure.ts";
+import { refuseKind } from "../actor/handling.ts";
+import { Joiner } from "./joiner.ts";
+import type { Outgoing } from "../mailbox/lane-sender.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
+import type { Delivery } from "../mailbox/mailbox.ts";
+import type { LinkPlace } from "../hosting/placement.ts";
+import type { ProcessPool } from "../hosting/process-pool.ts";
+import { type Envelope, RecordType } from "../protocol/record.ts";
+import type { Resident } from "../messaging/resident.ts";
+import type { RuntimeEvent } from "../protocol/runtime-event.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import { Signal } from "../transport/signal.ts";
+import type { SpawnPlace, StopOptions } from "../protocol/spawn-place.ts";
+import { systemAddress } from "../protocol/system-address.ts";
+import { makeTracer, type Span, type Tracer } from "../messaging/tracer.ts";
+
+/** What a registry is made of. */
+export interface RegistryOptions {
+  readonly clock: Clock;
+  readonly codecs: CodecSet;
+  readonly settings: MessagingSettings;
+  readonly opener: LinkOpener;
+  readonly processes: ProcessPool;
+  report(event: RuntimeEvent): void;
+  onUndelivered(message: unknown): void;
+  /** A failure that nobody watched, asked for or supervised. */
+  onUnhandled(failure: Failure, actor: Address): void;
+  /** Starts an actor that another one owns. */
+  spawn(place: SpawnPlace, init: unknown, ownerUid: number): Promise<ActorRecord>;
+  stop(record: ActorRecord, options: StopOptions): Promise<void>;
+}
+
+/** The system's own endpoint: takes in what actors tell and ask their system, joins them, and knows who lives. */
+export class Registry implements Resident {
+  readonly endpoint: Endpoint;
+  readonly census = new Census();
+  readonly deadLetters = new DeadLetters();
+  readonly deathWatch: DeathWatch;
+  readonly signal = new Signal();
+  /** Where the system itself lives. */
+  readonly place: LinkPlace = { placement: "main", signal: this.signal };
+  readonly #options: RegistryOptions;
+  readonly #tracer: Tracer | undefined;
+  readonly #joiner: Joiner;
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    const { clock, codecs, settings, opener, processes } = options;
+    const { name, incarnation } = systemAddress;
+    this.#tracer = makeTracer(systemAddress, settings, clock.now, (span) =>
+      options.report({ kind: "span.finished", actor: name, incarnation, ...span }),
+    );
+    this.endpoint = new Endpoint({
+      address: systemAddress,
+      clock,
+      codecs,
+      settings,
+      opener,
+      signal: this.signal,
+      tracer: this.#tracer,
+      resident: this,
+    });
+    const sendTo = this.sendTo.bind(this);
+    this.#joiner = new Joiner({ processes, isStrict: settings.freezeMessages, sendTo });
+    const { endpoint, census } = this;
+    this.deathWatch = new DeathWatch({ ...options, endpoint, census, joiner: this.#joiner, sendTo });
+  }
+
+  /** Runs `body` as the beginning of a trace, when its turn has come. */
+  begin<T>(kind: string, body: () => T): T {
+    return this.#tracer === undefined ? body() : this.#tracer.begin(kind, describe(systemAddress), body);
+  }
+
+  /** Sends an actor a record of the runtime's own. */
+  sendTo(record: ActorRecord, message: Partial<Outgoing> & Pick<Outgoing, "type">): void {
+    this.endpoint.outbox.sendRecord(this.endpoint.connect(record.address), message, true);
+  }
+
+  /**
+   * Asks each actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
+   * behind an `await` seems idle too. The price is one wake-up of each idle actor a look of the watchdog's.
+   */
+  knock(): void {
+    for (const record of this.census.living) this.#knockAt(record);
+  }
+
+  #knockAt(record: ActorRecord): void {
+    const { state, heardMs } = record.board.read();
+    const isAsked = record.knockedMs > heardMs;
+    if (state !== "idle" || isAsked || !record.hasStarted || record.place.placement === "main") return;
+    record.knockedMs = this.#options.clock.now();
+    this.sendTo(record, { type: RecordType.knock, body: record.knockedMs });
+  }
+
+  /** Enters a new incarnation and opens this side of its link to the system. */
+  enter(record: ActorRecord, end: LinkEnd): void {
+    this.census.enter(record);
+    this.endpoint.attach(record.address, end);
+    record.started.promise.catch(() => {}); // told to whoever spawns; a later end is told by `ended`
+    void record.vessel.exited.then((error) => this.#exited(record, error));
+  }
+
+  onMessage(delivery: Delivery): void {
+    this.endpoint.take(delivery);
+    if (delivery.type === RecordType.ask && delivery.kind === "spawn") void this.#spawnFor(delivery);
+    else if (delivery.type === RecordType.emit) this.#emitted(delivery);
+    else if (delivery.type === RecordType.span) this.#traced(delivery);
+    else refuseKind(this.endpoint, delivery);
+  }
+
+  onSystemRecord(from: Connection, { type, body }: Envelope): void {
+    const record = this.census.record(from.peer.uid);
+    if (record === undefined) return;
+    if (type === RecordType.started) this.#started(record, body as { address: Address; kinds: string[] });
+    else if (type === RecordType.failed) this.deathWatch.failed(record, body as Failure);
+    else if (type === RecordType.stopped) this.deathWatch.stopped(record);
+    else if (type === RecordType.connect) this.#join(record, body as Address);
+    else if (type === RecordType.watch) this.deathWatch.watch(record, body as Address);
+    else if (type === RecordType.unwatch) this.deathWatch.unwatch(record, body as Address);
+    else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
+  }
+
+  onDown(): void {
+    queueMicrotask(() => this.endpoint.watches.callNext());
+  }
+
+  onDeadLetter(letter: DeadLetter, message: unknown): void {
+    this.deadLetters.enter(letter);
+    if (message !== undefined) this.#options.onUndelivered(message);
+    this.#options.report({ kind: "message.undelivered", ...letter });
+  }
+
+  /** A living actor has its link to the system from the start, so this one has ended or never was. */
+  requestLink(to: Address): void {
+    this.requestDown(to);
+  }
+
+  requestDown(of: Address): void {
+    if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
+  }
+
+  forgoDown(): void {}
+
+  wake(): void {}
+
+  interrupt(): void {}
+
+  #started(record: ActorRecord, { address, kinds }: { address: Address; kinds: string[] }): void {
+    record.address = address;
+    record.kinds = kinds;
+    record.hasStarted = true;
+    this.#options.report({ kind: "actor.started", actor: address.name, incarnation: address.incarnation });
+    record.started.resolve();
+  }
+
+  #exited(record: ActorRecord, error: Error | undefined): void {
+    this.deathWatch.exited(record, error);
+    this.census.leave(record);
+    this.#options.processes.release(record);
+  }
+
+  #join(left: ActorRecord, to: Address): void {
+    const right = this.census.livingRecord(to.uid);
+    if (right === undefined) {
+      this.#joiner.tellEnd(left, to.uid, this.census.endOf(to));
+      return;
+    }
+    // Who has ended since it asked needs no link.
+    if (left.down === undefined) this.#joiner.join(left, right);
+  }
+
+  #emitted({ from, body }: Delivery): void {
+    const { name, incarnation } = from.peer;
+    this.#options.report({ kind: "actor.emitted", actor: name, incarnation, event: body });
+  }
+
+  #traced({ from, body }: Delivery): void {
+    const { name, incarnation } = from.peer;
+    this.#options.report({ kind: "span.finished", actor: name, incarnation, ...(body as Span) });
+  }
+
+  async #spawnFor(delivery: Delivery): Promise<void> {
+    const { place, init } = delivery.body as { place: SpawnPlace; init: unknown };
+    try {
+      const record = await this.#options.spawn(
+        { ...place, module: new URL(place.module) },
+        init,
+        delivery.from.peer.uid,
+      );
+      this.endpoint.outbox.answer(delivery, record.address);
+    } catch (error) {
+      this.endpoint.outbox.answerFailure(delivery, toFailure(error));
+    }
+  }
+}

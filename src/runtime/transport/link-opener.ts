@@ -1,0 +1,67 @@
+import { MessagePort } from "node:worker_threads";
+import { TroupeError } from "../../errors.ts";
+import type { Address } from "../protocol/address.ts";
+import { type Border, BorderPost } from "./border.ts";
+import { Ledger } from "../mailbox/ledger.ts";
+import type { Link, LinkEnd } from "./link.ts";
+import { PackedLink, PortPipe } from "./packed-link.ts";
+import { PortLink } from "./port-link.ts";
+import type { MapFile, MemoryPlace } from "./shared-memory.ts";
+
+/** What placement "process" needs and the kernel cannot do by itself: exported as `processes` by the preload module. */
+export interface ProcessSupport {
+  readonly mapFile: MapFile;
+  readonly border?: Border;
+  /**
+   * Called once in every process, before any actor, with the folder where what processes share is to lie; a file there
+   * that begins with `p${index}-` is removed when the process ends.
+   */
+  enter?(folder: string, index: number): void;
+  /** Called in the first process once the others have ended, before the folder is removed. */
+  leave?(): void;
+  /** Called in the process of an actor that has ended: what was on its way to it may go. */
+  onActorEnded?(address: Omit<Address, "lanes">): void;
+}
+
+/** Opens the links of one thread, and what else it has in memory that processes share. */
+export class LinkOpener {
+  readonly #support: () => ProcessSupport | undefined;
+  readonly #mapped = new Map<string, ArrayBuffer>();
+  #border: BorderPost | undefined;
+
+  /** @param support - asked for when the first link to another process is opened */
+  constructor(support: () => ProcessSupport | undefined) {
+    this.#support = support;
+  }
+
+  /** Opens an actor's end of a link. */
+  open(end: LinkEnd): Link {
+    if (end.kind === "memory") return end.link;
+    if (end.kind === "port") return new PortLink(end);
+    const { buffer, byteOffset } = this.map(end.ledger, 0);
+    const pipe = end.pipe instanceof MessagePort ? new PortPipe(end.pipe) : end.pipe;
+    return new PackedLink(new Ledger(buffer, end.side, byteOffset), pipe, this.border, end.maxFrameBytes);
+  }
+
+  /** This thread's side of the border to other processes. */
+  get border(): BorderPost {
+    this.#border ??= new BorderPost(this.#support()?.border);
+    return this.#border;
+  }
+
+  /** Bytes that processes share, mapped into this thread. */
+  map({ path, byteOffset }: MemoryPlace, sizeBytes: number): Uint8Array {
+    const buffer = this.#mapped.get(path) ?? processSupport(this.#support()).mapFile(path);
+    this.#mapped.set(path, buffer);
+    return new Uint8Array(buffer, byteOffset, sizeBytes);
+  }
+}
+
+/** @throws {TroupeError} `PROCESS_UNSUPPORTED` where the preload module gives no support for processes */
+export function processSupport(support: ProcessSupport | undefined): ProcessSupport {
+  if (support !== undefined) return support;
+  throw new TroupeError(
+    "PROCESS_UNSUPPORTED",
+    '[spawn] a preload module that exports `processes`: there is none (name one, or use placement "thread")',
+  );
+}

@@ -1,0 +1,75 @@
+import { Ledger, ledgerSizeBytes } from "../mailbox/ledger.ts";
+import type { Link } from "./link.ts";
+import { type Packet, readPacket } from "./packet.ts";
+import { Queue } from "../mailbox/queue.ts";
+import { RecordType } from "../protocol/record.ts";
+
+/**
+ * A link within one thread: packets pass by reference and arrive in a microtask of their own. A strict one
+ * refuses what could not be cloned, so that what works here works between threads too.
+ */
+export class MemoryLink implements Link {
+  readonly ledger: Ledger;
+  #peer: MemoryLink | undefined;
+  #receive: ((packet: Packet) => void) | undefined;
+  readonly #inbound = new Queue<Packet>();
+  readonly #strict: boolean;
+  #scheduled = false;
+
+  private constructor(ledger: Ledger, strict: boolean) {
+    this.ledger = ledger;
+    this.#strict = strict;
+  }
+
+  /** Both ends of a new link. */
+  static pair(strict: boolean): [MemoryLink, MemoryLink] {
+    const books = new ArrayBuffer(ledgerSizeBytes);
+    const left = new MemoryLink(new Ledger(books, 0), strict);
+    const right = new MemoryLink(new Ledger(books, 1), strict);
+    left.#peer = right;
+    right.#peer = left;
+    return [left, right];
+  }
+
+  post(packet: Packet): void {
+    if (this.#peer === undefined) return;
+    if (this.#strict) refuseUncloneable(packet);
+    this.#peer.#inbound.push(packet);
+    this.#peer.#schedule();
+  }
+
+  listen(receive: (packet: Packet) => void): void {
+    this.#receive = receive;
+    this.#schedule();
+  }
+
+  poll(): Packet | undefined {
+    return this.#inbound.shift();
+  }
+
+  close(): void {
+    this.#peer = undefined;
+    this.#receive = undefined;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#receive === undefined || this.#inbound.size === 0) return;
+    this.#scheduled = true;
+    queueMicrotask(() => this.#deliver());
+  }
+
+  #deliver(): void {
+    this.#scheduled = false;
+    for (;;) {
+      const packet = this.#receive === undefined ? undefined : this.#inbound.shift();
+      if (packet === undefined) return;
+      this.#receive?.(packet);
+    }
+  }
+}
+
+function refuseUncloneable(packet: Packet): void {
+  readPacket(packet, ({ type, body }) => {
+    if (type < RecordType.started) structuredClone(body);
+  });
+}

@@ -1,0 +1,134 @@
+import { type MessagePort, receiveMessageOnPort, type Transferable } from "node:worker_threads";
+import type { Options } from "msgpackr";
+import { Packr, Unpackr } from "msgpackr/pack";
+import type { BorderPost } from "./border.ts";
+import { frameFlag } from "./frame.ts";
+import type { Ledger } from "../mailbox/ledger.ts";
+import type { Link } from "./link.ts";
+import { checkPacket, type Packet } from "./packet.ts";
+
+/** Packed packets on their way between an actor and the hub of its process; or a packet of the hub's own, as it is. */
+export type Parcel =
+  | { readonly flags: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly packet: Packet };
+
+/** How an actor reaches the hub of its process. */
+export interface Pipe {
+  send(parcel: Parcel): void;
+  listen(receive: (parcel: Parcel) => void): void;
+  poll(): Parcel | undefined;
+  close(): void;
+}
+
+// Anew for each: a packer keeps what it has named in the options it was given.
+const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) as Options;
+
+/**
+ * One end of a link whose other end is in another process: packets are packed here and unpacked there, each side naming
+ * the shape of a record the first time only. What carries the bytes never looks into them.
+ */
+export class PackedLink implements Link {
+  readonly ledger: Ledger;
+  readonly #pipe: Pipe;
+  readonly #border: BorderPost;
+  readonly #maxBytes: number;
+  #packer = newPacker();
+  #isFresh = true;
+  #unpacker = new Unpackr(packing());
+
+  /** @param maxBytes - the most that one packet may take */
+  constructor(ledger: Ledger, pipe: Pipe, border: BorderPost, maxBytes: number) {
+    this.ledger = ledger;
+    this.#pipe = pipe;
+    this.#border = border;
+    this.#maxBytes = maxBytes;
+  }
+
+  post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
+    const { value, hasChanged } = this.#border.leave(packet);
+    const bytes = this.#pack(value);
+    const flags =
+      (urgent ? frameFlag.urgent : 0) |
+      (this.#isFresh ? frameFlag.fresh : 0) |
+      (hasChanged ? frameFlag.exported : 0);
+    this.#isFresh = false;
+    this.#pipe.send({ flags, bytes });
+    // Bytes cannot change owner over a border; that the sender has given them up holds all the same.
+    for (const item of transfer) if (item instanceof ArrayBuffer) item.transfer();
+  }
+
+  listen(receive: (packet: Packet) => void, garbled: (error: Error) => void): void {
+    this.#pipe.listen((parcel) => {
+      const packet = this.#unpack(parcel, garbled);
+      if (packet !== undefined) receive(packet);
+    });
+  }
+
+  poll(): Packet | undefined {
+    const parcel = this.#pipe.poll();
+    return parcel === undefined ? undefined : this.#unpack(parcel, () => {});
+  }
+
+  close(): void {
+    this.#pipe.close();
+  }
+
+  /** A packer that failed half-way has named shapes that the receiver will never hear of: it begins anew. */
+  #pack(value: unknown): Uint8Array<ArrayBuffer> {
+    try {
+      const packed = this.#packer.pack(value);
+      if (packed.length > this.#maxBytes) throw new Error(tooLarge(packed.length, this.#maxBytes));
+      // The packer's own memory is a slab that it goes on writing to.
+      return new Uint8Array(packed);
+    } catch (error) {
+      this.#packer = newPacker();
+      this.#isFresh = true;
+      throw error;
+    }
+  }
+
+  #unpack(parcel: Parcel, garbled: (error: Error) => void): Packet | undefined {
+    if ("packet" in parcel) return parcel.packet;
+    try {
+      if ((parcel.flags & frameFlag.fresh) !== 0) this.#unpacker = new Unpackr(packing());
+      const packet = this.#unpacker.unpack(parcel.bytes);
+      return checkPacket((parcel.flags & frameFlag.exported) === 0 ? packet : this.#border.enter(packet));
+    } catch (error) {
+      garbled(error as Error);
+      return undefined;
+    }
+  }
+}
+
+/** The pipe of an actor on a thread of its own. */
+export class PortPipe implements Pipe {
+  readonly #port: MessagePort;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+  }
+
+  send(parcel: Parcel): void {
+    this.#port.postMessage(parcel, "bytes" in parcel ? [parcel.bytes.buffer] : []);
+  }
+
+  listen(receive: (parcel: Parcel) => void): void {
+    this.#port.on("message", receive);
+  }
+
+  poll(): Parcel | undefined {
+    return receiveMessageOnPort(this.#port)?.message;
+  }
+
+  close(): void {
+    this.#port.close();
+  }
+}
+
+function newPacker(): Packr {
+  return new Packr(packing());
+}
+
+function tooLarge(sizeBytes: number, maxBytes: number): string {
+  return `a packet of at most ${maxBytes} bytes: it has ${sizeBytes} and could not be cloned for another process`;
+}

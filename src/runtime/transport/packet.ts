@@ -1,0 +1,145 @@
+import type { Transferable } from "node:worker_threads";
+import { TroupeError } from "../../errors.ts";
+import type { Outgoing } from "../mailbox/lane-sender.ts";
+import { type LaneIndex, laneIndex } from "../mailbox/ledger.ts";
+import type { Envelope, RecordType, Trace } from "../protocol/record.ts";
+
+/**
+ * Many records in one flat array, because one array of numbers and strings clones several times faster than
+ * many small objects. A run of messages that differ in their bodies alone is [header, kind, count, body, body,
+ * ...]; any other record is [header, kind, id, deadlineMs, trace, body].
+ */
+export type Packet = unknown[];
+
+const laneShift = 8;
+const encodedBit = 1 << 10;
+const runBit = 1 << 11;
+
+const runPrefix = 3;
+const recordWidth = 6;
+
+/** A record as it is read from a packet. */
+export interface Received extends Envelope {
+  readonly lane: LaneIndex;
+  /** Whether the body holds what a codec encoded: where not, nobody has to search it. */
+  readonly isEncoded: boolean;
+}
+
+/** Gathers records into a packet. */
+export class PacketWriter {
+  #packet: Packet = [];
+  #transfer: Transferable[] = [];
+  #runHeader = -1;
+  #runKind = "";
+  #runIndex = 0;
+
+  get isEmpty(): boolean {
+    return this.#packet.length === 0;
+  }
+
+  append(record: Outgoing): void {
+    const { type, lane, isEncoded, id, kind, deadlineMs, trace, body, transfer } = record;
+    const header = type | (lane << laneShift) | (isEncoded ? encodedBit : 0);
+    if (transfer !== undefined) this.#transfer.push(...transfer);
+    if (id === 0 && deadlineMs === 0 && trace === undefined) {
+      this.#appendToRun(header | runBit, kind, body);
+      return;
+    }
+    this.#runHeader = -1;
+    this.#packet.push(header, kind, id, deadlineMs, trace, body);
+  }
+
+  /** Hands the packet over, with what is to be transferred with it, and begins another. */
+  take(): { readonly packet: Packet; readonly transfer: readonly Transferable[] } {
+    const taken = { packet: this.#packet, transfer: this.#transfer };
+    this.#packet = [];
+    if (this.#transfer.length > 0) this.#transfer = [];
+    this.#runHeader = -1;
+    return taken;
+  }
+
+  #appendToRun(header: number, kind: string, body: unknown): void {
+    if (header === this.#runHeader && kind === this.#runKind) {
+      (this.#packet[this.#runIndex + 2] as number)++;
+      this.#packet.push(body);
+      return;
+    }
+    this.#runHeader = header;
+    this.#runKind = kind;
+    this.#runIndex = this.#packet.length;
+    // A packet of one message is the common one: made at its size, not grown to it.
+    if (this.#runIndex === 0) this.#packet = [header, kind, 1, body];
+    else this.#packet.push(header, kind, 1, body);
+  }
+}
+
+/**
+ * Makes sure that what was unpacked is a packet, before anything in it is believed: a count that goes beyond its end would be
+ * walked to its end.
+ * @throws {TroupeError} `FRAME_INVALID`
+ */
+export function checkPacket(unpacked: unknown): Packet {
+  if (!Array.isArray(unpacked)) throw noPacket("an array", typeof unpacked);
+  for (let offset = 0; offset < unpacked.length; ) {
+    const [header, kind, count] = unpacked.slice(offset, offset + runPrefix) as unknown[];
+    if (!Number.isInteger(header) || typeof kind !== "string") {
+      throw noPacket(`a record at ${offset}`, `${typeof header}, ${typeof kind}`);
+    }
+    const isRun = ((header as number) & runBit) !== 0;
+    if (isRun && !(Number.isInteger(count) && (count as number) > 0))
+      throw noPacket(`a count at ${offset}`, String(count));
+    offset += isRun ? runPrefix + (count as number) : recordWidth;
+    if (offset > unpacked.length)
+      throw noPacket(`records within ${unpacked.length} items`, `one up to ${offset}`);
+  }
+  return unpacked;
+}
+
+function noPacket(expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "FRAME_INVALID",
+    `[packet] ${expected}: got ${got} (the other end is no process of this system, or of another version)`,
+  );
+}
+
+/** Hands `visit` each record of a packet, in order. */
+export function readPacket(packet: Packet, visit: (record: Received) => void): void {
+  for (let offset = 0; offset < packet.length; ) {
+    const header = packet[offset] as number;
+    const kind = packet[offset + 1] as string;
+    const type = (header & 0xff) as RecordType;
+    const lane = ((header >> laneShift) & 3) as LaneIndex;
+    const isEncoded = (header & encodedBit) !== 0;
+    if ((header & runBit) === 0) {
+      const id = packet[offset + 2] as number;
+      const deadlineMs = packet[offset + 3] as number;
+      const trace = packet[offset + 4] as Trace | undefined;
+      visit({ type, lane, isEncoded, id, kind, deadlineMs, trace, body: packet[offset + 5] });
+      offset += recordWidth;
+      continue;
+    }
+    const end = offset + runPrefix + (packet[offset + 2] as number);
+    for (let index = offset + runPrefix; index < end; index++) {
+      visit({ type, lane, isEncoded, id: 0, kind, deadlineMs: 0, trace: undefined, body: packet[index] });
+    }
+    offset = end;
+  }
+}
+
+/** A packet of one record. */
+export function singlePacket(record: Outgoing): Packet {
+  const writer = new PacketWriter();
+  writer.append(record);
+  return writer.take().packet;
+}
+
+/** What a record of the runtime's own has where nothing else is said. */
+export const blankRecord = {
+  lane: laneIndex.control,
+  isEncoded: false,
+  id: 0,
+  kind: "",
+  deadlineMs: 0,
+  trace: undefined,
+  body: undefined,
+} as const;

@@ -1,0 +1,52 @@
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  type Transferable,
+} from "node:worker_threads";
+import { Ledger, ledgerSizeBytes } from "../mailbox/ledger.ts";
+import type { Link, LinkEnd } from "./link.ts";
+import type { Packet } from "./packet.ts";
+import { Signal } from "./signal.ts";
+
+/** A link between two threads of one process, over a message port; the receiver is rung after each post. */
+export class PortLink implements Link {
+  readonly ledger: Ledger;
+  readonly #port: MessagePort;
+  readonly #peerSignal: Signal;
+
+  constructor(end: Extract<LinkEnd, { kind: "port" }>) {
+    this.ledger = new Ledger(end.ledger, end.side);
+    this.#port = end.port;
+    this.#peerSignal = new Signal(end.peerSignal);
+  }
+
+  post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
+    if (transfer.length === 0) this.#port.postMessage(packet);
+    else this.#port.postMessage(packet, transfer);
+    this.#peerSignal.ring(urgent);
+  }
+
+  listen(receive: (packet: Packet) => void, garbled: (error: Error) => void): void {
+    this.#port.on("message", receive);
+    this.#port.on("messageerror", garbled);
+  }
+
+  poll(): Packet | undefined {
+    return receiveMessageOnPort(this.#port)?.message;
+  }
+
+  close(): void {
+    this.#port.close();
+  }
+}
+
+/** What both ends of a new link between the threads with these doorbells need. */
+export function portLinkEnds(leftSignal: Signal, rightSignal: Signal): [LinkEnd, LinkEnd] {
+  const { port1, port2 } = new MessageChannel();
+  const ledger = new SharedArrayBuffer(ledgerSizeBytes);
+  return [
+    { kind: "port", port: port1, ledger, side: 0, peerSignal: rightSignal.buffer },
+    { kind: "port", port: port2, ledger, side: 1, peerSignal: leftSignal.buffer },
+  ];
+}

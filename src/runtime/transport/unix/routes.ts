@@ -1,0 +1,104 @@
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import { frameFlag } from "../frame.ts";
+import type { Hub, Route } from "./hub.ts";
+import type { Parcel, Pipe } from "../packed-link.ts";
+import { Queue } from "../../mailbox/queue.ts";
+import type { MemoryPlace } from "../shared-memory.ts";
+import type { Signal } from "../signal.ts";
+
+/** One end of a link between two processes, as the system orders it: plain data. */
+export interface RouteEnd {
+  /** Unique in the system. */
+  readonly id: number;
+  /** The process at the other end. */
+  readonly peer: number;
+  readonly side: 0 | 1;
+  /** The books of the link. */
+  readonly ledger: MemoryPlace;
+}
+
+/** Where bytes of a route come out: an actor's port, and the doorbell of its thread. */
+export class PortRoute implements Route {
+  readonly peer: number;
+  readonly #hub: Hub;
+  readonly #id: number;
+  readonly #port: MessagePort;
+  readonly #signal: Signal;
+
+  /** Opens the route on `port`, whose other end the actor has. */
+  constructor(hub: Hub, { id, peer }: RouteEnd, port: MessagePort, signal: Signal) {
+    this.peer = peer;
+    this.#hub = hub;
+    this.#id = id;
+    this.#port = port;
+    this.#signal = signal;
+    port.on("message", (parcel: Parcel) => this.#send(parcel));
+    port.on("close", () => hub.closeRoute(id));
+    hub.openRoute(id, this);
+  }
+
+  deliver(bytes: Uint8Array<ArrayBuffer>, flags: number): void {
+    this.#port.postMessage({ flags, bytes }, [bytes.buffer]);
+    this.#signal.ring((flags & frameFlag.urgent) !== 0);
+  }
+
+  /** Ends the route of an actor that has ended: what it posted last is sent first. */
+  close(): void {
+    for (
+      let left = receiveMessageOnPort(this.#port);
+      left !== undefined;
+      left = receiveMessageOnPort(this.#port)
+    ) {
+      this.#send(left.message);
+    }
+    this.#hub.closeRoute(this.#id);
+    this.#port.close();
+  }
+
+  #send(parcel: Parcel): void {
+    if ("bytes" in parcel) this.#hub.send(this.#id, parcel.bytes, parcel.flags);
+  }
+}
+
+/** The pipe of an actor that shares its thread with the hub. */
+export class HubPipe implements Pipe, Route {
+  readonly peer: number;
+  readonly #hub: Hub;
+  readonly #id: number;
+  readonly #signal: Signal;
+  readonly #inbound = new Queue<Parcel>();
+  #receive: ((parcel: Parcel) => void) | undefined;
+
+  /** Opens the route. */
+  constructor(hub: Hub, { id, peer }: RouteEnd, signal: Signal) {
+    this.peer = peer;
+    this.#hub = hub;
+    this.#id = id;
+    this.#signal = signal;
+    hub.openRoute(id, this);
+  }
+
+  deliver(bytes: Uint8Array<ArrayBuffer>, flags: number): void {
+    this.#signal.ring((flags & frameFlag.urgent) !== 0);
+    if (this.#receive === undefined) this.#inbound.push({ flags, bytes });
+    else this.#receive({ flags, bytes });
+  }
+
+  send(parcel: Parcel): void {
+    if ("bytes" in parcel) this.#hub.send(this.#id, parcel.bytes, parcel.flags);
+  }
+
+  listen(receive: (parcel: Parcel) => void): void {
+    this.#receive = receive;
+    for (let next = this.#inbound.shift(); next !== undefined; next = this.#inbound.shift()) receive(next);
+  }
+
+  poll(): Parcel | undefined {
+    return this.#inbound.shift();
+  }
+
+  close(): void {
+    this.#receive = undefined;
+    this.#hub.closeRoute(this.#id);
+  }
+}
