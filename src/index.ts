@@ -1,23 +1,25 @@
 /** Troupe: an actor-model training runtime for big models. Importing it defines and starts nothing. */
-export {
-  type ConfigValue,
-  defineJob,
-  formatSummary,
-  type HeldMemory,
-  type InspectedUpdate,
-  type Job,
-  type JobConfig,
-  type JobDefinition,
-  type RunResult,
-  type SampleContext,
-  type TensorSummary,
-  type TrainingPlan,
-  type UpdateSummary,
-} from "./actors/index.ts";
+export type { RunResult } from "./actors/index.ts";
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";
 export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
 export * from "./events/index.ts";
+export {
+  formatSummary,
+  type HeldMemory,
+  type InspectedUpdate,
+  type TensorSummary,
+  type UpdateSummary,
+} from "./inspect/index.ts";
+export {
+  type ConfigValue,
+  defineJob,
+  type Job,
+  type JobConfig,
+  type JobDefinition,
+  type SampleContext,
+  type TrainingPlan,
+} from "./job/index.ts";
 export * from "./models/index.ts";
 export * from "./nn/index.ts";
 export * from "./optim/index.ts";

@@ -5,12 +5,25 @@ import { describe, expect, it } from "vitest";
 
 const source = fileURLToPath(new URL("../src", import.meta.url));
 
-/** Left may import right, and what right may import. Every room may also import `events` and `errors`. */
+/**
+ * Left may import right, and what right may import. Every room may also import `events` and `errors`. A room is the
+ * longest of these paths that a file lies in.
+ */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service", "sinks"],
   trainer: ["actors", "planner", "dashboard"],
   dashboard: ["access"],
-  actors: ["anomalies", "runtime", "parallel", "optim", "data", "checkpoint", "nn", "models", "offload"],
+  actors: ["engine/rank", "engine/shard", "engine/conductor"],
+  "engine/conductor": ["job", "protocols", "inspect", "state/saving"],
+  "engine/rank": ["job", "protocols", "inspect", "state/saving", "models"],
+  "engine/shard": ["protocols", "inspect", "state/store"],
+  "state/store": ["state/initial", "state/paging", "inspect"],
+  "state/initial": ["state/saving"],
+  "state/saving": ["protocols", "checkpoint"],
+  inspect: ["state/paging"],
+  "state/paging": ["protocols"],
+  protocols: ["job", "anomalies", "runtime", "parallel", "offload"],
+  job: ["optim", "data", "nn"],
   planner: ["parallel", "models", "sinks"],
   convert: ["checkpoint", "models"],
   service: ["checkpoint", "runtime", "access"],
@@ -31,6 +44,18 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   errors: [],
 };
 
+/** Arrows that point up, to be turned: this list only ever gets shorter. */
+const exceptions: Readonly<Record<string, readonly string[]>> = {
+  "engine/conductor": ["actors", "engine/shard"],
+  "engine/rank": ["actors"],
+  "engine/shard": ["actors"],
+  inspect: ["state/store"],
+  protocols: ["actors", "engine/rank", "state/initial", "state/saving"],
+  "state/initial": ["actors"],
+  "state/saving": ["actors", "state/store"],
+  "state/store": ["actors"],
+};
+
 interface Import {
   /** Relative to src/. */
   readonly file: string;
@@ -47,15 +72,21 @@ describe("import arrows", () => {
     .filter(({ target }) => !target.startsWith(".."));
 
   it("knows every room", () => {
-    const rooms = readdirSync(source, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name);
-    expect(rooms.filter((room) => !(room in arrows))).toEqual([]);
+    const rooms = new Set(sourceFiles().map((file) => roomOf(relative(source, file))));
+    expect([...rooms].filter((room) => room !== "index" && !(room in arrows))).toEqual([]);
+  });
+
+  it("makes no circle of rooms", () => {
+    const rooms = Object.keys(arrows).filter((room) => room !== "events" && room !== "errors");
+    expect(rooms.filter((room) => mayImport(room).has(room))).toEqual([]);
   });
 
   it("points down only", () => {
     const wrong = imports
-      .filter(({ from, to }) => from !== "index" && from !== to && !mayImport(from).has(to))
+      .filter(
+        ({ from, to }) =>
+          from !== "index" && from !== to && !mayImport(from).has(to) && !exceptions[from]?.includes(to),
+      )
       .map(({ file, to, target }) => `${file} may not import ${to}/ (${target})`);
     expect(wrong).toEqual([]);
   });
@@ -92,12 +123,22 @@ function importsOf(path: string): Import[] {
   });
 }
 
-/** `nn/linear.ts` belongs to `nn`, `errors.ts` to `errors`. */
+/** `nn/linear.ts` belongs to `nn`, `engine/rank/batch-source.ts` to `engine/rank`, `errors.ts` to `errors`. */
 function roomOf(path: string): string {
-  return (path.split(sep)[0] ?? "").replace(/\.ts$/, "");
+  const parts = path.replace(/\.ts$/, "").split(sep);
+  const folders = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
+  return folders.find((folder) => folder in arrows) ?? parts[0] ?? "";
 }
 
+/** All that arrows lead to from a room. */
 function mayImport(room: string): Set<string> {
-  const direct = arrows[room] ?? [];
-  return new Set(["events", "errors", ...direct, ...direct.flatMap((next) => [...mayImport(next)])]);
+  const reached = new Set(["events", "errors"]);
+  const visit = (from: string) => {
+    for (const next of arrows[from] ?? []) {
+      if (!reached.has(next)) visit(next);
+      reached.add(next);
+    }
+  };
+  visit(room);
+  return reached;
 }

@@ -11,13 +11,16 @@ import { TroupeError } from "../errors.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import { defineActor } from "../runtime/index.ts";
+import {
+  entryName,
+  giveWay,
+  PartCollection,
+  type SavePlan,
+  type SaveProgress,
+  type StateImage,
+  writeParts,
+} from "../state/saving/index.ts";
 import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
-import { entryName } from "./entry-name.ts";
-import { giveWay } from "./give-way.ts";
-import { PartCollection } from "./part-collection.ts";
-import type { SavePlan } from "./save-plan.ts";
-import type { StateImage } from "./state-image.ts";
-import { type SaveProgress, writeParts } from "./write-parts.ts";
 
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder extends SavePlan {

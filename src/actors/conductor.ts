@@ -1,19 +1,25 @@
 import type { TrainerState } from "../checkpoint/index.ts";
+import {
+  AnomalyReview,
+  checkAlike,
+  type EvaluatedLoss,
+  Evaluation,
+  evaluationOrders,
+  Pipeline,
+  Saving,
+  type SavingRules,
+  type StepDone,
+  StepReport,
+} from "../engine/conductor/index.ts";
 import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
+import type { InspectionRequest, Inspections } from "../inspect/index.ts";
 import { Milestones } from "../parallel/index.ts";
+import type { DeclaredModel, RankPlan } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import { AnomalyReview } from "./anomaly-review.ts";
-import { checkAlike } from "./check-alike.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
-import { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 import type { BatchRequest } from "./feeder.ts";
-import type { InspectionRequest, Inspections } from "./inspections.ts";
-import { Pipeline } from "./pipeline.ts";
 import type { RankProtocol } from "./rank.ts";
-import type { DeclaredModel, RankPlan } from "./rank-plan.ts";
-import { Saving, type SavingRules } from "./saving.ts";
 import type { ShardProtocol } from "./shard.ts";
-import { type StepDone, StepReport } from "./step-report.ts";
 
 /** The actors of one life of the rank group, in rank order. */
 export interface RankGroup {

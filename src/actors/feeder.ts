@@ -1,7 +1,7 @@
 import type { Dataset, DatasetFacts } from "../data/index.ts";
+import { type JobConfig, loadJob } from "../job/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { moveRef, scope, type TensorRef } from "../tensor/index.ts";
-import { type JobConfig, loadJob } from "./job.ts";
 
 /** One batch on its way: named tensors, owned by whoever attaches them. */
 export type BatchRefs = Readonly<Record<string, TensorRef>>;

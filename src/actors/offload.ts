@@ -1,6 +1,19 @@
+import { ownerOf, tellActivity } from "../inspect/index.ts";
 import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
 import { BlockState, type FlatBlock } from "../parallel/index.ts";
+import { sentTo } from "../protocols/index.ts";
 import { type ActorContext, type ActorRef, defineActor, systemClock } from "../runtime/index.ts";
+import type { InitialState } from "../state/initial/index.ts";
+import { AskedPresence } from "../state/paging/index.ts";
+import {
+  type BlockUpdate,
+  type BlockUpdated,
+  FileKeeper,
+  MemoryKeeper,
+  type SnapshotOrder,
+  type StateKeeper,
+  Turns,
+} from "../state/store/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -10,16 +23,7 @@ import {
   type Tensor,
   type TensorRef,
 } from "../tensor/index.ts";
-import { tellActivity } from "./activity.ts";
-import { FileKeeper } from "./file-keeper.ts";
-import { ownerOf } from "./held-memory.ts";
-import type { InitialState } from "./initial-state.ts";
-import { AskedPresence } from "./presence.ts";
-import { sentTo } from "./recipient.ts";
 import type { ShardProtocol } from "./shard.ts";
-import type { SnapshotOrder } from "./snapshot.ts";
-import { type BlockUpdate, type BlockUpdated, MemoryKeeper, type StateKeeper } from "./state-keeper.ts";
-import { Turns } from "./turns.ts";
 
 /** Where offloaded state rests: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
 export type StateHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };

@@ -1,3 +1,4 @@
+import { recipientName } from "../protocols/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
 import {
   enterSharedFolder,
@@ -11,7 +12,6 @@ import {
   releaseRefsOf,
   type TensorRef,
 } from "../tensor/index.ts";
-import { recipientName } from "./recipient.ts";
 
 // Imported first on the main thread, which never lets go of it, and then in every actor's thread: were only workers to
 // load the addon, Node would unload it with the last of them while native threads still run.

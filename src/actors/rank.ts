@@ -1,13 +1,12 @@
+import { ModelRunner, type StageLinkProtocol } from "../engine/rank/index.ts";
+import { ownerOf } from "../inspect/index.ts";
+import { loadJob } from "../job/index.ts";
+import type { DeclaredModel, RankEvaluated, RankPlan, RankStepped } from "../protocols/index.ts";
 import { type ActorRef, defineActor } from "../runtime/index.ts";
 import { chargeThreadTo, setNumThreads } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
-import { ownerOf } from "./held-memory.ts";
-import { loadJob } from "./job.ts";
-import { ModelRunner } from "./model-runner.ts";
-import type { DeclaredModel, RankEvaluated, RankPlan, RankStepped } from "./rank-plan.ts";
 import type { ShardProtocol } from "./shard.ts";
-import type { StageLinkProtocol } from "./stage-link.ts";
 
 /** One step, as the conductor grants it. Plain data. */
 export interface StepOrder {

@@ -1,15 +1,18 @@
+import {
+  type LocalGroupProtocol,
+  ShardBody,
+  type StepBegun,
+  type StepUpdated,
+} from "../engine/shard/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
+import type { ShardPlan } from "../protocols/index.ts";
 import { type ActorRef, type Addressed, defineActor } from "../runtime/index.ts";
+import type { PresenceProtocol } from "../state/paging/index.ts";
+import type { BlockUpdate } from "../state/store/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
-import type { LocalGroupProtocol } from "./local-group.ts";
 import type { OffloadProtocol } from "./offload.ts";
-import type { PresenceProtocol } from "./presence.ts";
-import { ShardBody } from "./shard-body.ts";
-import type { ShardPlan } from "./shard-plan.ts";
-import type { StepBegun, StepUpdated } from "./shard-step.ts";
-import type { BlockUpdate } from "./state-keeper.ts";
 
 /** Answer to a gather. */
 export interface Gathered {

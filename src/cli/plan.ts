@@ -2,8 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
-import { loadJob } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
+import { loadJob } from "../job/index.ts";
 import { GPT2LMHeadModel } from "../models/index.ts";
 import { checkLayout, type Layout, type ScheduleName } from "../parallel/index.ts";
 import {

@@ -1,5 +1,5 @@
-import type { ConfigValue, Job, JobConfig } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
+import type { ConfigValue, Job, JobConfig } from "../job/index.ts";
 
 /**
  * A job's settings with some of them replaced.

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
-import { type GroupPlan, groupNamesOf } from "../actors/index.ts";
 import { abortGroup } from "../collectives/index.ts";
+import { type GroupPlan, groupNamesOf } from "../engine/rank/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 import type { RankPlacement } from "./options.ts";

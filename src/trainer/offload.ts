@@ -1,8 +1,8 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
-import type { OffloadSettings } from "../actors/index.ts";
 import type { NamesOf } from "../errors.ts";
 import type { Recompute, ZeroLevel } from "../parallel/index.ts";
+import type { OffloadSettings } from "../protocols/index.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 
 /** What is kept outside the ranks' shards, and where. */

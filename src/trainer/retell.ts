@@ -1,6 +1,7 @@
-import { isActivity, isSaveProgress } from "../actors/index.ts";
 import type { ErrorReport, EventKind, TroupeEventBody } from "../events/index.ts";
+import { isActivity } from "../inspect/index.ts";
 import type { Failure, RuntimeEvent } from "../runtime/index.ts";
+import { isSaveProgress } from "../state/saving/index.ts";
 
 type RuntimeEventOf<Kind extends RuntimeEvent["kind"]> = Extract<RuntimeEvent, { kind: Kind }>;
 type EventBody<Kind extends EventKind> = Extract<TroupeEventBody, { kind: Kind }>;

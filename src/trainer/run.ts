@@ -1,17 +1,12 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  actorModules,
-  type CheckpointerProtocol,
-  Inspections,
-  loadJob,
-  type RunResult,
-  recipientName,
-  type TrainingPlan,
-} from "../actors/index.ts";
+import { actorModules, type CheckpointerProtocol, type RunResult } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
+import { Inspections } from "../inspect/index.ts";
+import { loadJob, type TrainingPlan } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
+import { recipientName } from "../protocols/index.ts";
 import {
   type ActorInspection,
   type ActorRef,

@@ -1,13 +1,5 @@
 import type { Observable } from "rxjs";
-import {
-  type Findings,
-  type HeldMemory,
-  matchesName,
-  type RunResult,
-  summarizeUpdates,
-  type TensorSummary,
-  type UpdateSummary,
-} from "../actors/index.ts";
+import type { RunResult } from "../actors/index.ts";
 import { Dashboard } from "../dashboard/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
@@ -18,6 +10,14 @@ import {
   type EventStreamOptions,
   type TroupeEvent,
 } from "../events/index.ts";
+import {
+  type Findings,
+  type HeldMemory,
+  matchesName,
+  summarizeUpdates,
+  type TensorSummary,
+  type UpdateSummary,
+} from "../inspect/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 import type { RuntimeOptions } from "./options.ts";
 import { Run } from "./run.ts";

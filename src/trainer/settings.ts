@@ -1,5 +1,4 @@
 import { cpus } from "node:os";
-import type { OffloadSettings } from "../actors/index.ts";
 import type { AnomalyRules } from "../anomalies/index.ts";
 import type { DashboardOptions } from "../dashboard/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
@@ -13,6 +12,7 @@ import {
   type ScheduleName,
   type ZeroLevel,
 } from "../parallel/index.ts";
+import type { OffloadSettings } from "../protocols/index.ts";
 import { settleAnomalies } from "./anomalies.ts";
 import { type CheckpointSettings, settleCheckpoint } from "./checkpointing.ts";
 import { settleDashboard } from "./dashboard.ts";

@@ -3,7 +3,6 @@ import {
   type FeederInit,
   type FeederProtocol,
   type OffloadProtocol,
-  type OffloadSettings,
   type RankGroup,
   type RankInit,
   type RankProtocol,
@@ -11,6 +10,7 @@ import {
   type ShardProtocol,
 } from "../actors/index.ts";
 import type { TroupeError } from "../errors.ts";
+import type { OffloadSettings } from "../protocols/index.ts";
 import {
   type ActorInspection,
   type ActorSystem,

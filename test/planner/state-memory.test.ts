@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { partsOf } from "../../src/actors/save-plan.ts";
-import { MemoryKeeper } from "../../src/actors/state-keeper.ts";
 import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { AdamW, updateRuleOf } from "../../src/optim/index.ts";
 import {
@@ -11,6 +9,8 @@ import {
   ShardStore,
 } from "../../src/parallel/index.ts";
 import { byteScheme, factsOf, shareOfStages, snapshotBytes, stateBytes } from "../../src/planner/index.ts";
+import { partsOf } from "../../src/state/saving/save-plan.ts";
+import { MemoryKeeper } from "../../src/state/store/state-keeper.ts";
 import { type DType, memory, scope, zeros } from "../../src/tensor/index.ts";
 
 const numRanks = 4;

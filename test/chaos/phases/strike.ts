@@ -40,14 +40,23 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
 
 /** Where the product comes to a phase in which no job's code runs. */
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
-  gather: async () => [(await import("../../../src/actors/shard-body.ts")).ShardBody.prototype, "gather"],
+  gather: async () => [
+    (await import("../../../src/engine/shard/shard-body.ts")).ShardBody.prototype,
+    "gather",
+  ],
   backward: async () => [
     (await import("../../../src/parallel/gradient-buckets.ts")).GradientBuckets.prototype,
     "contribute",
   ],
   reduce: async () => [(await import("../../../src/parallel/shard-store.ts")).ShardStore.prototype, "reduce"],
-  update: async () => [(await import("../../../src/actors/shard-updates.ts")).ShardUpdates.prototype, "make"],
-  snapshot: async () => [(await import("../../../src/actors/block-copy.ts")).BlockCopy.prototype, "finish"],
+  update: async () => [
+    (await import("../../../src/engine/shard/shard-updates.ts")).ShardUpdates.prototype,
+    "make",
+  ],
+  snapshot: async () => [
+    (await import("../../../src/state/store/block-copy.ts")).BlockCopy.prototype,
+    "finish",
+  ],
   write: async () => [
     (await import("../../../src/checkpoint/checkpoint-draft.ts")).CheckpointDraft.prototype,
     "write",
@@ -57,7 +66,7 @@ const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, me
     "commit",
   ],
   shutdown: async () => [
-    (await import("../../../src/actors/model-runner.ts")).ModelRunner.prototype,
+    (await import("../../../src/engine/rank/model-runner.ts")).ModelRunner.prototype,
     "leave",
   ],
 };

@@ -1,0 +1,57 @@
+import {
+  anomalyError,
+  type Finding,
+  type Policy,
+  RewindRequest,
+  StragglerWatch,
+} from "../../anomalies/index.ts";
+import type { EventOf, TroupeEventBody } from "../../events/index.ts";
+import { Mesh } from "../../parallel/index.ts";
+import type { RankPlan, RankStepped } from "../../protocols/index.ts";
+import type { StepUpdated } from "../shard/index.ts";
+
+const ACTIONS = {
+  tell: "told",
+  stop: "stopped",
+  skip: "skipped",
+  rewind: "rewound",
+} as const satisfies Record<Policy, EventOf<"anomaly.detected">["action"]>;
+
+/** Goes over what ranks and shards have found in each step, tells it, and ends a life that must not go on. */
+export class AnomalyReview {
+  readonly #stragglers: StragglerWatch;
+  readonly #emit: (event: TroupeEventBody) => void;
+
+  constructor({ anomalies, mesh: shape }: RankPlan, emit: (event: TroupeEventBody) => void) {
+    const mesh = new Mesh(shape);
+    const alike = Array.from({ length: mesh.size }, (_, rank) => mesh.groupOf("dp", rank));
+    this.#stragglers = new StragglerWatch(anomalies, alike);
+    this.#emit = emit;
+  }
+
+  /**
+   * @param step - steps done, this one included
+   * @throws {TroupeError} where the run is to stop; {RewindRequest} where it is to go back
+   */
+  review(step: number, ranks: readonly RankStepped[], shards: readonly StepUpdated[]): void {
+    const findings = [...findingOf(shards), ...this.#stragglers.look(ranks.map(computedMs))];
+    for (const { anomaly, value, limit, rank, policy } of findings) {
+      const action = ACTIONS[policy];
+      this.#emit({ kind: "anomaly.detected", step, anomaly, value, limit, rank, policy, action });
+    }
+    const grave = findings.find(({ policy }) => policy === "stop" || policy === "rewind");
+    if (grave === undefined) return;
+    const error = anomalyError(step - 1, grave);
+    throw grave.policy === "stop" ? error : new RewindRequest(step - 1, error);
+  }
+}
+
+/** All shards have found the same; which block it is, only those know that hold it. */
+function findingOf(shards: readonly StepUpdated[]): Finding[] {
+  const found = shards.flatMap(({ finding }) => finding ?? []);
+  return [found.find(({ block }) => block !== undefined) ?? found[0] ?? []].flat();
+}
+
+function computedMs({ durationMs, waits }: RankStepped): number {
+  return durationMs - waits.exposedMs - waits.dataMs;
+}

@@ -1,0 +1,41 @@
+import type { EventOf } from "../../events/index.ts";
+import type { RankStepped } from "../../protocols/index.ts";
+import type { StepUpdated } from "../shard/index.ts";
+
+/** The figures of a step that ranks and shards measure. */
+export type StepMeasures = Omit<
+  EventOf<"step.finished">,
+  "kind" | "step" | "lossNats" | "residentBytes" | "timeMs" | "schemaVersion"
+>;
+
+/** Joins what the ranks and the shards measured in one step. @param durationMs - since the step before it was told */
+export function measureStep(
+  ranks: readonly RankStepped[],
+  shards: readonly StepUpdated[],
+  durationMs: number,
+): StepMeasures {
+  const numTokens = sum(ranks.map((rank) => rank.numTokens));
+  const exposedMs = mean(ranks.map(({ waits }) => waits.exposedMs));
+  const gatherMs = mean(ranks.map(({ waits }) => waits.gatherMs));
+  const reduceMs = mean(shards.map((shard) => shard.reduceMs));
+  const communicationMs = gatherMs + reduceMs;
+  return {
+    learningRate: ranks[0]?.learningRate ?? 0,
+    gradientNorm: shards[0]?.gradientNorm ?? Number.NaN,
+    skipped: shards[0]?.skipped ?? false,
+    ...(shards[0]?.lossScale === undefined ? {} : { lossScale: shards[0].lossScale }),
+    numTokens,
+    tokensPerSecond: (numTokens * 1000) / durationMs,
+    durationMs,
+    overlap: communicationMs === 0 ? 1 : Math.max(0, 1 - exposedMs / communicationMs),
+    exposedMs,
+    gatherMs,
+    reduceMs,
+    updateMs: mean(shards.map((shard) => shard.updateMs)),
+    dataMs: mean(ranks.map(({ waits }) => waits.dataMs)),
+  };
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+const mean = (values: readonly number[]) => sum(values) / values.length;

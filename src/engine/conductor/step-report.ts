@@ -1,0 +1,86 @@
+import type { TroupeEventBody } from "../../events/index.ts";
+import {
+  histogramsOf,
+  type InspectionRequest,
+  type Inspections,
+  joinUpdates,
+  summarizeParameters,
+  summarizeTensors,
+} from "../../inspect/index.ts";
+import type { DeclaredModel, RankStepped } from "../../protocols/index.ts";
+import type { StepUpdated } from "../shard/index.ts";
+import { measureStep } from "./measure-step.ts";
+
+/** What came of a step, and whom it was inspected for. */
+export interface StepDone {
+  readonly ranks: readonly RankStepped[];
+  readonly shards: readonly StepUpdated[];
+  readonly requests: readonly InspectionRequest[];
+}
+
+/** Whom steps are told to, and how much of them. */
+export interface StepReportOptions {
+  readonly inspections: Inspections;
+  /** How often it is told what each rank holds. */
+  readonly memoryEverySteps: number;
+  readonly emit: (event: TroupeEventBody) => void;
+  /** Memory of all processes of the run, in bytes. */
+  readonly residentBytes: () => number;
+}
+
+/** Tells what came of steps, one after the other, and how long each took. */
+export class StepReport {
+  readonly #options: StepReportOptions;
+  #toldAtMs = 0;
+
+  constructor(options: StepReportOptions) {
+    this.#options = options;
+  }
+
+  /** The next step begins now: what went before is none of it. */
+  restartClock(): void {
+    this.#toldAtMs = performance.now();
+  }
+
+  /**
+   * Tells the events of a step and answers who wanted to look at it.
+   * @param step - steps done, this one included
+   * @returns its loss, mean over all ranks
+   */
+  tell(step: number, { ranks, shards, requests }: StepDone, parameters: DeclaredModel["parameters"]): number {
+    const { emit, inspections, memoryEverySteps } = this.#options;
+    const durationMs = performance.now() - this.#toldAtMs;
+    this.#toldAtMs += durationMs;
+    const lossNats = meanLoss(ranks);
+    const residentBytes = this.#options.residentBytes();
+    const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
+    emit({ kind: "step.finished", step, lossNats, ...measured });
+    const memory = shards.flatMap(({ held }) => held ?? []);
+    if (step % memoryEverySteps === 0) {
+      for (const held of memory) emit({ kind: "memory.measured", step, ...held });
+    }
+    const buckets = shards.flatMap(({ histograms }) => histograms);
+    for (const histogram of histogramsOf(step, buckets, parameters)) emit(histogram);
+    inspections.answer(requests, {
+      parameters: summarizeParameters(
+        shards.flatMap(({ inspected }) => inspected),
+        parameters,
+      ),
+      updates: joinUpdates(
+        shards.flatMap(({ inspectedUpdates }) => inspectedUpdates),
+        parameters,
+      ),
+      tensors: summarizeTensors(ranks.flatMap(({ recorded }) => recorded)),
+      memory,
+    });
+    return lossNats;
+  }
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+/** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
+function meanLoss(ranks: readonly RankStepped[]): number {
+  const losses = ranks.flatMap((rank) => rank.lossesNats);
+  return sum(losses) / losses.length;
+}

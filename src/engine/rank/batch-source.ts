@@ -1,0 +1,95 @@
+import type { BatchRefs, BatchRequest, FeederProtocol } from "../../actors/index.ts";
+import { type Batch, type SampleCourse, samplesBefore } from "../../data/index.ts";
+import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
+import { attach, hold, scope } from "../../tensor/index.ts";
+
+/** How the samples of a run are dealt. */
+export interface BatchDealing {
+  readonly course: SampleCourse;
+  /** Micro-batches of one replica in one step. */
+  readonly accumulation: number;
+  /** Samples in one micro-batch of one replica. */
+  readonly microBatchSize: number;
+  readonly replica: number;
+}
+
+/** Data asked for ahead of the batch that is computed. */
+const BATCHES_AHEAD = 2;
+
+/** A rank's way to its data: asks the feeder ahead and waits by blocking. */
+export class BatchSource {
+  readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
+  readonly #feeder: ActorRef<FeederProtocol>;
+  readonly #dealing: BatchDealing;
+  readonly #options: { readonly reader: string; readonly deadlineMs: number };
+  /** Batches asked for ahead, oldest first. */
+  readonly #ahead: { readonly index: number; readonly batch: Pending<BatchRefs> }[] = [];
+  /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
+  waitedMs = 0;
+
+  /** @param options.reader - whose the tensors are, by the name of `recipientName` */
+  constructor(
+    context: Pick<ActorContext<unknown>, "request" | "wait">,
+    feeder: ActorRef<FeederProtocol>,
+    dealing: BatchDealing,
+    options: { readonly reader: string; readonly deadlineMs: number },
+  ) {
+    this.#context = context;
+    this.#feeder = feeder;
+    this.#dealing = dealing;
+    this.#options = options;
+  }
+
+  /** The batch of one micro-batch of a step, the caller's to dispose; those that follow are asked for before. */
+  next(step: number, microBatch: number): Batch {
+    const index = step * this.#dealing.accumulation + microBatch;
+    if (this.#ahead[0]?.index !== index) this.#dropAhead();
+    while (this.#ahead.length <= BATCHES_AHEAD) {
+      const next = index + this.#ahead.length;
+      this.#ahead.push({ index: next, batch: this.#ask(this.#trainRequest(next)) });
+    }
+    return this.#attach(this.#ahead.shift()?.batch as Pending<BatchRefs>);
+  }
+
+  /** One batch of its own, the caller's to dispose. */
+  fetch(request: BatchRequest): Batch {
+    return this.#attach(this.#ask(request));
+  }
+
+  /** The samples of this replica's micro-batch number `index`, counted over the run. */
+  #trainRequest(index: number): BatchRequest {
+    const { course, accumulation, microBatchSize, replica } = this.#dealing;
+    const first = samplesBefore(course, Math.floor(index / accumulation));
+    const place = replica * accumulation + (index % accumulation);
+    return { split: "train", position: first + place * microBatchSize, numSamples: microBatchSize };
+  }
+
+  #ask(request: BatchRequest): Pending<BatchRefs> {
+    const { reader, deadlineMs } = this.#options;
+    return this.#context.request(this.#feeder, "next", { ...request, reader }, { deadlineMs });
+  }
+
+  #attach(pending: Pending<BatchRefs>): Batch {
+    const begin = performance.now();
+    const refs = this.#context.wait(pending);
+    this.waitedMs += performance.now() - begin;
+    return Object.fromEntries(
+      Object.entries(refs).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
+    );
+  }
+
+  /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
+  #dropAhead(): void {
+    for (const { batch } of this.#ahead.splice(0)) disposeBatch(this.#attach(batch));
+  }
+}
+
+/** Releases a batch's tensors. */
+export function disposeBatch(batch: Batch): void {
+  for (const tensor of Object.values(batch)) tensor.dispose();
+}
+
+/** What a batch counts as tokens: the elements of its first tensor. */
+export function numTokensIn(batch: Batch): number {
+  return Object.values(batch)[0]?.numel ?? 0;
+}

@@ -1,0 +1,74 @@
+import { TroupeError } from "../../errors.ts";
+import type { Job, JobConfig } from "../../job/index.ts";
+import { cutBlocks, type Module, type TensorPlan } from "../../nn/index.ts";
+import {
+  type BlockPlan,
+  cutStages,
+  expertParallel,
+  type Mesh,
+  planBlocks,
+  type Recompute,
+  type StageCut,
+  tensorParallel,
+  traceUse,
+  type ZeroLevel,
+} from "../../parallel/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { RankGroups } from "./rank-groups.ts";
+
+/** How a model is spread over the ranks. */
+export interface SpreadOptions {
+  readonly mesh: Mesh;
+  readonly rank: number;
+  readonly numChunks: number;
+  readonly zero: ZeroLevel;
+  readonly recompute: Recompute;
+  /** Whether tensor-parallel ranks share the positions between the split layers. */
+  readonly sequence: boolean;
+  /** In how many chunks what is gathered and scattered there overlaps the products beside it. */
+  readonly overlapChunks: number;
+}
+
+/**
+ * Makes of a model for one device what one rank has of it: sees which stage needs which parameter, splits what tensor and
+ * expert parallelism split, and cuts the rest into flat blocks. The model computes no memory yet.
+ * @param trial - the loss of a batch, to be run once without memory
+ * @throws {TroupeError} what cannot be split as asked
+ */
+export function spreadModel(
+  model: Module,
+  plan: TensorPlan | undefined,
+  groups: RankGroups,
+  trial: () => Tensor,
+  options: SpreadOptions,
+): BlockPlan {
+  const { mesh, rank, zero, recompute, sequence, overlapChunks: chunks } = options;
+  // Before anything is wrapped: a stage is found by what the plain model does.
+  const stages = mesh.shape.pp > 1 ? findStages(model, trial, options) : undefined;
+  const tensorGroup = groups.along("tp");
+  if (tensorGroup !== undefined) tensorParallel(model, plan ?? {}, tensorGroup, { sequence, chunks });
+  const expertGroup = groups.along("ep");
+  if (expertGroup !== undefined) expertParallel(model, expertGroup);
+  return planBlocks(model, { zero, recompute, mesh, rank, ...(stages && { stages }) });
+}
+
+/**
+ * @returns how a job's model is split over tensor-parallel ranks: as the job says, else as the model does
+ * @throws {TroupeError} `TENSOR_PLAN` where neither says
+ */
+export function tensorPlanOf(job: Job, model: Module, config: JobConfig): TensorPlan {
+  const plan = job.tensorPlan?.(config) ?? (model as { readonly tensorPlan?: TensorPlan }).tensorPlan;
+  if (plan !== undefined) return plan;
+  throw new TroupeError(
+    "TENSOR_PLAN",
+    "[job] expected a tensor plan for several tensor-parallel ranks: got none (give the job a tensorPlan, or the model one)",
+  );
+}
+
+function findStages(model: Module, trial: () => Tensor, { mesh, numChunks }: SpreadOptions): StageCut {
+  const { blocks, rest } = cutBlocks(model);
+  const modules = blocks.map(({ module }) => module);
+  const use = traceUse(model, modules, rest.values(), trial);
+  const parameters = blocks.map((block) => [...block.parameters.values()]);
+  return cutStages(parameters, use, { numStages: mesh.shape.pp, numChunks });
+}

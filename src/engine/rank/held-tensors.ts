@@ -1,0 +1,43 @@
+import { TroupeError } from "../../errors.ts";
+import type { Module } from "../../nn/index.ts";
+import { ops, Tensor } from "../../tensor/index.ts";
+
+interface HeldTensor {
+  readonly module: Module;
+  readonly moduleName: string;
+  readonly property: string;
+  readonly tensor: Tensor;
+  readonly writeCount: number;
+}
+
+/**
+ * The tensors that a model's modules hold as properties beside their parameters. They are constants, made again by
+ * whoever builds the model: no checkpoint has them, and ranks that wrote to them would each have their own.
+ */
+export class HeldTensors {
+  readonly #held: readonly HeldTensor[];
+
+  /** @param model - as the job has built it */
+  constructor(model: Module) {
+    this.#held = [...model.namedModules()].flatMap(([moduleName, module]) =>
+      Object.entries(module).flatMap(([property, tensor]: [string, unknown]) =>
+        tensor instanceof Tensor
+          ? [{ module, moduleName, property, tensor, writeCount: ops.writeCount(tensor) }]
+          : [],
+      ),
+    );
+  }
+
+  /** @throws {TroupeError} `MODULE_STATE` for one that was written to, or replaced, since the model was built */
+  checkUnchanged(): void {
+    for (const { module, moduleName, property, tensor, writeCount } of this.#held) {
+      const isSame = (module as unknown as Record<string, unknown>)[property] === tensor;
+      if (isSame && !tensor.disposed && ops.writeCount(tensor) === writeCount) continue;
+      throw new TroupeError(
+        "MODULE_STATE",
+        `[${moduleName}] expected ${property}, a tensor that the module holds, to stay as it was built: got a change of it in a step (compute what changes from parameters and the batch; a constant that is to be saved is a Parameter that is not trainable)`,
+        { fields: { module: moduleName, property } },
+      );
+    }
+  }
+}

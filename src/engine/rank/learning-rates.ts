@@ -1,0 +1,33 @@
+import { type Job, type JobConfig, schedulesOf } from "../../job/index.ts";
+import type { OptimizerSpec, Schedule } from "../../optim/index.ts";
+
+/** The learning rates of a job's optimizers; each follows a schedule of its own. */
+export class LearningRates {
+  readonly #optimizers: readonly OptimizerSpec[];
+  readonly #schedules: readonly Schedule[];
+
+  /** @throws {TroupeError} what the job's schedules refuse */
+  constructor(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig) {
+    this.#optimizers = optimizers;
+    this.#schedules = schedulesOf(job, optimizers, config);
+  }
+
+  /**
+   * @param update - counted from 1, skipped steps left out
+   * @returns the first optimizer's rate, before its groups' factors: what is told of a step
+   */
+  told(update: number): number {
+    return this.#schedules[0]?.lrAt(update) ?? 0;
+  }
+
+  /**
+   * @param update - counted from 1, skipped steps left out
+   * @returns the rate of every group of every optimizer, in order
+   */
+  ofGroups(update: number): number[] {
+    return this.#optimizers.flatMap(({ groups }, index) => {
+      const rate = this.#schedules[index]?.lrAt(update) ?? 0;
+      return groups.map(({ lrFactor }) => rate * lrFactor);
+    });
+  }
+}

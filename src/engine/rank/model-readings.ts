@@ -1,0 +1,83 @@
+import type { BatchRequest } from "../../actors/index.ts";
+import type { Job } from "../../job/index.ts";
+import { evaluating, type Module, wrapForward } from "../../nn/index.ts";
+import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
+import type { EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
+import { scope } from "../../tensor/index.ts";
+import { type BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
+import type { MicroBatches } from "./micro-batches.ts";
+import type { Gather } from "./shard-link.ts";
+import type { StageLink } from "./stage-link.ts";
+
+/** What a model is read with. */
+export interface ReadModel {
+  readonly plan: RankPlan;
+  readonly job: Job;
+  readonly model: Module;
+  readonly place: MeshPlace;
+  readonly engine: BlockEngine<Gather>;
+  readonly batches: BatchSource;
+  readonly stages: StageLink;
+  readonly microBatches: MicroBatches;
+}
+
+/** What a rank's model computes without being trained. Each is a pass that the runner has begun. */
+export class ModelReadings {
+  readonly #read: ReadModel;
+
+  constructor(read: ReadModel) {
+    this.#read = read;
+  }
+
+  /** Held-out loss of this replica's share of the batches: every `dp`-th. */
+  evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
+    const { plan, job, model, place, batches: source, microBatches } = this.#read;
+    const { dp, ep } = plan.mesh;
+    const batches: EvaluatedBatch[] = [];
+    evaluating(model, () => {
+      for (let first = 0; first < requests.length; first += dp) {
+        const request = requests[first + place.dp];
+        // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
+        if (request === undefined && ep === 1) break;
+        const batch = source.fetch(request ?? (requests[first] as BatchRequest));
+        // Several orders of one step may be under way: a pass is named by what it reads.
+        const pass = `evaluate ${step} ${requests[first]?.position}`;
+        scope(() => {
+          const loss = microBatches.throughChunks(pass, () => job.loss(model, batch));
+          if (loss !== undefined && microBatches.reports && request !== undefined)
+            batches.push({ lossNats: loss.item(), numTokens: numTokensIn(batch) });
+        });
+        disposeBatch(batch);
+      }
+    });
+    return { batches };
+  }
+
+  /** What the job shows of its model. */
+  sample(step: number): { text: string } {
+    const { plan, job, model, engine } = this.#read;
+    const { config, facts, seed, mesh } = plan;
+    const restore = mesh.pp > 1 ? this.#stageForward(step) : () => {};
+    try {
+      const text = evaluating(model, () =>
+        engine.evaluate(() => scope(() => job.sample?.(model, { config, facts, seed }))),
+      );
+      return { text: text ?? "" };
+    } finally {
+      restore();
+    }
+  }
+
+  /** Lets every call of the model pass through all stages and give its result on each of them. */
+  #stageForward(step: number): () => void {
+    const { model, stages, microBatches } = this.#read;
+    let numCalls = 0;
+    return wrapForward(model, (forward, inputs) => {
+      const pass = `sample ${step} ${numCalls++}`;
+      const result = microBatches.throughChunks(pass, () => forward(...inputs));
+      if (result === undefined) return stages.receiveResult(pass) as never;
+      stages.sendResult(pass, result);
+      return result as never;
+    });
+  }
+}

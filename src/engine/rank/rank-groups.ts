@@ -1,0 +1,108 @@
+import { type Backend, type Communicator, openCommunicator } from "../../collectives/index.ts";
+import { Mesh, type MeshAxis, type MeshShape } from "../../parallel/index.ts";
+
+/** How the ranks of one life compute collectives together. Plain data. */
+export interface GroupPlan {
+  /** Names this run in the process, and beside others of the machine. */
+  readonly run: string;
+  readonly backend: Backend;
+  /** Folder in which ranks of several processes meet; none within one process. */
+  readonly rendezvous: string | undefined;
+}
+
+/** What a rank's groups are joined with. */
+export interface RankGroupOptions {
+  /** Of the rank group: each builds its groups anew. */
+  readonly life: number;
+  /** How long a wait for another rank may last. */
+  readonly deadlineMs: number;
+  /** Where the rank's collectives are told for others to read: the memory of its collective line. */
+  readonly told: Uint8Array;
+}
+
+/** The axes along which the model itself is split: their groups are there from the beginning. */
+const MODEL_AXES = ["tp", "ep"] as const satisfies readonly MeshAxis[];
+
+/** Every axis along which ranks may compute together. */
+const AXES = ["tp", "ep", "dp", "pp", "edp", "mp", "world"] as const satisfies readonly MeshAxis[];
+
+/**
+ * One rank's memberships in the groups that forward and backward compute with; none where it is alone. Those of the axes along
+ * which the model is split are joined at once, the others when they are first asked for, by every rank of the group in the
+ * same order: joining one is a collective too.
+ */
+export class RankGroups implements Disposable {
+  readonly #members = new Map<MeshAxis, Communicator>();
+  readonly #plan: GroupPlan;
+  readonly #mesh: Mesh;
+  readonly #rank: number;
+  readonly #options: RankGroupOptions;
+
+  constructor(plan: GroupPlan, shape: MeshShape, rank: number, options: RankGroupOptions) {
+    this.#plan = plan;
+    this.#mesh = new Mesh(shape);
+    this.#rank = rank;
+    this.#options = options;
+    for (const axis of MODEL_AXES) this.along(axis);
+  }
+
+  /** Whether no axis splits the model: what is computed, is computed alone. */
+  get isEmpty(): boolean {
+    return MODEL_AXES.every((axis) => this.ranksAlong(axis).length === 1);
+  }
+
+  /** @returns the ranks of the world that stand along `axis` with this one, in order: a member's place in the group is its place here */
+  ranksAlong(axis: MeshAxis): readonly number[] {
+    return this.#mesh.groupOf(axis, this.#rank);
+  }
+
+  /**
+   * @returns this rank's group along `axis`; undefined where it is alone
+   * @throws {TroupeError} what `openCommunicator` throws
+   */
+  along(axis: MeshAxis): Communicator | undefined {
+    const known = this.#members.get(axis);
+    if (known !== undefined) return known;
+    const ranks = this.ranksAlong(axis);
+    if (ranks.length === 1) return undefined;
+    const opened = this.#join(axis, ranks);
+    this.#members.set(axis, opened);
+    return opened;
+  }
+
+  [Symbol.dispose](): void {
+    for (const member of this.#members.values()) member.close();
+    this.#members.clear();
+  }
+
+  #join(axis: MeshAxis, ranks: readonly number[]): Communicator {
+    const { backend, rendezvous } = this.#plan;
+    const { life, deadlineMs, told } = this.#options;
+    const name = nameOf(this.#plan, axis, ranks, life);
+    return openCommunicator({
+      backend,
+      name,
+      rank: ranks.indexOf(this.#rank),
+      size: ranks.length,
+      // Groups along one axis share no rank: the first names each, however many ranks there are.
+      ...(rendezvous !== undefined && { rendezvous: `${rendezvous}/${life}-${axis}-${ranks[0]}` }),
+      deadlineMs,
+      told: { memory: told, group: `${axis} ${ranks.join("-")}` },
+    });
+  }
+}
+
+/** @returns the names of all groups of one life: what has to be aborted when one of its ranks is gone */
+export function groupNamesOf(plan: GroupPlan, shape: MeshShape, life: number): string[] {
+  const mesh = new Mesh(shape);
+  return AXES.flatMap((axis) =>
+    mesh
+      .groups(axis)
+      .filter((ranks) => ranks.length > 1)
+      .map((ranks) => nameOf(plan, axis, ranks, life)),
+  );
+}
+
+function nameOf({ run }: GroupPlan, axis: MeshAxis, ranks: readonly number[], life: number): string {
+  return `${run} ${life} ${axis} ${ranks.join("-")}`;
+}

@@ -1,0 +1,90 @@
+import type { Batch } from "../../data/index.ts";
+import { type Job, optimizersOf } from "../../job/index.ts";
+import { bindRandomness, type Module, Randomness } from "../../nn/index.ts";
+import type { OptimizerSpec } from "../../optim/index.ts";
+import { type BlockPlan, Mesh } from "../../parallel/index.ts";
+import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
+import { partsOf } from "../../state/saving/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { type BatchSource, disposeBatch } from "./batch-source.ts";
+import { spreadModel, tensorPlanOf } from "./declare-model.ts";
+import { HeldTensors } from "./held-tensors.ts";
+import { LearningRates } from "./learning-rates.ts";
+import { RankGroups } from "./rank-groups.ts";
+
+/** A job's model as one rank has it: built without memory, spread over the ranks, and what it is trained with. */
+export class RankModel implements Disposable {
+  readonly module: Module;
+  readonly randomness: Randomness;
+  readonly optimizers: readonly OptimizerSpec[];
+  readonly rates: LearningRates;
+  /** The ranks that it is computed together with. */
+  readonly groups: RankGroups;
+  /** What this rank has of it. */
+  readonly blocks: BlockPlan;
+  readonly #job: Job;
+  readonly #plan: RankPlan;
+  readonly #rank: number;
+  readonly #held: HeldTensors;
+
+  /**
+   * @param rank - of the world
+   * @param batches - for a look at what the model does with one, where stages are to be found
+   * @param told - where the rank's collectives are told for others to read
+   * @throws {TroupeError} what cannot be spread as planned
+   */
+  constructor(job: Job, plan: RankPlan, rank: number, batches: BatchSource, told: Uint8Array) {
+    this.#job = job;
+    this.#plan = plan;
+    this.#rank = rank;
+    this.module = job.model(plan.config, plan.facts);
+    this.#held = new HeldTensors(this.module);
+    this.randomness = new Randomness(plan.seed);
+    bindRandomness(this.module, this.randomness);
+    this.optimizers = optimizersOf(job, this.module, plan.config);
+    this.rates = new LearningRates(job, this.optimizers, plan.config);
+    const { life, deadlineMs } = plan;
+    this.groups = new RankGroups(plan.groups, plan.mesh, rank, { life, deadlineMs, told });
+    const mesh = new Mesh(plan.mesh);
+    const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, plan.config) : undefined;
+    const trial = () => this.#trialLoss(batches);
+    this.blocks = spreadModel(this.module, tensorPlan, this.groups, trial, { ...plan, mesh, rank });
+  }
+
+  /** What the conductor learns of it. */
+  get declared(): DeclaredModel {
+    const { layouts } = this.blocks;
+    return {
+      layouts,
+      saved: partsOf(layouts, this.#rank, this.optimizers),
+      parameters: [...this.module.namedParameters().keys()],
+      numParameters: this.module.numParameters,
+      modelConfig: (this.module as { readonly configJson?: DeclaredModel["modelConfig"] }).configJson,
+    };
+  }
+
+  /** The job's loss of a batch, with whatever the parameters are now. */
+  lossOf(batch: Batch): Tensor {
+    return this.#job.loss(this.module, batch);
+  }
+
+  /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */
+  checkUnchanged(): void {
+    this.#held.checkUnchanged();
+  }
+
+  /** Leaves the groups that it computes with. */
+  [Symbol.dispose](): void {
+    this.groups[Symbol.dispose]();
+  }
+
+  #trialLoss(batches: BatchSource): Tensor {
+    const numSamples = this.#plan.microBatchSize;
+    const batch = batches.fetch({ split: "train", position: 0, numSamples });
+    try {
+      return this.lossOf(batch);
+    } finally {
+      disposeBatch(batch);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import type { Gathered, ShardProtocol } from "../../actors/index.ts";
+import { tellActivity } from "../../inspect/index.ts";
+import type { OptimizerProgress } from "../../optim/index.ts";
+import { BusyTime, type ShardPort } from "../../parallel/index.ts";
+import { sentTo } from "../../protocols/index.ts";
+import {
+  type ActorContext,
+  type ActorRef,
+  type CollectiveLine,
+  type Pending,
+  systemClock,
+} from "../../runtime/index.ts";
+import { moveRef, type Tensor } from "../../tensor/index.ts";
+
+/** A gather under way. */
+export interface Gather {
+  readonly step: number;
+  readonly block: number;
+  readonly startedAtMs: number;
+  readonly answer: Pending<Gathered>;
+}
+
+/** An engine's way to the shard: messages, and blocking waits that are counted as exposed communication. */
+export class ShardLink implements ShardPort<Gather> {
+  readonly #context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">;
+  readonly #shard: ActorRef<ShardProtocol>;
+  readonly #deadline: { readonly deadlineMs: number };
+  readonly #trace: boolean;
+  readonly #paged: ReadonlySet<number>;
+  readonly #line: CollectiveLine | undefined;
+  #numGathers = 0;
+  #numReductions = 0;
+  #step = 0;
+  #gathering = new BusyTime();
+  #exposedMs = 0;
+  #progress: OptimizerProgress = { numUpdates: 0 };
+
+  /**
+   * @param options - `trace`: whether to tell when the computation of each block goes on. `paged`: the blocks whose
+   *   parameters have no memory but while somebody uses them. `line`: where gathers and reductions are told for others to read
+   */
+  constructor(
+    context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
+    shard: ActorRef<ShardProtocol>,
+    {
+      deadlineMs,
+      trace,
+      paged,
+      line,
+    }: {
+      readonly deadlineMs: number;
+      readonly trace: boolean;
+      readonly paged: readonly number[];
+      readonly line: CollectiveLine | undefined;
+    },
+  ) {
+    this.#context = context;
+    this.#shard = shard;
+    this.#deadline = { deadlineMs };
+    this.#trace = trace;
+    this.#paged = new Set(paged);
+    this.#line = line;
+  }
+
+  /** What follows is of `step`, and counted from here. */
+  begin(step: number): void {
+    this.#step = step;
+    this.#gathering = new BusyTime();
+    this.#exposedMs = 0;
+  }
+
+  /** Since {@link begin}, in milliseconds: the computation stood still; gathers were under way, hidden or not. */
+  get measured(): { readonly exposedMs: number; readonly gatherMs: number } {
+    return { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs };
+  }
+
+  /** How far the optimizer has come before this step; each answer to a gather tells. */
+  get progress(): OptimizerProgress {
+    return this.#progress;
+  }
+
+  start(block: number): Gather {
+    this.#line?.enter("gather", `block ${block}`, ++this.#numGathers);
+    return {
+      step: this.#step,
+      block,
+      startedAtMs: systemClock.now(),
+      answer: this.#context.request(this.#shard, "gather", { step: this.#step, block }, this.#deadline),
+    };
+  }
+
+  wait({ step, block, startedAtMs, answer }: Gather): void {
+    const beginMs = systemClock.now();
+    const { wholeAtMs, progress } = this.#context.wait(answer);
+    this.#progress = progress;
+    const endMs = systemClock.now();
+    this.#exposedMs += endMs - beginMs;
+    if (this.#trace) {
+      tellActivity(this.#context, "wait", { step, block }, beginMs);
+      tellActivity(this.#context, "compute", { step, block }, endMs);
+    }
+    this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
+  }
+
+  /** On one host gathered parameters are the shards' own memory, lent: what is not offloaded stays where it is. */
+  release(block: number): void {
+    if (this.#paged.has(block)) this.#shard.tell("release", { block });
+  }
+
+  reduce(block: number, gradient: Tensor): void {
+    this.#line?.enter("reduce", `block ${block}`, ++this.#numReductions);
+    const ref = moveRef(gradient, sentTo(this.#shard));
+    this.#shard.tell("reduce", { step: this.#step, block, gradient: ref });
+  }
+}

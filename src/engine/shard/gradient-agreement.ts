@@ -1,0 +1,162 @@
+import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
+import { clipFactor } from "../../optim/index.ts";
+import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
+import { mayLeaveOut, type ShardPlan } from "../../protocols/index.ts";
+import { hold, ops, type Tensor, tensor } from "../../tensor/index.ts";
+import type { LocalGroups } from "./local-groups.ts";
+
+/** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
+export interface ClipFactors {
+  readonly all: number;
+  readonly own?: readonly (number | undefined)[];
+}
+
+/** What all ranks know of a step. */
+export interface AgreedGradient {
+  /** L2 norm of the averaged gradient before clipping. */
+  readonly norm: number;
+  /** Whether the step is left out. */
+  readonly skipped: boolean;
+  /** Whether its update must not be made: it is left out, or nothing comes after it. */
+  readonly withheld: boolean;
+  readonly finding: StepFinding | undefined;
+  readonly factors: ClipFactors;
+}
+
+/** What the ranks tell each other of a step, summed or compared. */
+interface Measured {
+  /** Of the summed gradient: of all of it, then of what each optimizer clips by itself. */
+  readonly squares: readonly number[];
+  readonly largest: number;
+  readonly lossNats: number;
+  /** The first rank with a loss that is not finite. */
+  readonly rank: number | undefined;
+  /** The first block here with a gradient that is not finite. */
+  readonly block: string | undefined;
+}
+
+/**
+ * What the ranks must agree on before they update: the gradient's norm, the loss, and what these make of the step. All see
+ * the same numbers, so all clip alike, and all skip or none.
+ */
+export class GradientAgreement {
+  readonly #plan: ShardPlan;
+  readonly #store: ShardStore;
+  readonly #groups: LocalGroups;
+  /** The flat blocks whose squares count here. */
+  readonly #counted: readonly FlatBlock[];
+  /** The names of each optimizer's parameters, of those that clip by themselves. */
+  readonly #clippedAlone: readonly ReadonlySet<string>[];
+  readonly #judge: StepJudge;
+
+  constructor(plan: ShardPlan, store: ShardStore, groups: LocalGroups) {
+    this.#plan = plan;
+    this.#store = store;
+    this.#groups = groups;
+    this.#judge = new StepJudge(plan.anomalies, plan.lossScale !== undefined, plan.recentLosses);
+    this.#counted = plan.layouts.filter(({ trainable, counted }) => trainable && counted);
+    this.#clippedAlone = plan.optimizers.flatMap(({ clipNorm, groups: named }) =>
+      clipNorm === undefined ? [] : new Set(named.flatMap(({ names }) => names)),
+    );
+  }
+
+  /** Whether an update waits for it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
+  get isAwaited(): boolean {
+    const { clip } = this.#plan;
+    const byNorm = clip !== undefined && clip.by !== "value";
+    return mayLeaveOut(this.#plan) || this.#clippedAlone.length > 0 || byNorm;
+  }
+
+  /** A reduced block's sums of squares, for {@link agree}, which disposes them; none where the block does not count. */
+  squareSums({ index, counted }: FlatBlock): Tensor | undefined {
+    if (!counted) return undefined;
+    return hold(() => this.#store.squareSums(index, this.#clippedAlone));
+  }
+
+  /**
+   * Meets all ranks.
+   * @param sums - {@link squareSums} of every block, by block
+   * @param divisor - of the gradients' sum
+   * @param losses - of the step's micro-batches on this rank, where it tells them
+   */
+  async agree(
+    step: number,
+    sums: ReadonlyMap<number, Tensor>,
+    divisor: number,
+    losses: readonly number[],
+  ): Promise<AgreedGradient> {
+    const { clip, optimizers } = this.#plan;
+    const { squares, largest, ...figures } = await this.#measure(step, sums, losses);
+    const [norm = 0, ...ofOptimizers] = squares.map((square) => Math.sqrt(square) / divisor);
+    const judgement = this.#judge.judge({ ...figures, gradientNorm: norm });
+    const { policy = "tell" } = judgement.finding ?? {};
+    const withheld = judgement.skipped || (this.isAwaited && policy !== "tell");
+    const agreed = { ...judgement, norm, withheld };
+    const own = optimizers.map(({ clipNorm }) =>
+      clipNorm === undefined ? undefined : clipFactor(ofOptimizers.shift() ?? 0, clipNorm),
+    );
+    if (clip === undefined || clip.by === "value") return { ...agreed, factors: { all: 1, own } };
+    const all = clipFactor(clip.by === "inf" ? largest / divisor : norm, clip.max);
+    return { ...agreed, factors: { all, own } };
+  }
+
+  /**
+   * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of
+   * the model.
+   */
+  async #measure(
+    step: number,
+    sums: ReadonlyMap<number, Tensor>,
+    losses: readonly number[],
+  ): Promise<Measured> {
+    const { clip, replicas, modelParallel } = this.#plan;
+    const squareSums = this.#counted.map(({ index }) => sums.get(index) as Tensor);
+    const shares = hold(() => {
+      const magnitudes =
+        clip?.by === "inf" ? this.#counted.map(({ index }) => this.#store.largestGradient(index)) : [];
+      const own = [Math.max(0, ...magnitudes), sum(losses), losses.length];
+      return ops.cat([...squareSums, tensor(own, { dtype: "float64" })]);
+    });
+    for (const each of squareSums) each.dispose();
+    const bySlice = await this.#gathered(replicas, `norm/${step}`, shares);
+    const numKinds = 1 + this.#clippedAlone.length;
+    const squares = Array.from({ length: numKinds }, (_, kind) =>
+      sumOfSquares(this.#counted, bySlice, kind, numKinds),
+    );
+    const ofReplicas = bySlice.map((share) => tailOf(share, 3));
+    const largest = Math.max(...ofReplicas.map(([magnitude]) => magnitude as number));
+    const numLosses = sum(ofReplicas.map(([, , count]) => count as number));
+    const lossSums = ofReplicas.map(([, total]) => total as number);
+    const firstBad = replicas[lossSums.findIndex((total) => !Number.isFinite(total))];
+    const part = [...squares, sum(lossSums), numLosses, largest, firstBad ?? Number.POSITIVE_INFINITY];
+    const byPart = await this.#gathered(
+      modelParallel,
+      `norm of parts/${step}`,
+      hold(() => tensor(part, { dtype: "float64" })),
+    );
+    const total = part.map((_, index) => sum(byPart.map((each) => each[index] as number)));
+    const ofParts = byPart.map((each) => tailOf(each, 2));
+    const [lossSum = 0, count = 1] = total.slice(numKinds);
+    const bad = Math.min(...ofParts.map(([, rank]) => rank as number));
+    return {
+      squares: total.slice(0, numKinds),
+      largest: Math.max(...ofParts.map(([magnitude]) => magnitude as number)),
+      lossNats: lossSum / count,
+      rank: Number.isFinite(bad) ? bad : undefined,
+      block: firstNotFinite(this.#counted, bySlice, numKinds),
+    };
+  }
+
+  /** The float64 values of all ranks of a group, in order; takes `value`. */
+  async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
+    const all = (await this.#groups.of(group).all(key, value)) as Tensor[];
+    const values = all.map((each) => each.toTypedArray() as Float64Array);
+    for (const each of all) each.dispose();
+    return values;
+  }
+}
+
+/** The last values of what a rank has told. */
+const tailOf = (values: Float64Array, count: number) => [...values.subarray(-count)];
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

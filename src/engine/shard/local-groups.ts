@@ -1,0 +1,51 @@
+import type { TroupeError } from "../../errors.ts";
+import type { ActorRef, Down } from "../../runtime/index.ts";
+import { groupName, LocalGroup, type LocalGroupProtocol } from "./local-group.ts";
+
+/**
+ * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer
+ * that was faster.
+ */
+export class LocalGroups {
+  readonly #rank: number;
+  readonly #groups = new Map<string, LocalGroup>();
+  #peers: readonly ActorRef<LocalGroupProtocol>[] = [];
+  #ended: Down | undefined;
+
+  /** @param rank - of the world */
+  constructor(rank: number) {
+    this.#rank = rank;
+  }
+
+  /** @param peers - every shard of the world, in rank order */
+  join(peers: readonly ActorRef<LocalGroupProtocol>[]): void {
+    this.#peers = peers;
+  }
+
+  /** @returns the group of these ranks of the world, this one's among them */
+  of(ranks: readonly number[]): LocalGroup {
+    return this.at(groupName(ranks));
+  }
+
+  /** @param name - by `groupName` */
+  at(name: string): LocalGroup {
+    const known = this.#groups.get(name);
+    if (known !== undefined) return known;
+    const ranks = name.split(" ").map(Number);
+    const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<LocalGroupProtocol>);
+    const group = new LocalGroup(name, ranks.indexOf(this.#rank), peers);
+    this.#groups.set(name, group);
+    if (this.#ended !== undefined) group.abort(this.#ended);
+    return group;
+  }
+
+  /**
+   * A member of the world has ended: nothing can become whole any more, and nothing may wait for ever.
+   * @returns the error that everyone who waits gets
+   */
+  abort(down: Down): TroupeError {
+    this.#ended ??= down;
+    const reasons = [...this.#groups.values()].map((group) => group.abort(down));
+    return reasons[0] ?? this.of([this.#rank]).abort(down);
+  }
+}

@@ -1,0 +1,65 @@
+import type { CheckpointerProtocol } from "../../actors/index.ts";
+import { advanceProgress, beginProgress, type OptimizerProgress } from "../../optim/index.ts";
+import { mayLeaveOut, type ShardPlan } from "../../protocols/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
+import type { InitialState } from "../../state/initial/index.ts";
+
+/**
+ * How far the optimizer has come before each step: how many updates were made, and what the loss is multiplied by.
+ * Skipped steps are not counted, so where steps may be skipped a step's place is known once the one before has ended.
+ */
+export class OptimizerClock {
+  readonly #plan: ShardPlan;
+  readonly #before = new Map<number, OptimizerProgress>();
+  /** A checkpoint that does not know yet how far the optimizer has come. */
+  #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
+
+  constructor(plan: ShardPlan) {
+    this.#plan = plan;
+    this.#before.set(plan.initial.step, beginProgress(progressOf(plan.initial), plan.lossScale));
+  }
+
+  /** @throws where steps may be left out and the one before has not ended */
+  before(step: number): OptimizerProgress {
+    const { initial } = this.#plan;
+    const known = this.#before.get(step);
+    if (known !== undefined) return known;
+    if (mayLeaveOut(this.#plan)) throw new Error(`[shard] it is not known yet how far step ${step} begins`);
+    const { numUpdates } = beginProgress(progressOf(initial), undefined);
+    return { numUpdates: numUpdates + step - initial.step };
+  }
+
+  /** What the gradients' sum of a step is divided by to be the gradient of the mean loss. */
+  divisor(step: number): number {
+    return this.#plan.numMicroBatches * (this.before(step).lossScale?.scale ?? 1);
+  }
+
+  /** A step has ended, with an update or without. */
+  advance(step: number, skipped: boolean): void {
+    this.#before.set(step + 1, advanceProgress(this.before(step), this.#plan.lossScale, skipped));
+    this.#tell(step);
+  }
+
+  /** A step has been told of: nobody asks for what was before it any more. */
+  forget(step: number): void {
+    this.#before.delete(step);
+  }
+
+  /** Tells a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
+  tellAfter(step: number, checkpointer: ActorRef<CheckpointerProtocol>): void {
+    this.#saving = { step, checkpointer };
+    this.#tell(step);
+  }
+
+  #tell(step: number): void {
+    const { life } = this.#plan;
+    if (this.#saving?.step !== step) return;
+    if (mayLeaveOut(this.#plan) && !this.#before.has(step + 1)) return;
+    this.#saving.checkpointer.tell("progress", { life, step: step + 1, progress: this.before(step + 1) });
+    this.#saving = undefined;
+  }
+}
+
+function progressOf(initial: InitialState): OptimizerProgress | undefined {
+  return "progress" in initial ? initial.progress : undefined;
+}

@@ -1,0 +1,82 @@
+import type { PagingPlan } from "../../offload/index.ts";
+import { type FlatBlock, memberOf, ShardStore } from "../../parallel/index.ts";
+import type { ShardPlan } from "../../protocols/index.ts";
+import { systemClock } from "../../runtime/index.ts";
+import type { BlockPresence } from "../../state/paging/index.ts";
+import { Turns } from "../../state/store/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { sliceFor } from "./local-group.ts";
+import type { LocalGroups } from "./local-groups.ts";
+
+/** What places a shard's parameters in memory. */
+export interface PlacingShard {
+  readonly rank: number;
+  readonly groups: LocalGroups;
+  /** Of the parameters that come and go; takes those over that are made here. */
+  readonly presence: BlockPresence;
+  /** Told of every way from and to the file, where the run is traced. */
+  readonly onTransfer: NonNullable<PagingPlan["onTransfer"]>;
+}
+
+/** A shard's parameters, as zeros. */
+export interface PlacedBlocks {
+  readonly store: ShardStore;
+  /** By block, the owned range of the whole parameters, writable; the caller's. */
+  readonly owned: readonly Tensor[];
+}
+
+/** Makes memory for the parameters of every block, or takes it from the member of the block's group that makes it. */
+export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise<PlacedBlocks> {
+  const store = new ShardStore(shard.rank, plan.dtype);
+  const owned: Tensor[] = [];
+  const memories = new Map<number, Tensor>();
+  for (const layout of plan.layouts) owned.push(await place(layout, store, shard, memories));
+  const { parametersAway, slowdown, trace } = plan;
+  if (parametersAway === undefined) return { store, owned };
+  const turns = new Turns(slowdown.transferMs);
+  shard.presence.hold(memories, {
+    directory: parametersAway.directory,
+    windowBytes: parametersAway.windowBytes,
+    now: () => systemClock.now(),
+    ...(slowdown.transferMs > 0 && { delay: () => turns.next() }),
+    ...(trace && { onTransfer: shard.onTransfer }),
+  });
+  return { store, owned };
+}
+
+/**
+ * A block's buffer for whole parameters. Where the block is split, the first member of its group makes one for all and gives
+ * each its slice to write; all read the whole. At level 0 each rank makes its own.
+ * @param memories - gets what is made here and comes and goes, by block
+ * @returns the owned range of it, writable; the caller's
+ */
+async function place(
+  layout: FlatBlock,
+  store: ShardStore,
+  { rank, groups, presence }: PlacingShard,
+  memories: Map<number, Tensor>,
+): Promise<Tensor> {
+  const group = groups.of(layout.group);
+  if (layout.zero > 0 && memberOf(layout, rank) > 0) {
+    const { full, slice } = await group.given(layout.name);
+    store.add(layout, full);
+    return slice;
+  }
+  const full = allocate(layout, store, presence, memories);
+  const slice = sliceFor(layout, full, rank);
+  if (layout.zero > 0) group.give(layout, full);
+  store.add(layout, full);
+  return slice;
+}
+
+function allocate(
+  layout: FlatBlock,
+  store: ShardStore,
+  presence: BlockPresence,
+  memories: Map<number, Tensor>,
+): Tensor {
+  if (!presence.comesAndGoes(layout)) return store.allocateFull(layout);
+  const { full, memory } = store.allocatePaged(layout);
+  memories.set(layout.index, memory);
+  return full;
+}

@@ -1,0 +1,118 @@
+import type { StepFinding } from "../../anomalies/index.ts";
+import {
+  type HeldMemory,
+  type HistogramPart,
+  heldBy,
+  type InspectedPart,
+  type InspectedUpdate,
+  ShardHistograms,
+  ShardInspection,
+} from "../../inspect/index.ts";
+import { BusyTime, type FlatBlock, type ShardStore } from "../../parallel/index.ts";
+import type { Presence } from "../../state/paging/index.ts";
+import type { BlockUpdated } from "../../state/store/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { AgreedGradient } from "./gradient-agreement.ts";
+
+/** What a step's end looked like from the shard. */
+export interface StepUpdated {
+  /** L2 norm of the averaged gradient before clipping. */
+  readonly gradientNorm: number;
+  /** Whether the step was left out, and nothing was updated. */
+  readonly skipped: boolean;
+  /** What is wrong with the step, the same on all shards but for the block. */
+  readonly finding: StepFinding | undefined;
+  /** What the loss of this step was multiplied by; none where it is not scaled. */
+  readonly lossScale: number | undefined;
+  /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
+  readonly reduceMs: number;
+  /** Time this shard spent on optimizer steps, in milliseconds. */
+  readonly updateMs: number;
+  /** This shard's share of the parameters that were to be looked at. */
+  readonly inspected: readonly InspectedPart[];
+  /** How this shard has moved the parameters whose movement was to be looked at. */
+  readonly inspectedUpdates: readonly InspectedUpdate[];
+  /** This shard's share of the histograms, where they were asked for. */
+  readonly histograms: readonly HistogramPart[];
+  /** What its rank holds, where that was asked. */
+  readonly held: HeldMemory | undefined;
+}
+
+/** What a step is begun with: learning rates of every group, and what it is to be looked at for. */
+export interface StepBegun {
+  readonly learningRates: readonly number[];
+  /** Patterns of parameters' names. */
+  readonly inspect: readonly string[];
+  /** The same, of those whose movement is looked at. */
+  readonly inspectUpdates: readonly string[];
+  /** Whether to look at the memory that is held. */
+  readonly ledger: boolean;
+  readonly histograms: boolean;
+}
+
+/** What one shard knows of one step until all its updates are done. */
+export class ShardStep {
+  readonly learningRates: readonly number[];
+  readonly inspectUpdates: readonly string[];
+  /** Sums of squares of the reduced gradients, by block that counts in the norm. */
+  readonly sums = new Map<number, Tensor>();
+  /** Of the rank's micro-batches; undefined until it has told. */
+  lossesNats: readonly number[] | undefined;
+  numReduced = 0;
+  agreed: AgreedGradient | undefined;
+  readonly reducing = new BusyTime();
+  /** Of the blocks whose updates have been ordered: settled once they are whole. */
+  readonly updates: Promise<void>[] = [];
+  #updateMs = 0;
+  readonly #inspectedUpdates: InspectedUpdate[] = [];
+  readonly #ledger: boolean;
+  readonly #inspection: ShardInspection;
+  readonly #buckets: ShardHistograms | undefined;
+  #inspected: readonly InspectedPart[] = [];
+  #histograms: readonly HistogramPart[] = [];
+
+  constructor(rank: number, store: ShardStore, begun: StepBegun) {
+    this.learningRates = begun.learningRates;
+    this.inspectUpdates = begun.inspectUpdates;
+    this.#ledger = begun.ledger;
+    this.#inspection = new ShardInspection(rank, begun.inspect, store);
+    this.#buckets = begun.histograms ? new ShardHistograms(rank, store) : undefined;
+  }
+
+  /** To be called while a block's reduced gradient is there. */
+  lookAtGradient(layout: FlatBlock): void {
+    this.#inspection.lookAtGradient(layout);
+    this.#buckets?.lookAtGradient(layout);
+  }
+
+  /**
+   * To be called after the updates of the step: nobody but this shard writes its owned range.
+   * @param divisor - of the gradients' sum
+   */
+  async lookAtParameters(layouts: readonly FlatBlock[], divisor: number, presence: Presence): Promise<void> {
+    this.#inspected = await this.#inspection.parts(layouts, divisor, presence);
+    this.#histograms = (await this.#buckets?.parts(layouts, divisor, presence)) ?? [];
+  }
+
+  /** A block's update is made. */
+  updated({ updateMs, inspected }: BlockUpdated): void {
+    this.#updateMs += updateMs;
+    this.#inspectedUpdates.push(...inspected);
+  }
+
+  /** What is told of it at its end. */
+  ended(run: string, rank: number, lossScale: number | undefined): StepUpdated {
+    return {
+      gradientNorm: this.agreed?.norm ?? Number.NaN,
+      skipped: this.agreed?.skipped ?? false,
+      finding: this.agreed?.finding,
+      lossScale,
+      reduceMs: this.reducing.totalMs,
+      updateMs: this.#updateMs,
+      inspected: this.#inspected,
+      inspectedUpdates: this.#inspectedUpdates,
+      histograms: this.#histograms,
+      held: this.#ledger ? heldBy(run, rank) : undefined,
+    };
+  }
+}

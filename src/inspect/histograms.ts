@@ -1,0 +1,120 @@
+import type { EventOf } from "../events/index.ts";
+import type { FlatBlock, ShardStore } from "../parallel/index.ts";
+import { type Presence, whilePresent } from "../state/paging/index.ts";
+import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../tensor/index.ts";
+import { inspectRange, type Look, ownedView } from "./inspected-part.ts";
+
+type HistogramBody = Omit<EventOf<"histogram.measured">, "timeMs" | "schemaVersion">;
+
+/** What one shard knows of the values of one parameter, or of its gradient. Plain data. */
+export interface HistogramPart {
+  readonly name: string;
+  readonly of: HistogramBody["of"];
+  readonly buckets: Buckets;
+  /** What the values are to be multiplied by: gradients are sums when they are looked at. */
+  readonly factor: number;
+}
+
+const buckets: Look<Buckets> = { of: bucketsOf, join: joinBuckets };
+
+const all = (): boolean => true;
+
+/** Sorts what a shard owns into buckets in one step: gradients while they are there, parameters once they are updated. */
+export class ShardHistograms {
+  readonly #rank: number;
+  readonly #store: ShardStore;
+  /** Of the summed gradients, by name. */
+  readonly #gradients = new Map<string, Buckets>();
+
+  constructor(rank: number, store: ShardStore) {
+    this.#rank = rank;
+    this.#store = store;
+  }
+
+  /** To be called while a block's reduced gradient is there. */
+  lookAtGradient(layout: FlatBlock): void {
+    scope(() => {
+      const gradient = this.#store.ownedGradient(layout.index);
+      const found = inspectRange(layout, this.#rank, all, gradient, buckets);
+      for (const [name, seen] of found) this.#gradients.set(name, seen);
+    });
+  }
+
+  /**
+   * To be called after the updates of the step.
+   * @param divisor - of the gradients' sum
+   */
+  async parts(
+    layouts: readonly FlatBlock[],
+    divisor: number,
+    presence: Presence,
+  ): Promise<readonly HistogramPart[]> {
+    const weights: [string, Buckets][] = [];
+    for (const layout of layouts)
+      weights.push(...(await whilePresent(presence, layout, "read", () => this.#weightsOf(layout))));
+    return [
+      ...weights.map(([name, seen]) => ({ name, of: "weights" as const, buckets: seen, factor: 1 })),
+      ...[...this.#gradients].map(([name, seen]) => ({
+        name,
+        of: "gradients" as const,
+        buckets: seen,
+        factor: 1 / divisor,
+      })),
+    ];
+  }
+
+  #weightsOf(layout: FlatBlock): [string, Buckets][] {
+    return scope(() => {
+      const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
+      return [...inspectRange(layout, this.#rank, all, values, buckets)];
+    });
+  }
+}
+
+/** Joins what the shards know. @param order - names of all parameters */
+export function histogramsOf(
+  step: number,
+  parts: readonly HistogramPart[],
+  order: readonly string[],
+): HistogramBody[] {
+  const byName = Map.groupBy(parts, ({ name }) => name);
+  return order.flatMap((name) => {
+    const ofName = byName.get(name) ?? [];
+    return (["weights", "gradients"] as const).flatMap((of) => {
+      const some = ofName.filter((part) => part.of === of);
+      const [first] = some;
+      if (first === undefined) return [];
+      const joined = joinBuckets(some.map((part) => part.buckets));
+      return { kind: "histogram.measured" as const, step, name, of, ...histogramOf(joined, first.factor) };
+    });
+  });
+}
+
+function histogramOf(
+  { statistics, numNotFinite, indices, counts }: Buckets,
+  factor: number,
+): Omit<HistogramBody, "kind" | "step" | "name" | "of"> {
+  const { count, mean, squares, min, max } = statistics;
+  const limits: number[] = [];
+  const inBuckets: number[] = [];
+  for (const [place, index] of indices.entries()) {
+    const before = indices[place - 1];
+    // What lies between two buckets is one empty bucket.
+    if (before !== undefined && before + 1 < index) {
+      limits.push(bucketLimit(index - 1) * factor);
+      inBuckets.push(0);
+    }
+    limits.push(bucketLimit(index) * factor);
+    inBuckets.push(counts[place] ?? 0);
+  }
+  return {
+    min: count === 0 ? 0 : min * factor,
+    max: count === 0 ? 0 : max * factor,
+    sum: count * mean * factor,
+    sumOfSquares: (squares + count * mean * mean) * factor * factor,
+    numValues: count + numNotFinite,
+    numNotFinite,
+    limits,
+    counts: inBuckets,
+  };
+}

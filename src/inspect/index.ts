@@ -1,0 +1,15 @@
+export { isActivity, tellActivity } from "./activity.ts";
+export { formatSummary } from "./format-summary.ts";
+export { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
+export { type HistogramPart, histogramsOf, ShardHistograms } from "./histograms.ts";
+export { type InspectedPart, matchesName } from "./inspected-part.ts";
+export {
+  type InspectedUpdate,
+  joinUpdates,
+  summarizeUpdates,
+  UpdateInspection,
+  type UpdateSummary,
+} from "./inspected-update.ts";
+export { type Findings, type InspectionRequest, Inspections } from "./inspections.ts";
+export { ShardInspection } from "./shard-inspection.ts";
+export { summarizeParameters, summarizeTensors, type TensorSummary } from "./tensor-summary.ts";

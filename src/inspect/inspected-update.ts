@@ -1,0 +1,93 @@
+import type { BlockState } from "../parallel/index.ts";
+import type { BlockUpdate } from "../state/store/index.ts";
+import {
+  hold,
+  joinStatistics,
+  type Statistics,
+  scaleStatistics,
+  scope,
+  type Tensor,
+} from "../tensor/index.ts";
+import { inspectRange, matchesName, statistics } from "./inspected-part.ts";
+
+/**
+ * How an optimizer step has moved a parameter, or a part of it: what it took off its values, over the learning rate. That is
+ * the direction of AdamW, m̂ / (√v̂ + eps) + decay · p, and of any other optimizer, as float32 has carried it out. Plain data.
+ */
+export interface InspectedUpdate {
+  readonly name: string;
+  /** Of the whole parameter. */
+  readonly shape: readonly number[];
+  /** 0 where the learning rate was. */
+  readonly direction: Statistics;
+}
+
+/** The whole of what was looked at, as BMTrain's `get_avg_delta` and `get_var_delta` tell it, and each parameter's. */
+export interface UpdateSummary {
+  /** Over all elements. */
+  readonly mean: number;
+  /** Over all elements; of the population, not of a sample. 0 of none. */
+  readonly variance: number;
+  /** Those that the step has updated, in the order of the model. */
+  readonly parameters: readonly InspectedUpdate[];
+}
+
+/**
+ * Looks at one update of one block: begun before it, ended after it. It costs a copy of the block's owned range and a look at
+ * it; where no pattern matches, nothing.
+ */
+export class UpdateInspection {
+  readonly #state: BlockState;
+  readonly #update: BlockUpdate;
+  readonly #before: Tensor | undefined;
+
+  /** @param state - bound, before the update */
+  constructor(state: BlockState, update: BlockUpdate) {
+    this.#state = state;
+    this.#update = update;
+    const isSeen = state.layout.trainable && state.layout.parameters.some(({ name }) => this.#isWanted(name));
+    this.#before = isSeen ? hold(() => state.values.clone()) : undefined;
+  }
+
+  readonly #isWanted = (name: string): boolean =>
+    this.#update.inspect.some((pattern) => matchesName(name, pattern));
+
+  /** @returns what is seen of the owned range; the state is still bound */
+  end(): readonly InspectedUpdate[] {
+    const before = this.#before;
+    if (before === undefined) return [];
+    const { layout, rank, values } = this.#state;
+    return scope(() => {
+      before.sub_(values);
+      const found = inspectRange(layout, rank, this.#isWanted, before, statistics);
+      return layout.parameters.flatMap(({ name, shape, split }) => {
+        const change = found.get(name);
+        if (change === undefined) return [];
+        const rate = this.#state.learningRateOf(name, this.#update);
+        const direction = scaleStatistics(change, rate === 0 ? 0 : 1 / rate);
+        return { name, shape: split?.logicalShape ?? shape, direction };
+      });
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#before?.dispose();
+  }
+}
+
+/** Joins what the shards have seen of each parameter. @param order - names of all parameters */
+export function joinUpdates(parts: readonly InspectedUpdate[], order: readonly string[]): InspectedUpdate[] {
+  const byName = Map.groupBy(parts, ({ name }) => name);
+  return order.flatMap((name) => {
+    const ofName = byName.get(name) ?? [];
+    const [first] = ofName;
+    if (first === undefined) return [];
+    return { name, shape: first.shape, direction: joinStatistics(ofName.map(({ direction }) => direction)) };
+  });
+}
+
+/** @param parameters - each whole, once */
+export function summarizeUpdates(parameters: readonly InspectedUpdate[]): UpdateSummary {
+  const { mean, squares, count } = joinStatistics(parameters.map(({ direction }) => direction));
+  return { mean, variance: count === 0 ? 0 : squares / count, parameters };
+}

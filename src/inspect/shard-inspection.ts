@@ -1,0 +1,67 @@
+import type { FlatBlock, ShardStore } from "../parallel/index.ts";
+import { type Presence, whilePresent } from "../state/paging/index.ts";
+import { type Statistics, scaleStatistics, scope } from "../tensor/index.ts";
+import { type InspectedPart, inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
+
+/** One step's look at the parameters that a shard owns and whose names match, and at their gradients. */
+export class ShardInspection {
+  readonly #rank: number;
+  readonly #patterns: readonly string[];
+  readonly #store: ShardStore;
+  /** Of the summed gradients, by name. */
+  readonly #gradients = new Map<string, Statistics>();
+
+  /** @param patterns - none: nothing is looked at, which costs nothing */
+  constructor(rank: number, patterns: readonly string[], store: ShardStore) {
+    this.#rank = rank;
+    this.#patterns = patterns;
+    this.#store = store;
+  }
+
+  /** To be called while a block's reduced gradient is there. */
+  lookAtGradient(layout: FlatBlock): void {
+    if (this.#patterns.length === 0) return;
+    scope(() => {
+      const gradient = this.#store.ownedGradient(layout.index);
+      const found = inspectRange(layout, this.#rank, this.#isWanted, gradient, statistics);
+      for (const [name, seen] of found) this.#gradients.set(name, seen);
+    });
+  }
+
+  /**
+   * To be called after the updates of the step: nobody but this shard writes its owned range.
+   * @param divisor - of the gradients' sum
+   */
+  async parts(
+    layouts: readonly FlatBlock[],
+    divisor: number,
+    presence: Presence,
+  ): Promise<readonly InspectedPart[]> {
+    if (this.#patterns.length === 0) return [];
+    const parts: InspectedPart[] = [];
+    for (const layout of layouts) {
+      const look = () => scope(() => this.#partsOf(layout, divisor));
+      parts.push(...(await whilePresent(presence, layout, "read", look)));
+    }
+    return parts;
+  }
+
+  readonly #isWanted = (name: string): boolean =>
+    this.#patterns.some((pattern) => matchesName(name, pattern));
+
+  #partsOf(layout: FlatBlock, divisor: number): InspectedPart[] {
+    const values = ownedView(layout, this.#rank, this.#store.full(layout.index));
+    const found = inspectRange(layout, this.#rank, this.#isWanted, values, statistics);
+    return layout.parameters.flatMap(({ name, shape, split }) => {
+      const seen = found.get(name);
+      if (seen === undefined) return [];
+      const gradient = this.#gradients.get(name);
+      return {
+        name,
+        shape: split?.logicalShape ?? shape,
+        values: seen,
+        gradient: gradient && scaleStatistics(gradient, 1 / divisor),
+      };
+    });
+  }
+}

@@ -1,0 +1,1 @@
+export { type InitialState, openValues } from "./initial-state.ts";

@@ -1,0 +1,50 @@
+import { TroupeError } from "../../errors.ts";
+import type { BlockState } from "../../parallel/index.ts";
+import { sentTo } from "../../protocols/index.ts";
+import type { Addressed } from "../../runtime/index.ts";
+import { attach, hold, scope, type TensorRef } from "../../tensor/index.ts";
+import type { InitialStateOf, InitialValues } from "./initial-state.ts";
+
+/** Values of a copy in the checkpointer's memory: they come as tensors, and no file is read. */
+export class KeptValues implements InitialValues {
+  readonly #initial: InitialStateOf<"memory">;
+  readonly #reader: Addressed;
+
+  constructor(initial: InitialStateOf<"memory">, reader: Addressed) {
+    this.#initial = initial;
+    this.#reader = reader;
+  }
+
+  /** @throws {TroupeError} `MEMORY_COPY_LOST` where the copy has gone, or its holder */
+  async fill(state: BlockState): Promise<void> {
+    const { step, checkpointer, deadlineMs, progress } = this.#initial;
+    const { tensors } = state;
+    const wanted = tensors.map(({ kind, pieces }) => ({ kind, pieces }));
+    const { owner = "" } = sentTo(this.#reader);
+    const { values } = await checkpointer
+      .ask("restore", { step, wanted, owner }, { deadlineMs })
+      .catch((cause: unknown) => {
+        throw memoryCopyLost(step, cause);
+      });
+    for (const [index, { tensor: into, pieces }] of tensors.entries()) {
+      for (const [place, { rangeBegin, numel }] of pieces.entries()) {
+        const kept = hold(() => attach(values[index]?.[place] as TensorRef));
+        scope(() => {
+          into.narrow(0, rangeBegin, numel).copy_(kept);
+        });
+        kept.dispose();
+      }
+    }
+    state.publish(progress.numUpdates);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+function memoryCopyLost(step: number, cause: unknown): TroupeError {
+  return new TroupeError(
+    "MEMORY_COPY_LOST",
+    `[restore] expected the checkpointer to hold step ${step} in memory: got "${(cause as Error).message}" (the run goes on from the newest checkpoint)`,
+    { fields: { step }, cause },
+  );
+}

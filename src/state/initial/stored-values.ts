@@ -1,0 +1,151 @@
+import {
+  Checkpoint,
+  HuggingFaceFolder,
+  openCheckpoint,
+  type SafetensorsDType,
+  type TensorPart,
+} from "../../checkpoint/index.ts";
+import { TroupeError } from "../../errors.ts";
+import { logicalRuns } from "../../nn/index.ts";
+import { type BlockState, MASTER, type Piece } from "../../parallel/index.ts";
+import { type DType, hold, scope, type Tensor, zeros } from "../../tensor/index.ts";
+import { entryName } from "../saving/index.ts";
+import type { InitialStateOf, InitialValues } from "./initial-state.ts";
+
+/** Values of files, open for being read. */
+export class StoredValues implements InitialValues {
+  readonly #initial: InitialStateOf<"weights" | "checkpoint">;
+  readonly #stored: StoredTensors & AsyncDisposable;
+
+  private constructor(
+    initial: InitialStateOf<"weights" | "checkpoint">,
+    stored: StoredTensors & AsyncDisposable,
+  ) {
+    this.#initial = initial;
+    this.#stored = stored;
+  }
+
+  static async open(initial: InitialStateOf<"weights" | "checkpoint">): Promise<StoredValues> {
+    const stored =
+      initial.kind === "weights"
+        ? await HuggingFaceFolder.open(initial.folder)
+        : await openCheckpoint(initial.path);
+    return new StoredValues(initial, stored);
+  }
+
+  /**
+   * What is not stored is left as it is: zeros.
+   * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a
+   *   parameter that the checkpoint's run did not train, or trained by another rule
+   */
+  async fill(state: BlockState): Promise<void> {
+    const initial = this.#initial;
+    const stored = this.#stored;
+    for (const { kind, tensor: into, pieces } of state.tensors) {
+      if (initial.kind === "weights" && kind !== MASTER) continue;
+      const parts: TensorPart[] = [];
+      for (const piece of pieces) {
+        const { name } = piece.parameter;
+        const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
+        if (kind !== MASTER) requireState(stored, entry, name);
+        const { dtype, bytes } = readableEntry(stored, entry, piece);
+        if (dtype === into.dtype)
+          parts.push({ name: entry, stretches: stretchesOf(piece, bytes, piece.rangeBegin) });
+        else
+          await readConverted(
+            stored,
+            { name: entry, stretches: stretchesOf(piece, bytes, 0) },
+            piece,
+            dtype,
+            into,
+          );
+      }
+      // One read a block and kind: neighbours in the file share chunks.
+      if (parts.length > 0) await stored.readParts(parts, into);
+    }
+    state.publish(initial.kind === "checkpoint" ? initial.progress.numUpdates : 0);
+  }
+
+  /** Bytes asked of a checkpoint's files so far, whole chunks of them. */
+  get readBytes(): number {
+    return this.#stored instanceof Checkpoint ? this.#stored.readBytes : 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stored[Symbol.asyncDispose]();
+  }
+}
+
+type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readParts">;
+
+/** A dtype that values are converted from. */
+interface Readable {
+  readonly dtype: DType;
+  readonly bytes: number;
+}
+
+const READABLE: Partial<Record<SafetensorsDType, Readable>> = {
+  F64: { dtype: "float64", bytes: 8 },
+  F32: { dtype: "float32", bytes: 4 },
+  BF16: { dtype: "bfloat16", bytes: 2 },
+  F16: { dtype: "float16", bytes: 2 },
+};
+
+/** Moments that began at zero now would be corrected as if they were as old as the run, and take steps far too long. */
+function requireState(stored: StoredTensors, entry: string, parameter: string): void {
+  if (stored.has(entry)) return;
+  throw new TroupeError(
+    "RESUME_MISMATCH",
+    `[resume] expected optimizer state of ${parameter} in the checkpoint: got no ${entry} in ${stored.path} (it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights)`,
+    { fields: { path: stored.path, entry, parameter } },
+  );
+}
+
+/** What a piece's elements are stored as. @throws {TroupeError} `CHECKPOINT_SHAPE` */
+function readableEntry(stored: StoredTensors, entry: string, { parameter }: Piece): Readable {
+  const { dtype, shape } = stored.entry(entry);
+  const readable = READABLE[dtype];
+  const expected = parameter.split?.logicalShape ?? parameter.shape;
+  if (readable !== undefined && shape.join() === expected.join()) return readable;
+  throw new TroupeError(
+    "CHECKPOINT_SHAPE",
+    `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${expected}]: got ${dtype} [${shape}] (is it the same model?)`,
+    { fields: { path: stored.path, entry, dtype, shape } },
+  );
+}
+
+/** Copies a piece's values into its place in the owned range `into`, converting the dtype. */
+async function readConverted(
+  stored: StoredTensors,
+  part: TensorPart,
+  { rangeBegin, numel }: Piece,
+  dtype: DType,
+  into: Tensor,
+): Promise<void> {
+  const values = hold(() => zeros([numel], { dtype }));
+  try {
+    await stored.readParts([part], values);
+    scope(() => {
+      into.narrow(0, rangeBegin, numel).copy_(values);
+    });
+  } finally {
+    values.dispose();
+  }
+}
+
+/**
+ * Where a piece lies in the whole tensor and where in memory that has it from element `at` on, three numbers for each
+ * stretch, in bytes.
+ */
+function stretchesOf(
+  { parameter, parameterBegin, numel }: Piece,
+  itemBytes: number,
+  at: number,
+): Float64Array {
+  const stretches: number[] = [];
+  for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
+    const place = at + run.begin - parameterBegin;
+    stretches.push(run.logicalBegin * itemBytes, place * itemBytes, run.numel * itemBytes);
+  }
+  return Float64Array.from(stretches);
+}

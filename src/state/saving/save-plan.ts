@@ -1,0 +1,76 @@
+import { type OptimizerSpec, updateRuleOf } from "../../optim/index.ts";
+import { type FlatBlock, MASTER, savedLayouts } from "../../parallel/index.ts";
+import { sendsPart } from "../store/index.ts";
+import type { StateEntry } from "./state-image.ts";
+
+const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The parameters' own values first. */
+const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
+
+/** What one rank's shard sends of one block when its state is saved. Plain data. */
+export interface PartPlan {
+  /** What the copies take, padding included. */
+  readonly sizeBytes: number;
+  /** Every tensor of which it sends some. */
+  readonly entries: readonly StateEntry[];
+}
+
+/** What a save will consist of, known from the layout before anything is copied. Plain data. */
+export interface SavePlan {
+  readonly numParts: number;
+  /** What all ranks together copy of their state: the most that a save keeps in memory beside it. */
+  readonly stagedBytes: number;
+  /**
+   * Kind after kind, each in the order of the model: what a rank reads of a block lies side by side, parts come about in
+   * this order, and it is that of no layout, so that equal states have equal files.
+   */
+  readonly entries: readonly StateEntry[];
+}
+
+/**
+ * @param layouts - of what a rank and its shard hold
+ * @returns what its shard sends when the state is saved, block after block
+ */
+export function partsOf(
+  layouts: readonly FlatBlock[],
+  rank: number,
+  optimizers: readonly OptimizerSpec[],
+): PartPlan[] {
+  const rules = optimizers.map(updateRuleOf);
+  return layouts
+    .filter((layout) => sendsPart(layout, rank))
+    .map((layout) => {
+      const state = savedLayouts(layout, rank, rules);
+      return {
+        sizeBytes: 4 * state.reduce((sum, { numel }) => sum + numel, 0),
+        entries: state.flatMap(({ kind, pieces }) =>
+          pieces.map(({ parameter: { name, shape, split } }) => ({
+            kind,
+            parameter: name,
+            shape: split?.logicalShape ?? shape,
+          })),
+        ),
+      };
+    });
+}
+
+/**
+ * @param ranks - the parts of each rank, in rank order
+ * @param parameters - names of the model's parameters, in order
+ */
+export function planSave(ranks: readonly (readonly PartPlan[])[], parameters: readonly string[]): SavePlan {
+  const parts = ranks.flat();
+  const places = new Map(parameters.map((name, place) => [name, place]));
+  const entries = new Map(
+    parts.flatMap((part) => part.entries.map((entry) => [`${entry.kind} ${entry.parameter}`, entry])),
+  );
+  const placeOf = ({ parameter }: StateEntry) => places.get(parameter) ?? 0;
+  return {
+    numParts: parts.length,
+    stagedBytes: parts.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    entries: [...entries.values()].toSorted(
+      (a, b) => compare(kindOf(a), kindOf(b)) || compare(placeOf(a), placeOf(b)),
+    ),
+  };
+}

@@ -1,0 +1,218 @@
+import type { Piece } from "../../parallel/index.ts";
+import { empty, hold, scope, type Tensor } from "../../tensor/index.ts";
+
+/** One tensor of a run's state, whole: a parameter's own values or what an optimizer keeps of it. Plain data. */
+export interface StateEntry {
+  /** `MASTER`, or what the optimizer calls it. */
+  readonly kind: string;
+  readonly parameter: string;
+  /** Of the whole, however the ranks split it. */
+  readonly shape: readonly number[];
+}
+
+/** A part of a state: flat values of one kind, and what lies where in them. */
+export interface StatePart {
+  readonly kind: string;
+  readonly pieces: readonly Piece[];
+  readonly values: Tensor;
+}
+
+/** Consecutive elements of a whole tensor, in memory: the caller's to dispose. float32, flat. */
+export interface StateRange {
+  /** First element, within the whole. */
+  readonly begin: number;
+  readonly values: Tensor;
+}
+
+/** Memory that came with one part, and how many of its pieces are still wanted. */
+interface Holding {
+  readonly tensor: Tensor;
+  numWanted: number;
+}
+
+interface Stretch {
+  readonly piece: Piece;
+  readonly holding: Holding;
+}
+
+/**
+ * The state of a run after one step, put together from what the ranks send of it, in any order and any layout. It owns
+ * the memory of its parts and copies none of them but where a tensor that is split among ranks is asked for whole.
+ */
+export class StateImage implements Disposable {
+  readonly #stretches = new Map<string, Stretch[]>();
+  readonly #holdings = new Set<Holding>();
+
+  /** Takes a part in; ownership of its values passes. */
+  add({ kind, pieces, values }: StatePart): void {
+    const holding = { tensor: values, numWanted: pieces.length };
+    this.#holdings.add(holding);
+    for (const piece of pieces) {
+      const key = keyOf(kind, piece.parameter.name);
+      const stretches = this.#stretches.get(key) ?? [];
+      this.#stretches.set(key, stretches);
+      stretches.push({ piece, holding });
+    }
+  }
+
+  /** What is held, in bytes. */
+  get sizeBytes(): number {
+    return [...this.#holdings].reduce((sum, { tensor }) => sum + 4 * tensor.numel, 0);
+  }
+
+  /** Whether every element of a tensor has come. */
+  has({ kind, parameter }: StateEntry): boolean {
+    const shares = sharesOf(this.#of(kind, parameter));
+    const [first] = shares.values();
+    if (first === undefined || shares.size < (first[0]?.piece.parameter.split?.count ?? 1)) return false;
+    return shares.values().every(isWhole);
+  }
+
+  /** The elements of a tensor that {@link has} come, first to last; ranges are views but for what ranks have split. */
+  *ranges({ kind, parameter, shape }: StateEntry): Generator<StateRange> {
+    const stretches = this.#of(kind, parameter);
+    if (stretches[0]?.piece.parameter.split !== undefined) {
+      yield { begin: 0, values: assembled(stretches, shape) };
+      return;
+    }
+    let next = 0;
+    for (const { piece, holding } of stretches.toSorted(byPlace)) {
+      const { parameterBegin, rangeBegin, numel } = piece;
+      const known = next - parameterBegin;
+      if (known >= numel) continue;
+      const values = hold(() => holding.tensor.narrow(0, rangeBegin + known, numel - known));
+      yield { begin: next, values };
+      next = parameterBegin + numel;
+    }
+  }
+
+  /** The values of a piece of any layout, flat: a view where one part holds it, else a copy. The caller's. */
+  piece(kind: string, piece: Piece): Tensor | undefined {
+    const { parameter, parameterBegin, numel } = piece;
+    const stretches = this.#of(kind, parameter.name);
+    const holder = stretches.find((stretch) => contains(stretch.piece, piece));
+    if (holder !== undefined) {
+      const { rangeBegin, parameterBegin: held } = holder.piece;
+      return hold(() => holder.holding.tensor.narrow(0, rangeBegin + parameterBegin - held, numel));
+    }
+    const shape = parameter.split?.logicalShape ?? parameter.shape;
+    const entry = { kind, parameter: parameter.name, shape };
+    if (!this.has(entry)) return undefined;
+    using whole = this.#whole(entry);
+    return cut(whole, piece);
+  }
+
+  /** A tensor is not wanted any more: memory of which nothing is wanted is given back. */
+  release({ kind, parameter }: StateEntry): void {
+    const key = keyOf(kind, parameter);
+    for (const { holding } of this.#stretches.get(key) ?? []) {
+      holding.numWanted -= 1;
+      if (holding.numWanted > 0) continue;
+      holding.tensor.dispose();
+      this.#holdings.delete(holding);
+    }
+    this.#stretches.delete(key);
+  }
+
+  [Symbol.dispose](): void {
+    for (const { tensor } of this.#holdings) tensor.dispose();
+    this.#holdings.clear();
+    this.#stretches.clear();
+  }
+
+  #of(kind: string, parameter: string): readonly Stretch[] {
+    return this.#stretches.get(keyOf(kind, parameter)) ?? [];
+  }
+
+  /** All elements of a tensor in one; the caller's. */
+  #whole(entry: StateEntry): Tensor {
+    const whole = hold(() => empty([product(entry.shape)]));
+    for (const { begin, values } of this.ranges(entry)) {
+      scope(() => {
+        whole.narrow(0, begin, values.numel).copy_(values);
+      });
+      values.dispose();
+    }
+    return whole;
+  }
+}
+
+/**
+ * A whole tensor's values, flat, from what ranks that have split it hold. Each one's share is put together first; then
+ * it is a rectangle of the whole, seen as a matrix, and copied as one.
+ */
+function assembled(stretches: readonly Stretch[], shape: readonly number[]): Tensor {
+  const whole = hold(() => empty([product(shape)]));
+  for (const ofRank of sharesOf(stretches).values()) {
+    const [{ piece: first }] = ofRank as [Stretch];
+    const { parameter } = first;
+    scope(() => {
+      const share = empty([parameter.numel]);
+      for (const { piece, holding } of ofRank) {
+        const { parameterBegin, rangeBegin, numel } = piece;
+        share.narrow(0, parameterBegin, numel).copy_(holding.tensor.narrow(0, rangeBegin, numel));
+      }
+      const { from, to } = rectangles(parameter, share, whole);
+      to.copy_(from);
+    });
+  }
+  return whole;
+}
+
+/** The same elements of a rank's share of a split parameter and of the whole, as matrices; padding is left out. */
+function rectangles(
+  { shape, split }: Piece["parameter"],
+  share: Tensor,
+  whole: Tensor,
+): { from: Tensor; to: Tensor } {
+  const { dim, index, parts, logicalShape } = split as NonNullable<typeof split>;
+  const inner = product(shape.slice(dim + 1));
+  const heldWidth = ((shape[dim] ?? 0) / parts) * inner;
+  const wholeWidth = ((logicalShape[dim] ?? 0) / parts) * inner;
+  const begin = Math.min(index * heldWidth, wholeWidth);
+  const width = Math.min(heldWidth, wholeWidth - begin);
+  return {
+    from: share.view([-1, heldWidth]).narrow(1, 0, width),
+    to: whole.view([-1, wholeWidth]).narrow(1, begin, width),
+  };
+}
+
+/** A piece's values, cut out of the whole tensor; padding is zero. */
+function cut(whole: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor {
+  return hold(() => {
+    if (parameter.split === undefined) return whole.narrow(0, parameterBegin, numel).clone();
+    const share = empty([parameter.numel]).zero_();
+    const { from, to } = rectangles(parameter, share, whole);
+    from.copy_(to);
+    return share.narrow(0, parameterBegin, numel).clone();
+  });
+}
+
+function contains(held: Piece, wanted: Piece): boolean {
+  return (
+    held.parameterBegin <= wanted.parameterBegin &&
+    held.parameterBegin + held.numel >= wanted.parameterBegin + wanted.numel &&
+    JSON.stringify(held.parameter.split) === JSON.stringify(wanted.parameter.split)
+  );
+}
+
+/** By which share of a split parameter they are of. */
+function sharesOf(stretches: readonly Stretch[]): Map<number, Stretch[]> {
+  return Map.groupBy(stretches, ({ piece }) => piece.parameter.split?.index ?? 0);
+}
+
+/** Whether stretches of one share leave nothing out; what several ranks keep alike may come several times. */
+function isWhole(stretches: readonly Stretch[]): boolean {
+  let next = 0;
+  for (const { piece } of stretches.toSorted(byPlace)) {
+    if (piece.parameterBegin > next) return false;
+    next = Math.max(next, piece.parameterBegin + piece.numel);
+  }
+  return next >= (stretches[0]?.piece.parameter.numel ?? 0);
+}
+
+const byPlace = (a: Stretch, b: Stretch) => a.piece.parameterBegin - b.piece.parameterBegin;
+
+const keyOf = (kind: string, parameter: string) => `${kind} ${parameter}`;
+
+const product = (sizes: readonly number[]) => sizes.reduce((total, size) => total * size, 1);

@@ -1,0 +1,80 @@
+import type { SaveOrder } from "../../actors/index.ts";
+import {
+  CheckpointDraft,
+  type CheckpointStorage,
+  type JsonValue,
+  type KeepRule,
+  type PlannedTensor,
+} from "../../checkpoint/index.ts";
+import type { EventOf } from "../../events/index.ts";
+import { MASTER } from "../../parallel/index.ts";
+import { entryName } from "./entry-name.ts";
+import type { PartCollection } from "./part-collection.ts";
+import type { StateEntry } from "./state-image.ts";
+
+/** How far a save has come, on its way to the events. Plain data. */
+export type SaveProgress = Pick<
+  EventOf<"checkpoint.progressed">,
+  "kind" | "step" | "writtenBytes" | "totalBytes"
+>;
+
+/** Whether an actor's emission is such a word. */
+export function isSaveProgress(event: unknown): event is SaveProgress {
+  return (event as Partial<SaveProgress> | null)?.kind === "checkpoint.progressed";
+}
+
+/** Where a save is written, and who hears of it. */
+export interface Writing {
+  readonly storage: CheckpointStorage;
+  /** Which checkpoints are kept once the new one is durable; all where there is none. */
+  readonly keep: KeepRule | undefined;
+  readonly tell: (progress: SaveProgress) => void;
+}
+
+/** How often progress is told in one save, about. */
+const TELLINGS = 20;
+
+/**
+ * Writes a save while its parts still come: each tensor as soon as it is whole, in the order of the files, from the memory
+ * in which it came. That memory is given back with the last tensor in it, unless the save is kept.
+ * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; `CHECKPOINT_ABANDONED` where the parts do not come any more
+ */
+export async function writeParts(
+  { storage, keep, tell }: Writing,
+  order: SaveOrder,
+  collection: PartCollection,
+): Promise<{ path: string; sizeBytes: number }> {
+  const { image } = collection;
+  const { step } = order.state;
+  const weights = order.entries.filter(({ kind }) => kind === MASTER).map(planned);
+  const optimizer = order.entries.filter(({ kind }) => kind !== MASTER).map(planned);
+  const plan = { step, config: order.modelConfig, weights, optimizer };
+  await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
+  const totalBytes = draft.plannedBytes;
+  let toldBytes = 0;
+  for (const entry of order.entries) {
+    await collection.until(() => image.has(entry));
+    for (const { values } of image.ranges(entry)) {
+      try {
+        await draft.write(entryName(entry.kind, entry.parameter), values);
+      } finally {
+        values.dispose();
+      }
+    }
+    if (!order.keep) image.release(entry);
+    const { writtenBytes } = draft;
+    if (writtenBytes - toldBytes < totalBytes / TELLINGS && writtenBytes < totalBytes) continue;
+    toldBytes = writtenBytes;
+    tell({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
+  }
+  const progress = await collection.whole(order.numParts);
+  const { path, sizeBytes } = await draft.commit({
+    ...order.state,
+    optimizer: progress as unknown as JsonValue,
+  });
+  return { path, sizeBytes };
+}
+
+function planned({ kind, parameter, shape }: StateEntry): PlannedTensor {
+  return { name: entryName(kind, parameter), dtype: "F32", shape };
+}

@@ -1,0 +1,84 @@
+import type { BlockState, StateTensor } from "../../parallel/index.ts";
+import { copyAside, emptySharedAside, scope, type Tensor, tagMemory } from "../../tensor/index.ts";
+
+/** Elements copied at a time: what an update may have to wait for that finds one under way, some half a millisecond. */
+const STRETCH_NUMEL = 2 ** 20;
+
+/** Consecutive elements of one tensor, and where they are copied to. */
+interface Stretch {
+  readonly from: Tensor;
+  readonly into: Tensor;
+  readonly begin: number;
+  readonly numel: number;
+}
+
+/**
+ * A block's state while it is copied, stretch by stretch: beside the event loop while there is time, in it once there is
+ * none. Owns the copies until they are taken.
+ */
+export class BlockCopy {
+  /** Uninitialised at first. */
+  readonly copies: readonly StateTensor[];
+  readonly #left: Stretch[];
+  #underWay: Promise<void> = Promise.resolve();
+
+  private constructor(left: Stretch[], copies: readonly StateTensor[]) {
+    this.copies = copies;
+    this.#left = left;
+  }
+
+  /**
+   * Takes the memory for it, beside the event loop.
+   * @param state - bound, and as it is to be copied until all is
+   */
+  static async of({ tensors }: BlockState): Promise<BlockCopy> {
+    const taken = await Promise.allSettled(
+      tensors.map(({ tensor }) => tagMemory("snapshot", () => emptySharedAside(tensor.numel))),
+    );
+    const refused = taken.find((each) => each.status === "rejected");
+    const targets = taken.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+    if (refused !== undefined) {
+      for (const target of targets) target.dispose();
+      throw refused.reason;
+    }
+    const copies = tensors.map((each, index) => ({ ...each, tensor: targets[index] as Tensor }));
+    const left = tensors.flatMap(({ tensor }, index) => stretchesOf(tensor, targets[index] as Tensor));
+    return new BlockCopy(left, copies);
+  }
+
+  /** Whether every stretch is copied or under way. */
+  get isTaken(): boolean {
+    return this.#left.length === 0;
+  }
+
+  /** Copies one stretch beside the event loop. One at a time. */
+  async advance(): Promise<void> {
+    const next = this.#left.shift();
+    if (next === undefined) return;
+    this.#underWay = copyAside(next.from, next.into, next.begin, next.numel);
+    await this.#underWay;
+  }
+
+  /** Copies in this turn all that nobody has begun to, and waits for what is under way. */
+  async finish(): Promise<void> {
+    for (const { from, into, begin, numel } of this.#left.splice(0)) {
+      // What a scope returns survives it: the views must not, or they hold the memory that the receiver frees.
+      scope(() => {
+        into.narrow(0, begin, numel).copy_(from.narrow(0, begin, numel));
+      });
+    }
+    await this.#underWay;
+  }
+
+  dispose(): void {
+    this.#left.length = 0;
+    for (const { tensor } of this.copies) tensor.dispose();
+  }
+}
+
+function stretchesOf(from: Tensor, into: Tensor): Stretch[] {
+  return Array.from({ length: Math.ceil(from.numel / STRETCH_NUMEL) }, (_, index) => {
+    const begin = index * STRETCH_NUMEL;
+    return { from, into, begin, numel: Math.min(STRETCH_NUMEL, from.numel - begin) };
+  });
+}

@@ -1,0 +1,56 @@
+import type { OffloadProtocol, ShardProtocol } from "../../actors/index.ts";
+import { updateRuleOf } from "../../optim/index.ts";
+import { BlockState, type FlatBlock, offloadedBlocks } from "../../parallel/index.ts";
+import type { ShardPlan } from "../../protocols/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { Presence } from "../paging/index.ts";
+import { RemoteKeeper } from "./remote-keeper.ts";
+import { DividedKeeper, MemoryKeeper, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
+
+/** Who works together to keep one rank's state. */
+export interface KeeperPlace {
+  readonly rank: number;
+  readonly shard: ActorRef<ShardProtocol>;
+  /** Where the shard may leave state. */
+  readonly offload: ActorRef<OffloadProtocol> | undefined;
+  readonly share: ShareWithRanks;
+  readonly presence: Presence;
+}
+
+/**
+ * @param owned - the owned range of each block's parameters, writable; ownership passes
+ * @returns who keeps the optimizers' state: the shard's own thread, its offload actor, or each a part, as the plan says
+ */
+export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: KeeperPlace): StateKeeper {
+  const { run, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
+  const { rank, shard, share, presence } = place;
+  const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
+  const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
+  const rules = optimizers.map(updateRuleOf);
+  const states = layouts.flatMap((layout, index) =>
+    isAway(layout) ? [] : new BlockState(layout, rank, rules, owned[index] as Tensor),
+  );
+  const here = new MemoryKeeper(states, share, presence);
+  if (offload === undefined || place.offload === undefined) return here;
+  const layoutsAway = layouts.filter(isAway);
+  const ownedAway = owned.filter((_, index) => isAway(layouts[index] as FlatBlock));
+  const away = new RemoteKeeper(
+    place.offload,
+    {
+      run,
+      rank,
+      layouts: layoutsAway,
+      optimizers,
+      home: offload.home,
+      shard,
+      numThreads,
+      deadlineMs,
+      comingAndGoing: layoutsAway.flatMap((layout) => (presence.comesAndGoes(layout) ? layout.name : [])),
+      delayMs: slowdown.updateMs,
+      trace,
+    },
+    ownedAway,
+  );
+  return new DividedKeeper([away, here], (block) => (blocksAway.includes(block) ? away : here));
+}

@@ -1,0 +1,52 @@
+import type { OffloadPlan, OffloadProtocol } from "../../actors/index.ts";
+import { sentTo } from "../../protocols/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
+import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
+import type { SnapshotOrder } from "./snapshot.ts";
+import type { BlockUpdate, BlockUpdated, StateKeeper } from "./state-keeper.ts";
+
+/** Has an offload actor keep the state: gradients go there as refs, and the new parameters are written by it in place. */
+export class RemoteKeeper implements StateKeeper {
+  readonly #offload: ActorRef<OffloadProtocol>;
+  readonly #deadline: { readonly deadlineMs: number };
+  readonly #blocks: ReadonlySet<number>;
+  readonly #plan: Omit<OffloadPlan, "owned" | "initial">;
+  readonly #owned: readonly Tensor[];
+
+  /** @param owned - of each block of the plan, the owned range of its parameters, writable; ownership passes */
+  constructor(
+    offload: ActorRef<OffloadProtocol>,
+    plan: Omit<OffloadPlan, "owned" | "initial">,
+    owned: readonly Tensor[],
+  ) {
+    this.#offload = offload;
+    this.#plan = plan;
+    this.#owned = owned;
+    this.#deadline = { deadlineMs: plan.deadlineMs };
+    this.#blocks = new Set(plan.layouts.map(({ index }) => index));
+  }
+
+  async fill(initial: OffloadPlan["initial"]): Promise<void> {
+    const owned = this.#owned.map((tensor) => moveRef(tensor, sentTo(this.#offload)));
+    await this.#offload.ask("prepare", { ...this.#plan, owned, initial }, this.#deadline);
+  }
+
+  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
+    const message = { update, gradient: moveRef(hold(gradient), sentTo(this.#offload)) };
+    return this.#offload.ask("update", message, this.#deadline);
+  }
+
+  snapshot(order: SnapshotOrder): void {
+    this.#offload.tell("snapshot", {
+      ...order,
+      blocks: order.blocks.filter((block) => this.#blocks.has(block)),
+    });
+  }
+
+  async settle(step: number): Promise<void> {
+    this.#offload.tell("settle", { step });
+  }
+
+  /** The offload actor stops by itself. */
+  stop(): void {}
+}

@@ -1,0 +1,116 @@
+import type { CheckpointerProtocol } from "../../actors/index.ts";
+import type { BlockState, FlatBlock } from "../../parallel/index.ts";
+import { sentTo } from "../../protocols/index.ts";
+import { type ActorRef, systemClock } from "../../runtime/index.ts";
+import { moveRef } from "../../tensor/index.ts";
+import { BlockCopy } from "./block-copy.ts";
+
+/**
+ * Whether a rank's shard sends its part of a block to the checkpointer: of several equal copies, one is saved.
+ * @param rank - of the world
+ */
+export function sendsPart(layout: FlatBlock, rank: number): boolean {
+  return layout.counted && (layout.zero > 0 || layout.group[0] === rank);
+}
+
+/** Who wants the state that follows a step, and of which blocks. Plain data. */
+export interface SnapshotOrder {
+  /** The step whose updates the state has seen. */
+  readonly step: number;
+  /** Life of the rank group. */
+  readonly life: number;
+  /** Whose share of the state it is. */
+  readonly rank: number;
+  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  readonly blocks: readonly number[];
+}
+
+/**
+ * The state after one step, on its way to the checkpointer: each block is copied beside the event loop, and at the latest
+ * just before it is updated again, so that saving does not stop training.
+ */
+export class Snapshot {
+  readonly #order: SnapshotOrder;
+  readonly #blocks: Set<number>;
+  /** Blocks that are being copied. */
+  readonly #begun = new Map<number, Promise<BlockCopy>>();
+  /** Not sent yet: how long updates were held up. */
+  #blockedMs = 0;
+
+  constructor(order: SnapshotOrder) {
+    this.#order = order;
+    this.#blocks = new Set(order.blocks);
+  }
+
+  /** The step whose updates the state has seen. */
+  get step(): number {
+    return this.#order.step;
+  }
+
+  /** Whether a block is to be copied and is not whole yet. */
+  lacks(block: number): boolean {
+    return this.#blocks.has(block);
+  }
+
+  /** Copies a block's state, which is bound, in a thread that gives way to others, and sends it, unless that has been done. */
+  async copyAside(state: BlockState): Promise<void> {
+    while (this.lacks(state.block)) {
+      const copy = await this.#copyOf(state);
+      if (copy.isTaken || !this.lacks(state.block)) break;
+      await copy.advance();
+    }
+    await this.copy(state);
+  }
+
+  /**
+   * Has a block's state copied, which is bound, and sent, unless that has been done: what has not been begun by now is copied
+   * in this turn. What that takes is told as time for which training was blocked.
+   */
+  async copy(state: BlockState): Promise<void> {
+    if (!this.lacks(state.block)) return;
+    const beginMs = systemClock.now();
+    const copy = await this.#copyOf(state);
+    if (!this.lacks(state.block)) return;
+    await copy.finish();
+    this.#blockedMs += systemClock.now() - beginMs;
+    this.#send(state.block, copy);
+  }
+
+  /** Nobody wants it any more: what is copied of a block and not sent is given back. */
+  dispose(): void {
+    for (const begun of this.#begun.values()) {
+      begun.then(
+        (copy) => copy.dispose(),
+        () => {}, // told to who waits for it
+      );
+    }
+    this.#begun.clear();
+    this.#blocks.clear();
+  }
+
+  #copyOf(state: BlockState): Promise<BlockCopy> {
+    const begun = this.#begun.get(state.block) ?? BlockCopy.of(state);
+    this.#begun.set(state.block, begun);
+    return begun;
+  }
+
+  /** Whoever finds a block's copy whole first sends it. */
+  #send(block: number, { copies }: BlockCopy): void {
+    if (!this.#blocks.delete(block)) return;
+    this.#begun.delete(block);
+    const { life, step, rank, checkpointer } = this.#order;
+    const blockedMs = this.#blockedMs;
+    this.#blockedMs = 0;
+    checkpointer.tell("part", {
+      life,
+      step: step + 1,
+      rank,
+      blockedMs,
+      state: copies.map(({ kind, pieces, tensor }) => ({
+        kind,
+        pieces,
+        ref: moveRef(tensor, sentTo(checkpointer)),
+      })),
+    });
+  }
+}

@@ -1,0 +1,197 @@
+import { type InspectedUpdate, UpdateInspection } from "../../inspect/index.ts";
+import type { UpdateStep } from "../../optim/index.ts";
+import { type BlockState, MASTER } from "../../parallel/index.ts";
+import { type Addressed, systemClock } from "../../runtime/index.ts";
+import { hold, type Tensor, tagMemory, zeros } from "../../tensor/index.ts";
+import { type InitialState, openValues } from "../initial/index.ts";
+import { ALWAYS_PRESENT, type Presence, whilePresent } from "../paging/index.ts";
+import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
+
+/** One block's update, as a shard orders it. */
+export interface BlockUpdate extends UpdateStep {
+  readonly step: number;
+  readonly block: number;
+  /** Patterns of the parameters whose movement is looked at. */
+  readonly inspect: readonly string[];
+}
+
+/** One update made. Plain data. */
+export interface BlockUpdated {
+  /** Time of the arithmetic, in milliseconds. */
+  readonly updateMs: number;
+  /** How parameters of the owned range were moved, of those that were to be looked at. */
+  readonly inspected: readonly InspectedUpdate[];
+}
+
+/** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
+export interface StateKeeper {
+  /**
+   * Fills state and parameters with where the run begins.
+   * @param reader - the actor in whose thread they are
+   */
+  fill(initial: InitialState, reader: Addressed): Promise<void>;
+  /**
+   * One optimizer step on a block.
+   * @param gradient - of the owned range, float32, summed; ownership passes
+   * @returns once the new parameters are where the ranks read them
+   */
+  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated>;
+  /** Has the state that follows a step copied to the checkpointer, each block before its next update. */
+  snapshot(order: SnapshotOrder): void;
+  /** All updates of `step` are made: what a snapshot of it still lacks is copied when there is time. */
+  settle(step: number): Promise<void>;
+  stop(): void;
+}
+
+/**
+ * A rank's share of a collective that an update asks for.
+ * @returns the shares of all ranks, in rank order; the caller's
+ */
+export type ShareWithRanks = (
+  update: BlockUpdate,
+  round: number,
+  value: Tensor,
+) => Promise<readonly Tensor[]>;
+
+/** Keeps the state in memory, in the thread that it is made in, and updates it there. */
+export class MemoryKeeper implements StateKeeper {
+  readonly #states: ReadonlyMap<number, BlockState>;
+  readonly #share: ShareWithRanks;
+  readonly #presence: Presence;
+  #snapshot: Snapshot | undefined;
+
+  /**
+   * @param states - whose memory is made here, as zeros; ownership passes
+   * @param presence - of the parameters; in an update they are present as it is
+   * @param kindOf - what the ledger calls memory of a kind of state
+   */
+  constructor(
+    states: readonly BlockState[],
+    share: ShareWithRanks,
+    presence: Presence = ALWAYS_PRESENT,
+    kindOf = ledgerKindOf,
+  ) {
+    this.#states = new Map(states.map((state) => [state.block, state]));
+    this.#share = share;
+    this.#presence = presence;
+    for (const state of states) {
+      state.bind(
+        state.layouts.map(({ kind, numel }) =>
+          tagMemory(kindOf(kind), () => hold(() => zeros([numel], { dtype: "float32" }))),
+        ),
+      );
+    }
+  }
+
+  async fill(initial: InitialState, reader: Addressed): Promise<void> {
+    await using values = await openValues(initial, reader);
+    for (const state of this.#states.values())
+      await whilePresent(this.#presence, state.layout, "overwrite", () => values.fill(state));
+  }
+
+  async update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
+    const state = this.#at(update.block);
+    try {
+      await copiedBefore(update, state, this.#snapshot);
+      return await runUpdate(state, update, gradient, this.#share);
+    } finally {
+      gradient.dispose();
+    }
+  }
+
+  snapshot(order: SnapshotOrder): void {
+    this.#snapshot?.dispose();
+    this.#snapshot = new Snapshot(order);
+  }
+
+  async settle(step: number): Promise<void> {
+    const snapshot = this.#snapshot;
+    if (snapshot?.step !== step) return;
+    for (const state of this.#states.values()) {
+      if (!snapshot.lacks(state.block)) continue;
+      const copy = () => snapshot.copyAside(state);
+      if (state.keepsMaster) await copy();
+      else await whilePresent(this.#presence, state.layout, "read", copy);
+    }
+  }
+
+  stop(): void {
+    this.#snapshot?.dispose();
+    for (const state of this.#states.values()) state.dispose();
+  }
+
+  #at(block: number): BlockState {
+    const state = this.#states.get(block);
+    if (state === undefined) throw new RangeError(`[shard] the state of block ${block} is kept elsewhere`);
+    return state;
+  }
+}
+
+/** Parts the blocks among keepers. */
+export class DividedKeeper implements StateKeeper {
+  readonly #keepers: readonly StateKeeper[];
+  readonly #keeperOf: (block: number) => StateKeeper;
+
+  constructor(keepers: readonly StateKeeper[], keeperOf: (block: number) => StateKeeper) {
+    this.#keepers = keepers;
+    this.#keeperOf = keeperOf;
+  }
+
+  async fill(initial: InitialState, reader: Addressed): Promise<void> {
+    await Promise.all(this.#keepers.map((keeper) => keeper.fill(initial, reader)));
+  }
+
+  update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
+    return this.#keeperOf(update.block).update(update, gradient);
+  }
+
+  snapshot(order: SnapshotOrder): void {
+    for (const keeper of this.#keepers) keeper.snapshot(order);
+  }
+
+  async settle(step: number): Promise<void> {
+    await Promise.all(this.#keepers.map((keeper) => keeper.settle(step)));
+  }
+
+  stop(): void {
+    for (const keeper of this.#keepers) keeper.stop();
+  }
+}
+
+/** Runs an update to its end, in this turn unless it asks for what the other ranks know. */
+export async function runUpdate(
+  state: BlockState,
+  update: BlockUpdate,
+  gradient: Tensor,
+  share: ShareWithRanks,
+): Promise<BlockUpdated> {
+  using inspection = new UpdateInspection(state, update);
+  const rounds = state.update(gradient, update);
+  let answer: readonly Tensor[] = [];
+  let totalMs = 0;
+  try {
+    for (let round = 0; ; round++) {
+      const beginMs = systemClock.now();
+      const turn = rounds.next(answer);
+      totalMs += systemClock.now() - beginMs;
+      for (const tensor of answer) tensor.dispose();
+      if (turn.done) return { updateMs: totalMs, inspected: inspection.end() };
+      answer = await share(update, round, turn.value);
+    }
+  } finally {
+    rounds.return();
+  }
+}
+
+/** Has what an update is about to overwrite copied first, where a snapshot of an earlier step still lacks it. */
+export async function copiedBefore(
+  { step }: BlockUpdate,
+  state: BlockState,
+  snapshot: Snapshot | undefined,
+): Promise<void> {
+  if (snapshot !== undefined && snapshot.step < step) await snapshot.copy(state);
+}
+
+function ledgerKindOf(kind: string): string {
+  return kind === MASTER ? "master" : "optimizer";
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { Pipeline } from "../../src/engine/conductor/pipeline.ts";
+
+describe("Pipeline", () => {
+  it("tells outcomes in the order of the work, whichever ends first", async () => {
+    const pipeline = new Pipeline(3);
+    const told: string[] = [];
+    const slow = Promise.withResolvers<string>();
+    await pipeline.add(slow.promise, (outcome) => told.push(outcome));
+    await pipeline.add(Promise.resolve("second"), (outcome) => told.push(outcome));
+    slow.resolve("first");
+    await pipeline.drain();
+    expect(told).toEqual(["first", "second"]);
+  });
+
+  it("makes who adds too much wait for the oldest piece", async () => {
+    const pipeline = new Pipeline(2);
+    const first = Promise.withResolvers<void>();
+    await pipeline.add(first.promise, () => {});
+    let added = false;
+    const second = pipeline
+      .add(Promise.resolve(), () => {})
+      .then(() => {
+        added = true;
+      });
+    await Promise.resolve();
+    expect(added).toBe(false);
+    first.resolve();
+    await second;
+    expect(added).toBe(true);
+  });
+
+  it("throws the first failure at once, also where an older piece never ends, and tells nothing after it", async () => {
+    const pipeline = new Pipeline(2);
+    const told: string[] = [];
+    await pipeline.add(new Promise<string>(() => {}), (outcome) => told.push(outcome));
+    await expect(pipeline.add(Promise.reject(new Error("a rank is gone")), () => {})).rejects.toThrow(
+      "a rank is gone",
+    );
+    await expect(pipeline.unlessFailed(new Promise(() => {}))).rejects.toThrow("a rank is gone");
+    await expect(pipeline.drain()).rejects.toThrow("a rank is gone");
+    expect(told).toEqual([]);
+  });
+});

@@ -1,0 +1,183 @@
+import { describe, expect, it } from "vitest";
+import type { CheckpointerProtocol, SaveOrder } from "../../src/actors/checkpointer.ts";
+import { Saving, type SavingRules } from "../../src/engine/conductor/saving.ts";
+import type { TroupeEventBody } from "../../src/events/index.ts";
+import type { DeclaredModel } from "../../src/protocols/rank-plan.ts";
+import type { ActorRef } from "../../src/runtime/index.ts";
+
+const rules: SavingRules = {
+  everySteps: 2,
+  inMemoryEverySteps: undefined,
+  whenBusy: "wait",
+  maxStagedBytes: Number.POSITIVE_INFINITY,
+};
+
+const entry = { kind: "master", parameter: "weight", shape: [3] };
+
+/** Two ranks with a part of 100 bytes each. */
+const models = [0, 1].map(() => ({
+  saved: [{ sizeBytes: 100, entries: [entry] }],
+})) as unknown as DeclaredModel[];
+
+/** The checkpointer as it lives when it is asked for. */
+function incarnation(ask: (at: unknown, order: SaveOrder) => Promise<unknown>): object {
+  const self: object = { ask: (_kind: string, order: SaveOrder) => ask(self, order) };
+  return self;
+}
+
+/** A run whose saves end when the test says so. */
+class SlowDisk {
+  readonly events: TroupeEventBody[] = [];
+  readonly orders: SaveOrder[] = [];
+  /** The incarnation that a save was ordered at, of each. */
+  readonly orderedAt: unknown[] = [];
+  readonly saving: Saving;
+  readonly #pending: PromiseWithResolvers<unknown>[] = [];
+
+  constructor(changed: Partial<SavingRules> = {}, sound = async (_step: number) => {}) {
+    const { orderedAt } = this;
+    const ask = (at: unknown, order: SaveOrder) => {
+      orderedAt.push(at);
+      this.orders.push(order);
+      const answer = Promise.withResolvers<unknown>();
+      this.#pending.push(answer);
+      return answer.promise;
+    };
+    this.saving = new Saving(models, {
+      rules: { ...rules, ...changed },
+      checkpointer: { pinned: () => incarnation(ask) } as unknown as ActorRef<CheckpointerProtocol>,
+      life: 0,
+      deadlineMs: 1000,
+      stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
+      sound,
+      emit: (event) => this.events.push(event),
+    });
+  }
+
+  /** The save under way succeeds. */
+  async end(): Promise<void> {
+    const { path } = { path: this.orders.at(-1)?.write ? "somewhere" : undefined };
+    this.#pending.shift()?.resolve({ path, sizeBytes: 200, durationMs: 5 });
+    await new Promise(setImmediate);
+  }
+
+  async fail(message: string): Promise<void> {
+    this.#pending.shift()?.reject(new Error(message));
+    await new Promise(setImmediate);
+  }
+
+  /** What was told, such as "started 2". */
+  get told(): string[] {
+    return this.events.map((event) => `${event.kind.split(".")[1]} ${(event as { step: number }).step}`);
+  }
+}
+
+describe("saving", () => {
+  it("falls due by the rules, and after the last step", async () => {
+    const disk = new SlowDisk();
+    const begun: number[] = [];
+    for (let step = 1; step <= 5; step++) {
+      if ((await disk.saving.begin(step, step === 5)) !== undefined) begun.push(step);
+      await disk.end();
+    }
+    expect(begun).toEqual([2, 4, 5]);
+    expect(disk.told).toEqual(["started 2", "saved 2", "started 4", "saved 4", "started 5", "saved 5"]);
+  });
+
+  it("is ordered at the incarnation of the checkpointer that is fed", async () => {
+    const disk = new SlowDisk();
+    const fed: unknown[] = [];
+    for (const step of [2, 4]) {
+      fed.push(await disk.saving.begin(step, false));
+      await disk.end();
+    }
+    expect(disk.orderedAt[0]).toBe(fed[0]);
+    expect(disk.orderedAt[1]).toBe(fed[1]);
+    expect(fed[1]).not.toBe(fed[0]);
+  });
+
+  it("declares what it will copy, and how many parts it waits for, before anything is copied", async () => {
+    const disk = new SlowDisk();
+    await disk.saving.begin(2, false);
+    expect(disk.events).toEqual([{ kind: "checkpoint.started", step: 2, stagedBytes: 200, waitedMs: 0 }]);
+    expect(disk.orders[0]).toMatchObject({ numParts: 2, entries: [entry], write: true, keep: false });
+  });
+
+  it("waits for the save before it, and tells how long", async () => {
+    const disk = new SlowDisk();
+    await disk.saving.begin(2, false);
+    let begun = false;
+    const next = disk.saving.begin(4, false).then(() => {
+      begun = true;
+    });
+    await new Promise(setImmediate);
+    expect(begun).toBe(false);
+    await disk.end();
+    await next;
+    expect(disk.told).toEqual(["started 2", "saved 2", "started 4"]);
+    expect(disk.events[2]).toMatchObject({ waitedMs: expect.toSatisfy((ms: number) => ms > 0) });
+  });
+
+  it("is left out while one is under way where the rule says so, and counted; never after the last step", async () => {
+    const disk = new SlowDisk({ whenBusy: "skip" });
+    await disk.saving.begin(2, false);
+    expect(await disk.saving.begin(4, false)).toBeUndefined();
+    expect(await disk.saving.begin(6, false)).toBeUndefined();
+    const last = disk.saving.begin(7, true);
+    await disk.end();
+    expect(await last).toBeDefined();
+    expect(disk.told).toEqual(["started 2", "skipped 4", "skipped 6", "saved 2", "started 7"]);
+    expect(disk.events[2]).toMatchObject({ numSkipped: 2, reason: "step 2 is still being saved" });
+  });
+
+  it("begins nothing more once its life is over, though that waited for a save to end", async () => {
+    const disk = new SlowDisk();
+    await disk.saving.begin(2, false);
+    const next = disk.saving.begin(4, false);
+    disk.saving.end();
+    await disk.fail("given up");
+    expect(await next).toBeUndefined();
+    expect(disk.told).toEqual(["started 2", "failed 2"]);
+  });
+
+  it("asks what is kept beside tensors once the step is made and judged, not before", async () => {
+    const made = Promise.withResolvers<void>();
+    const disk = new SlowDisk({}, () => made.promise);
+    await disk.saving.begin(2, false);
+    await new Promise(setImmediate);
+    expect(disk.orders).toEqual([]);
+    made.resolve();
+    await new Promise(setImmediate);
+    expect(disk.orders).toMatchObject([{ state: { step: 2 } }]);
+  });
+
+  it("that fails is told, and the next is as good as the first", async () => {
+    const disk = new SlowDisk();
+    await disk.saving.begin(2, false);
+    await disk.fail("no room");
+    expect(disk.saving.error).toEqual({ message: "no room" });
+    await disk.saving.begin(4, false);
+    await disk.end();
+    expect(disk.saving.error).toBeUndefined();
+    expect(disk.told).toEqual(["started 2", "failed 2", "started 4", "saved 4"]);
+  });
+
+  it("keeps copies in memory between those that go to the disk", async () => {
+    const disk = new SlowDisk({ everySteps: 4, inMemoryEverySteps: 2 });
+    for (const step of [2, 4]) {
+      await disk.saving.begin(step, false);
+      await disk.end();
+    }
+    expect(disk.told).toEqual(["copied 2", "started 4", "saved 4"]);
+    expect(disk.orders.map(({ write, keep }) => [write, keep])).toEqual([
+      [false, true],
+      [true, true],
+    ]);
+  });
+
+  it("refuses to copy more than it may", () => {
+    expect(() => new SlowDisk({ maxStagedBytes: 199 })).toThrow(
+      expect.objectContaining({ code: "CHECKPOINT_STAGING" }),
+    );
+  });
+});
