@@ -241,9 +241,9 @@ export class Conductor {
     }
   }
 
-  #tellEvaluation(step: number, { lossNats, numTokens }: EvaluatedLoss): void {
-    this.#evaluationLossNats = lossNats;
-    this.#options.emit({ kind: "evaluation.finished", step, lossNats, numTokens });
+  #tellEvaluation(step: number, evaluated: EvaluatedLoss): void {
+    this.#evaluationLossNats = evaluated.lossNats;
+    this.#options.emit({ kind: "evaluation.finished", step, split: "validation", ...evaluated });
     this.#report.restartClock();
   }
 

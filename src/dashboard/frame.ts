@@ -28,7 +28,9 @@ export interface RunPart {
   readonly facts?: RunFacts | undefined;
   /** Steps done so far. */
   readonly step: number;
-  /** Tokens trained on by this run, over all ranks. */
+  /** Samples trained on by this run, over all ranks. */
+  readonly numSamples: number;
+  /** The same in tokens; 0 where they are not counted. */
   readonly numTokens: number;
   /** The latest loss and held-out loss. */
   readonly lossNats: number;

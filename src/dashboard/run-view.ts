@@ -12,6 +12,7 @@ const smoothing = 0.05;
 const waiting: RunPart = {
   state: "waiting",
   step: 0,
+  numSamples: 0,
   numTokens: 0,
   lossNats: Number.NaN,
   evaluationLossNats: Number.NaN,
@@ -30,7 +31,7 @@ export class RunView {
     { field: "lossNats", of: "max" },
     { field: "lossNats", of: "min" },
     { field: "gradientNorm", of: "max" },
-    { field: "tokensPerSecond", of: "min" },
+    { field: "samplesPerSecond", of: "min" },
   ]);
   readonly #evaluations = new HistoryTable();
   readonly #memory = new MemoryHistory();
@@ -133,23 +134,26 @@ export class RunView {
   }
 
   #stepped(event: EventOf<"step.finished">): void {
-    const { step, numTokens, durationMs, timeMs } = event;
+    const { step, numSamples, numTokens = 0, durationMs, timeMs } = event;
     this.#steps.append({
       step,
       lossNats: event.lossNats,
       learningRate: event.learningRate,
       gradientNorm: event.gradientNorm,
-      tokensPerSecond: event.tokensPerSecond,
+      samplesPerSecond: event.samplesPerSecond,
+      ...(event.tokensPerSecond === undefined ? {} : { tokensPerSecond: event.tokensPerSecond }),
       durationMs,
       overlap: event.overlap,
       exposedMs: event.exposedMs,
       dataMs: event.dataMs,
       residentBytes: event.residentBytes,
+      ...columnsOf(event),
     });
     const mean = Number.isNaN(this.#run.stepMs) ? durationMs : this.#run.stepMs;
     this.#advance({
       state: "running",
       step,
+      numSamples: this.#run.numSamples + numSamples,
       numTokens: this.#run.numTokens + numTokens,
       lossNats: event.lossNats,
       stepMs: mean + smoothing * (durationMs - mean),
@@ -157,8 +161,9 @@ export class RunView {
     });
   }
 
-  #evaluated({ step, lossNats, timeMs }: EventOf<"evaluation.finished">): void {
-    this.#evaluations.append({ step, lossNats });
+  #evaluated(event: EventOf<"evaluation.finished">): void {
+    const { step, lossNats, timeMs } = event;
+    this.#evaluations.append({ step, lossNats, ...columnsOf(event) });
     this.#advance({ evaluationLossNats: lossNats, progressAtMs: timeMs });
   }
 
@@ -183,6 +188,16 @@ export class RunView {
     this.#run = { ...this.#run, ...change };
     this.#changed.add("run");
   }
+}
+
+/** What has a name of the job's or the dataset's own, each in a column. */
+function columnsOf({
+  losses = {},
+  metrics = {},
+}: Pick<EventOf<"step.finished">, "losses" | "metrics">): Readonly<Record<string, number>> {
+  const column = (kind: string, values: Readonly<Record<string, number>>) =>
+    Object.entries(values).map(([name, value]) => [`${kind}/${name}`, value] as const);
+  return Object.fromEntries([...column("loss", losses), ...column("metric", metrics)]);
 }
 
 function factsOf({ timeMs, schemaVersion, kind, clockMs, ...facts }: EventOf<"run.started">): RunFacts {

@@ -10,6 +10,12 @@ export type Batch = Readonly<Record<string, Tensor>>;
 /** Windows of a text, int64, [samples, length]. */
 export type TextBatch = { readonly inputIds: Tensor; readonly targets: Tensor };
 
+/** What a model predicts, by name: of each sample a row, in dim 0. */
+export type Rows = Readonly<Record<string, Tensor>>;
+
+/** What predictions are worth, by name. */
+export type Scores = Readonly<Record<string, number>>;
+
 /** What a model may need to know of its data before it is built. Plain data. */
 export interface DatasetFacts {
   /** What the data is called in messages to people. */
@@ -34,6 +40,13 @@ export interface Dataset<B extends Batch = Batch> {
   trainBatch(position: number, numSamples: number): B;
   /** @param position - first held-out sample */
   validationBatch(position: number, numSamples: number): B;
+  /** What of a batch counts as a token, for throughput; a run tells samples alone where it is left out. */
+  countTokens?(batch: B): number;
+  /**
+   * Judges what the model predicts. Runs where the data is, so that it may read what no rank has.
+   * @param rows - of all samples of an evaluation, in their order, whatever ranks predicted them; the callee's to read
+   */
+  score?(split: string, rows: Rows): Promise<Scores> | Scores;
 }
 
 /**
@@ -63,6 +76,7 @@ function windowsOf({ tokens, tokenizer }: PreparedText, options: WindowOptions):
     },
     numValidationSamples: starts.length,
     trainBatch: (position, numSamples) => batch(windows.batchStarts(position, numSamples)),
+    countTokens: ({ targets }) => targets.numel,
     validationBatch: (position, numSamples) => batch(starts.slice(position, position + numSamples)),
   };
 }

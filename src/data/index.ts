@@ -1,7 +1,15 @@
 /** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
 export { ByteTokenizer } from "./byte-tokenizer.ts";
 export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
-export { type Batch, type Dataset, type DatasetFacts, type TextBatch, textDataset } from "./dataset.ts";
+export {
+  type Batch,
+  type Dataset,
+  type DatasetFacts,
+  type Rows,
+  type Scores,
+  type TextBatch,
+  textDataset,
+} from "./dataset.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 export {

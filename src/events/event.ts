@@ -6,7 +6,7 @@ import type { StepEvent } from "./kinds/step.ts";
 import type { TracedEvent } from "./kinds/trace.ts";
 
 /** Version of the shape of events; raised when a field changes its meaning or goes. */
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 
 /** What happened, as its author tells it. Plain data. */
 export type TroupeEventBody =

@@ -31,7 +31,9 @@ export class Progress {
         ? `step ${step.step}`
         : `step ${String(step.step).padStart(String(total).length)}/${total}`,
       `loss ${step.lossNats.toFixed(4)}`,
-      `${formatCount(step.tokensPerSecond)} tokens/s`,
+      step.tokensPerSecond === undefined
+        ? `${formatCount(step.samplesPerSecond)} samples/s`
+        : `${formatCount(step.tokensPerSecond)} tokens/s`,
       `overlap ${Math.round(100 * step.overlap)} %`,
       formatBytes(step.residentBytes),
     ];

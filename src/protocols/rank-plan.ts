@@ -88,6 +88,8 @@ export interface RankStepped {
   /** Loss of each micro-batch, in order; none but where the loss is computed, once for each replica. */
   readonly lossesNats: readonly number[];
   readonly learningRate: number;
+  /** Of the micro-batches whose losses it tells. */
+  readonly numSamples: number;
   readonly numTokens: number;
   readonly durationMs: number;
   readonly waits: Waits;
@@ -114,5 +116,6 @@ export interface RankEvaluated {
 /** Held-out loss of one batch. */
 export interface EvaluatedBatch {
   readonly lossNats: number;
+  readonly numSamples: number;
   readonly numTokens: number;
 }

@@ -2,7 +2,10 @@ import type { EventOf, TroupeEvent } from "../events/index.ts";
 
 /** A point of a curve that an event adds to. */
 export interface Point {
-  /** What it is of: "loss", "optimizer", "speed", "time_ms", "memory", "checkpoint". */
+  /**
+   * What it is of: "loss", "optimizer", "speed", "time_ms", "memory", "checkpoint"; "loss_SPLIT" and "metrics_SPLIT" for what
+   * has a name of the job's or the dataset's own, by "train" or the split that was read.
+   */
   readonly group: string;
   readonly name: string;
   /** The rank it is of, where it is of one. */
@@ -16,7 +19,11 @@ export function pointsOf(event: TroupeEvent): readonly Point[] {
     case "step.finished":
       return ofStep(event);
     case "evaluation.finished":
-      return [point("loss", "validation", event.lossNats)];
+      return [
+        point("loss", event.split, event.lossNats),
+        ...named(`loss_${event.split}`, event.losses),
+        ...named(`metrics_${event.split}`, event.metrics),
+      ];
     case "memory.measured":
       return Object.entries(event.byKind).map(([kind, { liveBytes }]) => ({
         group: "memory",
@@ -38,13 +45,17 @@ export function pointsOf(event: TroupeEvent): readonly Point[] {
 function ofStep(step: EventOf<"step.finished">): readonly Point[] {
   const points = [
     point("loss", "train", step.lossNats),
+    ...named("loss_train", step.losses),
+    ...named("metrics_train", step.metrics),
     point("optimizer", "learning_rate", step.learningRate),
   ];
   // What was not measured is no point of a curve.
   if (!Number.isNaN(step.gradientNorm)) points.push(point("optimizer", "gradient_norm", step.gradientNorm));
   if (step.lossScale !== undefined) points.push(point("optimizer", "loss_scale", step.lossScale));
+  if (step.tokensPerSecond !== undefined)
+    points.push(point("speed", "tokens_per_second", step.tokensPerSecond));
   points.push(
-    point("speed", "tokens_per_second", step.tokensPerSecond),
+    point("speed", "samples_per_second", step.samplesPerSecond),
     point("speed", "overlap", step.overlap),
     point("time_ms", "step", step.durationMs),
     point("time_ms", "exposed", step.exposedMs),
@@ -55,6 +66,10 @@ function ofStep(step: EventOf<"step.finished">): readonly Point[] {
     point("memory", "resident_bytes", step.residentBytes),
   );
   return points;
+}
+
+function named(group: string, values: Readonly<Record<string, number>> = {}): readonly Point[] {
+  return Object.entries(values).map(([name, value]) => point(group, name, value));
 }
 
 function point(group: string, name: string, value: number): Point {

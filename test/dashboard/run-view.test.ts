@@ -27,6 +27,10 @@ describe("RunView", () => {
     expect(view.whole().run).toMatchObject({ step: 2, lossNats: 2, numTokens: 200, stepMs: 21 });
     view.apply(stamped({ ...samples["evaluation.finished"], lossNats: 2.5 }));
     expect(view.whole().run).toMatchObject({ evaluationLossNats: 2.5 });
+    expect(view.whole().evaluations?.columns).toMatchObject({
+      "loss/auxiliary": [0.0051],
+      "metric/accuracy": [0.5],
+    });
     view.apply(stamped({ ...samples["run.finished"], steps: 2 }, 3_000_000));
     expect(view.whole().run).toMatchObject({ state: "finished", step: 2, endedAtMs: 3_000_000 });
   });

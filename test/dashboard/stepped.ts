@@ -3,7 +3,7 @@ import { samples } from "../events/samples.ts";
 
 /** An event as the hub would stamp it, at the time that is given. */
 export function stamped(body: TroupeEventBody, timeMs = 1_000_000): TroupeEvent {
-  return { ...body, timeMs, schemaVersion: 1 };
+  return { ...body, timeMs, schemaVersion: 2 };
 }
 
 /** The beginning of a run. */

@@ -53,6 +53,17 @@ describe("on a terminal", () => {
     ]);
   });
 
+  test("a run whose tokens nobody counts tells samples a second, and an evaluation each figure by its name", () => {
+    const { screen, sink } = run(true);
+    sink.write(stamped("step.finished", { tokensPerSecond: undefined }));
+    sink.write(stamped("evaluation.finished"));
+    const [evaluated, progress] = screen.lines();
+    expect(evaluated).toBe(
+      "held-out loss 1.9051 after step 500, labels 1.9, auxiliary 0.0051, accuracy 0.5, f1 0.25",
+    );
+    expect(progress).toContain("367 samples/s");
+  });
+
   test("the line is redrawn at most ten times a second, and ends on the last step, above what the run came to", async () => {
     const { screen, sink, step } = run(true);
     sink.write(stamped("run.started"));

@@ -53,7 +53,7 @@ describe("emitting", () => {
     hub.emit(step(1));
     expect(seen).toEqual([]);
     await turn();
-    expect(seen).toEqual([{ ...step(1), timeMs: 42, schemaVersion: 1 }]);
+    expect(seen).toEqual([{ ...step(1), timeMs: 42, schemaVersion: 2 }]);
     await hub.close();
   });
 

@@ -30,7 +30,7 @@ describe("a line of JSON", () => {
 
   test("begins with the kind", () => {
     expect(toJson(stamped("checkpoint.started"))).toBe(
-      '{"kind":"checkpoint.started","step":500,"stagedBytes":9600000,"waitedMs":0,"timeMs":1700000000000,"schemaVersion":1}',
+      '{"kind":"checkpoint.started","step":500,"stagedBytes":9600000,"waitedMs":0,"timeMs":1700000000000,"schemaVersion":2}',
     );
   });
 });
@@ -142,7 +142,7 @@ describe("the sink", () => {
     const script = `
       import { jsonLinesSink } from ${JSON.stringify(new URL("../../src/events/json-lines-sink.ts", import.meta.url).href)};
       const sink = jsonLinesSink(1);
-      const event = ${JSON.stringify({ ...samples["text.generated"], text: "x".repeat(1000), timeMs: 0, schemaVersion: 1 })};
+      const event = ${JSON.stringify({ ...samples["text.generated"], text: "x".repeat(1000), timeMs: 0, schemaVersion: 2 })};
       for (let step = 0; step < 1000; step++) sink.write(event);
       process.send("written");
       process.on("message", async () => { await sink.close(); process.send("closed"); process.disconnect(); });`;

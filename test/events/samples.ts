@@ -78,7 +78,16 @@ export const samples: Bodies = {
     reason: "step 500 is still being written",
     numSkipped: 1,
   },
-  "evaluation.finished": { kind: "evaluation.finished", step: 500, lossNats: 1.9051, numTokens: 111_488 },
+  "evaluation.finished": {
+    kind: "evaluation.finished",
+    step: 500,
+    split: "validation",
+    lossNats: 1.9051,
+    losses: { labels: 1.9, auxiliary: 0.0051 },
+    metrics: { accuracy: 0.5, f1: 0.25 },
+    numSamples: 1742,
+    numTokens: 111_488,
+  },
   "events.dropped": { kind: "events.dropped", numDropped: 3 },
   "histogram.measured": {
     kind: "histogram.measured",
@@ -149,6 +158,8 @@ export const samples: Bodies = {
     gradientNorm: 0.7,
     skipped: false,
     lossScale: 65_536,
+    numSamples: 12,
+    samplesPerSecond: 366.97,
     numTokens: 768,
     tokensPerSecond: 23_456.7,
     durationMs: 32.7,
@@ -169,5 +180,5 @@ export function stamped<Kind extends EventKind>(
   kind: Kind,
   changes: Partial<Bodies[Kind]> = {},
 ): EventOf<Kind> {
-  return { ...samples[kind], ...changes, timeMs: 1_700_000_000_000, schemaVersion: 1 } as EventOf<Kind>;
+  return { ...samples[kind], ...changes, timeMs: 1_700_000_000_000, schemaVersion: 2 } as EventOf<Kind>;
 }

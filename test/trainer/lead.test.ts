@@ -25,6 +25,7 @@ const model: DeclaredModel = {
 const stepped: RankStepped = {
   lossesNats: [2],
   learningRate: 0.1,
+  numSamples: 1,
   numTokens: 8,
   durationMs: 1,
   waits: { exposedMs: 0, gatherMs: 0, dataMs: 0 },

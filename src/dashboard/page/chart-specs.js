@@ -21,7 +21,8 @@ import { bytes, count, loss, milliseconds, percent, significant } from "./figure
  * @typedef {object} ChartSpec
  * @property {string} id
  * @property {string} title
- * @property {string} [unit] behind the figure
+ * @property {(tables: Tables) => string} [unit] behind the figure
+ * @property {boolean} [isRare] most runs have nothing of it: it is not there then
  * @property {keyof Tables} table whose steps are the x axis
  * @property {(tables: Tables) => readonly Series[]} series the first gives the figure, or the sum of a stack
  * @property {(value: number) => string} format
@@ -52,7 +53,7 @@ export const chartSpecs = [
   {
     id: "loss",
     title: "Loss",
-    unit: "nats",
+    unit: () => "nats",
     table: "steps",
     format: loss,
     series: () => [
@@ -80,14 +81,14 @@ export const chartSpecs = [
   {
     id: "throughput",
     title: "Throughput",
-    unit: "tokens/s",
+    unit: (tables) => (countsTokens(tables) ? "tokens/s" : "samples/s"),
     table: "steps",
     format: count,
     fromZero: true,
     isSteady: true,
-    series: () => [
+    series: (tables) => [
       { label: "smoothed", colour: "blue", look: "line", values: throughput },
-      { label: "each step", colour: "blue", look: "faint", values: column("steps", "tokensPerSecond") },
+      { label: "each step", colour: "blue", look: "faint", values: column("steps", rateOf(tables)) },
     ],
   },
   {
@@ -132,6 +133,23 @@ export const chartSpecs = [
           values: column("memory", kind),
         })),
   },
+  {
+    id: "named-losses",
+    title: "Named losses",
+    unit: () => "nats",
+    table: "steps",
+    format: loss,
+    isRare: true,
+    series: (tables) => named(tables, "loss"),
+  },
+  {
+    id: "metrics",
+    title: "Metrics",
+    table: "steps",
+    format: significant,
+    isRare: true,
+    series: (tables) => named(tables, "metric"),
+  },
 ];
 
 /** What of a step was neither waiting for other ranks nor for data, smoothed. @param {Tables} tables */
@@ -142,13 +160,46 @@ function computing(tables) {
   return duration.map((value, row) => Math.max(0, value - (exposed[row] ?? 0) - (data[row] ?? 0)));
 }
 
-/** Tokens over time, both smoothed: one step that was told late does not make the next one fast. @param {Tables} tables */
+/** @param {Tables} tables */
+const countsTokens = ({ steps }) => steps.tokensPerSecond !== undefined;
+
+/** The column that tells how fast a run is. @param {Tables} tables */
+const rateOf = (tables) => (countsTokens(tables) ? "tokensPerSecond" : "samplesPerSecond");
+
+/** Of what has names of the job's or the dataset's own, in turn. */
+const nameColours = ["blue", "vermilion", "green", "ochre", "purple", "teal", "rose", "sky"];
+
+/**
+ * A line for each named figure of the steps, points for each of the evaluations.
+ * @param {Tables} tables
+ * @param {"loss" | "metric"} kind
+ * @returns {readonly Series[]}
+ */
+function named(tables, kind) {
+  const columns = (/** @type {"steps" | "evaluations"} */ table) =>
+    Object.keys(tables[table])
+      .filter((name) => name.startsWith(`${kind}/`))
+      .map((name) => ({ table, name, label: name.slice(kind.length + 1) }));
+  const all = [...columns("steps"), ...columns("evaluations")];
+  const labels = [...new Set(all.map(({ label }) => label))];
+  return all.map(({ table, name, label }) => ({
+    label: table === "steps" ? label : `${label}, held out`,
+    colour: nameColours[labels.indexOf(label) % nameColours.length] ?? "blue",
+    look: table === "steps" ? "line" : "points",
+    values: column(table, name),
+  }));
+}
+
+/** Work over time, both smoothed: one step that was told late does not make the next one fast. @param {Tables} tables */
 function throughput(tables) {
-  const { tokensPerSecond = [], durationMs = [] } = tables.steps;
-  const numTokens = tokensPerSecond.map((rate, row) => (rate * (durationMs[row] ?? 0)) / 1000);
-  const tokens = smooth(tables.steps, numTokens);
+  const { durationMs = [] } = tables.steps;
+  const rates = tables.steps[rateOf(tables)] ?? [];
+  const done = smooth(
+    tables.steps,
+    rates.map((rate, row) => (rate * (durationMs[row] ?? 0)) / 1000),
+  );
   const durations = smooth(tables.steps, durationMs);
-  return tokens.map((value, row) => (1000 * value) / (durations[row] ?? Number.NaN));
+  return done.map((value, row) => (1000 * value) / (durations[row] ?? Number.NaN));
 }
 
 const smoothed =

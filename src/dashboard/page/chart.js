@@ -21,6 +21,7 @@ export class Chart {
   #figure = element("figure", "chart");
   #place = element("div", "plot");
   #value = document.createElement("data");
+  #unit = element("span", "unit");
   #at = element("span", "at");
   #keys = element("ul", "keys");
   #empty = element("p", "empty");
@@ -36,9 +37,7 @@ export class Chart {
     const title = element("h2");
     title.textContent = spec.title;
     const figure = element("p", "figure");
-    const unit = element("span", "unit");
-    unit.textContent = spec.unit ?? "";
-    figure.append(this.#value, unit, this.#at);
+    figure.append(this.#value, this.#unit, this.#at);
     caption.append(title, figure);
     this.#empty.textContent = "Nothing measured yet.";
     this.#figure.id = spec.id;
@@ -67,6 +66,8 @@ export class Chart {
     this.#series = series;
     const isEmpty = !values.some((rows) => rows.some((value) => value != null));
     this.#figure.classList.toggle("blank", isEmpty);
+    this.#figure.hidden = isEmpty && (this.#spec.isRare ?? false);
+    this.#unit.textContent = this.#spec.unit?.(tables) ?? "";
     this.#figure.dataset.points = String(x.length);
     if (isEmpty || this.#plot === undefined || known !== series.map(({ label }) => label).join()) {
       this.#plot?.destroy();
@@ -108,7 +109,7 @@ export class Chart {
     this.#at.textContent = at === undefined ? "" : `step ${whole(at)}`;
     const keyed = this.#series.map((series, index) => ({ ...series, value: shown[index] ?? Number.NaN }));
     this.#tellKeys(keyed.length > 1 ? keyed.filter((key) => !Number.isNaN(key.value)) : []);
-    const latest = `${this.#spec.title}: ${format(value)} ${this.#spec.unit ?? ""}`;
+    const latest = `${this.#spec.title}: ${format(value)} ${this.#unit.textContent}`;
     this.#place.ariaLabel =
       at === undefined ? `${latest}. Arrow keys look back.` : `${latest}, step ${whole(at)}`;
   }

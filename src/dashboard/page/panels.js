@@ -26,7 +26,8 @@ export function showRun(run, nowMs) {
   const isOver = state === "finished" || state === "failed";
   setText("eta", isOver ? "–" : duration((steps - step) * run.stepMs));
   setText("elapsed", duration((run.endedAtMs ?? nowMs) - run.startedAtMs));
-  setText("tokens", facts === undefined ? "–" : count(run.numTokens));
+  setText("amount", run.numTokens > 0 ? "tokens" : "samples");
+  setText("tokens", facts === undefined ? "–" : count(run.numTokens > 0 ? run.numTokens : run.numSamples));
   setText("restarts", whole(run.numRestarts));
   document.title = [
     steps === 0 ? "" : `${Math.floor((100 * step) / steps)} %`,

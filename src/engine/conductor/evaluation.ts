@@ -8,6 +8,7 @@ const EVALUATED_AT_ONCE = 8;
 export interface EvaluatedLoss {
   /** Mean over the tokens. */
   readonly lossNats: number;
+  readonly numSamples: number;
   readonly numTokens: number;
 }
 
@@ -30,6 +31,7 @@ export class Evaluation {
   get loss(): EvaluatedLoss {
     const numTokens = sum(this.#batches.map((batch) => batch.numTokens));
     return {
+      numSamples: sum(this.#batches.map((batch) => batch.numSamples)),
       numTokens,
       lossNats: sum(this.#batches.map((batch) => batch.lossNats * batch.numTokens)) / numTokens,
     };

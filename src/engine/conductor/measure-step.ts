@@ -14,6 +14,7 @@ export function measureStep(
   shards: readonly StepUpdated[],
   durationMs: number,
 ): StepMeasures {
+  const numSamples = sum(ranks.map((rank) => rank.numSamples));
   const numTokens = sum(ranks.map((rank) => rank.numTokens));
   const exposedMs = mean(ranks.map(({ waits }) => waits.exposedMs));
   const gatherMs = mean(ranks.map(({ waits }) => waits.gatherMs));
@@ -24,6 +25,8 @@ export function measureStep(
     gradientNorm: shards[0]?.gradientNorm ?? Number.NaN,
     skipped: shards[0]?.skipped ?? false,
     ...(shards[0]?.lossScale === undefined ? {} : { lossScale: shards[0].lossScale }),
+    numSamples,
+    samplesPerSecond: (numSamples * 1000) / durationMs,
     numTokens,
     tokensPerSecond: (numTokens * 1000) / durationMs,
     durationMs,

@@ -40,6 +40,11 @@ export class BatchSource {
     this.#options = options;
   }
 
+  /** Samples in one micro-batch. */
+  get microBatchSize(): number {
+    return this.#dealing.microBatchSize;
+  }
+
   /** The batch of one micro-batch of a step, the caller's to dispose; those that follow are asked for before. */
   next(step: number, microBatch: number): Batch {
     const index = step * this.#dealing.accumulation + microBatch;

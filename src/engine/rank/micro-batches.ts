@@ -24,6 +24,7 @@ export interface MicroBatchPath {
 /** What a step adds up: the losses of its micro-batches, where they are computed and told, and their tokens. */
 export interface StepReport {
   readonly lossesNats: number[];
+  numSamples: number;
   numTokens: number;
 }
 
@@ -93,6 +94,7 @@ export class MicroBatches {
   #report(lossNats: number, batch: Batch, report: StepReport): void {
     if (!this.reports) return;
     report.lossesNats.push(lossNats);
+    report.numSamples += this.#path.batches.microBatchSize;
     report.numTokens += numTokensIn(batch);
   }
 

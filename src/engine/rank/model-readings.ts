@@ -45,7 +45,11 @@ export class ModelReadings {
         scope(() => {
           const loss = microBatches.throughChunks(pass, () => job.loss(model, batch));
           if (loss !== undefined && microBatches.reports && request !== undefined)
-            batches.push({ lossNats: loss.item(), numTokens: numTokensIn(batch) });
+            batches.push({
+              lossNats: loss.item(),
+              numSamples: request.numSamples,
+              numTokens: numTokensIn(batch),
+            });
         });
         disposeBatch(batch);
       }

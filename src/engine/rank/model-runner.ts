@@ -142,7 +142,7 @@ export class ModelRunner {
     const begin = performance.now();
     using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
-    const report: StepReport = { lossesNats: [], numTokens: 0 };
+    const report: StepReport = { lossesNats: [], numSamples: 0, numTokens: 0 };
     const lastForward = this.#actions.findLastIndex(({ kind }) => kind === "forward");
     this.#actions.forEach((action, index) => {
       const beginMs = systemClock.now();

@@ -12,8 +12,12 @@ export interface StepFinished {
   readonly kind: "step.finished";
   /** Steps done so far, this one included. */
   readonly step: number;
-  /** Mean over the step's tokens, before the update. */
+  /** Mean over what the job's losses are over, on all ranks, before the update; of several named losses their sum. */
   readonly lossNats: number;
+  /** Each loss by its name, where the job names them. */
+  readonly losses?: Readonly<Record<string, number>> | undefined;
+  /** What the training loop measured besides, by name. */
+  readonly metrics?: Readonly<Record<string, number>> | undefined;
   readonly learningRate: number;
   /** L2 norm over all parameters, before clipping; NaN where it was not measured. */
   readonly gradientNorm: number;
@@ -21,9 +25,12 @@ export interface StepFinished {
   readonly skipped: boolean;
   /** What the loss was multiplied by before backward; left out where it is not scaled. */
   readonly lossScale?: number | undefined;
-  /** Tokens of the step, over all ranks. */
-  readonly numTokens: number;
-  readonly tokensPerSecond: number;
+  /** Samples of the step, over all ranks. */
+  readonly numSamples: number;
+  readonly samplesPerSecond: number;
+  /** The same in tokens, where the dataset counts them. */
+  readonly numTokens?: number | undefined;
+  readonly tokensPerSecond?: number | undefined;
   readonly durationMs: number;
   /** Share of all communication that computation hid, 0 to 1. */
   readonly overlap: number;
@@ -45,8 +52,16 @@ export interface StepFinished {
 export interface EvaluationFinished {
   readonly kind: "evaluation.finished";
   readonly step: number;
+  /** The part of the data that was read. */
+  readonly split: string;
+  /** As of {@link StepFinished}, over all samples that were read. */
   readonly lossNats: number;
-  readonly numTokens: number;
+  readonly losses?: Readonly<Record<string, number>> | undefined;
+  /** The dataset's scores of what the model predicts, by name, where there are any. */
+  readonly metrics?: Readonly<Record<string, number>> | undefined;
+  readonly numSamples: number;
+  /** Where the dataset counts them. */
+  readonly numTokens?: number | undefined;
 }
 
 /** The model wrote a sample. */

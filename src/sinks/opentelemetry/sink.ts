@@ -72,7 +72,8 @@ class OpenTelemetrySink implements EventSink {
         this.#span(event, "step", event.durationMs, {
           "troupe.step": event.step,
           "troupe.loss_nats": event.lossNats,
-          "troupe.tokens": event.numTokens,
+          "troupe.samples": event.numSamples,
+          ...(event.numTokens === undefined ? {} : { "troupe.tokens": event.numTokens }),
           "troupe.exposed_ms": event.exposedMs,
         });
         this.#sinceMs = event.timeMs;

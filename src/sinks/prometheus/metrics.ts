@@ -32,7 +32,8 @@ export class RunMetrics {
         this.#step(event);
         break;
       case "evaluation.finished":
-        metrics.set("troupe_evaluation_loss_nats", event.lossNats);
+        metrics.set("troupe_evaluation_loss_nats", event.lossNats, { split: event.split });
+        this.#named(event.split, event);
         break;
       case "memory.measured":
         for (const [kind, { liveBytes, peakBytes }] of Object.entries(event.byKind)) {
@@ -78,18 +79,32 @@ export class RunMetrics {
     const metrics = this.#registry;
     metrics.set("troupe_step", step.step);
     metrics.add("troupe_steps_total", 1);
-    metrics.add("troupe_tokens_total", step.numTokens);
+    metrics.add("troupe_samples_total", step.numSamples);
+    if (step.numTokens !== undefined) metrics.add("troupe_tokens_total", step.numTokens);
     if (step.skipped) metrics.add("troupe_steps_skipped_total", 1);
     metrics.set("troupe_loss_nats", step.lossNats);
     metrics.set("troupe_learning_rate", step.learningRate);
     metrics.set("troupe_gradient_norm", step.gradientNorm);
     if (step.lossScale !== undefined) metrics.set("troupe_loss_scale", step.lossScale);
-    metrics.set("troupe_tokens_per_second", step.tokensPerSecond);
+    this.#named("train", step);
+    metrics.set("troupe_samples_per_second", step.samplesPerSecond);
+    if (step.tokensPerSecond !== undefined) metrics.set("troupe_tokens_per_second", step.tokensPerSecond);
     metrics.set("troupe_overlap_ratio", step.overlap);
     metrics.set("troupe_resident_bytes", step.residentBytes);
     metrics.set("troupe_step_seconds", step.durationMs * SECONDS_PER_MS);
     for (const part of ["exposed", "gather", "reduce", "update", "data"] as const)
       metrics.set("troupe_step_part_seconds", step[`${part}Ms`] * SECONDS_PER_MS, { part });
+  }
+
+  /** What has a name of the job's or the dataset's own. */
+  #named(
+    split: string,
+    { losses = {}, metrics = {} }: Pick<EventOf<"step.finished">, "losses" | "metrics">,
+  ): void {
+    for (const [name, value] of Object.entries(losses))
+      this.#registry.set("troupe_named_loss_nats", value, { split, name });
+    for (const [name, value] of Object.entries(metrics))
+      this.#registry.set("troupe_metric", value, { split, name });
   }
 }
 
@@ -101,9 +116,12 @@ const gauges = {
   troupe_step: "Steps done so far.",
   troupe_loss_nats: "Training loss of the latest step.",
   troupe_evaluation_loss_nats: "Loss on held-out data.",
+  troupe_named_loss_nats: "Each of a job's named losses, of the latest step or evaluation.",
+  troupe_metric: "What a training loop or a dataset's scores measured, by name.",
   troupe_learning_rate: "Learning rate of the latest step.",
   troupe_gradient_norm: "L2 norm of the gradient before clipping; NaN where it was not measured.",
   troupe_loss_scale: "What the loss is multiplied by before backward.",
+  troupe_samples_per_second: "Samples of the latest step by its duration.",
   troupe_tokens_per_second: "Tokens of the latest step by its duration.",
   troupe_overlap_ratio: "Share of all communication that computation hid.",
   troupe_step_seconds: "Duration of the latest step.",
@@ -120,6 +138,7 @@ const gauges = {
 const counters = {
   troupe_steps_total: "Steps made, those after a restart again.",
   troupe_steps_skipped_total: "Steps whose gradient was not finite.",
+  troupe_samples_total: "Samples trained on.",
   troupe_tokens_total: "Tokens trained on.",
   troupe_checkpoints_total: "Checkpoints that were due.",
   troupe_actor_faults_total: "Actors that failed, stalled or were started again.",

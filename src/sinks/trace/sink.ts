@@ -57,7 +57,13 @@ class ChromeTraceSink implements EventSink {
         break;
       case "step.finished":
         this.#count(event, "loss", { nats: event.lossNats });
-        this.#count(event, "speed", { "tokens/s": event.tokensPerSecond });
+        this.#count(
+          event,
+          "speed",
+          event.tokensPerSecond === undefined
+            ? { "samples/s": event.samplesPerSecond }
+            : { "tokens/s": event.tokensPerSecond },
+        );
         break;
       case "memory.measured":
         this.#memory(event);
