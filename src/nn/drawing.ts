@@ -18,7 +18,7 @@ export abstract class Drawing extends Module {
   }
 
   /**
-   * The stream of one of the module's draws at the present step and micro-batch.
+   * The stream of the next of the module's draws at the present step and micro-batch: each call is a draw of its own.
    * @param purpose - tells several draws of one module apart
    * @throws `RANDOMNESS_UNBOUND` where nothing is bound
    */
@@ -32,7 +32,10 @@ export abstract class Drawing extends Module {
       );
     }
     const { randomness, name } = this.#source;
-    return { seed: randomness.seed, stream: randomness.stream(purpose === "" ? name : `${name}/${purpose}`) };
+    return {
+      seed: randomness.seed,
+      stream: randomness.nextStream(purpose === "" ? name : `${name}/${purpose}`),
+    };
   }
 }
 

@@ -11,9 +11,9 @@ export interface MaskSplit {
 
 /**
  * While training, zeroes each element with probability p and scales the others by 1/(1 − p). The mask is a pure
- * function of the bound {@link Randomness} and the module's name and is drawn again in backward, never stored. A
- * module called twice in one forward draws the same mask twice: give each place its own. Where {@link split} says that
- * a rank masks a piece of a tensor, it draws that piece of the whole tensor's mask.
+ * function of the bound {@link Randomness}, the module's name and how often it was called before in this forward, and is
+ * drawn again in backward, never stored. Where {@link split} says that a rank masks a piece of a tensor, it draws that
+ * piece of the whole tensor's mask.
  */
 export class Dropout extends Drawing {
   readonly p: number;

@@ -1,3 +1,4 @@
+import type { Randomness } from "../nn/index.ts";
 import { type AutocastDType, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BlockTape } from "./block-tape.ts";
@@ -11,6 +12,8 @@ import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 export interface EngineOptions extends GatherOptions {
   /** What operators cast to while the model computes forward; none where they compute in what they are given. */
   readonly autocast?: AutocastDType | undefined;
+  /** What the model draws from, if it draws: what is computed again draws what it drew at first. */
+  readonly randomness: Randomness | undefined;
   /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
   readonly shelter?: Shelter | undefined;
 }
@@ -39,6 +42,7 @@ export class BlockEngine<Ticket> {
   readonly #blocks: WrappedBlocks;
   readonly #gradients: UnitGradients;
   readonly #shelter: Shelter | undefined;
+  readonly #randomness: Randomness | undefined;
   readonly #open = new Map<string, OpenPass>();
   /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
   #checked = false;
@@ -46,8 +50,9 @@ export class BlockEngine<Ticket> {
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
     this.#shelter = options.shelter;
+    this.#randomness = options.randomness;
     this.#gathers = new BlockGathers(plan, port, options);
-    this.#blocks = new WrappedBlocks(plan, this.#gathers, options.autocast);
+    this.#blocks = new WrappedBlocks(plan, this.#gathers, options);
     this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
       port.reduce(block, gradient),
     );
@@ -142,6 +147,7 @@ export class BlockEngine<Ticket> {
   evaluate<R>(body: () => R): R {
     return noGrad(() => {
       this.#gathers.need(ROOT_UNIT);
+      this.#randomness?.restart();
       return this.#blocks.cast(body);
     });
   }

@@ -30,12 +30,15 @@ export class RecomputedParts {
 
   /**
    * Lets a part be computed again in backward, wherever the block that calls it is recorded.
-   * @param cast - what operators cast to around the part's forward, so that running it again casts as forward did
+   * @param computing - makes of the part's forward what one call of it runs, in forward and again in backward
    * @returns ends it
    */
-  wrap(part: Module, cast: <R>(body: () => R) => R): () => void {
+  wrap(
+    part: Module,
+    computing: (forward: (...args: unknown[]) => unknown) => (...args: unknown[]) => unknown,
+  ): () => void {
     return wrapForward(part, (forward, inputs) => {
-      const run = (...args: unknown[]) => cast(() => (forward as (...args: unknown[]) => unknown)(...args));
+      const run = computing(forward as (...args: unknown[]) => unknown);
       const tape = this.#tape;
       if (tape === undefined || !gradEnabled()) return run(...inputs) as never;
       // Parts within parts are computed again with them.

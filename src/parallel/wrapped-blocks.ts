@@ -1,4 +1,4 @@
-import { type Module, presentRecording, recordedOnce, wrapForward } from "../nn/index.ts";
+import { type Module, presentRecording, type Randomness, recordedOnce, wrapForward } from "../nn/index.ts";
 import { type AutocastDType, autocast, gradEnabled, noGrad, type Tensor } from "../tensor/index.ts";
 import type { BlockGathers } from "./block-gathers.ts";
 import type { BlockTape } from "./block-tape.ts";
@@ -23,21 +23,29 @@ export class WrappedBlocks {
   readonly #plan: BlockPlan;
   readonly #gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">;
   readonly #autocast: AutocastDType | undefined;
+  readonly #randomness: Randomness | undefined;
   readonly #parts = new RecomputedParts();
   readonly #unwrap: (() => void)[] = [];
   /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
   #pass: StagePass | undefined;
   #tape: BlockTape | undefined;
 
-  /** @param dtype - what operators cast to in forward; none where they compute in what they are given */
+  /**
+   * @param options.autocast - what operators cast to in forward; none where they compute in what they are given
+   * @param options.randomness - what the model draws from, if it draws
+   */
   constructor(
     plan: BlockPlan,
     gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">,
-    dtype: AutocastDType | undefined,
+    options: {
+      readonly autocast?: AutocastDType | undefined;
+      readonly randomness: Randomness | undefined;
+    },
   ) {
     this.#plan = plan;
     this.#gathers = gathers;
-    this.#autocast = dtype;
+    this.#autocast = options.autocast;
+    this.#randomness = options.randomness;
   }
 
   /** Wraps every block, and the parts of blocks that backward computes again. */
@@ -48,7 +56,7 @@ export class WrappedBlocks {
       if (typeof recompute === "boolean") return;
       const modules = module.namedModules();
       for (const name of recompute)
-        this.#unwrap.push(this.#parts.wrap(modules.get(name) as Module, this.cast));
+        this.#unwrap.push(this.#parts.wrap(modules.get(name) as Module, this.#computing));
     });
   }
 
@@ -74,6 +82,7 @@ export class WrappedBlocks {
     const range = ranges[chunk] as BlockRange;
     const pass = new StagePass(range, received);
     presentRecording()?.begin(range.begin > 0);
+    this.#randomness?.restart();
     this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
     this.#tape = tape;
     try {
@@ -92,11 +101,17 @@ export class WrappedBlocks {
   /** Computes `body` as forward does: operators cast to what they were told to. */
   readonly cast = <R>(body: () => R): R => autocast(this.#autocast, body);
 
+  /** One call of a block or a part of one, which backward may run again: it casts and draws as it did in forward. */
+  readonly #computing = (forward: (...args: unknown[]) => unknown): ((...args: unknown[]) => unknown) => {
+    const run = (...args: unknown[]) => this.cast(() => forward(...args));
+    return this.#randomness?.drawnOnce(run) ?? run;
+  };
+
   #wrapBlock(module: Module, unit: number): () => void {
     return wrapForward(module, (forward, inputs) => {
-      // Running a block again in backward casts as forward did.
+      const compute = this.#computing(forward as (...args: unknown[]) => unknown);
       const run = recordedOnce((...args: unknown[]) => {
-        const result = this.cast(() => (forward as (...args: unknown[]) => unknown)(...args));
+        const result = compute(...args);
         this.#gathers.parameters.refuseViews(this.#unit(unit), result);
         return result;
       });

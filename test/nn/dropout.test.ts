@@ -22,6 +22,7 @@ describe("dropout", () => {
   test("draws the same at the same step and micro-batch, and otherwise not", () => {
     const { randomness, mask } = bound();
     const first = mask();
+    randomness.restart();
     expect(mask()).toEqual(first);
     randomness.step = 1;
     expect(mask()).not.toEqual(first);
@@ -32,19 +33,33 @@ describe("dropout", () => {
     expect(mask()).toEqual(first);
   });
 
+  test("draws a mask of its own in each call of one forward, and the same ones when it runs again", () => {
+    const { randomness, mask } = bound();
+    const both = randomness.drawnOnce(() => [mask(), mask()]);
+    const before = mask();
+    const [second, third] = both() as [number[], number[]];
+    expect(new Set([before, second, third].map(String)).size).toBe(3);
+    expect(both()).toEqual([second, third]);
+    const fourth = mask();
+    expect([before, second, third].map(String)).not.toContain(String(fourth));
+    randomness.restart();
+    expect(mask()).toEqual(before);
+  });
+
   test("draws otherwise in every module", () => {
     const { second, mask } = bound();
     expect(mask(second)).not.toEqual(mask());
   });
 
   test.each([0, 1, 2])("masks a piece along dim %i as the whole tensor is masked there", (dim) => {
-    const { first } = bound();
+    const { first, randomness } = bound();
     scope(() => {
       const whole = first.forward(ones([4, 6, 8]));
       const size = (whole.shape[dim] ?? 0) / 2;
       for (const index of [0, 1]) {
         first.split = { dim, index, count: 2 };
         const piece = whole.narrow(dim, index * size, size);
+        randomness.restart();
         expect(first.forward(ones(piece.shape)).toTypedArray()).toEqual(piece.contiguous().toTypedArray());
       }
     });

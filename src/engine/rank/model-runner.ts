@@ -85,7 +85,7 @@ export class ModelRunner {
       line: groups.isEmpty ? line : undefined,
     });
     const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
-    const engineOptions = { dtype, autocast, prefetchBytes, shelter, paged };
+    const engineOptions = { dtype, autocast, prefetchBytes, randomness, shelter, paged };
     this.#engine = new BlockEngine(blocks, this.#shard, engineOptions);
     this.#microBatches = new MicroBatches({
       engine: this.#engine,

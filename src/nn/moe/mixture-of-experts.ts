@@ -93,6 +93,8 @@ export class MixtureOfExperts extends Drawing {
   /** The answer to a tensor without values, which cannot be dealt by them. */
   #shapes(x: Tensor): MixtureOutput {
     const { placeholder } = ops.troupe;
+    // The call counts among the draws of the pass, also where another stage computes it.
+    for (const purpose of this.#drawn()) this.draw(purpose);
     return {
       output: placeholder(x.shape, x.dtype),
       auxiliaryLoss: placeholder([], "float32"),
@@ -115,17 +117,26 @@ export class MixtureOfExperts extends Drawing {
     };
   }
 
+  /** What a call draws now. */
+  #drawn(): ReadonlySet<"jitter" | "gumbel" | "keys"> {
+    const { k, noise, randomTokenSelection, dropTokens } = this.options;
+    const drawn = new Set<"jitter" | "gumbel" | "keys">();
+    if (!this.training) return drawn;
+    if (noise === "jitter") drawn.add("jitter");
+    if (k === 2 || noise === "rsample") drawn.add("gumbel");
+    if (k === 1 && randomTokenSelection && dropTokens) drawn.add("keys");
+    return drawn;
+  }
+
   #jittered(rows: Tensor): Tensor {
-    if (!this.training || this.options.noise !== "jitter") return rows;
+    if (!this.#drawn().has("jitter")) return rows;
     return rows.mul(this.#uniform(rows.shape, 1 - JITTER, 1 + JITTER, "jitter"));
   }
 
   #noise(logits: Tensor) {
-    const { k, noise, randomTokenSelection, dropTokens } = this.options;
-    const gumbel = this.training && (k === 2 || noise === "rsample");
-    const keys = this.training && k === 1 && randomTokenSelection && dropTokens;
+    const drawn = this.#drawn();
     return {
-      gumbel: gumbel
+      gumbel: drawn.has("gumbel")
         ? this.#uniform(logits.shape, 0, 1, "gumbel")
             .clamp(2 ** -32)
             .log()
@@ -133,7 +144,7 @@ export class MixtureOfExperts extends Drawing {
             .log()
             .neg()
         : undefined,
-      keys: keys ? this.#uniform(logits.shape, 0, 1, "keys") : undefined,
+      keys: drawn.has("keys") ? this.#uniform(logits.shape, 0, 1, "keys") : undefined,
     };
   }
 
