@@ -68,6 +68,7 @@ export const errorTable = {
   // optim
   OPTIMIZER_OPTION: "an option of an optimizer or a schedule is out of its range",
   // parallel
+  BLOCK_OPTION: "an option of a block of a model is unknown or out of its range",
   BLOCK_TENSOR: "a tensor enters or leaves a block on a way that its gradient cannot take",
   COLLECTIVE_ABORTED: "a collective can never become whole, because a rank has ended",
   COLLECTIVE_TWICE: "a rank contributed twice to one collective",

@@ -23,7 +23,7 @@ export {
 export * from "./models/index.ts";
 export * from "./nn/index.ts";
 export * from "./optim/index.ts";
-export { type BlockOptions, block, type ZeroLevel } from "./parallel/index.ts";
+export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "./parallel/index.ts";
 export * from "./service/index.ts";
 export {
   chromeTraceSink,

@@ -1,5 +1,6 @@
 export { BlockEngine, type EngineOptions, type PassKey } from "./block-engine.ts";
 export type { ShardPort } from "./block-gathers.ts";
+export { type BlockOptions, block, type Recompute } from "./block-options.ts";
 export { BlockState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
@@ -43,13 +44,10 @@ export {
   type ScheduleName,
 } from "./pipeline-schedule.ts";
 export {
-  type BlockOptions,
   type BlockPlan,
   type BlockPlanOptions,
   type BlockUnit,
-  block,
   planBlocks,
-  type Recompute,
   ROOT_UNIT,
 } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";

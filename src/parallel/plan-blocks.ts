@@ -1,31 +1,10 @@
 import { TroupeError } from "../errors.ts";
 import { cutBlocks, type Module, type Parameter, specOf } from "../nn/index.ts";
+import { blockOptionsOf, type Recompute } from "./block-options.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
 import type { Mesh } from "./mesh.ts";
 import { type BlockRange, rangesOf, type StageCut, wholeModel } from "./stage-cut.ts";
 import type { ZeroLevel } from "./zero.ts";
-
-/** What is computed again in backward: whole blocks, nothing, or parts of blocks by the names of their modules. */
-export type Recompute = boolean | readonly string[];
-
-/** What one block may do differently from the rest of the run. */
-export interface BlockOptions {
-  readonly zero?: ZeroLevel;
-  /** What backward computes again instead of keeping what forward computed inside it. */
-  readonly recompute?: Recompute;
-}
-
-const OPTIONS = Symbol("troupe.block");
-
-/**
- * Sets options of one block, where the model is built: `block(layer, { zero: 2, recompute: true })`.
- * @param module - an item of one of the model's module lists
- * @returns the same module
- */
-export function block<M extends Module>(module: M, options: BlockOptions): M {
-  Object.defineProperty(module, OPTIONS, { value: options, enumerable: false, configurable: true });
-  return module;
-}
 
 /** What is computed as a whole: a block of the model, or the root, which is everything outside the blocks. */
 export interface BlockUnit {
@@ -108,7 +87,7 @@ class Planner {
     parameters: ReadonlyMap<string, Parameter>,
     position: number | undefined,
   ): BlockUnit {
-    const own: BlockOptions = module === undefined ? {} : optionsOf(module);
+    const own = module === undefined ? {} : blockOptionsOf(module);
     const { zero, recompute = false } = this.#options;
     const flats: number[] = [];
     const ordered: Parameter[] = [];
@@ -193,8 +172,4 @@ function checkParts(block: string, module: Module | undefined, parts: readonly s
     `[recompute] expected one of the modules of block ${block}, which are ${names.join(", ")}: got ${unknown}`,
     { fields: { block, part: unknown, names } },
   );
-}
-
-function optionsOf(module: Module): BlockOptions {
-  return (module as { [OPTIONS]?: BlockOptions })[OPTIONS] ?? {};
 }
