@@ -107,8 +107,6 @@ export const errorTable = {
   PROCESS_UNSUPPORTED: "actors were to live in processes of their own, without the support that takes",
   RECEIVE_TIMEOUT: "a blocking receive got no message of its kinds within the deadline",
   SEND_TIMEOUT: "a blocking sender got no credit within the deadline",
-  STASH_EMPTY_HANDED: "a stash was asked to hold a message where none was being handled",
-  STASH_FULL: "a stash was asked to hold more than its capacity",
   STOP_REQUESTED: "an actor that blocks was asked to stop",
   SUPERVISOR_OPTION: "an option of a supervisor is out of its range, or it has no child of that name",
   SYSTEM_STOPPED: "an actor system was used after it had stopped",

@@ -1,5 +1,5 @@
 export type { ActorContext, Received } from "./actor/actor-context.ts";
-export { ActorRef, type AskOptions, type StreamOptions, type TellOptions } from "./messaging/actor-ref.ts";
+export { ActorRef, type AskOptions, type TellOptions } from "./messaging/actor-ref.ts";
 export { ActorSystem, type SpawnOptions, type SystemOptions } from "./actor-system.ts";
 export type { Address, Addressed } from "./protocol/address.ts";
 export type { Border } from "./transport/border.ts";
@@ -34,25 +34,20 @@ export {
   defineActor,
   type Handlers,
   type In,
-  type Item,
   type Kind,
   type Lane,
   type MessageShape,
   type Out,
   type Protocol,
-  type StreamKind,
-  type TellKind,
 } from "./actor/protocol.ts";
-export { ReliableDelivery, type ReliableOptions, SeenKeys } from "./messaging/reliable-delivery.ts";
 export type { Backoff, Restart, Strategy } from "./supervision/restart-policy.ts";
 export type { RuntimeEvent } from "./protocol/runtime-event.ts";
 export type { MessagingSettings } from "./protocol/settings.ts";
 export type { SpawnPlace, StopOptions } from "./protocol/spawn-place.ts";
-export type { Stash } from "./actor/stash.ts";
 export type { ActorState } from "./inspection/status-board.ts";
 export type { ChildSpec, SiblingRefs } from "./supervision/supervised-child.ts";
 export type { Supervisor } from "./supervision/supervisor.ts";
-export type { GroupSpec, RestartReport, SupervisorOptions } from "./supervision/supervisor-options.ts";
+export type { RestartReport, SupervisorOptions } from "./supervision/supervisor-options.ts";
 export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
 export type { Span } from "./messaging/tracer.ts";
 export { quietOf, Watchdog, type WatchdogOptions } from "./inspection/watchdog.ts";

@@ -47,31 +47,27 @@ test("freezing reaches every plain part and leaves memory writable", () => {
   expect(message.numbers[0]).toBe(1);
 });
 
-test("a queue keeps the order of whatever is pushed, shifted, removed and put back", () => {
+test("a queue keeps the order of whatever is pushed, shifted and removed", () => {
   const step = fc.oneof(
     fc.record({ op: fc.constant("push" as const), value: fc.nat(9) }),
     fc.record({ op: fc.constant("shift" as const) }),
     fc.record({ op: fc.constant("remove" as const), value: fc.nat(9) }),
-    fc.record({ op: fc.constant("prepend" as const), values: fc.array(fc.nat(9), { maxLength: 3 }) }),
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
       const queue = new Queue<number>();
-      let model: number[] = [];
+      const model: number[] = [];
       for (const each of steps) {
         if (each.op === "push") {
           queue.push(each.value);
           model.push(each.value);
         } else if (each.op === "shift") expect(queue.shift()).toBe(model.shift());
-        else if (each.op === "prepend") {
-          queue.prepend(each.values);
-          model = [...each.values, ...model];
-        } else {
+        else {
           const index = model.indexOf(each.value);
           expect(queue.removeFirst((item) => item === each.value)).toBe(index < 0 ? undefined : each.value);
           if (index >= 0) model.splice(index, 1);
         }
-        expect([queue.size, queue.peek()]).toEqual([model.length, model[0]]);
+        expect(queue.size).toBe(model.length);
       }
       expect(queue.drain()).toEqual(model);
     }),

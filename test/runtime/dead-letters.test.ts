@@ -14,7 +14,6 @@ test("DL-17 NoSuchActor: the address never belonged to anyone", async () => {
     {
       tell: () => true,
       ask: () => Promise.resolve(),
-      stream: () => (async function* () {})(),
       ready: () => Promise.resolve(),
     },
     { address: { system: "", uid: 4711, name: "nobody", incarnation: 1, lanes: {} } },

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { FakeClock } from "../../src/runtime/index.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { CollectiveProtocol } from "./actors/collective.ts";
@@ -83,6 +83,8 @@ test("DL-23 an actor that is stuck behind an await, and so seems idle, is told f
   const idle = await system.spawn<EchoProtocol>({ name: "idle", module: actorModule("echo") });
   stuck.tell("allReduceLater", { gate, sequence: 7 });
   await log.untilEmitted("entered 7");
+  // What it emits is sent before its handler comes to the await.
+  await vi.waitUntil(() => system.inspect().find(({ actor }) => actor === "stuck")?.state === "idle");
   for (let look = 0; look < 6; look++) {
     clock.advance(500);
     // It has heard what was sent before.

@@ -4,7 +4,6 @@ import { type ActorContext, type ActorRef, defineActor, type Handlers } from "..
 type Sample = {
   gather: { in: { block: number }; out: { waitedMs: number } };
   release: { in: { block: number } };
-  batches: { in: { from: number }; item: readonly number[] };
 };
 
 // These functions are compiled, not run: the compiler is the test.
@@ -19,10 +18,6 @@ function refuses(ref: ActorRef<Sample>, context: ActorContext<Sample>): void {
   void ref.ask("release", { block: 1 }, { deadlineMs: 1 });
   // @ts-expect-error: a question needs a deadline
   void ref.ask("gather", { block: 1 }, {});
-  // @ts-expect-error: a stream cannot be told
-  ref.tell("batches", { from: 0 });
-  // @ts-expect-error: only streams can be streamed
-  ref.stream("gather", { block: 1 }, { credits: 1, deadlineMs: 1 });
   // @ts-expect-error: only questions can be requested
   context.request(ref, "release", { block: 1 }, { deadlineMs: 1 });
   // @ts-expect-error: no such kind to receive
@@ -35,10 +30,9 @@ function refuses(ref: ActorRef<Sample>, context: ActorContext<Sample>): void {
 function refusesDefinitions(): void {
   const gather = (): { waitedMs: number } => ({ waitedMs: 0 });
   const release = (): void => {};
-  const batches = (): readonly (readonly number[])[] => [[1]];
-  const handlers = { gather, release, batches };
+  const handlers = { gather, release };
   // @ts-expect-error: a handler is missing
-  const forgotten: Handlers<Sample> = { gather, release };
+  const forgotten: Handlers<Sample> = { gather };
   const wrongAnswer = { ...handlers, gather: () => ({ waited: 0 }) };
   // @ts-expect-error: a handler answers with something else
   const answers: Handlers<Sample> = wrongAnswer;
@@ -46,7 +40,7 @@ function refusesDefinitions(): void {
   // @ts-expect-error: a handler expects something else
   const expects: Handlers<Sample> = wrongMessage;
   // @ts-expect-error: a handler for a kind that is not there
-  const tooMany: Handlers<Sample> = { gather, release, batches, scatter: () => {} };
+  const tooMany: Handlers<Sample> = { gather, release, scatter: () => {} };
   const start = () => ({ handlers });
   // @ts-expect-error: a lane for a kind that is not there
   defineActor<Sample>({ lanes: { scatter: "control" }, start });
@@ -55,7 +49,7 @@ function refusesDefinitions(): void {
   void [forgotten, answers, expects, tooMany];
 }
 
-test("DL-20 what an answer, an item and a received message are follows from the protocol", () => {
+test("DL-20 what an answer and a received message are follows from the protocol", () => {
   const use = (ref: ActorRef<Sample>, context: ActorContext<Sample>): void => {
     expectTypeOf(ref.ask("gather", { block: 1 }, { deadlineMs: 1 })).resolves.toEqualTypeOf<{
       waitedMs: number;
@@ -67,8 +61,6 @@ test("DL-20 what an answer, an item and a received message are follows from the 
     if (received.kind === "gather")
       expectTypeOf(received.reply).parameters.toEqualTypeOf<[{ waitedMs: number }]>();
     expectTypeOf(received.message).toEqualTypeOf<{ block: number }>();
-    const stream = ref.stream("batches", { from: 0 }, { credits: 2, deadlineMs: 1 });
-    expectTypeOf(stream).toEqualTypeOf<AsyncIterableIterator<readonly number[]>>();
   };
   expectTypeOf(use).toBeFunction();
 });

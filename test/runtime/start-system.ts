@@ -8,7 +8,6 @@ import {
   type ChildSpec,
   type Clock,
   FakeClock,
-  type GroupSpec,
   type MessagingSettings,
   type Protocol,
   type RuntimeEvent,
@@ -62,9 +61,8 @@ function placed<T extends Pick<ChildSpec, "placement">>(options: T): T {
   return { ...options, placement: placement === "thread" ? threads : placement };
 }
 
-function placedGroup<T extends SupervisorOptions>(options: T): T {
-  const place = (child: ChildSpec | GroupSpec) => ("children" in child ? placedGroup(child) : placed(child));
-  return { ...options, children: options.children.map(place) };
+function placedGroup(options: SupervisorOptions): SupervisorOptions {
+  return { ...options, children: options.children.map(placed) };
 }
 
 /** The module of one of the actors of these tests. */

@@ -8,7 +8,6 @@ import type { Pending } from "../messaging/pending.ts";
 import type { AskKind, In, Kind, Out, Protocol } from "./protocol.ts";
 import { RecordType } from "../protocol/record.ts";
 import { defaultStartDeadlineMs } from "../protocol/settings.ts";
-import type { Stash } from "./stash.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import { systemAddress } from "../protocol/system-address.ts";
 import type { OnDown } from "../messaging/watches.ts";
@@ -46,8 +45,6 @@ export interface ActorContext<P> {
   emit(event: unknown): void;
   /** Posts at once what was sent in this turn: for a handler that goes on to block or compute for long. */
   flush(): void;
-  /** A place for at most `capacity` messages that cannot be handled yet. */
-  stash(capacity: number): Stash;
   /** Stops this actor in order once it returns. */
   stop(reason?: string): void;
 
@@ -106,7 +103,6 @@ export function createContext<P>(cell: Cell): ActorContext<P> {
     },
     emit: (event) => endpoint.outbox.emit(cell.system, RecordType.emit, event),
     flush: () => endpoint.connections.flush(),
-    stash: (capacity) => cell.makeStash(capacity),
     stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
     request: (ref, kind, message, options) =>
       blocking.request(ref.address, kind, message, options) as Pending<never>,

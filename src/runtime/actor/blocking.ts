@@ -93,7 +93,7 @@ export class Blocking {
     for (;;) {
       const delivery = this.#cell.mailbox.takeKind(kinds);
       if (delivery === undefined) return undefined;
-      if (!delivery.isTaken) endpoint.take(delivery);
+      endpoint.take(delivery);
       if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) {
         this.#cell.handling.taken(delivery);
         return delivery;

@@ -9,7 +9,6 @@ import { type Delivery, Mailbox } from "../mailbox/mailbox.ts";
 import type { Behavior } from "./protocol.ts";
 import { type Envelope, RecordType } from "../protocol/record.ts";
 import type { Resident } from "../messaging/resident.ts";
-import { Stash } from "./stash.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import { systemAddress } from "../protocol/system-address.ts";
 
@@ -43,7 +42,6 @@ export class Cell implements Resident {
   /** Kinds a blocking receive is waiting for: these do not interrupt it. */
   awaitedKinds: readonly string[] = [];
   readonly #options: CellOptions;
-  readonly #stashes: Stash[] = [];
   /** Whether messages that come now are handled before it stops. */
   #isOpen = true;
   #isServing = false;
@@ -67,7 +65,6 @@ export class Cell implements Resident {
       endpoint: this.endpoint,
       system: this.system,
       board,
-      onLeaving: () => this.#refuseStashed(),
       onEnd: (end) => options.onEnd(end),
     });
   }
@@ -88,19 +85,6 @@ export class Cell implements Resident {
   /** Whether this actor may block its thread. */
   get mayBlock(): boolean {
     return this.#options.mayBlock;
-  }
-
-  /** A stash of this actor's own. */
-  makeStash(capacity: number): Stash {
-    const stash = new Stash(capacity, {
-      putAside: () => this.handling.putAside(),
-      putBack: (deliveries) => {
-        this.mailbox.putBack(deliveries);
-        queueMicrotask(() => this.wake());
-      },
-    });
-    this.#stashes.push(stash);
-    return stash;
   }
 
   /** Stops this actor in order, as if the system had asked. */
@@ -216,12 +200,6 @@ export class Cell implements Resident {
       this.#callDowns();
     } catch (error) {
       this.life.fail(error);
-    }
-  }
-
-  #refuseStashed(): void {
-    for (const stash of this.#stashes) {
-      for (const delivery of stash.takeAll()) this.endpoint.undelivered.refused(delivery, "Stopped");
     }
   }
 }

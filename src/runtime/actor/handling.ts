@@ -32,7 +32,6 @@ export interface HandlingOptions {
 export class Handling {
   readonly #options: HandlingOptions;
   readonly #entries = new Map<string, KindEntry>();
-  readonly #aside = new Set<Delivery>();
   #awaiting: Delivery | undefined;
   #current: Delivery | undefined;
   #numConcurrent = 0;
@@ -99,23 +98,6 @@ export class Handling {
     if (delivery.trace !== undefined) this.#options.tracer?.taken(traced(delivery));
   }
 
-  /** Takes the message being handled out of its handler's hands: the result is no answer. */
-  putAside(): Delivery {
-    const delivery = this.#current;
-    if (delivery === undefined) {
-      const actor = describe(this.#options.endpoint.address);
-      throw new TroupeError(
-        "STASH_EMPTY_HANDED",
-        `[stash ${actor}] a message being handled: there is none (call hold() inside a handler)`,
-        {
-          fields: { actor },
-        },
-      );
-    }
-    this.#aside.add(delivery);
-    return { ...delivery, isTaken: true };
-  }
-
   #call(delivery: Delivery, { handler }: KindEntry): unknown {
     const { tracer } = this.#options;
     const outer = this.#current;
@@ -131,7 +113,7 @@ export class Handling {
   /** Takes the message off the books and finds its handler, unless it came too late or to the wrong door. */
   #accept(delivery: Delivery): KindEntry | undefined {
     const { endpoint, board } = this.#options;
-    if (!delivery.isTaken) endpoint.take(delivery);
+    endpoint.take(delivery);
     const nowMs = endpoint.clock.now();
     if (delivery.deadlineMs !== 0 && delivery.deadlineMs <= nowMs) {
       endpoint.undelivered.refused(delivery, "Expired");
@@ -164,14 +146,10 @@ export class Handling {
   }
 
   #answer(delivery: Delivery, result: unknown): void {
-    if (this.#aside.size > 0 && this.#aside.delete(delivery)) return;
-    const { endpoint } = this.#options;
-    if (delivery.type === RecordType.ask) endpoint.outbox.answer(delivery, result);
-    else if (delivery.type === RecordType.openStream) endpoint.streams.produce(delivery, result);
+    if (delivery.type === RecordType.ask) this.#options.endpoint.outbox.answer(delivery, result);
   }
 
   #failed(delivery: Delivery, error: unknown): void {
-    this.#aside.delete(delivery);
     if (delivery.type === RecordType.tell) this.#options.onFailure(error);
     else this.#options.endpoint.outbox.answerFailure(delivery, error);
   }

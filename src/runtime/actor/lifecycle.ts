@@ -22,8 +22,6 @@ export interface LifecycleOptions {
   /** To the actor's system. */
   readonly system: Connection;
   readonly board: StatusBoard;
-  /** Called before the last record is sent: what the actor holds must be refused by then. */
-  onLeaving(): void;
   /** Called once, after the last record has been sent. */
   onEnd(end: End): void;
 }
@@ -121,7 +119,6 @@ export class Lifecycle {
   #end(end: End, lastRecord: { readonly type: RecordType; readonly body?: unknown }): void {
     if (this.#phase === "ended") return;
     const { endpoint, system } = this.#options;
-    this.#options.onLeaving();
     endpoint.connections.abandonWaiting();
     this.#phase = "ended";
     endpoint.outbox.sendRecord(system, lastRecord, true);

@@ -1,13 +1,11 @@
 import type { ActorContext } from "./actor-context.ts";
 
 /**
- * One kind of message: what goes in; `out` makes it a question that is answered once, `item` one that is
- * answered by a stream, neither makes it a statement.
+ * One kind of message: what goes in; `out` makes it a question that is answered once, without it it is a statement.
  */
 export interface MessageShape {
   readonly in: unknown;
   readonly out?: unknown;
-  readonly item?: unknown;
 }
 
 /** What an actor understands: a map from kind to shape, written as a plain type. */
@@ -22,17 +20,8 @@ export type In<P, K extends keyof P> = P[K] extends { readonly in: infer Message
 /** What a message of kind `K` is answered with. */
 export type Out<P, K extends keyof P> = P[K] extends { readonly out: infer Answer } ? Answer : never;
 
-/** What a stream of kind `K` yields. */
-export type Item<P, K extends keyof P> = P[K] extends { readonly item: infer Yielded } ? Yielded : never;
-
 /** The kinds that are answered once. */
 export type AskKind<P> = { [K in Kind<P>]: P[K] extends { readonly out: unknown } ? K : never }[Kind<P>];
-
-/** The kinds that are answered by a stream. */
-export type StreamKind<P> = { [K in Kind<P>]: P[K] extends { readonly item: unknown } ? K : never }[Kind<P>];
-
-/** The kinds that can be told: all but streams, whose answer nobody would take. */
-export type TellKind<P> = Exclude<Kind<P>, StreamKind<P>>;
 
 /**
  * How a kind travels. `control` is never dropped and handled first, `data` makes a sender out of credit
@@ -42,11 +31,7 @@ export type Lane = "control" | "data" | "telemetry";
 
 type Later<T> = T | Promise<T>;
 
-type HandlerResult<Shape> = Shape extends { readonly out: infer Answer }
-  ? Later<Answer>
-  : Shape extends { readonly item: infer Yielded }
-    ? AsyncIterable<Yielded> | Iterable<Yielded>
-    : Later<void>;
+type HandlerResult<Shape> = Shape extends { readonly out: infer Answer } ? Later<Answer> : Later<void>;
 
 /** One function for each kind of `P`; a forgotten one does not compile. */
 export type Handlers<P> = { readonly [K in keyof P]: (message: In<P, K>) => HandlerResult<P[K]> };

@@ -7,12 +7,8 @@ import type { Envelope } from "../protocol/record.ts";
 export interface Delivery extends Envelope {
   readonly from: Connection;
   readonly lane: LaneIndex;
-  /** Items a stream may send before it is asked for more; 0 for all else. */
-  readonly credits: number;
   /** When it arrived, where it belongs to a trace; else 0. */
   readonly receivedMs: number;
-  /** Whether it was taken off its sender's books before, and put back. */
-  readonly isTaken?: boolean;
 }
 
 /** What waits to be handled: control first, then data, then telemetry, each first in, first out. */
@@ -45,14 +41,6 @@ export class Mailbox {
       if (delivery !== undefined) return delivery;
     }
     return undefined;
-  }
-
-  /** Puts messages back before everything else of their lanes, in their order. */
-  putBack(deliveries: readonly Delivery[]): void {
-    for (const index of [0, 1, 2] as const) {
-      const ofLane = deliveries.filter(({ lane }) => lane === index);
-      if (ofLane.length > 0) this.#lanes[index].prepend(ofLane);
-    }
   }
 
   /** Throws everything away. */

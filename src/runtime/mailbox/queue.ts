@@ -25,11 +25,6 @@ export class Queue<T> {
     return item;
   }
 
-  /** The oldest item, left where it is. */
-  peek(): T | undefined {
-    return this.#size === 0 ? undefined : this.#ring[this.#headIndex];
-  }
-
   /** Takes out the oldest item that `matches`, leaving the others in order. */
   removeFirst(matches: (item: T) => boolean): T | undefined {
     const items = this.#inOrder();
@@ -39,11 +34,6 @@ export class Queue<T> {
     const [item] = items.splice(index, 1);
     this.#refill(items, this.#ring.length);
     return item;
-  }
-
-  /** Puts `items` before everything else, keeping their order. */
-  prepend(items: readonly T[]): void {
-    this.#refill([...items, ...this.#inOrder()], this.#ring.length);
   }
 
   /** Takes out everything. */

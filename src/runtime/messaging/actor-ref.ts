@@ -1,6 +1,6 @@
 import type { Transferable } from "node:worker_threads";
 import type { Address, Addressed } from "../protocol/address.ts";
-import type { AskKind, In, Item, Out, StreamKind, TellKind } from "../actor/protocol.ts";
+import type { AskKind, In, Kind, Out } from "../actor/protocol.ts";
 
 /** How a message is sent. */
 export interface TellOptions {
@@ -14,19 +14,10 @@ export interface AskOptions extends TellOptions {
   readonly deadlineMs: number;
 }
 
-/** How a stream is opened. */
-export interface StreamOptions extends TellOptions {
-  /** Items that may be under way before the consumer has taken them. */
-  readonly credits: number;
-  /** The longest silence between two items. */
-  readonly deadlineMs: number;
-}
-
 /** What a ref needs of the actor that holds it. */
 export interface Sender {
   tell(to: Address, kind: string, message: unknown, options: TellOptions | undefined): boolean;
   ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown>;
-  stream(to: Address, kind: string, message: unknown, options: StreamOptions): AsyncIterableIterator<unknown>;
   ready(to: Address): Promise<void>;
 }
 
@@ -59,11 +50,11 @@ export class ActorRef<P> implements Addressed {
   }
 
   /**
-   * Sends without awaiting an answer. The message belongs to the runtime from here on: do not change it.
+   * Sends without awaiting an answer; a question's answer is dropped. The message belongs to the runtime from here on: do not change it.
    * @returns false when it waits for credit: `await ready()` before sending more
    * @throws {TroupeError} `OUTBOX_FULL` when far more wait than the window holds
    */
-  tell<K extends TellKind<P>>(kind: K, message: In<P, K>, options?: TellOptions): boolean {
+  tell<K extends Kind<P>>(kind: K, message: In<P, K>, options?: TellOptions): boolean {
     return this.#sender.tell(this.address, kind, message, options);
   }
 
@@ -75,18 +66,6 @@ export class ActorRef<P> implements Addressed {
    */
   ask<K extends AskKind<P>>(kind: K, message: In<P, K>, options: AskOptions): Promise<Out<P, K>> {
     return this.#sender.ask(this.address, kind, message, options) as Promise<Out<P, K>>;
-  }
-
-  /**
-   * Opens a stream of items, never more than `credits` ahead of the consumer. Leaving the loop cancels it
-   * at the source.
-   */
-  stream<K extends StreamKind<P>>(
-    kind: K,
-    message: In<P, K>,
-    options: StreamOptions,
-  ): AsyncIterableIterator<Item<P, K>> {
-    return this.#sender.stream(this.address, kind, message, options) as AsyncIterableIterator<Item<P, K>>;
   }
 
   /** Resolves when a data message would go at once. */

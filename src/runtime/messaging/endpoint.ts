@@ -14,7 +14,6 @@ import { RecordType } from "../protocol/record.ts";
 import type { Resident } from "./resident.ts";
 import { connectionLimits } from "../protocol/settings.ts";
 import type { Signal } from "../transport/signal.ts";
-import { Streams } from "./streams.ts";
 import { Undelivered } from "./undelivered.ts";
 import { type OnDown, Watches } from "./watches.ts";
 
@@ -29,7 +28,7 @@ export interface EndpointOptions extends OutboxOptions {
 
 /**
  * Where one actor is joined to others: makes its connections, and brings what comes and what ends to its outbox, open
- * questions, streams and watches.
+ * questions and watches.
  */
 export class Endpoint {
   readonly address: Address;
@@ -38,7 +37,6 @@ export class Endpoint {
   readonly codecs: CodecSet;
   readonly outbox: Outbox;
   readonly asks: Asks;
-  readonly streams: Streams;
   readonly watches = new Watches();
   readonly undelivered: Undelivered;
   readonly connections: Connections;
@@ -54,7 +52,6 @@ export class Endpoint {
     this.codecs = codecs;
     this.outbox = new Outbox(this, options);
     this.asks = new Asks(clock);
-    this.streams = new Streams(this);
     this.undelivered = new Undelivered(this, resident);
     this.connections = new Connections(connectionLimits(options.settings), this.undelivered);
     this.#opener = opener;
@@ -98,7 +95,7 @@ export class Endpoint {
 
   /**
    * Takes in that an actor has ended: what it still sent is received first, then what it never took becomes
-   * dead letters, and questions, streams and watches hear of it. Returns how many of those there were.
+   * dead letters, and questions and watches hear of it. Returns how many of those there were.
    */
   ended(uid: number, down: Down): number {
     if (this.watches.endOf(uid) !== undefined) return 0;
@@ -111,9 +108,8 @@ export class Endpoint {
       uid,
       ({ target, kind }) => new ActorDown(`${describe(target)}.${kind}`, down),
     );
-    const numStreams = this.streams.targetDown(uid, down);
     for (let left = numWatches; left > 0; left--) this.#resident.onDown();
-    return numWatches + numAsks + numStreams;
+    return numWatches + numAsks;
   }
 
   /** Enters that this message is being handled, which gives its sender credit. */

@@ -43,11 +43,9 @@ export class Incoming {
 
   #acceptMessage(from: Connection, received: Received): void {
     const { type, lane, id, kind, deadlineMs, trace } = received;
-    const isStream = type === RecordType.openStream;
-    const [encoded, credits] = isStream ? (received.body as [unknown, number]) : [received.body, 0];
-    const body = received.isEncoded ? this.#endpoint.codecs.decode(encoded) : encoded;
+    const body = received.isEncoded ? this.#endpoint.codecs.decode(received.body) : received.body;
     const receivedMs = trace === undefined ? 0 : this.#endpoint.clock.now();
-    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, receivedMs, body, from, lane, credits });
+    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, receivedMs, body, from, lane });
   }
 
   #acceptRecord(from: Connection, received: Received): void {
@@ -67,13 +65,13 @@ export class Incoming {
     } else if (record.type === RecordType.down) {
       const { uid, down } = record.body as { uid: number; down: Down };
       endpoint.ended(uid, down);
-    } else if (!endpoint.streams.accept(from, record)) this.#resident.onSystemRecord(from, record);
+    } else this.#resident.onSystemRecord(from, record);
   }
 
-  /** A failure may also answer a stream; what answers nothing came too late. */
+  /** What answers nothing came too late. */
   #settle(from: Connection, record: Envelope, settle: (ask: OpenAsk) => void): void {
     const ask = this.#endpoint.asks.settle(record.id);
     if (ask !== undefined) settle(ask);
-    else if (!this.#endpoint.streams.accept(from, record)) this.#endpoint.undelivered.late(from, record);
+    else this.#endpoint.undelivered.late(from, record);
   }
 }

@@ -1,5 +1,5 @@
 import { TroupeError } from "../../errors.ts";
-import type { AskOptions, Sender, StreamOptions, TellOptions } from "./actor-ref.ts";
+import type { AskOptions, Sender, TellOptions } from "./actor-ref.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import type { Settle } from "./asks.ts";
 import { type CodecSet, deepFreeze } from "../transport/codec.ts";
@@ -65,20 +65,6 @@ export class Outbox implements Sender {
     this.#send(to, this.#message(to, RecordType.ask, id, kind, deadlineMs, message, options));
   }
 
-  stream(
-    to: Address,
-    kind: string,
-    message: unknown,
-    options: StreamOptions,
-  ): AsyncIterableIterator<unknown> {
-    checkDeadline(`stream ${describe(to)}.${kind}`, options.deadlineMs);
-    const send = (id: number): void => {
-      const record = this.#message(to, RecordType.openStream, id, kind, 0, message, options);
-      this.#send(to, { ...record, body: [record.body, options.credits] });
-    };
-    return this.#endpoint.streams.open(to, kind, send, options);
-  }
-
   async ready(to: Address): Promise<void> {
     await this.#endpoint.connections.get(to.uid)?.ready();
   }
@@ -96,13 +82,13 @@ export class Outbox implements Sender {
     this.reply(from, RecordType.answer, id, kind, answer);
   }
 
-  /** Answers a question or a stream with an error. */
+  /** Answers a question with an error. */
   answerFailure({ from, id, kind }: Delivery, error: unknown): void {
     const failure = toFailure(error, describe(this.#endpoint.address));
     this.reply(from, RecordType.failure, id, kind, failure);
   }
 
-  /** Sends what is answered to a question or a stream: never limited, but counted, so that one that does not arrive is known. */
+  /** Sends what is answered to a question: never limited, but counted, so that one that does not arrive is known. */
   reply(to: Connection, type: RecordType, id: number, kind: string, answer: unknown): void {
     const body = this.#codecs.encode(answer);
     to.send({ ...blankRecord, type, id, kind, body, isEncoded: body !== answer });

@@ -34,12 +34,10 @@ export class Undelivered implements LossListener {
 
   /** The receiver had ended before the message was sent. */
   unreachable(to: Address, message: Outgoing): void {
-    const { asks, streams } = this.#endpoint;
     const down = this.#endpoint.watches.endOf(to.uid);
-    if (down !== undefined) {
+    if (down !== undefined && message.type === RecordType.ask) {
       const error = new ActorDown(`${describe(to)}.${message.kind}`, down);
-      if (message.type === RecordType.ask) asks.settle(message.id)?.settle.reject(error);
-      if (message.type === RecordType.openStream) streams.fail(message.id, error);
+      this.#endpoint.asks.settle(message.id)?.settle.reject(error);
     }
     this.#report(this.#reasonFor(to), this.#endpoint.address, to, message);
   }
@@ -61,9 +59,8 @@ export class Undelivered implements LossListener {
 
   #unsendable(connection: Connection, message: Envelope, cause: unknown): void {
     const failure = toFailure(unsendable(message.kind, cause));
-    const { asks, streams, outbox } = this.#endpoint;
+    const { asks, outbox } = this.#endpoint;
     asks.settle(message.id)?.settle.reject(fromFailure(failure));
-    streams.fail(message.id, fromFailure(failure));
     if (!isMessage(message.type))
       outbox.reply(connection, RecordType.failure, message.id, message.kind, failure);
     this.#report("Undeserialisable", this.#endpoint.address, connection.peer, message);

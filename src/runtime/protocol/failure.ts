@@ -62,7 +62,7 @@ export function firstCause(failure: Failure): Failure {
   return failure.cause === undefined ? failure : firstCause(failure.cause);
 }
 
-/** Thrown by ask, wait and streams when the actor at the other end is gone; `cause` says why. */
+/** Thrown by ask and wait when the actor at the other end is gone; `cause` says why. */
 export class ActorDown extends TroupeError {
   readonly down: Down;
 

@@ -3,30 +3,25 @@ export const RecordType = {
   // between actors
   tell: 0,
   ask: 1,
-  openStream: 2,
-  answer: 3,
-  failure: 4,
-  item: 5,
-  endStream: 6,
-  wantItems: 7,
-  cancelStream: 8,
-  credit: 9,
+  answer: 2,
+  failure: 3,
+  credit: 4,
   // from an actor to its system
-  started: 10,
-  failed: 11,
-  stopped: 12,
-  connect: 13,
-  watch: 14,
-  emit: 15,
-  span: 16,
-  undelivered: 17,
-  unwatch: 18,
+  started: 5,
+  failed: 6,
+  stopped: 7,
+  connect: 8,
+  watch: 9,
+  unwatch: 10,
+  emit: 11,
+  span: 12,
+  undelivered: 13,
   // from the system to an actor
-  link: 19,
-  down: 20,
-  stop: 21,
-  childFailed: 22,
-  knock: 23,
+  link: 14,
+  down: 15,
+  stop: 16,
+  childFailed: 17,
+  knock: 18,
 } as const;
 
 /** A value of {@link RecordType}. */
@@ -34,12 +29,12 @@ export type RecordType = (typeof RecordType)[keyof typeof RecordType];
 
 /** Whether records of this type are messages of a lane, which wait in the receiver's mailbox. */
 export function isMessage(type: RecordType): boolean {
-  return type <= RecordType.openStream || type === RecordType.emit || type === RecordType.span;
+  return type <= RecordType.ask || type === RecordType.emit || type === RecordType.span;
 }
 
 /** Whether records of this type carry what a handler answered. */
 export function isAnswer(type: RecordType): boolean {
-  return type === RecordType.answer || type === RecordType.failure || type === RecordType.item;
+  return type === RecordType.answer || type === RecordType.failure;
 }
 
 /** Whether records of this type are kept in the books until the receiver has taken them: all that carries an actor's data. */
@@ -53,7 +48,7 @@ export type Trace = readonly [traceId: string, spanId: string | undefined, sentM
 /** What travels between two actors. */
 export interface Envelope {
   readonly type: RecordType;
-  /** Joins an answer to its question, an item to its stream; 0 where there is none. */
+  /** Joins an answer to its question; 0 where there is none. */
   readonly id: number;
   readonly kind: string;
   /** On the process's clock; 0 where there is none. */

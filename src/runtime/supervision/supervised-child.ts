@@ -17,27 +17,11 @@ export interface ChildSpec extends SpawnPlace {
   readonly restart?: Restart;
 }
 
-/** What a supervisor needs of a child, actor or supervisor. */
-export interface Child {
-  readonly name: string;
-  readonly restart: Restart;
-  /** Which life it is in. */
-  readonly incarnation: number;
-  /** The same through all incarnations; undefined for a supervisor. */
-  readonly ref: ActorRef<unknown> | undefined;
-  /** Has somebody learn its part, where nobody does; returns whether there was something left to begin. */
-  rehearse(): boolean;
-  /** Called some time before `start`, for what takes long. */
-  prepare(): void;
-  start(): Promise<void>;
-  /** Resolves when nothing of it runs; its end is no news then. */
-  stop(options: StopOptions): Promise<void>;
-}
-
 /** An actor that is started as often as need be, behind one ref. */
-export class SupervisedActor implements Child {
+export class SupervisedChild {
   readonly name: string;
   readonly restart: Restart;
+  /** The same through all incarnations. */
   readonly ref: ActorRef<unknown>;
   readonly #launcher: Launcher;
   readonly #spec: ChildSpec;
@@ -57,14 +41,17 @@ export class SupervisedActor implements Child {
     this.ref = launcher.refTo(this.#target);
   }
 
+  /** Which incarnation is the present one, or was the last. */
   get incarnation(): number {
     return this.#target.address.incarnation;
   }
 
+  /** Has somebody learn its part, where nobody does; returns whether there was something left to begin. */
   rehearse(): boolean {
     return this.#launcher.rehearse(this.#spec);
   }
 
+  /** Called some time before `start`, for what takes long. */
   prepare(): void {
     this.#launcher.prepare(this.#spec);
   }
@@ -79,6 +66,7 @@ export class SupervisedActor implements Child {
     });
   }
 
+  /** Resolves when nothing of it runs; its end is no news then. */
   async stop(options: StopOptions): Promise<void> {
     const record = this.#record;
     this.#record = undefined;

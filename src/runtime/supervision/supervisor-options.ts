@@ -1,13 +1,7 @@
 import { TroupeError } from "../../errors.ts";
 import type { Failure } from "../protocol/failure.ts";
-import type { Backoff, Restart, Strategy } from "./restart-policy.ts";
+import type { Backoff, Strategy } from "./restart-policy.ts";
 import type { ChildSpec } from "./supervised-child.ts";
-
-/** A supervisor under a supervisor. */
-export interface GroupSpec extends SupervisorOptions {
-  /** `permanent` unless said otherwise. */
-  readonly restart?: Restart;
-}
 
 /** What a supervisor says of a restart it has carried out. */
 export interface RestartReport {
@@ -30,13 +24,13 @@ export interface SupervisorOptions {
   /** Waits before restarts; none unless said otherwise. */
   readonly backoff?: Backoff;
   /** Started in this order, stopped in the reverse of it. */
-  readonly children: readonly (ChildSpec | GroupSpec)[];
+  readonly children: readonly ChildSpec[];
   /** How children are stopped, before a restart too, where nothing is drained. */
   readonly stopDeadlineMs?: number;
   readonly onRestart?: (report: RestartReport) => void;
   /**
    * Called when it has given up and stopped its children, with the first failure of the window and all of
-   * them. Without it the failure is the parent supervisor's, or at the root unhandled.
+   * them. Without it the failure is unhandled.
    */
   readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;
 }

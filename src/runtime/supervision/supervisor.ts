@@ -5,12 +5,11 @@ import { type Down, type Failure, toFailure } from "../protocol/failure.ts";
 import type { Launcher } from "../system/launcher.ts";
 import { backoffMs, isToRestart, RestartWindow, restartSet } from "./restart-policy.ts";
 import type { StopOptions } from "../protocol/spawn-place.ts";
-import { type Child, type ChildSpec, SupervisedActor } from "./supervised-child.ts";
-import { SupervisedGroup } from "./supervised-group.ts";
-import { checkOptions, type GroupSpec, type SupervisorOptions } from "./supervisor-options.ts";
+import { type ChildSpec, SupervisedChild } from "./supervised-child.ts";
+import { checkOptions, type SupervisorOptions } from "./supervisor-options.ts";
 
 interface Ended {
-  readonly child: Child;
+  readonly child: SupervisedChild;
   readonly down: Down;
 }
 
@@ -19,7 +18,7 @@ export class Supervisor {
   readonly name: string;
   readonly #launcher: Launcher;
   readonly #options: SupervisorOptions;
-  readonly #children: readonly Child[];
+  readonly #children: readonly SupervisedChild[];
   readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
   #recovery: Promise<void> | undefined;
@@ -76,7 +75,7 @@ export class Supervisor {
   async restart(): Promise<void> {
     if (!this.#isRecovering && !this.#stopping) {
       this.#isRecovering = true;
-      this.#recovery = this.#renew(this.#children[0] as Child, this.#children, undefined).then(() =>
+      this.#recovery = this.#renew(this.#children[0] as SupervisedChild, this.#children, undefined).then(() =>
         this.#recover(),
       );
     }
@@ -109,12 +108,9 @@ export class Supervisor {
     }
   }
 
-  #makeChild(spec: ChildSpec | GroupSpec): Child {
+  #makeChild(spec: ChildSpec): SupervisedChild {
     const onEnd = (down: Down): void => this.#onEnd({ child, down });
-    const child: Child =
-      "children" in spec
-        ? new SupervisedGroup(spec, (options) => new Supervisor(this.#launcher, options), onEnd)
-        : new SupervisedActor(this.#launcher, spec, (name) => this.ref(name), onEnd);
+    const child: SupervisedChild = new SupervisedChild(this.#launcher, spec, (name) => this.ref(name), onEnd);
     return child;
   }
 
@@ -141,11 +137,15 @@ export class Supervisor {
     await this.#waitBackoff();
     if (this.#stopping) return;
     const indices = restartSet(this.#options.strategy, this.#children.indexOf(child), this.#children.length);
-    const affected = indices.map((index) => this.#children[index] as Child);
+    const affected = indices.map((index) => this.#children[index] as SupervisedChild);
     await this.#renew(child, affected, down.cause);
   }
 
-  async #renew(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
+  async #renew(
+    reason: SupervisedChild,
+    affected: readonly SupervisedChild[],
+    cause: Failure | undefined,
+  ): Promise<void> {
     // Those that fell with it are restarted with it: their ends are no further reasons.
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
@@ -155,7 +155,11 @@ export class Supervisor {
     else await this.#escalate(stuck);
   }
 
-  async #restart(reason: Child, affected: readonly Child[], cause: Failure | undefined): Promise<void> {
+  async #restart(
+    reason: SupervisedChild,
+    affected: readonly SupervisedChild[],
+    cause: Failure | undefined,
+  ): Promise<void> {
     const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
     for (const child of toStart) child.prepare();
     for (const child of toStart) {
@@ -213,7 +217,7 @@ export class Supervisor {
 }
 
 /** Stops all of them, the last started first, whatever becomes of one; returns the first error. */
-async function stopAll(children: readonly Child[], options: StopOptions): Promise<unknown> {
+async function stopAll(children: readonly SupervisedChild[], options: StopOptions): Promise<unknown> {
   let firstError: unknown;
   for (const child of children.toReversed()) {
     try {
@@ -237,6 +241,6 @@ function keptStopping({ actor }: Down): Failure {
   return toFailure(new Error(`${actor} stopped by itself`));
 }
 
-function failedToStart(child: Child, error: unknown): Down {
+function failedToStart(child: SupervisedChild, error: unknown): Down {
   return { actor: child.name, incarnation: child.incarnation, reason: "failed", cause: toFailure(error) };
 }
