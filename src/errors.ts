@@ -125,6 +125,7 @@ export const errorTable = {
     "a run was to go on from a checkpoint with another batch size, other data or another optimizer",
   RUN_HUNG: "a run made no progress within its deadline",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
+  RUN_OVER: "a run was to be saved, paused or resumed that is over or has not begun",
   RUN_STOPPED: "a run was stopped before its last step",
   STRAGGLER: "a rank computes for far longer than is usual, and the run was told to stop then",
   // tensor

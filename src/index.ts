@@ -2,6 +2,7 @@
 export type { RunResult } from "./actors/index.ts";
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";
+export type { SavedState } from "./engine/conductor/index.ts";
 export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
 export * from "./events/index.ts";
 export {

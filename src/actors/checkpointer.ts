@@ -159,6 +159,8 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
           const saving = save(order, mine);
           last = saving.catch(() => {});
           const saved = await saving;
+          // The same step may be saved once more, for instance to the disk after a copy in memory.
+          if (collection === mine) collection = new PartCollection(order.life, -1);
           return { ...saved, durationMs: performance.now() - begin, blockedMs: mine.blockedMs };
         },
         part(part) {

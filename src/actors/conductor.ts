@@ -1,11 +1,15 @@
 import type { TrainerState } from "../checkpoint/index.ts";
 import {
   AnomalyReview,
+  type BegunSave,
   checkAlike,
   type EvaluatedLoss,
   Evaluation,
   evaluationOrders,
   Pipeline,
+  type RunControl,
+  type SaveReasons,
+  type SaveRequest,
   Saving,
   type SavingRules,
   type StepDone,
@@ -43,6 +47,7 @@ export interface Score {
 
 /** What one run came to. */
 export interface RunResult {
+  /** Made in all; fewer than planned where the run was told to save and end before its last. */
   readonly steps: number;
   /** Loss of the last step, mean over all ranks; NaN where no step was made. */
   readonly lossNats: number;
@@ -60,6 +65,8 @@ export interface ConductorOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   /** Who wants to look at parameters. */
   readonly inspections: Inspections;
+  /** What the run is told from outside. */
+  readonly control: RunControl;
   /** What a checkpoint keeps beside tensors, after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
@@ -89,6 +96,10 @@ export class Conductor {
   #models: readonly DeclaredModel[] = [];
   /** Requests that a step of this life will answer. */
   readonly #asked = new Set<InspectionRequest>();
+  /** Requests that a save of this life will answer. */
+  readonly #askedSaves = new Set<SaveRequest>();
+  /** Rejects once this life is over. */
+  readonly #ended = Promise.withResolvers<never>();
   readonly #review: AnomalyReview;
   readonly #report: StepReport;
   /** Of {@link STEPS}, how many were made and found to be in order. */
@@ -107,6 +118,9 @@ export class Conductor {
     this.#report = new StepReport({ ...options, ...options.score });
     // Work granted ahead waits for what was granted before it.
     this.#deadline = { deadlineMs: options.plan.deadlineMs * STEPS_AHEAD };
+    this.#sound.reach(STEPS, options.plan.initial.step);
+    // Whoever waits hears of it.
+    this.#ended.promise.catch(() => {});
   }
 
   /**
@@ -119,12 +133,15 @@ export class Conductor {
     try {
       this.#models = await this.#prepare();
       this.#saving = this.#newSaving();
-      await this.#makeSteps();
+      const steps = await this.#makeSteps();
       const { score } = this.#options;
-      const sample = score.sample ? await this.#sample(score.steps) : undefined;
+      await this.#saveAsked(steps);
+      const isComplete = steps >= score.steps;
+      const sample = score.sample && isComplete ? await this.#sample(steps) : undefined;
+      await this.#saveAsked(steps);
       await this.#saving?.settle();
       return {
-        steps: score.steps,
+        steps,
         lossNats: this.#lossNats,
         evaluationLossNats: this.#evaluationLossNats,
         sample,
@@ -139,7 +156,9 @@ export class Conductor {
 
   /** This life is over, whatever `lead` still waits for: nothing more is saved of it. */
   end(): void {
-    this.#sound.abort(new Error("the run has ended"));
+    const reason = new Error("the run has ended");
+    this.#ended.reject(reason);
+    this.#sound.abort(reason);
     this.#saving?.end();
   }
 
@@ -156,16 +175,68 @@ export class Conductor {
     return models;
   }
 
-  async #makeSteps(): Promise<void> {
-    const { score, plan } = this.#options;
+  /** @returns how many steps are made in all then: fewer than planned where the run is told to end */
+  async #makeSteps(): Promise<number> {
+    const { score, plan, control } = this.#options;
     this.#report.restartClock();
-    for (let step = plan.initial.step; step < score.steps; step++) {
+    let granted = plan.initial.step;
+    while (granted < score.steps) {
+      const step = granted;
+      if (control.isPaused) await this.#pause(step);
+      if (control.isStopping) break;
       const isLast = step + 1 === score.steps;
-      const snapshotTo = await this.#pipeline.unlessFailed(this.#saving?.begin(step + 1, isLast));
-      await this.#pipeline.add(this.#step(step, snapshotTo), (done) => this.#tellStep(step + 1, done));
-      if (isLast || (step + 1) % score.evaluateEverySteps === 0) await this.#evaluate(step + 1);
+      const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, isLast));
+      await this.#pipeline.add(this.#step(step, save?.writer), (done) => this.#tellStep(step + 1, done));
+      granted = step + 1;
+      if (isLast || granted % score.evaluateEverySteps === 0) await this.#evaluate(granted);
     }
     await this.#pipeline.drain();
+    return granted;
+  }
+
+  /** Grants nothing before `step` for as long as the run is paused; what is done is saved where somebody asks for it. */
+  async #pause(step: number): Promise<void> {
+    const { control } = this.#options;
+    await this.#pipeline.drain();
+    while (control.isPaused) {
+      const changed = control.changed();
+      control.held(step);
+      await this.#saveAsked(step);
+      await Promise.race([changed, this.#ended.promise]);
+    }
+    this.#report.restartClock();
+  }
+
+  /** Begins the save of the state after `step` updates, the last of which is about to be granted. */
+  async #beginSave(step: number, isLast: boolean): Promise<BegunSave | undefined> {
+    const asked = this.#newSaves();
+    return this.#beginFor(asked, step, { isLast, isAsked: asked.length > 0 });
+  }
+
+  /** Saves the state after `step` updates, no further one being under way, where somebody asks for that. */
+  async #saveAsked(step: number): Promise<void> {
+    const asked = this.#newSaves();
+    if (asked.length === 0) return;
+    const save = await this.#beginFor(asked, step, { isLast: true, isAsked: true });
+    const checkpointer = save?.writer;
+    if (checkpointer === undefined) return;
+    for (const shard of this.#group.shards) shard.tell("snapshot", { step: step - 1, checkpointer });
+  }
+
+  async #beginFor(
+    asked: readonly SaveRequest[],
+    step: number,
+    reasons: SaveReasons,
+  ): Promise<BegunSave | undefined> {
+    const save = await this.#saving?.begin(step, reasons);
+    if (save === undefined) return undefined;
+    for (const request of asked) this.#askedSaves.add(request);
+    void this.#options.control.answer(asked, save.outcome);
+    return save;
+  }
+
+  #newSaves(): SaveRequest[] {
+    return this.#options.control.openSaves.filter((request) => !this.#askedSaves.has(request));
   }
 
   #newSaving(): Saving | undefined {

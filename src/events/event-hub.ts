@@ -5,6 +5,7 @@ import { unknownNames } from "../errors.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
 import { reportError } from "./error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
+import { EventListeners } from "./event-listeners.ts";
 import { EventStream } from "./event-stream.ts";
 import { GuardedObservable } from "./guarded-observable.ts";
 import { type EventSelection, optionError, selector } from "./select-events.ts";
@@ -48,6 +49,8 @@ const closeMs = 1000;
 export class EventHub {
   /** Every event, the latest ones again for a new subscriber; completes with {@link close}, never fails. */
   readonly events$: Observable<TroupeEvent>;
+  /** Who listens to events of one kind: called as subscribers are, from now on. */
+  readonly listeners = new EventListeners((error) => this.#subscriberFailed(error));
   readonly #clock: () => number;
   readonly #subject = new Subject<TroupeEvent>();
   /** The latest ones that subscribers were called with, or would have been. */
@@ -74,7 +77,8 @@ export class EventHub {
     if (this.#closed) return;
     const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
     for (const sink of this.#sinks) this.#writeTo(sink, event);
-    if (this.#queue.length === 0 && !this.#subject.observed) this.#recent.push(event);
+    const isObserved = this.#subject.observed || this.listeners.isObserved;
+    if (this.#queue.length === 0 && !isObserved) this.#recent.push(event);
     else this.#queue.push(event);
     if (this.#queue.length > 0) this.#draining ??= soon(() => this.#drain());
   }
@@ -139,6 +143,7 @@ export class EventHub {
   #tell(event: TroupeEvent): void {
     this.#recent.push(event);
     this.#subject.next(event);
+    this.listeners.emit(event);
   }
 
   #writeTo(sink: EventSink, event: TroupeEvent): void {

@@ -12,6 +12,7 @@ export {
   type TroupeEventBody,
 } from "./event.ts";
 export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./event-hub.ts";
+export { type EventListener, EventListeners } from "./event-listeners.ts";
 export { EventStream } from "./event-stream.ts";
 export { type JsonLinesOptions, jsonLinesSink, toJson } from "./json-lines-sink.ts";
 export type {

@@ -3,6 +3,7 @@ import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/
 import { LossRecord } from "../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import { type SampleCourse, samplesBefore } from "../data/index.ts";
+import type { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import type { Inspections } from "../inspect/index.ts";
@@ -23,6 +24,7 @@ export interface LeadOptions {
   readonly resume: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   readonly inspections: Inspections;
+  readonly control: RunControl;
   readonly emit: (event: TroupeEventBody) => void;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
@@ -48,7 +50,7 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
 }
 
 async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
-  const { plan, checkpointer, inspections, start, resume } = options;
+  const { plan, checkpointer, inspections, control, start, resume } = options;
   const { deadlineMs } = plan.ranks;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
   const recovery = new Recovery(ranks, lastGood);
@@ -73,6 +75,7 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
       plan: { ...plan.ranks, initial, course, life, recentLosses: losses.until(initial.step) },
       checkpointer,
       inspections,
+      control,
       stateAt: (step) => ({ ...stateAt(plan, course, step), recentLosses: losses.until(step) }),
       emit,
       residentBytes: options.residentBytes,

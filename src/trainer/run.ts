@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules, type CheckpointerProtocol, type RunResult } from "../actors/index.ts";
+import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
@@ -40,6 +41,8 @@ export interface RunOptions {
 export class Run {
   /** What somebody wants to know of its next step. */
   readonly inspections = new Inspections();
+  /** Pauses it, has it saved, ends it early. */
+  readonly control = new RunControl();
   readonly #options: RunOptions;
   readonly #stalls: Stalls;
   readonly #system: ActorSystem;
@@ -97,6 +100,7 @@ export class Run {
   async end(): Promise<void> {
     this.#isEnding = true;
     this.inspections.close();
+    this.control.close();
     await this.#system.stop({ drain: false });
   }
 
@@ -128,6 +132,7 @@ export class Run {
       resume: settings.resume,
       checkpointer,
       inspections: this.inspections,
+      control: this.control,
       emit: (event) => {
         if (event.kind === "step.finished") this.#stalls.stepTook(event.durationMs);
         emit(event);

@@ -1,10 +1,12 @@
 import type { Observable } from "rxjs";
 import type { RunResult } from "../actors/index.ts";
 import { Dashboard } from "../dashboard/index.ts";
+import { over, type SavedState } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   EventHub,
   type EventKind,
+  type EventListener,
   type EventSink,
   type EventStream,
   type EventStreamOptions,
@@ -19,6 +21,7 @@ import {
   type UpdateSummary,
 } from "../inspect/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
+import { optionError } from "./option-error.ts";
 import type { RuntimeOptions } from "./options.ts";
 import { Run } from "./run.ts";
 import { type RuntimeSettings, settle } from "./settings.ts";
@@ -39,6 +42,8 @@ export class Runtime implements AsyncDisposable {
   #dashboard: Dashboard | undefined;
   /** The one under way. */
   #run: Run | undefined;
+  /** Settled once it is over, and never rejected. */
+  #over: Promise<void> = Promise.resolve();
 
   private constructor(options: RuntimeOptions) {
     this.#settings = settle(options);
@@ -80,6 +85,31 @@ export class Runtime implements AsyncDisposable {
     return this.#hub.events(options);
   }
 
+  /**
+   * Calls `listener` with every event of one kind from now on, typed by it:
+   *
+   * ```ts
+   * runtime.on("step.finished", ({ step, lossNats }) => console.log(step, lossNats));
+   * ```
+   * One that throws is reported as a subscriber is.
+   */
+  on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
+    this.#hub.listeners.on(kind, listener);
+    return this;
+  }
+
+  /** The same for the first such event alone. */
+  once<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
+    this.#hub.listeners.once(kind, listener);
+    return this;
+  }
+
+  /** Takes a listener back. */
+  off<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
+    this.#hub.listeners.off(kind, listener);
+    return this;
+  }
+
   /** Lets a sink write every event from now on; the runtime closes it when it stops. */
   addSink(sink: EventSink): void {
     this.#hub.addSink(sink);
@@ -105,12 +135,45 @@ export class Runtime implements AsyncDisposable {
       emit: (event) => this.#hub.emit(event),
     });
     this.#run = run;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#over = promise;
     try {
       return await run.train(String(jobUrl), overrides);
     } finally {
       await run.end();
       this.#run = undefined;
+      resolve();
     }
+  }
+
+  /**
+   * Saves the state after the next step that is granted, or while the run is paused, the present one; training goes on.
+   * Where a save is under way, it waits for its end.
+   * @returns once the checkpoint is durable
+   * @throws {TroupeError} `OPTION` for a run without a folder to save to; `RUN_OVER` where none is in progress, or it ends
+   *   before the save is durable; what the save failed with
+   */
+  async save(): Promise<SavedState> {
+    const { control } = this.#running();
+    this.#requireFolder();
+    return control.save();
+  }
+
+  /**
+   * Grants no further step until {@link resume}: saves of what is done go on, and are made where they are asked for.
+   * @returns how many steps are made in all, once those that had been granted, a few, are
+   * @throws {TroupeError} `RUN_OVER` where no run is in progress, or it ends before
+   */
+  async pause(): Promise<number> {
+    return this.#running().control.pause();
+  }
+
+  /**
+   * Grants steps again; nothing where the run is not paused.
+   * @throws {TroupeError} `RUN_OVER` where no run is in progress
+   */
+  resume(): void {
+    this.#running().control.resume();
   }
 
   /** What every actor is doing, read from shared memory: it answers also while they are stuck. */
@@ -162,10 +225,19 @@ export class Runtime implements AsyncDisposable {
     return (await this.#inspect("memory", "")).memory;
   }
 
-  /** Ends the events. A run in progress fails with `RUN_STOPPED`. */
-  async stop(): Promise<void> {
-    await this.#run?.stop();
-    await this.#hub.close();
+  /**
+   * Ends the events, and a run in progress: at once, in which case `run` fails with `RUN_STOPPED` and what was not saved is
+   * lost; or, with `save`, after the steps that are granted, whose state is saved, and `run` returns.
+   * @throws {TroupeError} with `save` what it failed with, the events being ended none the less; `OPTION` for a run without a
+   *   folder to save to, which goes on then
+   */
+  async stop({ save = false }: { readonly save?: boolean } = {}): Promise<void> {
+    if (save && this.#run !== undefined) this.#requireFolder();
+    try {
+      await (save ? this.#finish() : this.#run?.stop());
+    } finally {
+      await this.#hub.close();
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -177,6 +249,29 @@ export class Runtime implements AsyncDisposable {
     if (dashboard === undefined) return;
     this.#dashboard = await Dashboard.open(dashboard, { inspect: () => this.inspect() });
     this.#hub.addSink(this.#dashboard);
+  }
+
+  async #finish(): Promise<void> {
+    const control = this.#run?.control;
+    if (control === undefined) return;
+    const saved = control.save();
+    control.stop();
+    try {
+      await saved;
+    } finally {
+      await this.#over;
+    }
+  }
+
+  #running(): Run {
+    if (this.#run === undefined) throw over();
+    return this.#run;
+  }
+
+  /** @throws {TroupeError} `OPTION` where nothing could be made durable */
+  #requireFolder(): void {
+    if (this.#settings.checkpoint?.directory !== undefined) return;
+    throw optionError("checkpoint.dir", "a folder to save to", "none", "give it to Runtime.spawn");
   }
 
   async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {

@@ -102,13 +102,13 @@ describe("the checkpointer", () => {
       for (const part of spread.parts(0, step)) writer?.tell("part", part);
       writer?.tell("progress", { life: 0, step, progress: { numUpdates: step } });
     };
-    const writer = await saving.begin(1, false);
+    const writer = (await saving.begin(1))?.writer;
     feed(writer, 1);
     writer?.tell("part", broken);
     await saver.log.until(({ kind }) => kind === "actor.restarted");
     judged.resolve();
     await saving.settle();
-    feed(await saving.begin(2, true), 2);
+    feed((await saving.begin(2, { isLast: true }))?.writer, 2);
     await saving.settle();
     expect(events).toMatchObject([
       { kind: "checkpoint.started", step: 1 },

@@ -77,7 +77,7 @@ describe("saving", () => {
     const disk = new SlowDisk();
     const begun: number[] = [];
     for (let step = 1; step <= 5; step++) {
-      if ((await disk.saving.begin(step, step === 5)) !== undefined) begun.push(step);
+      if ((await disk.saving.begin(step, { isLast: step === 5 })) !== undefined) begun.push(step);
       await disk.end();
     }
     expect(begun).toEqual([2, 4, 5]);
@@ -88,7 +88,7 @@ describe("saving", () => {
     const disk = new SlowDisk();
     const fed: unknown[] = [];
     for (const step of [2, 4]) {
-      fed.push(await disk.saving.begin(step, false));
+      fed.push((await disk.saving.begin(step))?.writer);
       await disk.end();
     }
     expect(disk.orderedAt[0]).toBe(fed[0]);
@@ -98,16 +98,16 @@ describe("saving", () => {
 
   it("declares what it will copy, and how many parts it waits for, before anything is copied", async () => {
     const disk = new SlowDisk();
-    await disk.saving.begin(2, false);
+    await disk.saving.begin(2);
     expect(disk.events).toEqual([{ kind: "checkpoint.started", step: 2, stagedBytes: 200, waitedMs: 0 }]);
     expect(disk.orders[0]).toMatchObject({ numParts: 2, entries: [entry], write: true, keep: false });
   });
 
   it("waits for the save before it, and tells how long", async () => {
     const disk = new SlowDisk();
-    await disk.saving.begin(2, false);
+    await disk.saving.begin(2);
     let begun = false;
-    const next = disk.saving.begin(4, false).then(() => {
+    const next = disk.saving.begin(4).then(() => {
       begun = true;
     });
     await new Promise(setImmediate);
@@ -120,10 +120,10 @@ describe("saving", () => {
 
   it("is left out while one is under way where the rule says so, and counted; never after the last step", async () => {
     const disk = new SlowDisk({ whenBusy: "skip" });
-    await disk.saving.begin(2, false);
-    expect(await disk.saving.begin(4, false)).toBeUndefined();
-    expect(await disk.saving.begin(6, false)).toBeUndefined();
-    const last = disk.saving.begin(7, true);
+    await disk.saving.begin(2);
+    expect(await disk.saving.begin(4)).toBeUndefined();
+    expect(await disk.saving.begin(6)).toBeUndefined();
+    const last = disk.saving.begin(7, { isLast: true });
     await disk.end();
     expect(await last).toBeDefined();
     expect(disk.told).toEqual(["started 2", "skipped 4", "skipped 6", "saved 2", "started 7"]);
@@ -132,8 +132,8 @@ describe("saving", () => {
 
   it("begins nothing more once its life is over, though that waited for a save to end", async () => {
     const disk = new SlowDisk();
-    await disk.saving.begin(2, false);
-    const next = disk.saving.begin(4, false);
+    await disk.saving.begin(2);
+    const next = disk.saving.begin(4);
     disk.saving.end();
     await disk.fail("given up");
     expect(await next).toBeUndefined();
@@ -143,7 +143,7 @@ describe("saving", () => {
   it("asks what is kept beside tensors once the step is made and judged, not before", async () => {
     const made = Promise.withResolvers<void>();
     const disk = new SlowDisk({}, () => made.promise);
-    await disk.saving.begin(2, false);
+    await disk.saving.begin(2);
     await new Promise(setImmediate);
     expect(disk.orders).toEqual([]);
     made.resolve();
@@ -153,10 +153,10 @@ describe("saving", () => {
 
   it("that fails is told, and the next is as good as the first", async () => {
     const disk = new SlowDisk();
-    await disk.saving.begin(2, false);
+    await disk.saving.begin(2);
     await disk.fail("no room");
     expect(disk.saving.error).toEqual({ message: "no room" });
-    await disk.saving.begin(4, false);
+    await disk.saving.begin(4);
     await disk.end();
     expect(disk.saving.error).toBeUndefined();
     expect(disk.told).toEqual(["started 2", "failed 2", "started 4", "saved 4"]);
@@ -165,7 +165,7 @@ describe("saving", () => {
   it("keeps copies in memory between those that go to the disk", async () => {
     const disk = new SlowDisk({ everySteps: 4, inMemoryEverySteps: 2 });
     for (const step of [2, 4]) {
-      await disk.saving.begin(step, false);
+      await disk.saving.begin(step);
       await disk.end();
     }
     expect(disk.told).toEqual(["copied 2", "started 4", "saved 4"]);

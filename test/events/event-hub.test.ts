@@ -301,3 +301,28 @@ describe("the async iterator", () => {
     await hub.close();
   });
 });
+
+describe("listeners of one kind", () => {
+  test("hear that kind alone, once or until they are taken back; one that throws is reported once", async () => {
+    const hub = new EventHub();
+    const heard: string[] = [];
+    const each = ({ step }: { readonly step: number }) => void heard.push(`each ${step}`);
+    hub.listeners.on("step.finished", each);
+    hub.listeners.once("step.finished", ({ step }) => heard.push(`once ${step}`));
+    hub.listeners.on("step.finished", ({ step }) => {
+      heard.push(`throws ${step}`);
+      throw new Error("a listener's bug");
+    });
+    hub.listeners.on("run.finished", () => heard.push("run"));
+    hub.emit(step(1));
+    hub.emit(step(2));
+    await turn();
+    expect(heard).toEqual(["each 1", "once 1", "throws 1", "each 2", "throws 2"]);
+    expect(warnings).toEqual([expect.stringContaining("a listener's bug")]);
+    hub.listeners.off("step.finished", each);
+    hub.emit(step(3));
+    hub.emit(samples["run.finished"]);
+    await hub.close();
+    expect(heard.slice(5)).toEqual(["throws 3", "run"]);
+  });
+});

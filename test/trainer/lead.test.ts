@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { CheckpointerProtocol } from "../../src/actors/checkpointer.ts";
 import type { RankGroup } from "../../src/actors/conductor.ts";
 import { DEFAULT_RULES } from "../../src/anomalies/index.ts";
+import { RunControl } from "../../src/engine/conductor/run-control.ts";
 import type { StepUpdated } from "../../src/engine/shard/shard-step.ts";
 import { TroupeError } from "../../src/errors.ts";
 import type { TroupeEventBody } from "../../src/events/index.ts";
@@ -147,6 +148,7 @@ class StuckRun {
       resume: undefined,
       checkpointer,
       inspections: new Inspections(),
+      control: new RunControl(),
       emit: (event) => this.events.push(event),
       residentBytes: () => 0,
       begin: (_kind, body) => body(),

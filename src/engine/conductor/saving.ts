@@ -5,6 +5,7 @@ import { type ErrorReport, reportError, type TroupeEventBody } from "../../event
 import type { DeclaredModel } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import { abandoned, planSave, type SavePlan } from "../../state/saving/index.ts";
+import type { SaveOutcome } from "./run-control.ts";
 
 /** When a run's state is saved, and where to. Plain data. */
 export interface SavingRules {
@@ -34,10 +35,20 @@ export interface SavingOptions {
   readonly emit: (event: TroupeEventBody) => void;
 }
 
-/** A save under way. */
-interface InFlight {
+/** Why a step's state may be saved beside the rules' own reasons. */
+export interface SaveReasons {
+  /** It is the last of the run: its state is never left out. */
+  readonly isLast?: boolean;
+  /** Somebody asked for it: it goes to the disk. */
+  readonly isAsked?: boolean;
+}
+
+/** A save that has begun. */
+export interface BegunSave {
   readonly step: number;
-  readonly over: Promise<void>;
+  /** To whom the shards are to send the state; undefined where they were told before. */
+  readonly writer: ActorRef<CheckpointerProtocol> | undefined;
+  readonly outcome: Promise<SaveOutcome>;
 }
 
 /**
@@ -48,7 +59,9 @@ export class Saving {
   readonly #options: SavingOptions;
   readonly #plan: SavePlan;
   readonly #modelConfig: JsonObject;
-  #inFlight: InFlight | undefined;
+  #inFlight: BegunSave | undefined;
+  /** The latest that went, or is on its way, to the disk. */
+  #written: BegunSave | undefined;
   #numSkipped = 0;
   #error: ErrorReport | undefined;
   #isOver = false;
@@ -75,23 +88,28 @@ export class Saving {
 
   /**
    * Begins the save of the state after `step` updates, if it is to be saved, once the one before is over.
-   * @param isLast - of the run: that one is never left out
-   * @returns to whom the shards are to send it; undefined where it is not saved
+   * @returns undefined where it is not saved; where it is written already, or was to be, that save
    */
-  async begin(step: number, isLast: boolean): Promise<ActorRef<CheckpointerProtocol> | undefined> {
+  async begin(
+    step: number,
+    { isLast = false, isAsked = false }: SaveReasons = {},
+  ): Promise<BegunSave | undefined> {
     const { rules, checkpointer, emit } = this.#options;
-    const write = rules.everySteps !== undefined && (isLast || step % rules.everySteps === 0);
+    if (this.#written?.step === step) return { ...this.#written, writer: undefined };
+    const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
     const isDue = write || (rules.inMemoryEverySteps !== undefined && step % rules.inMemoryEverySteps === 0);
     if (!isDue) return undefined;
     const busy = this.#inFlight;
     if (busy !== undefined && rules.whenBusy === "skip" && !isLast) {
+      // What was asked for is saved with a later step.
+      if (isAsked) return undefined;
       this.#numSkipped += 1;
       const reason = `step ${busy.step} is still being saved`;
       emit({ kind: "checkpoint.skipped", step, reason, numSkipped: this.#numSkipped });
       return undefined;
     }
     const beginMs = performance.now();
-    await busy?.over;
+    await busy?.outcome;
     // What waited for a save of a life that has ended meanwhile could never be fed.
     if (this.#isOver) return undefined;
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
@@ -99,8 +117,10 @@ export class Saving {
     if (write) emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
     // Parts that one incarnation has got, no other one has: a save is fed and ordered at one, and fails with it.
     const writer = checkpointer.pinned();
-    this.#inFlight = { step, over: this.#save(step, write, writer) };
-    return writer;
+    const save = { step, writer, outcome: this.#save(step, write, writer) };
+    this.#inFlight = save;
+    if (write) this.#written = save;
+    return save;
   }
 
   /** This life of the group is over: nothing more is begun. What is under way may still become whole. */
@@ -110,10 +130,10 @@ export class Saving {
 
   /** Resolves when nothing is being saved. */
   async settle(): Promise<void> {
-    await this.#inFlight?.over;
+    await this.#inFlight?.outcome;
   }
 
-  async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<void> {
+  async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
     const { rules, life, deadlineMs, stateAt, sound, emit } = this.#options;
     try {
       await sound(step);
@@ -121,7 +141,7 @@ export class Saving {
       // It was not in order, or this life has ended before that was known: neither kept nor written.
       this.#inFlight = undefined;
       if (write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
-      return;
+      return { kind: "abandoned" };
     }
     const order = {
       ...this.#plan,
@@ -137,12 +157,14 @@ export class Saving {
       if (write) this.#error = undefined;
       if (path === undefined) emit({ kind: "checkpoint.copied", step, ...saved });
       else emit({ kind: "checkpoint.saved", step, path, ...saved });
+      return { kind: "saved", state: { step, path: path ?? "", sizeBytes: saved.sizeBytes } };
     } catch (error) {
       const report = reportError(error);
       if (write) this.#error = report;
+      const isAbandoned = report.code === "CHECKPOINT_ABANDONED";
       // A copy in memory that a restart overtakes was never told to have begun, and the one before it is there.
-      if (write || report.code !== "CHECKPOINT_ABANDONED")
-        emit({ kind: "checkpoint.failed", step, error: report });
+      if (write || !isAbandoned) emit({ kind: "checkpoint.failed", step, error: report });
+      return isAbandoned ? { kind: "abandoned" } : { kind: "failed", error };
     } finally {
       this.#inFlight = undefined;
     }

@@ -1,0 +1,132 @@
+import { TroupeError } from "../../errors.ts";
+
+/** A state that is durable. */
+export interface SavedState {
+  /** Updates that it has seen. */
+  readonly step: number;
+  /** Of the checkpoint. */
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** What became of a save: abandoned is one whose generation of the rank group ended before it was complete. */
+export type SaveOutcome =
+  | { readonly kind: "saved"; readonly state: SavedState }
+  | { readonly kind: "failed"; readonly error: unknown }
+  | { readonly kind: "abandoned" };
+
+/** Somebody waits for a state to be durable. */
+export interface SaveRequest {
+  readonly resolve: (state: SavedState) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/**
+ * What a run is told from outside while it makes steps: to pause and to go on, to save, to end early. The conductor asks
+ * it between two steps; it outlives a restart of the ranks, and so does what it was told.
+ */
+export class RunControl {
+  readonly #saves = new Set<SaveRequest>();
+  readonly #pauses = new Set<PromiseWithResolvers<number>>();
+  #changed = Promise.withResolvers<void>();
+  #isPaused = false;
+  #isStopping = false;
+  #isClosed = false;
+
+  /** Whether no step is to be granted for now. */
+  get isPaused(): boolean {
+    return this.#isPaused && !this.#isStopping;
+  }
+
+  /** Whether no step is to be granted any more. */
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** Saves that are asked for and not durable yet. */
+  get openSaves(): readonly SaveRequest[] {
+    return [...this.#saves];
+  }
+
+  /**
+   * Has the state after the next step that is granted saved, or where none is granted any more, the present one.
+   * @throws {TroupeError} what the save failed with; `RUN_OVER`
+   */
+  save(): Promise<SavedState> {
+    if (this.#isClosed) return Promise.reject(over());
+    const { promise, resolve, reject } = Promise.withResolvers<SavedState>();
+    this.#saves.add({ resolve, reject });
+    this.#change();
+    return promise;
+  }
+
+  /**
+   * No step is granted until {@link resume}.
+   * @returns how many steps are made in all, once those that had been granted are
+   * @throws {TroupeError} `RUN_OVER`
+   */
+  pause(): Promise<number> {
+    if (this.#isClosed || this.#isStopping) return Promise.reject(over());
+    this.#isPaused = true;
+    const paused = Promise.withResolvers<number>();
+    this.#pauses.add(paused);
+    this.#change();
+    return paused.promise;
+  }
+
+  /** Steps are granted again. Nothing where the run is not paused. */
+  resume(): void {
+    this.#isPaused = false;
+    this.#change();
+  }
+
+  /** The run ends after the steps that are granted, paused or not. */
+  stop(): void {
+    this.#isStopping = true;
+    this.#change();
+  }
+
+  /** Resolves when the run is told anything more. */
+  changed(): Promise<void> {
+    return this.#changed.promise;
+  }
+
+  /** No step that was granted is under way any more: `steps` are made. */
+  held(steps: number): void {
+    for (const { resolve } of this.#pauses) resolve(steps);
+    this.#pauses.clear();
+  }
+
+  /** Tells who asked for a save what became of it; one that was abandoned is still to be made. */
+  async answer(requests: readonly SaveRequest[], save: Promise<SaveOutcome>): Promise<void> {
+    const outcome = await save;
+    if (outcome.kind === "abandoned") return;
+    for (const request of requests) {
+      if (!this.#saves.delete(request)) continue;
+      if (outcome.kind === "saved") request.resolve(outcome.state);
+      else request.reject(outcome.error);
+    }
+  }
+
+  /** The run has ended: whoever waits is told so, and whoever asks from now on. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { reject } of [...this.#saves, ...this.#pauses]) reject(over());
+    this.#saves.clear();
+    this.#pauses.clear();
+    this.#change();
+  }
+
+  #change(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+/** Nothing can be asked of a run that is over, or that has not begun. */
+export function over(): TroupeError {
+  return new TroupeError(
+    "RUN_OVER",
+    "[runtime] expected a run in progress: got none (ask between the call of `run` and its end)",
+  );
+}

@@ -1,0 +1,65 @@
+import { EventEmitter } from "eventemitter3";
+import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
+
+/** Called with every event of one kind. */
+export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => void;
+
+type AnyListener = (event: TroupeEvent) => void;
+
+/** Who listens to events of a kind. One that throws, or whose promise rejects, is reported once; all of them go on hearing. */
+export class EventListeners {
+  readonly #emitter = new EventEmitter<Record<EventKind, [TroupeEvent]>>();
+  /** The listener that the emitter knows, by the one that was given. */
+  readonly #guarded = new WeakMap<AnyListener, AnyListener>();
+  readonly #onFailure: (error: unknown) => void;
+
+  /** @param onFailure - told what a listener has thrown */
+  constructor(onFailure: (error: unknown) => void) {
+    this.#onFailure = onFailure;
+  }
+
+  /** Whether anybody listens. */
+  get isObserved(): boolean {
+    return this.#emitter.eventNames().length > 0;
+  }
+
+  on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
+    this.#emitter.on(kind, this.#guard(listener as AnyListener));
+  }
+
+  /** The first event that comes, and no other. */
+  once<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
+    this.#emitter.once(kind, this.#guard(listener as AnyListener));
+  }
+
+  /** Takes a listener back, however often it listens to that kind. */
+  off<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
+    const guarded = this.#guarded.get(listener as AnyListener);
+    // Without a listener, the emitter would take back all.
+    if (guarded !== undefined) this.#emitter.off(kind, guarded);
+  }
+
+  emit(event: TroupeEvent): void {
+    this.#emitter.emit(event.kind, event);
+  }
+
+  #guard(listener: AnyListener): AnyListener {
+    const known = this.#guarded.get(listener);
+    if (known !== undefined) return known;
+    let isReported = false;
+    const fail = (error: unknown) => {
+      if (!isReported) this.#onFailure(error);
+      isReported = true;
+    };
+    const guarded = (event: TroupeEvent) => {
+      try {
+        const result: unknown = listener(event);
+        if (result instanceof Promise) result.catch(fail);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    this.#guarded.set(listener, guarded);
+    return guarded;
+  }
+}
