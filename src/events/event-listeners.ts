@@ -1,8 +1,8 @@
 import { EventEmitter } from "eventemitter3";
 import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
 
-/** Called with every event of one kind. */
-export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => void;
+/** Called with every event of one kind; what it returns counts for nothing, but a promise that rejects is a failure of its. */
+export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => unknown;
 
 type AnyListener = (event: TroupeEvent) => void;
 
