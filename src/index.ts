@@ -1,17 +1,11 @@
 /** Troupe: an actor-model training runtime for big models. Importing it defines and starts nothing. */
-export type { RunResult } from "./actors/index.ts";
+
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";
 export type { SavedState } from "./engine/conductor/index.ts";
 export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
 export * from "./events/index.ts";
-export {
-  formatSummary,
-  type HeldMemory,
-  type InspectedUpdate,
-  type TensorSummary,
-  type UpdateSummary,
-} from "./inspect/index.ts";
+export { formatSummary, type TensorSummary, type UpdateSummary } from "./inspect/index.ts";
 export {
   type ConfigValue,
   defineJob,
@@ -25,6 +19,7 @@ export * from "./models/index.ts";
 export * from "./nn/index.ts";
 export * from "./optim/index.ts";
 export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "./parallel/index.ts";
+export type { HeldMemory, InspectedUpdate, RunResult } from "./protocols/index.ts";
 export * from "./service/index.ts";
 export {
   chromeTraceSink,

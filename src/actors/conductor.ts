@@ -11,52 +11,21 @@ import {
   type SaveReasons,
   type SaveRequest,
   Saving,
-  type SavingRules,
   type StepDone,
   StepReport,
 } from "../engine/conductor/index.ts";
-import type { ErrorReport, TroupeEventBody } from "../events/index.ts";
+import type { TroupeEventBody } from "../events/index.ts";
 import type { InspectionRequest, Inspections } from "../inspect/index.ts";
 import { Milestones } from "../parallel/index.ts";
-import type { DeclaredModel, RankPlan } from "../protocols/index.ts";
+import type {
+  CheckpointerProtocol,
+  DeclaredModel,
+  RankGroup,
+  RankPlan,
+  RunResult,
+  Score,
+} from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import type { CheckpointerProtocol } from "./checkpointer.ts";
-import type { BatchRequest } from "./feeder.ts";
-import type { RankProtocol } from "./rank.ts";
-import type { ShardProtocol } from "./shard.ts";
-
-/** The actors of one life of the rank group, in rank order. */
-export interface RankGroup {
-  readonly ranks: readonly ActorRef<RankProtocol>[];
-  readonly shards: readonly ActorRef<ShardProtocol>[];
-}
-
-/** What the conductor follows: what happens after which step. Plain data. */
-export interface Score {
-  readonly steps: number;
-  readonly evaluateEverySteps: number;
-  /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */
-  readonly evaluation: readonly BatchRequest[];
-  readonly saving: SavingRules;
-  /** How often it is told what each rank holds. Infinity: never. */
-  readonly memoryEverySteps: number;
-  /** How often the values of parameters and gradients are sorted into buckets. Infinity: never. */
-  readonly histogramsEverySteps: number;
-  readonly sample: boolean;
-}
-
-/** What one run came to. */
-export interface RunResult {
-  /** Made in all; fewer than planned where the run was told to save and end before its last. */
-  readonly steps: number;
-  /** Loss of the last step, mean over all ranks; NaN where no step was made. */
-  readonly lossNats: number;
-  /** Last held-out loss, where there was an evaluation. */
-  readonly evaluationLossNats: number | undefined;
-  readonly sample: string | undefined;
-  /** Why the last save failed, if it did: the run's end is not on the disk then. */
-  readonly saveError: ErrorReport | undefined;
-}
 
 /** What the conductor works with. */
 export interface ConductorOptions {

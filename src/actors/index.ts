@@ -1,15 +1,4 @@
-export type {
-  CheckpointerInit,
-  CheckpointerProtocol,
-  KeptState,
-  SaveOrder,
-  SavePart,
-} from "./checkpointer.ts";
-export { Conductor, type RankGroup, type RunResult, type Score } from "./conductor.ts";
-export type { BatchRefs, BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
-export type { OffloadPlan, OffloadProtocol, StateHome } from "./offload.ts";
-export type { RankInit, RankProtocol, StepOrder } from "./rank.ts";
-export type { Gathered, ShardInit, ShardProtocol } from "./shard.ts";
+export { Conductor } from "./conductor.ts";
 
 /** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {

@@ -1,19 +1,16 @@
 import { ownerOf, tellActivity } from "../inspect/index.ts";
 import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
-import { BlockState, type FlatBlock } from "../parallel/index.ts";
-import { sentTo } from "../protocols/index.ts";
-import { type ActorContext, type ActorRef, defineActor, systemClock } from "../runtime/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
-import { AskedPresence } from "../state/paging/index.ts";
+import { BlockState } from "../parallel/index.ts";
 import {
   type BlockUpdate,
   type BlockUpdated,
-  FileKeeper,
-  MemoryKeeper,
-  type SnapshotOrder,
-  type StateKeeper,
-  Turns,
-} from "../state/store/index.ts";
+  type OffloadPlan,
+  type OffloadProtocol,
+  sentTo,
+} from "../protocols/index.ts";
+import { type ActorContext, defineActor, systemClock } from "../runtime/index.ts";
+import { AskedPresence } from "../state/paging/index.ts";
+import { FileKeeper, MemoryKeeper, type StateKeeper, Turns } from "../state/store/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -23,49 +20,6 @@ import {
   type Tensor,
   type TensorRef,
 } from "../tensor/index.ts";
-import type { ShardProtocol } from "./shard.ts";
-
-/** Where offloaded state rests: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
-export type StateHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
-
-/** What an offload actor takes over from its shard. Plain data, but for the tensors. */
-export interface OffloadPlan {
-  /** Names the run in the process. */
-  readonly run: string;
-  readonly rank: number;
-  /** Of the blocks whose state is kept here. */
-  readonly layouts: readonly FlatBlock[];
-  /** Of each, the owned range of the parameters that the ranks read, writable; ownership passes. */
-  readonly owned: readonly TensorRef[];
-  readonly optimizers: readonly OptimizerSpec[];
-  readonly initial: InitialState;
-  readonly home: StateHome;
-  readonly shard: ActorRef<ShardProtocol>;
-  readonly numThreads: number;
-  /** Names of the blocks whose parameters are in memory only while they are used, which the shard sees to. */
-  readonly comingAndGoing: readonly string[];
-  /** How long one answer of the shard may take. */
-  readonly deadlineMs: number;
-  /** Each update is put off for so long, on purpose. */
-  readonly delayMs: number;
-  /** Whether to tell of each update. */
-  readonly trace: boolean;
-}
-
-/**
- * Keeps the optimizers' state of some of a rank's blocks outside its shard and updates it there, while the shard and the
- * rank go on. New parameters are written where the ranks read them; the answer says when they are.
- */
-export type OffloadProtocol = {
-  /** Answered when state and parameters are those of the run's beginning. */
-  prepare: { in: OffloadPlan; out: { sizeBytes: number } };
-  /** One optimizer step on a block; ownership of the gradient passes. */
-  update: { in: { update: BlockUpdate; gradient: TensorRef }; out: BlockUpdated };
-  /** Copies the state that follows a step to the checkpointer, each block before its next update. */
-  snapshot: { in: SnapshotOrder };
-  /** All updates of `step` are made. */
-  settle: { in: { step: number } };
-};
 
 export default defineActor<OffloadProtocol>({
   concurrent: ["update", "settle"],

@@ -9,10 +9,11 @@ import {
   writeSafetensors,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { writeMegatron } from "./megatron-folder.ts";
 import type { MegatronLayout } from "./megatron-layout.ts";
-import { type ConvertSource, openSource, type SourceHints } from "./source.ts";
+import { openSource, type SourceHints } from "./source.ts";
 
 /** What a model can be converted to. */
 export const convertKinds = ["hf", "megatron", "safetensors", "troupe"] as const;

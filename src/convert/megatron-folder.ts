@@ -9,6 +9,7 @@ import {
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { megatronModel } from "../models/index.ts";
+import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import {
   joinFromMegatron,
@@ -16,7 +17,6 @@ import {
   type MegatronShard,
   splitForMegatron,
 } from "./megatron-layout.ts";
-import type { ConvertSource } from "./source.ts";
 
 const latestName = "latest_checkpointed_iteration.txt";
 const rankFileName = "model_optim_rng.safetensors";

@@ -5,28 +5,12 @@ import {
   type JsonObject,
   openCheckpoint,
   SafetensorsFile,
-  type TrainerState,
   tensorSizeBytes,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
-
-/** Something that holds a model, opened; its tensors by their Hugging Face names. Owns files until `close`. */
-export interface ConvertSource {
-  readonly kind: "troupe" | "hugging-face" | "megatron" | "safetensors";
-  readonly path: string;
-  /** The model's config.json, where it is known. */
-  readonly config: JsonObject | undefined;
-  /** Training steps done; 0 where that is not known. */
-  readonly step: number;
-  /** Where the run stood, of a checkpoint of ours. */
-  readonly state?: TrainerState;
-  readonly tensors: ReadonlyMap<string, LazyTensor>;
-  /** What an optimizer keeps; empty where that is not there, or in names that are not ours. */
-  readonly optimizer: ReadonlyMap<string, LazyTensor>;
-  close(): Promise<void>;
-}
 
 /** What cannot be read off a source itself. */
 export interface SourceHints {

@@ -1,11 +1,5 @@
-import type { EventOf } from "../events/index.ts";
+import type { Activity } from "../protocols/index.ts";
 import { type ActorContext, systemClock } from "../runtime/index.ts";
-
-/** What an actor did to a block, on its way to the events. Plain data. */
-export type Activity = Pick<
-  EventOf<"activity.finished">,
-  "kind" | "activity" | "step" | "blockIndex" | "microBatchIndex" | "beginMs" | "endMs"
->;
 
 /** What an activity is of: a step, and of it a block or a micro-batch. */
 export interface ActivitySubject {

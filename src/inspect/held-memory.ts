@@ -1,15 +1,5 @@
-import { memory, type TagUse } from "../tensor/index.ts";
-
-/** What one rank holds, its shard and its offload actor with it. Plain data. */
-export interface HeldMemory {
-  readonly rank: number;
-  /**
-   * By kind: "parameters", "master", "optimizer", "gradients", "activations", "snapshot", "staging", "offload", and
-   * "working" for what a shard needs for a moment. Whole parameters that several ranks of a process read are the first
-   * one's.
-   */
-  readonly byKind: Readonly<Record<string, TagUse>>;
-}
+import type { HeldMemory } from "../protocols/index.ts";
+import { memory } from "../tensor/index.ts";
 
 /**
  * @param run - its name in the process, where another may be under way

@@ -1,19 +1,8 @@
-import type { EventOf } from "../events/index.ts";
 import type { FlatBlock, ShardStore } from "../parallel/index.ts";
+import type { HistogramBody, HistogramPart } from "../protocols/index.ts";
 import { type Presence, whilePresent } from "../state/paging/index.ts";
 import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../tensor/index.ts";
 import { inspectRange, type Look, ownedView } from "./inspected-part.ts";
-
-type HistogramBody = Omit<EventOf<"histogram.measured">, "timeMs" | "schemaVersion">;
-
-/** What one shard knows of the values of one parameter, or of its gradient. Plain data. */
-export interface HistogramPart {
-  readonly name: string;
-  readonly of: HistogramBody["of"];
-  readonly buckets: Buckets;
-  /** What the values are to be multiplied by: gradients are sums when they are looked at. */
-  readonly factor: number;
-}
 
 const buckets: Look<Buckets> = { of: bucketsOf, join: joinBuckets };
 

@@ -1,15 +1,9 @@
 export { isActivity, tellActivity } from "./activity.ts";
 export { formatSummary } from "./format-summary.ts";
-export { type HeldMemory, heldBy, ownerOf } from "./held-memory.ts";
-export { type HistogramPart, histogramsOf, ShardHistograms } from "./histograms.ts";
-export { type InspectedPart, matchesName } from "./inspected-part.ts";
-export {
-  type InspectedUpdate,
-  joinUpdates,
-  summarizeUpdates,
-  UpdateInspection,
-  type UpdateSummary,
-} from "./inspected-update.ts";
+export { heldBy, ownerOf } from "./held-memory.ts";
+export { histogramsOf, ShardHistograms } from "./histograms.ts";
+export { matchesName } from "./inspected-part.ts";
+export { joinUpdates, summarizeUpdates, UpdateInspection, type UpdateSummary } from "./inspected-update.ts";
 export { type Findings, type InspectionRequest, Inspections } from "./inspections.ts";
 export { ShardInspection } from "./shard-inspection.ts";
 export { summarizeParameters, summarizeTensors, type TensorSummary } from "./tensor-summary.ts";

@@ -1,17 +1,6 @@
 import { logicalRuns } from "../nn/index.ts";
-import { type FlatBlock, ownedRange, piecesIn } from "../parallel/index.ts";
-import { sendsPart } from "../state/store/index.ts";
+import { type FlatBlock, ownedRange, piecesIn, sendsPart } from "../parallel/index.ts";
 import { joinStatistics, type Statistics, scope, statisticsOf, type Tensor } from "../tensor/index.ts";
-
-/** What one shard knows of one parameter that is inspected. Plain data. */
-export interface InspectedPart {
-  readonly name: string;
-  /** Of the whole parameter. */
-  readonly shape: readonly number[];
-  readonly values: Statistics;
-  /** Of the averaged gradient; none where the parameter is not trained. */
-  readonly gradient: Statistics | undefined;
-}
 
 /**
  * @param name - of a parameter, or a record

@@ -1,26 +1,7 @@
 import type { BlockState } from "../parallel/index.ts";
-import type { BlockUpdate } from "../state/store/index.ts";
-import {
-  hold,
-  joinStatistics,
-  type Statistics,
-  scaleStatistics,
-  scope,
-  type Tensor,
-} from "../tensor/index.ts";
+import type { BlockUpdate, InspectedUpdate } from "../protocols/index.ts";
+import { hold, joinStatistics, scaleStatistics, scope, type Tensor } from "../tensor/index.ts";
 import { inspectRange, matchesName, statistics } from "./inspected-part.ts";
-
-/**
- * How an optimizer step has moved a parameter, or a part of it: what it took off its values, over the learning rate. That is
- * the direction of AdamW, m̂ / (√v̂ + eps) + decay · p, and of any other optimizer, as float32 has carried it out. Plain data.
- */
-export interface InspectedUpdate {
-  readonly name: string;
-  /** Of the whole parameter. */
-  readonly shape: readonly number[];
-  /** 0 where the learning rate was. */
-  readonly direction: Statistics;
-}
 
 /** The whole of what was looked at, as BMTrain's `get_avg_delta` and `get_var_delta` tell it, and each parameter's. */
 export interface UpdateSummary {

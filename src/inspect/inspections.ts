@@ -1,6 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import type { HeldMemory } from "./held-memory.ts";
-import type { InspectedUpdate } from "./inspected-update.ts";
+import type { HeldMemory, InspectedUpdate } from "../protocols/index.ts";
 import type { TensorSummary } from "./tensor-summary.ts";
 
 /** What a step that is looked at tells. */

@@ -1,6 +1,6 @@
 import { type RecordedTensor, stackedShape } from "../nn/index.ts";
+import type { InspectedPart } from "../protocols/index.ts";
 import { joinStatistics, type Statistics, standardDeviation } from "../tensor/index.ts";
-import type { InspectedPart } from "./inspected-part.ts";
 
 /** Statistics of a tensor over all ranks that have some of it. */
 export interface TensorSummary {

@@ -34,7 +34,7 @@ export { mapTensors } from "./map-tensors.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { Milestones } from "./milestones.ts";
 export { offloadedBlocks, pagedBlocks } from "./offloaded-blocks.ts";
-export { ownedRange } from "./owned-range.ts";
+export { ownedRange, sendsPart } from "./owned-range.ts";
 export {
   describeSchedule,
   maxInFlight,

@@ -16,6 +16,14 @@ export function ownedRange(layout: FlatBlock, rank: number): Range {
   return sliceOf(layout, memberOf(layout, rank));
 }
 
+/**
+ * Whether a rank's shard sends its part of a block to the checkpointer: of several equal copies, one is saved.
+ * @param rank - of the world
+ */
+export function sendsPart(layout: FlatBlock, rank: number): boolean {
+  return layout.counted && (layout.zero > 0 || layout.group[0] === rank);
+}
+
 /** The stretches of one block that one optimizer updates. */
 export interface RuleShare {
   readonly rule: UpdateRule;

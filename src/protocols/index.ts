@@ -1,10 +1,40 @@
 export type {
+  CheckpointerInit,
+  CheckpointerProtocol,
+  KeptState,
+  RestoreRequest,
+  Saved,
+  SaveOrder,
+  SavePart,
+  SnapshotOrder,
+} from "./checkpointer.ts";
+export type { BatchRefs, BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
+export type { InitialState, InitialStateOf } from "./initial-state.ts";
+export type {
+  HeldMemory,
+  HistogramBody,
+  HistogramPart,
+  InspectedPart,
+  InspectedUpdate,
+} from "./inspection.ts";
+export type { LocalGroupProtocol } from "./local-group.ts";
+export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
+export type { BlockUse, PresenceProtocol } from "./paging.ts";
+export type {
   DeclaredModel,
   EvaluatedBatch,
-  OffloadSettings,
   RankEvaluated,
-  RankPlan,
+  RankInit,
+  RankProtocol,
   RankStepped,
-} from "./rank-plan.ts";
+  StepOrder,
+} from "./rank.ts";
+export type { GroupPlan, OffloadSettings, RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
-export { mayLeaveOut, type ShardPlan } from "./shard-plan.ts";
+export type { RankGroup, RunResult, SavingRules, Score } from "./run.ts";
+export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";
+export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepUpdated } from "./shard.ts";
+export type { ShardPlan } from "./shard-plan.ts";
+export type { StageLinkProtocol } from "./stage.ts";
+export type { Activity, SaveProgress } from "./telemetry.ts";
+export type { BlockUpdate, BlockUpdated } from "./update.ts";

@@ -1,13 +1,11 @@
 import type { AnomalyRules } from "../anomalies/index.ts";
+import type { Backend } from "../collectives/index.ts";
 import type { DatasetFacts, SampleCourse } from "../data/index.ts";
-import type { GroupPlan } from "../engine/rank/index.ts";
 import type { JobConfig } from "../job/index.ts";
-import type { RecordedTensor } from "../nn/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
-import type { FlatBlock, MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
-import type { PartPlan } from "../state/saving/index.ts";
+import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
 import type { AutocastDType, DType } from "../tensor/index.ts";
+import type { InitialState } from "./initial-state.ts";
 import type { OptimizerOffload, Slowdown } from "./shard-plan.ts";
 
 /** Everything a rank must know of the run; the same on every rank. Plain data. */
@@ -70,52 +68,11 @@ export interface OffloadSettings {
   readonly parameters: { readonly directory: string } | undefined;
 }
 
-/** What the conductor learns of the model once a rank has built it. Plain data. */
-export interface DeclaredModel {
-  /** What this rank and its shard hold. */
-  readonly layouts: readonly FlatBlock[];
-  /** What this rank's shard sends when the state is saved. */
-  readonly saved: readonly PartPlan[];
-  /** Names of the whole model's parameters, in order. */
-  readonly parameters: readonly string[];
-  readonly numParameters: number;
-  /** config.json of a folder that `transformers` reads, where the model has one. */
-  readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** One rank's share of a step. */
-export interface RankStepped {
-  /** Loss of each micro-batch, in order; none but where the loss is computed, once for each replica. */
-  readonly lossesNats: readonly number[];
-  readonly learningRate: number;
-  /** Of the micro-batches whose losses it tells. */
-  readonly numSamples: number;
-  readonly numTokens: number;
-  readonly durationMs: number;
-  readonly waits: Waits;
-  /** Tensors that the model records, where they are looked at. */
-  readonly recorded: readonly RecordedTensor[];
-}
-
-/** What a rank waited for in one step, in milliseconds. */
-export interface Waits {
-  /** The computation stood still for parameters. */
-  readonly exposedMs: number;
-  /** Gathers were under way, hidden behind the computation or not. */
-  readonly gatherMs: number;
-  /** The computation stood still for data. */
-  readonly dataMs: number;
-}
-
-/** One rank's share of an evaluation. */
-export interface RankEvaluated {
-  /** Each batch of this replica, in order; none but where the loss is computed. */
-  readonly batches: readonly EvaluatedBatch[];
-}
-
-/** Held-out loss of one batch. */
-export interface EvaluatedBatch {
-  readonly lossNats: number;
-  readonly numSamples: number;
-  readonly numTokens: number;
+/** How the ranks of one life compute collectives together. Plain data. */
+export interface GroupPlan {
+  /** Names this run in the process, and beside others of the machine. */
+  readonly run: string;
+  readonly backend: Backend;
+  /** Folder in which ranks of several processes meet; none within one process. */
+  readonly rendezvous: string | undefined;
 }

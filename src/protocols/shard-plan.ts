@@ -1,9 +1,9 @@
-import type { StateHome } from "../actors/index.ts";
-import { type AnomalyRules, maySkip } from "../anomalies/index.ts";
+import type { AnomalyRules } from "../anomalies/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec } from "../optim/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
 import type { DType } from "../tensor/index.ts";
+import type { InitialState } from "./initial-state.ts";
+import type { StateHome } from "./offload.ts";
 
 /** What a shard owns and whom it works with. */
 export interface ShardPlan {
@@ -42,11 +42,6 @@ export interface ShardPlan {
   readonly trace: boolean;
   /** How long one answer of another actor may take. */
   readonly deadlineMs: number;
-}
-
-/** @returns whether a step may be left out: no update begins before the step has been judged then, nor is counted before */
-export function mayLeaveOut({ lossScale, anomalies }: Pick<ShardPlan, "lossScale" | "anomalies">): boolean {
-  return lossScale !== undefined || maySkip(anomalies);
 }
 
 /** What optimizer state each shard leaves to an offload actor. Plain data. */

@@ -1,8 +1,7 @@
-import type { CheckpointerProtocol, KeptState } from "../actors/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
+import type { CheckpointerProtocol, InitialState, KeptState } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
 import { type Start, startFromCheckpoint } from "./start.ts";
 
 /** What the states that a run can go back to are looked for in. */

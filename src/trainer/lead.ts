@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { type CheckpointerProtocol, Conductor, type RunResult } from "../actors/index.ts";
+import { Conductor } from "../actors/index.ts";
 import { LossRecord } from "../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import { type SampleCourse, samplesBefore } from "../data/index.ts";
@@ -7,8 +7,8 @@ import type { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import type { Inspections } from "../inspect/index.ts";
+import type { CheckpointerProtocol, InitialState, RunResult } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
 import { LastGood } from "./last-good.ts";
 import type { RunPlan } from "./plan-run.ts";
 import { Recovery, type TakeUp } from "./recovery.ts";

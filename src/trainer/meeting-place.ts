@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { abortGroup } from "../collectives/index.ts";
-import { type GroupPlan, groupNamesOf } from "../engine/rank/index.ts";
+import { groupNamesOf } from "../engine/rank/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
+import type { GroupPlan } from "../protocols/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 import type { RankPlacement } from "./options.ts";
 

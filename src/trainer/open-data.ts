@@ -1,4 +1,5 @@
-import { actorModules, type FeederInit, type FeederProtocol, type OpenedData } from "../actors/index.ts";
+import { actorModules } from "../actors/index.ts";
+import type { FeederInit, FeederProtocol, OpenedData } from "../protocols/index.ts";
 import type { ActorSystem } from "../runtime/index.ts";
 
 /**

@@ -1,7 +1,5 @@
-import type { BatchRequest, OpenedData, Score } from "../actors/index.ts";
 import { checkVocabulary, type SampleCourse } from "../data/index.ts";
-import type { SavingRules } from "../engine/conductor/index.ts";
-import { type GroupPlan, tensorPlanOf } from "../engine/rank/index.ts";
+import { tensorPlanOf } from "../engine/rank/index.ts";
 import type { NamesOf } from "../errors.ts";
 import { type Job, type JobConfig, optimizersOf, schedulesOf, type TrainingPlan } from "../job/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
@@ -15,7 +13,14 @@ import {
   type LayoutFacts,
   tensorDivisors,
 } from "../parallel/index.ts";
-import type { RankPlan } from "../protocols/index.ts";
+import type {
+  BatchRequest,
+  GroupPlan,
+  OpenedData,
+  RankPlan,
+  SavingRules,
+  Score,
+} from "../protocols/index.ts";
 import type { CheckpointSettings } from "./checkpointing.ts";
 import { refuseUnknown } from "./option-error.ts";
 import { ANY_MODEL, type RuntimeSettings } from "./settings.ts";

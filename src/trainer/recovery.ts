@@ -1,8 +1,8 @@
 import { RewindRequest } from "../anomalies/index.ts";
 import { passOver, type SampleCourse } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
+import type { InitialState } from "../protocols/index.ts";
 import { type Failure, firstCause, fromFailure } from "../runtime/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
 import type { LastGood } from "./last-good.ts";
 import { courseOf } from "./plan-run.ts";
 import { Rewinds } from "./rewinds.ts";

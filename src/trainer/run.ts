@@ -1,13 +1,13 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { actorModules, type CheckpointerProtocol, type RunResult } from "../actors/index.ts";
+import { actorModules } from "../actors/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { loadJob, type TrainingPlan } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
-import { recipientName } from "../protocols/index.ts";
+import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
 import {
   type ActorInspection,
   type ActorRef,

@@ -1,5 +1,4 @@
 import type { Observable } from "rxjs";
-import type { RunResult } from "../actors/index.ts";
 import { Dashboard } from "../dashboard/index.ts";
 import { over, type SavedState } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -14,12 +13,12 @@ import {
 } from "../events/index.ts";
 import {
   type Findings,
-  type HeldMemory,
   matchesName,
   summarizeUpdates,
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
+import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 import { optionError } from "./option-error.ts";
 import type { RuntimeOptions } from "./options.ts";

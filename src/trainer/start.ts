@@ -9,7 +9,7 @@ import { TroupeError } from "../errors.ts";
 import { matchWeights, type NamedState } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import type { InitialState } from "../state/initial/index.ts";
+import type { InitialState } from "../protocols/index.ts";
 import { optionError } from "./option-error.ts";
 
 /** Where a run begins. */

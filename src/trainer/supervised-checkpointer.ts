@@ -1,5 +1,6 @@
-import { actorModules, type CheckpointerInit, type CheckpointerProtocol } from "../actors/index.ts";
+import { actorModules } from "../actors/index.ts";
 import type { KeepRule } from "../checkpoint/index.ts";
+import type { CheckpointerInit, CheckpointerProtocol } from "../protocols/index.ts";
 import type { ActorRef, ActorSystem } from "../runtime/index.ts";
 import type { CheckpointSettings } from "./checkpointing.ts";
 

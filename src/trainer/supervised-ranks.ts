@@ -1,16 +1,16 @@
-import {
-  actorModules,
-  type FeederInit,
-  type FeederProtocol,
-  type OffloadProtocol,
-  type RankGroup,
-  type RankInit,
-  type RankProtocol,
-  type ShardInit,
-  type ShardProtocol,
-} from "../actors/index.ts";
+import { actorModules } from "../actors/index.ts";
 import type { TroupeError } from "../errors.ts";
-import type { OffloadSettings } from "../protocols/index.ts";
+import type {
+  FeederInit,
+  FeederProtocol,
+  OffloadProtocol,
+  OffloadSettings,
+  RankGroup,
+  RankInit,
+  RankProtocol,
+  ShardInit,
+  ShardProtocol,
+} from "../protocols/index.ts";
 import {
   type ActorInspection,
   type ActorSystem,

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "vitest";
-import { type GroupPlan, groupNamesOf } from "../../src/engine/rank/index.ts";
-import { RankGroups } from "../../src/engine/rank/rank-groups.ts";
 import { abortGroup } from "../../src/collectives/index.ts";
+import { groupNamesOf, RankGroups } from "../../src/engine/rank/rank-groups.ts";
 import { Mesh, type MeshAxis } from "../../src/parallel/index.ts";
+import type { GroupPlan } from "../../src/protocols/rank-plan.ts";
 import { scope, tensor } from "../../src/tensor/index.ts";
 
 const mesh = new Mesh({ pp: 2, dp: 2, tp: 2, ep: 2 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { CheckpointerProtocol, SaveOrder } from "../../src/actors/checkpointer.ts";
-import { Saving, type SavingRules } from "../../src/engine/conductor/saving.ts";
+import { Saving } from "../../src/engine/conductor/saving.ts";
 import type { TroupeEventBody } from "../../src/events/index.ts";
-import type { DeclaredModel } from "../../src/protocols/rank-plan.ts";
+import type { CheckpointerProtocol, SaveOrder } from "../../src/protocols/checkpointer.ts";
+import type { DeclaredModel } from "../../src/protocols/rank.ts";
+import type { SavingRules } from "../../src/protocols/run.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 
 const rules: SavingRules = {

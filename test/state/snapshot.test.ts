@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { CheckpointerProtocol, SavePart } from "../../src/actors/checkpointer.ts";
+import type { CheckpointerProtocol, SavePart } from "../../src/protocols/checkpointer.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { Snapshot } from "../../src/state/store/snapshot.ts";
 import { attach, hold, liveRefs, liveTensors, memory, scope } from "../../src/tensor/index.ts";

@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
-import type { CheckpointerProtocol } from "../../src/actors/checkpointer.ts";
-import type { RankGroup } from "../../src/actors/conductor.ts";
 import { DEFAULT_RULES } from "../../src/anomalies/index.ts";
 import { RunControl } from "../../src/engine/conductor/run-control.ts";
-import type { StepUpdated } from "../../src/engine/shard/shard-step.ts";
 import { TroupeError } from "../../src/errors.ts";
 import type { TroupeEventBody } from "../../src/events/index.ts";
 import { Inspections } from "../../src/inspect/inspections.ts";
-import type { DeclaredModel, RankPlan, RankStepped } from "../../src/protocols/rank-plan.ts";
+import type { CheckpointerProtocol } from "../../src/protocols/checkpointer.ts";
+import type { DeclaredModel, RankStepped } from "../../src/protocols/rank.ts";
+import type { RankPlan } from "../../src/protocols/rank-plan.ts";
+import type { RankGroup } from "../../src/protocols/run.ts";
+import type { StepUpdated } from "../../src/protocols/shard.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { abandoned } from "../../src/state/saving/part-collection.ts";
 import { leadThroughRestarts } from "../../src/trainer/lead.ts";

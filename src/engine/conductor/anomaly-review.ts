@@ -7,8 +7,7 @@ import {
 } from "../../anomalies/index.ts";
 import type { EventOf, TroupeEventBody } from "../../events/index.ts";
 import { Mesh } from "../../parallel/index.ts";
-import type { RankPlan, RankStepped } from "../../protocols/index.ts";
-import type { StepUpdated } from "../shard/index.ts";
+import type { RankPlan, RankStepped, StepUpdated } from "../../protocols/index.ts";
 
 const ACTIONS = {
   tell: "told",

@@ -1,5 +1,4 @@
-import type { BatchRequest } from "../../actors/index.ts";
-import type { EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
+import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
 
 /** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
 const EVALUATED_AT_ONCE = 8;

@@ -1,6 +1,5 @@
 import type { EventOf } from "../../events/index.ts";
-import type { RankStepped } from "../../protocols/index.ts";
-import type { StepUpdated } from "../shard/index.ts";
+import type { RankStepped, StepUpdated } from "../../protocols/index.ts";
 
 /** The figures of a step that ranks and shards measure. */
 export type StepMeasures = Omit<

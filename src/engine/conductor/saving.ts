@@ -1,23 +1,10 @@
-import type { CheckpointerProtocol } from "../../actors/index.ts";
 import type { JsonObject, TrainerState } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { type ErrorReport, reportError, type TroupeEventBody } from "../../events/index.ts";
-import type { DeclaredModel } from "../../protocols/index.ts";
+import type { CheckpointerProtocol, DeclaredModel, SavePlan, SavingRules } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
-import { abandoned, planSave, type SavePlan } from "../../state/saving/index.ts";
+import { abandoned, planSave } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
-
-/** When a run's state is saved, and where to. Plain data. */
-export interface SavingRules {
-  /** Steps between saves to the disk; Infinity: only at the end. undefined: nothing goes to the disk. */
-  readonly everySteps: number | undefined;
-  /** Steps between copies that stay in memory; undefined: none stays. */
-  readonly inMemoryEverySteps: number | undefined;
-  /** What becomes of a save that falls due while one is under way: training waits for that one, or it is left out. */
-  readonly whenBusy: "wait" | "skip";
-  /** The most that one save may copy. */
-  readonly maxStagedBytes: number;
-}
 
 /** What saving needs of the run. */
 export interface SavingOptions {

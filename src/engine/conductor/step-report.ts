@@ -7,8 +7,7 @@ import {
   summarizeParameters,
   summarizeTensors,
 } from "../../inspect/index.ts";
-import type { DeclaredModel, RankStepped } from "../../protocols/index.ts";
-import type { StepUpdated } from "../shard/index.ts";
+import type { DeclaredModel, RankStepped, StepUpdated } from "../../protocols/index.ts";
 import { measureStep } from "./measure-step.ts";
 
 /** What came of a step, and whom it was inspected for. */

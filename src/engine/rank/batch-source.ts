@@ -1,5 +1,5 @@
-import type { BatchRefs, BatchRequest, FeederProtocol } from "../../actors/index.ts";
 import { type Batch, type SampleCourse, samplesBefore } from "../../data/index.ts";
+import type { BatchRefs, BatchRequest, FeederProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
 import { attach, hold, scope } from "../../tensor/index.ts";
 

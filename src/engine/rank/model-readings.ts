@@ -1,8 +1,7 @@
-import type { BatchRequest } from "../../actors/index.ts";
 import type { Job } from "../../job/index.ts";
 import { evaluating, type Module, wrapForward } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
-import type { EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
+import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
 import { scope } from "../../tensor/index.ts";
 import { type BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
 import type { MicroBatches } from "./micro-batches.ts";

@@ -1,4 +1,3 @@
-import type { BatchRequest, RankInit, RankProtocol, StepOrder } from "../../actors/index.ts";
 import { tellActivity } from "../../inspect/index.ts";
 import type { Job } from "../../job/index.ts";
 import { type RecordedTensor, TensorRecording } from "../../nn/index.ts";
@@ -12,11 +11,15 @@ import {
   pipelineSchedule,
 } from "../../parallel/index.ts";
 import {
+  type BatchRequest,
   type DeclaredModel,
   type RankEvaluated,
+  type RankInit,
   type RankPlan,
+  type RankProtocol,
   type RankStepped,
   recipientName,
+  type StepOrder,
 } from "../../protocols/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
 import { attach, scaleStatistics } from "../../tensor/index.ts";

@@ -1,14 +1,6 @@
-import { type Backend, type Communicator, openCommunicator } from "../../collectives/index.ts";
+import { type Communicator, openCommunicator } from "../../collectives/index.ts";
 import { Mesh, type MeshAxis, type MeshShape } from "../../parallel/index.ts";
-
-/** How the ranks of one life compute collectives together. Plain data. */
-export interface GroupPlan {
-  /** Names this run in the process, and beside others of the machine. */
-  readonly run: string;
-  readonly backend: Backend;
-  /** Folder in which ranks of several processes meet; none within one process. */
-  readonly rendezvous: string | undefined;
-}
+import type { GroupPlan } from "../../protocols/index.ts";
 
 /** What a rank's groups are joined with. */
 export interface RankGroupOptions {

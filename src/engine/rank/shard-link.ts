@@ -1,8 +1,7 @@
-import type { Gathered, ShardProtocol } from "../../actors/index.ts";
 import { tellActivity } from "../../inspect/index.ts";
 import type { OptimizerProgress } from "../../optim/index.ts";
 import { BusyTime, type ShardPort } from "../../parallel/index.ts";
-import { sentTo } from "../../protocols/index.ts";
+import { type Gathered, type ShardProtocol, sentTo } from "../../protocols/index.ts";
 import {
   type ActorContext,
   type ActorRef,

@@ -1,9 +1,10 @@
 import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
 import { clipFactor } from "../../optim/index.ts";
 import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
-import { mayLeaveOut, type ShardPlan } from "../../protocols/index.ts";
+import type { ShardPlan } from "../../protocols/index.ts";
 import { hold, ops, type Tensor, tensor } from "../../tensor/index.ts";
 import type { LocalGroups } from "./local-groups.ts";
+import { mayLeaveOut } from "./optimizer-clock.ts";
 
 /** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
 export interface ClipFactors {

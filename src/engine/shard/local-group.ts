@@ -1,16 +1,8 @@
 import { TroupeError } from "../../errors.ts";
 import { Exchange, type FlatBlock, ownedRange } from "../../parallel/index.ts";
-import { sentTo } from "../../protocols/index.ts";
+import { type LocalGroupProtocol, sentTo } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
 import { attach, hold, moveRef, shareRef, type Tensor, type TensorRef } from "../../tensor/index.ts";
-
-/** What the shards of one process tell each other. */
-export type LocalGroupProtocol = {
-  /** One rank's value of a collective. */
-  contribute: { in: { group: string; key: string; member: number; value: TensorRef | null } };
-  /** A split block's memory, from the first member: the whole to read, the receiver's slice to write. */
-  own: { in: { group: string; block: string; full: TensorRef; slice: TensorRef } };
-};
 
 /** A split block's memory as one rank has it. */
 export interface SharedBlock {

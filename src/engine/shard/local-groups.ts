@@ -1,6 +1,7 @@
 import type { TroupeError } from "../../errors.ts";
+import type { LocalGroupProtocol } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
-import { groupName, LocalGroup, type LocalGroupProtocol } from "./local-group.ts";
+import { groupName, LocalGroup } from "./local-group.ts";
 
 /**
  * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer

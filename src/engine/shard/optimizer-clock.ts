@@ -1,8 +1,7 @@
-import type { CheckpointerProtocol } from "../../actors/index.ts";
+import { maySkip } from "../../anomalies/index.ts";
 import { advanceProgress, beginProgress, type OptimizerProgress } from "../../optim/index.ts";
-import { mayLeaveOut, type ShardPlan } from "../../protocols/index.ts";
+import type { CheckpointerProtocol, InitialState, ShardPlan } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
-import type { InitialState } from "../../state/initial/index.ts";
 
 /**
  * How far the optimizer has come before each step: how many updates were made, and what the loss is multiplied by.
@@ -62,4 +61,9 @@ export class OptimizerClock {
 
 function progressOf(initial: InitialState): OptimizerProgress | undefined {
   return "progress" in initial ? initial.progress : undefined;
+}
+
+/** @returns whether a step may be left out: no update begins before the step has been judged then, nor is counted before */
+export function mayLeaveOut({ lossScale, anomalies }: Pick<ShardPlan, "lossScale" | "anomalies">): boolean {
+  return lossScale !== undefined || maySkip(anomalies);
 }

@@ -1,16 +1,9 @@
-import type { OffloadProtocol, ShardProtocol } from "../../actors/index.ts";
 import { tellActivity } from "../../inspect/index.ts";
 import type { FlatBlock, ShardStore } from "../../parallel/index.ts";
-import type { ShardPlan } from "../../protocols/index.ts";
+import type { BlockUpdate, OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef } from "../../runtime/index.ts";
 import type { BlockPresence } from "../../state/paging/index.ts";
-import {
-  type BlockUpdate,
-  keeperOf,
-  type ShareWithRanks,
-  type StateKeeper,
-  Turns,
-} from "../../state/store/index.ts";
+import { keeperOf, type ShareWithRanks, type StateKeeper, Turns } from "../../state/store/index.ts";
 import { GradientAgreement } from "./gradient-agreement.ts";
 import type { LocalGroups } from "./local-groups.ts";
 import { OptimizerClock } from "./optimizer-clock.ts";

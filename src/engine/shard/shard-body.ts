@@ -1,13 +1,16 @@
-import type {
-  CheckpointerProtocol,
-  Gathered,
-  OffloadProtocol,
-  ShardInit,
-  ShardProtocol,
-} from "../../actors/index.ts";
 import { ownerOf, tellActivity } from "../../inspect/index.ts";
-import { type FlatBlock, ranksOfWhole } from "../../parallel/index.ts";
-import { mayLeaveOut, type ShardPlan, sentTo } from "../../protocols/index.ts";
+import { type FlatBlock, ranksOfWhole, sendsPart } from "../../parallel/index.ts";
+import {
+  type BlockUpdate,
+  type CheckpointerProtocol,
+  type Gathered,
+  type OffloadProtocol,
+  type ShardInit,
+  type ShardPlan,
+  type ShardProtocol,
+  type StepUpdated,
+  sentTo,
+} from "../../protocols/index.ts";
 import {
   type ActorContext,
   type ActorRef,
@@ -16,7 +19,6 @@ import {
   systemClock,
 } from "../../runtime/index.ts";
 import { BlockPresence } from "../../state/paging/index.ts";
-import { type BlockUpdate, sendsPart } from "../../state/store/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -27,8 +29,9 @@ import {
   type TensorRef,
 } from "../../tensor/index.ts";
 import { LocalGroups } from "./local-groups.ts";
+import { mayLeaveOut } from "./optimizer-clock.ts";
 import { type PreparedShard, prepareShard } from "./prepared-shard.ts";
-import { ShardStep, type StepUpdated } from "./shard-step.ts";
+import { ShardStep } from "./shard-step.ts";
 import { StepEnds } from "./step-ends.ts";
 
 /** One rank's share of the model, and what is done with it when the rank, its peers or the conductor ask. */

@@ -1,54 +1,16 @@
-import type { StepFinding } from "../../anomalies/index.ts";
-import {
-  type HeldMemory,
-  type HistogramPart,
-  heldBy,
-  type InspectedPart,
-  type InspectedUpdate,
-  ShardHistograms,
-  ShardInspection,
-} from "../../inspect/index.ts";
+import { heldBy, ShardHistograms, ShardInspection } from "../../inspect/index.ts";
 import { BusyTime, type FlatBlock, type ShardStore } from "../../parallel/index.ts";
+import type {
+  BlockUpdated,
+  HistogramPart,
+  InspectedPart,
+  InspectedUpdate,
+  StepBegun,
+  StepUpdated,
+} from "../../protocols/index.ts";
 import type { Presence } from "../../state/paging/index.ts";
-import type { BlockUpdated } from "../../state/store/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { AgreedGradient } from "./gradient-agreement.ts";
-
-/** What a step's end looked like from the shard. */
-export interface StepUpdated {
-  /** L2 norm of the averaged gradient before clipping. */
-  readonly gradientNorm: number;
-  /** Whether the step was left out, and nothing was updated. */
-  readonly skipped: boolean;
-  /** What is wrong with the step, the same on all shards but for the block. */
-  readonly finding: StepFinding | undefined;
-  /** What the loss of this step was multiplied by; none where it is not scaled. */
-  readonly lossScale: number | undefined;
-  /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
-  readonly reduceMs: number;
-  /** Time this shard spent on optimizer steps, in milliseconds. */
-  readonly updateMs: number;
-  /** This shard's share of the parameters that were to be looked at. */
-  readonly inspected: readonly InspectedPart[];
-  /** How this shard has moved the parameters whose movement was to be looked at. */
-  readonly inspectedUpdates: readonly InspectedUpdate[];
-  /** This shard's share of the histograms, where they were asked for. */
-  readonly histograms: readonly HistogramPart[];
-  /** What its rank holds, where that was asked. */
-  readonly held: HeldMemory | undefined;
-}
-
-/** What a step is begun with: learning rates of every group, and what it is to be looked at for. */
-export interface StepBegun {
-  readonly learningRates: readonly number[];
-  /** Patterns of parameters' names. */
-  readonly inspect: readonly string[];
-  /** The same, of those whose movement is looked at. */
-  readonly inspectUpdates: readonly string[];
-  /** Whether to look at the memory that is held. */
-  readonly ledger: boolean;
-  readonly histograms: boolean;
-}
 
 /** What one shard knows of one step until all its updates are done. */
 export class ShardStep {

@@ -1,9 +1,9 @@
 import type { Access } from "../../offload/index.ts";
 import { type FlatBlock, offloadedBlocks, type ShardStore } from "../../parallel/index.ts";
-import type { ShardPlan } from "../../protocols/index.ts";
+import type { BlockUpdate, ShardPlan } from "../../protocols/index.ts";
 import { systemClock } from "../../runtime/index.ts";
 import { type Presence, whilePresent } from "../../state/paging/index.ts";
-import type { BlockUpdate, StateKeeper } from "../../state/store/index.ts";
+import type { StateKeeper } from "../../state/store/index.ts";
 import type { ClipFactors } from "./gradient-agreement.ts";
 import type { OptimizerClock } from "./optimizer-clock.ts";
 import type { ShardStep } from "./shard-step.ts";

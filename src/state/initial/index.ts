@@ -1,1 +1,1 @@
-export { type InitialState, openValues } from "./initial-state.ts";
+export { openValues } from "./open-values.ts";

@@ -8,9 +8,10 @@ import {
 import { TroupeError } from "../../errors.ts";
 import { logicalRuns } from "../../nn/index.ts";
 import { type BlockState, MASTER, type Piece } from "../../parallel/index.ts";
+import type { InitialStateOf } from "../../protocols/index.ts";
 import { type DType, hold, scope, type Tensor, zeros } from "../../tensor/index.ts";
 import { entryName } from "../saving/index.ts";
-import type { InitialStateOf, InitialValues } from "./initial-state.ts";
+import type { InitialValues } from "./initial-values.ts";
 
 /** Values of files, open for being read. */
 export class StoredValues implements InitialValues {

@@ -1,9 +1,9 @@
 import { type Access, type PagedBlock, PagedBlocks, type PagingPlan } from "../../offload/index.ts";
 import type { FlatBlock } from "../../parallel/index.ts";
-import type { ShardPlan } from "../../protocols/index.ts";
+import type { BlockUse, PresenceProtocol, ShardPlan } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { AskedPresence, type BlockUse, type Presence, type PresenceProtocol } from "./presence.ts";
+import { AskedPresence, type Presence } from "./presence.ts";
 
 /** Of the blocks that come and go, a shard holds those of which its rank is the first, and asks for the others. */
 export class BlockPresence implements Presence {

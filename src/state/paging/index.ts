@@ -1,8 +1,2 @@
 export { BlockPresence } from "./block-presence.ts";
-export {
-  ALWAYS_PRESENT,
-  AskedPresence,
-  type Presence,
-  type PresenceProtocol,
-  whilePresent,
-} from "./presence.ts";
+export { ALWAYS_PRESENT, AskedPresence, type Presence, whilePresent } from "./presence.ts";

@@ -1,6 +1,6 @@
-import type { SavePart } from "../../actors/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { OptimizerProgress } from "../../optim/index.ts";
+import type { SavePart } from "../../protocols/index.ts";
 import { attach, hold } from "../../tensor/index.ts";
 import { StateImage } from "./state-image.ts";
 

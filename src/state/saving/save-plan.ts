@@ -1,32 +1,11 @@
 import { type OptimizerSpec, updateRuleOf } from "../../optim/index.ts";
-import { type FlatBlock, MASTER, savedLayouts } from "../../parallel/index.ts";
-import { sendsPart } from "../store/index.ts";
-import type { StateEntry } from "./state-image.ts";
+import { type FlatBlock, MASTER, savedLayouts, sendsPart } from "../../parallel/index.ts";
+import type { PartPlan, SavePlan, StateEntry } from "../../protocols/index.ts";
 
 const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** The parameters' own values first. */
 const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
-
-/** What one rank's shard sends of one block when its state is saved. Plain data. */
-export interface PartPlan {
-  /** What the copies take, padding included. */
-  readonly sizeBytes: number;
-  /** Every tensor of which it sends some. */
-  readonly entries: readonly StateEntry[];
-}
-
-/** What a save will consist of, known from the layout before anything is copied. Plain data. */
-export interface SavePlan {
-  readonly numParts: number;
-  /** What all ranks together copy of their state: the most that a save keeps in memory beside it. */
-  readonly stagedBytes: number;
-  /**
-   * Kind after kind, each in the order of the model: what a rank reads of a block lies side by side, parts come about in
-   * this order, and it is that of no layout, so that equal states have equal files.
-   */
-  readonly entries: readonly StateEntry[];
-}
 
 /**
  * @param layouts - of what a rank and its shard hold

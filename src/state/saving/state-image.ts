@@ -1,14 +1,6 @@
 import type { Piece } from "../../parallel/index.ts";
+import type { StateEntry } from "../../protocols/index.ts";
 import { empty, hold, scope, type Tensor } from "../../tensor/index.ts";
-
-/** One tensor of a run's state, whole: a parameter's own values or what an optimizer keeps of it. Plain data. */
-export interface StateEntry {
-  /** `MASTER`, or what the optimizer calls it. */
-  readonly kind: string;
-  readonly parameter: string;
-  /** Of the whole, however the ranks split it. */
-  readonly shape: readonly number[];
-}
 
 /** A part of a state: flat values of one kind, and what lies where in them. */
 export interface StatePart {

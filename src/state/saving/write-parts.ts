@@ -1,4 +1,3 @@
-import type { SaveOrder } from "../../actors/index.ts";
 import {
   CheckpointDraft,
   type CheckpointStorage,
@@ -6,17 +5,10 @@ import {
   type KeepRule,
   type PlannedTensor,
 } from "../../checkpoint/index.ts";
-import type { EventOf } from "../../events/index.ts";
 import { MASTER } from "../../parallel/index.ts";
+import type { SaveOrder, SaveProgress, StateEntry } from "../../protocols/index.ts";
 import { entryName } from "./entry-name.ts";
 import type { PartCollection } from "./part-collection.ts";
-import type { StateEntry } from "./state-image.ts";
-
-/** How far a save has come, on its way to the events. Plain data. */
-export type SaveProgress = Pick<
-  EventOf<"checkpoint.progressed">,
-  "kind" | "step" | "writtenBytes" | "totalBytes"
->;
 
 /** Whether an actor's emission is such a word. */
 export function isSaveProgress(event: unknown): event is SaveProgress {

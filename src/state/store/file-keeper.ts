@@ -1,18 +1,12 @@
 import { StagedRecords } from "../../offload/index.ts";
 import type { BlockState } from "../../parallel/index.ts";
+import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../../protocols/index.ts";
 import type { Addressed } from "../../runtime/index.ts";
 import { hold, PAGE_BYTES, scope, type Tensor } from "../../tensor/index.ts";
-import { type InitialState, openValues } from "../initial/index.ts";
+import { openValues } from "../initial/index.ts";
 import { type Presence, whilePresent } from "../paging/index.ts";
-import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
-import {
-  type BlockUpdate,
-  type BlockUpdated,
-  copiedBefore,
-  runUpdate,
-  type ShareWithRanks,
-  type StateKeeper,
-} from "./state-keeper.ts";
+import { Snapshot } from "./snapshot.ts";
+import { copiedBefore, runUpdate, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
 import type { Turns } from "./turns.ts";
 
 /** One block's state and its record in the file. */

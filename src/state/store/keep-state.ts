@@ -1,7 +1,6 @@
-import type { OffloadProtocol, ShardProtocol } from "../../actors/index.ts";
 import { updateRuleOf } from "../../optim/index.ts";
 import { BlockState, type FlatBlock, offloadedBlocks } from "../../parallel/index.ts";
-import type { ShardPlan } from "../../protocols/index.ts";
+import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { Presence } from "../paging/index.ts";

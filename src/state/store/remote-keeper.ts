@@ -1,9 +1,14 @@
-import type { OffloadPlan, OffloadProtocol } from "../../actors/index.ts";
-import { sentTo } from "../../protocols/index.ts";
+import {
+  type BlockUpdate,
+  type BlockUpdated,
+  type OffloadPlan,
+  type OffloadProtocol,
+  type SnapshotOrder,
+  sentTo,
+} from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
-import type { SnapshotOrder } from "./snapshot.ts";
-import type { BlockUpdate, BlockUpdated, StateKeeper } from "./state-keeper.ts";
+import type { StateKeeper } from "./state-keeper.ts";
 
 /** Has an offload actor keep the state: gradients go there as refs, and the new parameters are written by it in place. */
 export class RemoteKeeper implements StateKeeper {

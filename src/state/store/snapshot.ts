@@ -1,29 +1,8 @@
-import type { CheckpointerProtocol } from "../../actors/index.ts";
-import type { BlockState, FlatBlock } from "../../parallel/index.ts";
-import { sentTo } from "../../protocols/index.ts";
-import { type ActorRef, systemClock } from "../../runtime/index.ts";
+import type { BlockState } from "../../parallel/index.ts";
+import { type SnapshotOrder, sentTo } from "../../protocols/index.ts";
+import { systemClock } from "../../runtime/index.ts";
 import { moveRef } from "../../tensor/index.ts";
 import { BlockCopy } from "./block-copy.ts";
-
-/**
- * Whether a rank's shard sends its part of a block to the checkpointer: of several equal copies, one is saved.
- * @param rank - of the world
- */
-export function sendsPart(layout: FlatBlock, rank: number): boolean {
-  return layout.counted && (layout.zero > 0 || layout.group[0] === rank);
-}
-
-/** Who wants the state that follows a step, and of which blocks. Plain data. */
-export interface SnapshotOrder {
-  /** The step whose updates the state has seen. */
-  readonly step: number;
-  /** Life of the rank group. */
-  readonly life: number;
-  /** Whose share of the state it is. */
-  readonly rank: number;
-  readonly checkpointer: ActorRef<CheckpointerProtocol>;
-  readonly blocks: readonly number[];
-}
 
 /**
  * The state after one step, on its way to the checkpointer: each block is copied beside the event loop, and at the latest

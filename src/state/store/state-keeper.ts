@@ -1,27 +1,11 @@
-import { type InspectedUpdate, UpdateInspection } from "../../inspect/index.ts";
-import type { UpdateStep } from "../../optim/index.ts";
+import { UpdateInspection } from "../../inspect/index.ts";
 import { type BlockState, MASTER } from "../../parallel/index.ts";
+import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../../protocols/index.ts";
 import { type Addressed, systemClock } from "../../runtime/index.ts";
 import { hold, type Tensor, tagMemory, zeros } from "../../tensor/index.ts";
-import { type InitialState, openValues } from "../initial/index.ts";
+import { openValues } from "../initial/index.ts";
 import { ALWAYS_PRESENT, type Presence, whilePresent } from "../paging/index.ts";
-import { Snapshot, type SnapshotOrder } from "./snapshot.ts";
-
-/** One block's update, as a shard orders it. */
-export interface BlockUpdate extends UpdateStep {
-  readonly step: number;
-  readonly block: number;
-  /** Patterns of the parameters whose movement is looked at. */
-  readonly inspect: readonly string[];
-}
-
-/** One update made. Plain data. */
-export interface BlockUpdated {
-  /** Time of the arithmetic, in milliseconds. */
-  readonly updateMs: number;
-  /** How parameters of the owned range were moved, of those that were to be looked at. */
-  readonly inspected: readonly InspectedUpdate[];
-}
+import { Snapshot } from "./snapshot.ts";
 
 /** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
 export interface StateKeeper {

@@ -1,0 +1,103 @@
+import type { JsonObject, KeepRule, TrainerState } from "../checkpoint/index.ts";
+import type { OptimizerProgress } from "../optim/index.ts";
+import type { Piece } from "../parallel/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
+import type { TensorRef } from "../tensor/index.ts";
+import type { SavePlan } from "./save-plan.ts";
+
+/** A save that is about to be fed. Plain data. */
+export interface SaveOrder extends SavePlan {
+  /** Life of the rank group that feeds it. */
+  readonly life: number;
+  /** config.json of the model; empty where it has none. */
+  readonly modelConfig: JsonObject;
+  /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
+  readonly state: TrainerState;
+  /** Whether it goes to the disk. */
+  readonly write: boolean;
+  /** Whether it stays in memory, in place of the one before. */
+  readonly keep: boolean;
+}
+
+/** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
+export interface SavePart {
+  readonly life: number;
+  readonly step: number;
+  /** Whose share it is. */
+  readonly rank: number;
+  /** For how long copying it held training up: updates waited for it, or the event loop of who keeps it was busy with it. */
+  readonly blockedMs: number;
+  /** The master first, then what the optimizer keeps. */
+  readonly state: readonly {
+    readonly kind: string;
+    readonly ref: TensorRef;
+    readonly pieces: readonly Piece[];
+  }[];
+}
+
+/** A save that is done. */
+export interface Saved {
+  /** Where on the disk; undefined where it is in memory only. */
+  readonly path: string | undefined;
+  readonly sizeBytes: number;
+  readonly durationMs: number;
+  /** For how long copying held that rank up that was held up most. */
+  readonly blockedMs: number;
+}
+
+/** A whole state that is kept in memory. */
+export interface KeptState {
+  /** Updates it has seen. */
+  readonly step: number;
+  readonly progress: OptimizerProgress;
+  readonly sizeBytes: number;
+}
+
+/** What an actor wants of a kept state. Plain data. */
+export interface RestoreRequest {
+  /** Updates it has seen. */
+  readonly step: number;
+  /** Any pieces, of any layout. */
+  readonly wanted: readonly { readonly kind: string; readonly pieces: readonly Piece[] }[];
+  /** Whose the tensors are until they are attached. */
+  readonly owner: string;
+}
+
+/**
+ * Saves one step at a time: `save` announces it, the shards send their parts in any order while training goes on, and
+ * `save` is answered when the folder is durable under its final name, or the copy in memory whole. A save that fails
+ * leaves nothing behind, and the checkpointer ready for the next. What an earlier life of the rank group began and could
+ * not finish is given up; what it finished in memory stays.
+ */
+export type CheckpointerProtocol = {
+  /** The rank group lives anew: saves of earlier lives are refused from here on. */
+  begin: { in: { life: number } };
+  save: { in: SaveOrder; out: Saved };
+  part: { in: SavePart };
+  /** How far the optimizer has come after `step` steps: a save is not whole without it. */
+  progress: { in: { life: number; step: number; progress: OptimizerProgress } };
+  /** The state that is kept in memory, if any. */
+  kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
+  /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
+  restore: { in: RestoreRequest; out: { values: readonly (readonly TensorRef[])[] } };
+};
+
+/** What a checkpointer is born with. */
+export interface CheckpointerInit {
+  /** Folder of the run's checkpoints, made where it is not there, or a store such as `s3://bucket/prefix`; undefined: all is kept in memory only. */
+  readonly directory: string | undefined;
+  /** Which of them are kept once a new one is durable; all where left out. */
+  readonly keep?: KeepRule | undefined;
+}
+
+/** Who wants the state that follows a step, and of which blocks. Plain data. */
+export interface SnapshotOrder {
+  /** The step whose updates the state has seen. */
+  readonly step: number;
+  /** Life of the rank group. */
+  readonly life: number;
+  /** Whose share of the state it is. */
+  readonly rank: number;
+  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  readonly blocks: readonly number[];
+}

@@ -1,0 +1,36 @@
+import type { OptimizerProgress } from "../optim/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
+import type { CheckpointerProtocol } from "./checkpointer.ts";
+
+/** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
+export type InitialState =
+  /** Every parameter drawn from its initializer. */
+  | { readonly kind: "seed"; readonly step: 0; readonly seed: number }
+  /** Parameters from a Hugging Face folder; moments zero. */
+  | {
+      readonly kind: "weights";
+      readonly step: 0;
+      readonly folder: string;
+      /** The folder's name of each parameter. */
+      readonly entries: Readonly<Record<string, string>>;
+    }
+  /** Everything from a checkpoint, after `step` updates. */
+  | {
+      readonly kind: "checkpoint";
+      readonly step: number;
+      /** Its folder. */
+      readonly path: string;
+      readonly progress: OptimizerProgress;
+    }
+  /** Everything from the copy that a checkpointer holds in memory, after `step` updates. */
+  | {
+      readonly kind: "memory";
+      readonly step: number;
+      readonly progress: OptimizerProgress;
+      readonly checkpointer: ActorRef<CheckpointerProtocol>;
+      /** How long one answer of the checkpointer may take. */
+      readonly deadlineMs: number;
+    };
+
+/** One way to begin. */
+export type InitialStateOf<Kind extends InitialState["kind"]> = Extract<InitialState, { kind: Kind }>;

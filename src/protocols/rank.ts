@@ -1,0 +1,97 @@
+import type { RecordedTensor } from "../nn/index.ts";
+import type { FlatBlock } from "../parallel/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
+import type { CheckpointerProtocol } from "./checkpointer.ts";
+import type { BatchRequest, FeederProtocol } from "./feeder.ts";
+import type { RankPlan } from "./rank-plan.ts";
+import type { PartPlan } from "./save-plan.ts";
+import type { ShardProtocol } from "./shard.ts";
+import type { StageLinkProtocol } from "./stage.ts";
+
+/** One step, as the conductor grants it. Plain data. */
+export interface StepOrder {
+  readonly step: number;
+  /** Who wants the state that follows it. */
+  readonly snapshotTo?: ActorRef<CheckpointerProtocol>;
+  /** Patterns of the parameters that are looked at after it. */
+  readonly inspect?: readonly string[];
+  /** The same, of those whose movement by its updates is looked at. */
+  readonly inspectUpdates?: readonly string[];
+  /** Whether tensors that the model records are looked at. */
+  readonly record?: boolean;
+  /** Whether the memory that each rank holds is looked at. */
+  readonly ledger?: boolean;
+  /** Whether the values of parameters and gradients are sorted into buckets. */
+  readonly histograms?: boolean;
+}
+
+/** A rank builds its model once, and computes with it when it is asked to; it answers when that is done. */
+export type RankProtocol = StageLinkProtocol & {
+  /** Builds the model, without memory. `peers`: every rank of the world, in order. */
+  declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
+  /** Has the shard lay out the state of what was declared, and binds the model to it. */
+  prepare: { in: Record<string, never>; out: Record<string, never> };
+  /** One optimizer step; parameters of step s have seen s updates. */
+  step: { in: StepOrder; out: RankStepped };
+  /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
+  evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
+  /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
+  sample: { in: { step: number }; out: { text: string } };
+};
+
+/** What a rank is born with. */
+export interface RankInit {
+  readonly rank: number;
+  readonly shard: ActorRef<ShardProtocol>;
+  readonly feeder: ActorRef<FeederProtocol>;
+}
+
+/** What the conductor learns of the model once a rank has built it. Plain data. */
+export interface DeclaredModel {
+  /** What this rank and its shard hold. */
+  readonly layouts: readonly FlatBlock[];
+  /** What this rank's shard sends when the state is saved. */
+  readonly saved: readonly PartPlan[];
+  /** Names of the whole model's parameters, in order. */
+  readonly parameters: readonly string[];
+  readonly numParameters: number;
+  /** config.json of a folder that `transformers` reads, where the model has one. */
+  readonly modelConfig: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** One rank's share of a step. */
+export interface RankStepped {
+  /** Loss of each micro-batch, in order; none but where the loss is computed, once for each replica. */
+  readonly lossesNats: readonly number[];
+  readonly learningRate: number;
+  /** Of the micro-batches whose losses it tells. */
+  readonly numSamples: number;
+  readonly numTokens: number;
+  readonly durationMs: number;
+  readonly waits: Waits;
+  /** Tensors that the model records, where they are looked at. */
+  readonly recorded: readonly RecordedTensor[];
+}
+
+/** What a rank waited for in one step, in milliseconds. */
+export interface Waits {
+  /** The computation stood still for parameters. */
+  readonly exposedMs: number;
+  /** Gathers were under way, hidden behind the computation or not. */
+  readonly gatherMs: number;
+  /** The computation stood still for data. */
+  readonly dataMs: number;
+}
+
+/** One rank's share of an evaluation. */
+export interface RankEvaluated {
+  /** Each batch of this replica, in order; none but where the loss is computed. */
+  readonly batches: readonly EvaluatedBatch[];
+}
+
+/** Held-out loss of one batch. */
+export interface EvaluatedBatch {
+  readonly lossNats: number;
+  readonly numSamples: number;
+  readonly numTokens: number;
+}

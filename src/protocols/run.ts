@@ -1,0 +1,50 @@
+import type { ErrorReport } from "../events/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
+import type { BatchRequest } from "./feeder.ts";
+import type { RankProtocol } from "./rank.ts";
+import type { ShardProtocol } from "./shard.ts";
+
+/** The actors of one life of the rank group, in rank order. */
+export interface RankGroup {
+  readonly ranks: readonly ActorRef<RankProtocol>[];
+  readonly shards: readonly ActorRef<ShardProtocol>[];
+}
+
+/** What the conductor follows: what happens after which step. Plain data. */
+export interface Score {
+  readonly steps: number;
+  readonly evaluateEverySteps: number;
+  /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */
+  readonly evaluation: readonly BatchRequest[];
+  readonly saving: SavingRules;
+  /** How often it is told what each rank holds. Infinity: never. */
+  readonly memoryEverySteps: number;
+  /** How often the values of parameters and gradients are sorted into buckets. Infinity: never. */
+  readonly histogramsEverySteps: number;
+  readonly sample: boolean;
+}
+
+/** What one run came to. */
+export interface RunResult {
+  /** Made in all; fewer than planned where the run was told to save and end before its last. */
+  readonly steps: number;
+  /** Loss of the last step, mean over all ranks; NaN where no step was made. */
+  readonly lossNats: number;
+  /** Last held-out loss, where there was an evaluation. */
+  readonly evaluationLossNats: number | undefined;
+  readonly sample: string | undefined;
+  /** Why the last save failed, if it did: the run's end is not on the disk then. */
+  readonly saveError: ErrorReport | undefined;
+}
+
+/** When a run's state is saved, and where to. Plain data. */
+export interface SavingRules {
+  /** Steps between saves to the disk; Infinity: only at the end. undefined: nothing goes to the disk. */
+  readonly everySteps: number | undefined;
+  /** Steps between copies that stay in memory; undefined: none stays. */
+  readonly inMemoryEverySteps: number | undefined;
+  /** What becomes of a save that falls due while one is under way: training waits for that one, or it is left out. */
+  readonly whenBusy: "wait" | "skip";
+  /** The most that one save may copy. */
+  readonly maxStagedBytes: number;
+}

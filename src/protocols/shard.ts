@@ -1,0 +1,89 @@
+import type { StepFinding } from "../anomalies/index.ts";
+import type { OptimizerProgress } from "../optim/index.ts";
+import type { ActorRef, Addressed } from "../runtime/index.ts";
+import type { TensorRef } from "../tensor/index.ts";
+import type { CheckpointerProtocol } from "./checkpointer.ts";
+import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
+import type { LocalGroupProtocol } from "./local-group.ts";
+import type { OffloadProtocol } from "./offload.ts";
+import type { PresenceProtocol } from "./paging.ts";
+import type { ShardPlan } from "./shard-plan.ts";
+import type { UpdateShareProtocol } from "./update.ts";
+
+/** Answer to a gather. */
+export interface Gathered {
+  /** When the parameters were whole, in milliseconds of the process's clock. */
+  readonly wholeAtMs: number;
+  /** How far the optimizer has come before this step. */
+  readonly progress: OptimizerProgress;
+}
+
+/** Steps count from 0; "the parameters of step s" have seen s updates. */
+export type ShardProtocol = LocalGroupProtocol &
+  PresenceProtocol &
+  UpdateShareProtocol & {
+    /** Every shard of the world, in rank order; and whose end aborts collectives. */
+    join: {
+      in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
+      out: { joined: true };
+    };
+    /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
+    prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
+    /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
+    begin: { in: { step: number } & StepBegun };
+    /** The losses of the rank's micro-batches, where it tells them; sent before its last gradients. */
+    scored: { in: { step: number; lossesNats: readonly number[] } };
+    /** Answered once the block's parameters of `step` are whole. */
+    gather: { in: { step: number; block: number }; out: Gathered };
+    /** The rank gives up what it has gathered of a block whose parameters are offloaded. */
+    release: { in: { block: number } };
+    /** A rank's flat gradient of a whole block; ownership of the tensor passes. */
+    reduce: { in: { step: number; block: number; gradient: TensorRef } };
+    /** Answered when every block has been updated for `step`. */
+    finish: { in: { step: number }; out: StepUpdated };
+    /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
+    snapshot: { in: { step: number; checkpointer: ActorRef<CheckpointerProtocol> } };
+  };
+
+/** What a shard is born with. */
+export interface ShardInit {
+  readonly rank: number;
+  /** Where this shard may leave state. */
+  readonly offload: ActorRef<OffloadProtocol> | undefined;
+}
+
+/** What a step's end looked like from the shard. */
+export interface StepUpdated {
+  /** L2 norm of the averaged gradient before clipping. */
+  readonly gradientNorm: number;
+  /** Whether the step was left out, and nothing was updated. */
+  readonly skipped: boolean;
+  /** What is wrong with the step, the same on all shards but for the block. */
+  readonly finding: StepFinding | undefined;
+  /** What the loss of this step was multiplied by; none where it is not scaled. */
+  readonly lossScale: number | undefined;
+  /** Time in which gradients were under way between the ranks or being summed, in milliseconds. */
+  readonly reduceMs: number;
+  /** Time this shard spent on optimizer steps, in milliseconds. */
+  readonly updateMs: number;
+  /** This shard's share of the parameters that were to be looked at. */
+  readonly inspected: readonly InspectedPart[];
+  /** How this shard has moved the parameters whose movement was to be looked at. */
+  readonly inspectedUpdates: readonly InspectedUpdate[];
+  /** This shard's share of the histograms, where they were asked for. */
+  readonly histograms: readonly HistogramPart[];
+  /** What its rank holds, where that was asked. */
+  readonly held: HeldMemory | undefined;
+}
+
+/** What a step is begun with: learning rates of every group, and what it is to be looked at for. */
+export interface StepBegun {
+  readonly learningRates: readonly number[];
+  /** Patterns of parameters' names. */
+  readonly inspect: readonly string[];
+  /** The same, of those whose movement is looked at. */
+  readonly inspectUpdates: readonly string[];
+  /** Whether to look at the memory that is held. */
+  readonly ledger: boolean;
+  readonly histograms: boolean;
+}

@@ -1,0 +1,30 @@
+import type { BlockState } from "../../parallel/index.ts";
+import type { InitialState } from "../../protocols/index.ts";
+import type { Addressed } from "../../runtime/index.ts";
+import type { InitialValues } from "./initial-values.ts";
+import { KeptValues } from "./kept-values.ts";
+import { StoredValues } from "./stored-values.ts";
+
+/**
+ * @param reader - the actor that fills blocks
+ * @throws what opening a file throws
+ */
+export async function openValues(initial: InitialState, reader: Addressed): Promise<InitialValues> {
+  if (initial.kind === "seed") return new DrawnValues(initial.seed);
+  if (initial.kind === "memory") return new KeptValues(initial, reader);
+  return StoredValues.open(initial);
+}
+
+class DrawnValues implements InitialValues {
+  readonly #seed: number;
+
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  async fill(state: BlockState): Promise<void> {
+    state.initialize(this.#seed);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
