@@ -86,7 +86,7 @@ export class Conductor {
     this.#review = new AnomalyReview(options.plan, options.emit);
     this.#report = new StepReport({ ...options, ...options.score });
     // Work granted ahead waits for what was granted before it.
-    this.#deadline = { deadlineMs: options.plan.deadlineMs * STEPS_AHEAD };
+    this.#deadline = { deadlineMs: options.plan.execution.deadlineMs * STEPS_AHEAD };
     this.#sound.reach(STEPS, options.plan.initial.step);
     // Whoever waits hears of it.
     this.#ended.promise.catch(() => {});
@@ -134,7 +134,7 @@ export class Conductor {
   async #prepare(): Promise<readonly DeclaredModel[]> {
     const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
-    checkpointer?.tell("begin", { life: plan.life });
+    checkpointer?.tell("begin", { life: plan.generation });
     await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, this.#deadline)));
     const models = await Promise.all(
       ranks.map((rank) => rank.ask("declare", { plan, peers: ranks }, this.#deadline)),
@@ -215,7 +215,7 @@ export class Conductor {
       new Saving(this.#models, {
         rules: score.saving,
         checkpointer,
-        life: plan.life,
+        life: plan.generation,
         ...this.#deadline,
         stateAt,
         sound: (step) => this.#sound.until(STEPS, step),

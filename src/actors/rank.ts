@@ -16,9 +16,9 @@ export default defineActor<RankProtocol, RankInit>({
     return {
       handlers: {
         async declare({ plan, peers }) {
-          setNumThreads(plan.numThreads);
-          chargeThreadTo(ownerOf(plan.groups.run, init.rank), "activations");
-          runner = new ModelRunner(context, init, plan, peers, await loadJob(plan.jobUrl));
+          setNumThreads(plan.execution.threadsPerRank);
+          chargeThreadTo(ownerOf(plan.layout.groups.run, init.rank), "activations");
+          runner = new ModelRunner(context, init, plan, peers, await loadJob(plan.job.url));
           return runner.declared;
         },
         prepare: () => declared().prepare(),

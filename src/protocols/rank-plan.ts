@@ -10,25 +10,67 @@ import type { OptimizerOffload, Slowdown } from "./shard-plan.ts";
 
 /** Everything a rank must know of the run; the same on every rank. Plain data. */
 export interface RankPlan {
-  readonly jobUrl: string;
+  readonly job: JobPlan;
+  readonly layout: LayoutPlan;
+  readonly execution: ExecutionPlan;
+  readonly precision: PrecisionPlan;
+  readonly training: StepPlan;
+  readonly anomalies: AnomalyRules;
+  /** What is kept outside ranks and shards, and where. */
+  readonly offload: OffloadSettings;
+  readonly telemetry: ActivityPlan;
+  readonly initial: InitialState;
+  /** Of the rank group, counted from 0. */
+  readonly generation: number;
+}
+
+/** What is trained. */
+export interface JobPlan {
+  readonly url: string;
   readonly config: JobConfig;
   readonly facts: DatasetFacts;
+}
+
+/** How the model is spread over the ranks. */
+export interface LayoutPlan {
   readonly mesh: MeshShape;
+  readonly zero: ZeroLevel;
   /** In which order pipeline stages run micro-batches. */
   readonly schedule: ScheduleName;
   /** Chunks of the model on each pipeline stage. */
   readonly numChunks: number;
-  readonly zero: ZeroLevel;
-  /** What of blocks that do not say otherwise is computed again in backward. */
-  readonly recompute: Recompute;
   /** Whether tensor-parallel ranks share the positions between the split layers. */
   readonly sequence: boolean;
   readonly overlapChunks: number;
   readonly groups: GroupPlan;
+}
+
+/** How a rank computes, as far as that leaves the numbers alone. */
+export interface ExecutionPlan {
+  /** What of blocks that do not say otherwise is computed again in backward. */
+  readonly recompute: Recompute;
+  /** How far gathers run ahead of the computation, in bytes. */
+  readonly prefetchBytes: number;
+  /** Threads of one rank's arithmetic. */
+  readonly threadsPerRank: number;
+  /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
+  readonly deadlineMs: number;
+  readonly slowdown: Slowdown;
+}
+
+/** What a rank computes in. */
+export interface PrecisionPlan {
   /** Of the parameters that the model computes with. */
-  readonly dtype: DType;
+  readonly weights: DType;
   /** What operators cast to; none where they compute in what they are given. */
   readonly autocast: AutocastDType | undefined;
+  readonly lossScale: LossScaleRule | undefined;
+  /** Of narrow parameters. */
+  readonly rounding: StochasticRounding | undefined;
+}
+
+/** What a step is made of. */
+export interface StepPlan {
   readonly seed: number;
   /** Which samples each step takes. */
   readonly course: SampleCourse;
@@ -37,26 +79,14 @@ export interface RankPlan {
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
   readonly clip: ClipRule | undefined;
-  readonly lossScale: LossScaleRule | undefined;
-  readonly anomalies: AnomalyRules;
   /** Of the steps before the first, the latest last. */
   readonly recentLosses: readonly number[];
-  /** Of narrow parameters. */
-  readonly rounding: StochasticRounding | undefined;
-  /** How far gathers run ahead of the computation, in bytes. */
-  readonly prefetchBytes: number;
-  /** Threads of one rank's arithmetic. */
-  readonly numThreads: number;
-  /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
-  readonly deadlineMs: number;
-  /** What is kept outside ranks and shards, and where. */
-  readonly offload: OffloadSettings;
-  readonly slowdown: Slowdown;
-  /** Whether actors tell what they do to each block. */
+}
+
+/** What actors tell of their work. */
+export interface ActivityPlan {
+  /** Whether they tell what they do to each block. */
   readonly trace: boolean;
-  readonly initial: InitialState;
-  /** Life of the rank group, counted from 0. */
-  readonly life: number;
 }
 
 /** What is kept elsewhere than where it is used. Plain data. */

@@ -51,11 +51,11 @@ export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadO
 
 async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
   const { plan, checkpointer, inspections, control, start, resume } = options;
-  const { deadlineMs } = plan.ranks;
+  const { deadlineMs } = plan.ranks.execution;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
   const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.recentLosses);
-  let at: TakeUp = { initial: start.initial, course: plan.ranks.course };
+  let at: TakeUp = { initial: start.initial, course: plan.ranks.training.course };
   const emit = (event: TroupeEventBody) => {
     lastGood.note(event);
     if (event.kind === "step.finished") {
@@ -70,9 +70,10 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
   for (;;) {
     const { life } = ranks;
     const { initial, course } = at;
+    const training = { ...plan.ranks.training, course, recentLosses: losses.until(initial.step) };
     const conductor = new Conductor(ranks.group, {
       score: plan.score,
-      plan: { ...plan.ranks, initial, course, life, recentLosses: losses.until(initial.step) },
+      plan: { ...plan.ranks, training, initial, generation: life },
       checkpointer,
       inspections,
       control,
@@ -114,7 +115,9 @@ function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning"
 }
 
 function stateAt(plan: RunPlan, course: SampleCourse, step: number): TrainerState {
-  const { seed, config, facts } = plan.ranks;
+  const { job, training } = plan.ranks;
+  const { seed } = training;
+  const { config, facts } = job;
   const tokenizer = (facts.tokenizer ?? null) as JsonValue;
   const { batchSize } = course;
   return { step, seed, samplesConsumed: samplesBefore(course, step), batchSize, job: config, tokenizer };

@@ -133,13 +133,11 @@ class StuckRun {
         sample: false,
       } as const,
       ranks: {
-        mesh: { pp: 1, dp: 1, tp: 1, ep: 1 },
+        job: { config: {}, facts: {} },
+        layout: { mesh: { pp: 1, dp: 1, tp: 1, ep: 1 } },
+        execution: { deadlineMs: 1_000 },
+        training: { seed: 1, course: { step: 0, numSamples: 0, batchSize: 4, skips: [] } },
         anomalies: DEFAULT_RULES,
-        course: { step: 0, numSamples: 0, batchSize: 4, skips: [] },
-        deadlineMs: 1_000,
-        seed: 1,
-        config: {},
-        facts: {},
         initial: start.initial,
       } as unknown as RankPlan,
     };

@@ -21,8 +21,8 @@ export class AnomalyReview {
   readonly #stragglers: StragglerWatch;
   readonly #emit: (event: TroupeEventBody) => void;
 
-  constructor({ anomalies, mesh: shape }: RankPlan, emit: (event: TroupeEventBody) => void) {
-    const mesh = new Mesh(shape);
+  constructor({ anomalies, layout }: RankPlan, emit: (event: TroupeEventBody) => void) {
+    const mesh = new Mesh(layout.mesh);
     const alike = Array.from({ length: mesh.size }, (_, rank) => mesh.groupOf("dp", rank));
     this.#stragglers = new StragglerWatch(anomalies, alike);
     this.#emit = emit;

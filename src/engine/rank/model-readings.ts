@@ -31,7 +31,7 @@ export class ModelReadings {
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
     const { plan, job, model, place, batches: source, microBatches } = this.#read;
-    const { dp, ep } = plan.mesh;
+    const { dp, ep } = plan.layout.mesh;
     const batches: EvaluatedBatch[] = [];
     evaluating(model, () => {
       for (let first = 0; first < requests.length; first += dp) {
@@ -59,8 +59,9 @@ export class ModelReadings {
   /** What the job shows of its model. */
   sample(step: number): { text: string } {
     const { plan, job, model, engine } = this.#read;
-    const { config, facts, seed, mesh } = plan;
-    const restore = mesh.pp > 1 ? this.#stageForward(step) : () => {};
+    const { config, facts } = plan.job;
+    const { seed } = plan.training;
+    const restore = plan.layout.mesh.pp > 1 ? this.#stageForward(step) : () => {};
     try {
       const text = evaluating(model, () =>
         engine.evaluate(() => scope(() => job.sample?.(model, { config, facts, seed }))),

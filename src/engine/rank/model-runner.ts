@@ -54,9 +54,11 @@ export class ModelRunner {
     job: Job,
   ) {
     const { rank } = init;
-    const { course, deadlineMs, accumulation, microBatchSize, numChunks } = plan;
+    const { course, accumulation, microBatchSize } = plan.training;
+    const { numChunks, schedule } = plan.layout;
+    const { deadlineMs, prefetchBytes } = plan.execution;
     const { collective: line } = context.board;
-    const mesh = new Mesh(plan.mesh);
+    const mesh = new Mesh(plan.layout.mesh);
     this.#context = context;
     this.#init = init;
     this.#plan = plan;
@@ -69,7 +71,7 @@ export class ModelRunner {
     );
     this.#model = new RankModel(job, plan, rank, this.#batches, line.memory);
     const { blocks, groups, module, randomness } = this.#model;
-    this.#actions = pipelineSchedule(plan.schedule, this.#place.pp, {
+    this.#actions = pipelineSchedule(schedule, this.#place.pp, {
       numStages: mesh.shape.pp,
       numMicroBatches: accumulation,
       numChunks,
@@ -77,7 +79,8 @@ export class ModelRunner {
     this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs, (beginMs) =>
       this.#tell("wait", {}, beginMs),
     );
-    const { dtype, autocast, prefetchBytes, trace } = plan;
+    const { weights: dtype, autocast } = plan.precision;
+    const { trace } = plan.telemetry;
     const { activations, parameters } = plan.offload;
     const paged = parameters === undefined ? [] : pagedBlocks(blocks);
     this.#shard = new ShardLink(context, init.shard, {
@@ -124,7 +127,7 @@ export class ModelRunner {
 
   /** Has the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
-    const { deadlineMs } = this.#plan;
+    const { deadlineMs } = this.#plan.execution;
     const { blocks, optimizers } = this.#model;
     const shardPlan = planShard(this.#plan, this.#init.rank, this.#name, blocks, optimizers);
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
@@ -212,7 +215,7 @@ export class ModelRunner {
   }
 
   #tell(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
-    if (this.#plan.trace)
+    if (this.#plan.telemetry.trace)
       tellActivity(this.#context, activity, { step: this.#model.randomness.step, ...of }, beginMs);
   }
 

@@ -15,33 +15,33 @@ export function planShard(
   blocks: BlockPlan,
   optimizers: readonly OptimizerSpec[],
 ): ShardPlan {
-  const { clip, lossScale, anomalies, recentLosses, initial, life, numThreads, slowdown, trace } = plan;
+  const { execution, precision, training, anomalies, initial } = plan;
   const { optimizer, parameters } = plan.offload;
-  const mesh = new Mesh(plan.mesh);
+  const mesh = new Mesh(plan.layout.mesh);
   return {
     layouts: blocks.layouts,
     replicas: mesh.groupOf("dp", rank),
     modelParallel: mesh.groupOf("mp", rank),
-    dtype: plan.dtype,
-    optimizers: optimizers.map((spec) => ({ ...spec, rounding: plan.rounding })),
-    clip,
-    lossScale,
+    dtype: precision.weights,
+    optimizers: optimizers.map((spec) => ({ ...spec, rounding: precision.rounding })),
+    clip: training.clip,
+    lossScale: precision.lossScale,
     anomalies,
-    recentLosses,
-    numMicroBatches: plan.accumulation * mesh.shape.dp,
+    recentLosses: training.recentLosses,
+    numMicroBatches: training.accumulation * mesh.shape.dp,
     initial,
-    run: plan.groups.run,
-    life,
-    numThreads,
+    run: plan.layout.groups.run,
+    life: plan.generation,
+    numThreads: execution.threadsPerRank,
     reader,
     offload: optimizer,
     parametersAway: parameters && {
       ...parameters,
       blocks: pagedBlocks(blocks),
-      windowBytes: plan.prefetchBytes,
+      windowBytes: execution.prefetchBytes,
     },
-    slowdown,
-    trace,
-    deadlineMs: plan.deadlineMs,
+    slowdown: execution.slowdown,
+    trace: plan.telemetry.trace,
+    deadlineMs: execution.deadlineMs,
   };
 }

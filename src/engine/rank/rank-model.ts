@@ -37,18 +37,25 @@ export class RankModel implements Disposable {
     this.#job = job;
     this.#plan = plan;
     this.#rank = rank;
-    this.module = job.model(plan.config, plan.facts);
+    const { config, facts } = plan.job;
+    this.module = job.model(config, facts);
     this.#held = new HeldTensors(this.module);
-    this.randomness = new Randomness(plan.seed);
+    this.randomness = new Randomness(plan.training.seed);
     bindRandomness(this.module, this.randomness);
-    this.optimizers = optimizersOf(job, this.module, plan.config);
-    this.rates = new LearningRates(job, this.optimizers, plan.config);
-    const { life, deadlineMs } = plan;
-    this.groups = new RankGroups(plan.groups, plan.mesh, rank, { life, deadlineMs, told });
-    const mesh = new Mesh(plan.mesh);
-    const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, plan.config) : undefined;
+    this.optimizers = optimizersOf(job, this.module, config);
+    this.rates = new LearningRates(job, this.optimizers, config);
+    const { deadlineMs, recompute } = plan.execution;
+    const options = { life: plan.generation, deadlineMs, told };
+    this.groups = new RankGroups(plan.layout.groups, plan.layout.mesh, rank, options);
+    const mesh = new Mesh(plan.layout.mesh);
+    const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;
     const trial = () => this.#trialLoss(batches);
-    this.blocks = spreadModel(this.module, tensorPlan, this.groups, trial, { ...plan, mesh, rank });
+    this.blocks = spreadModel(this.module, tensorPlan, this.groups, trial, {
+      ...plan.layout,
+      recompute,
+      mesh,
+      rank,
+    });
   }
 
   /** What the conductor learns of it. */
@@ -79,7 +86,7 @@ export class RankModel implements Disposable {
   }
 
   #trialLoss(batches: BatchSource): Tensor {
-    const numSamples = this.#plan.microBatchSize;
+    const numSamples = this.#plan.training.microBatchSize;
     const batch = batches.fetch({ split: "train", position: 0, numSamples });
     try {
       return this.lossOf(batch);
