@@ -1,24 +1,25 @@
 import { TroupeError } from "../errors.ts";
-import type { ActorRef } from "./messaging/actor-ref.ts";
-import type { Addressed } from "./protocol/address.ts";
 import { type Clock, systemClock } from "./clock.ts";
+import { checkTimeoutLadder } from "./timeout-ladder.ts";
+import { inspectActor } from "./inspection/inspect-actor.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
-import { type ActorInspection, inspectActor } from "./inspection/inspection.ts";
-import { Launcher } from "./system/launcher.ts";
-import type { Protocol } from "./actor/protocol.ts";
-import { residentBytes } from "./hosting/resident-bytes.ts";
-import type { RuntimeEvent } from "./protocol/runtime-event.ts";
+import { Watchdog } from "./inspection/watchdog.ts";
+import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
+import { Supervisor } from "./supervision/supervisor.ts";
+import type { ActorInspection } from "./protocol/actor-status.ts";
 import {
+  type MessagingSettings,
   defaultMessagingSettings,
   defaultStallAfterMs,
-  type MessagingSettings,
 } from "./protocol/settings.ts";
-import type { SpawnPlace, StopOptions } from "./protocol/spawn-place.ts";
-import { Supervisor } from "./supervision/supervisor.ts";
-import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
-import { checkTimeoutLadder } from "./timeout-ladder.ts";
-import { Watchdog } from "./inspection/watchdog.ts";
+import type { SpawnOptions, StopOptions } from "./protocol/spawn.ts";
+import type { Addressed } from "./protocol/address.ts";
+import type { Protocol } from "./protocol/messages.ts";
+import type { RuntimeEvent } from "./protocol/runtime-event.ts";
+import type { ActorRef } from "./messaging/actor-ref.ts";
 import type { OnDown } from "./messaging/watches.ts";
+import { residentBytes } from "./hosting/resident-bytes.ts";
+import { Launcher } from "./system/launcher.ts";
 
 /** How a system is made. */
 export interface SystemOptions {
@@ -39,10 +40,6 @@ export interface SystemOptions {
   readonly isToProgress?: (actor: ActorInspection) => boolean;
   readonly clock?: Clock;
 }
-
-/** What to spawn; `init` is given to the actor's `start`. */
-export type SpawnOptions<Init> = SpawnPlace &
-  (undefined extends Init ? { readonly init?: Init } : { readonly init: Init });
 
 /** All actors of one program: starts and stops them, joins them, and knows how each is doing. */
 export class ActorSystem {

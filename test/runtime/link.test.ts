@@ -12,9 +12,9 @@ import type { Link } from "../../src/runtime/transport/link.ts";
 import { LinkOpener } from "../../src/runtime/transport/link-opener.ts";
 import { MemoryLink } from "../../src/runtime/transport/memory-link.ts";
 import { PackedLink } from "../../src/runtime/transport/packed-link.ts";
-import { blankRecord, type Packet, PacketWriter, readPacket } from "../../src/runtime/transport/packet.ts";
+import { type Packet, PacketWriter, readPacket } from "../../src/runtime/transport/packet.ts";
 import { portLinkEnds } from "../../src/runtime/transport/port-link.ts";
-import { RecordType } from "../../src/runtime/protocol/record.ts";
+import { blankRecord, RecordType } from "../../src/runtime/protocol/record.ts";
 import { HubPipe } from "../../src/runtime/transport/unix/routes.ts";
 import { Signal } from "../../src/runtime/transport/signal.ts";
 

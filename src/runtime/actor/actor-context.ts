@@ -1,15 +1,9 @@
-import { ActorRef, type AskOptions } from "../messaging/actor-ref.ts";
-import type { SpawnOptions } from "../actor-system.ts";
-import type { Address, Addressed } from "../protocol/address.ts";
-import { Blocking } from "./blocking.ts";
-import type { Cell } from "./cell.ts";
-import { ActorDown } from "../protocol/failure.ts";
-import type { Pending } from "../messaging/pending.ts";
-import type { AskKind, In, Kind, Out, Protocol } from "./protocol.ts";
-import { RecordType } from "../protocol/record.ts";
-import { defaultStartDeadlineMs } from "../protocol/settings.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
-import { systemAddress } from "../protocol/system-address.ts";
+import type { SpawnOptions } from "../protocol/spawn.ts";
+import type { Addressed } from "../protocol/address.ts";
+import type { Protocol, Kind, In, Out, AskKind } from "../protocol/messages.ts";
+import type { Pending } from "../messaging/pending.ts";
+import type { AskOptions, ActorRef } from "../messaging/actor-ref.ts";
 import type { OnDown } from "../messaging/watches.ts";
 
 /** A message taken by a blocking receive; a question is answered by `reply` or `fail`, later if need be. */
@@ -73,42 +67,4 @@ export interface ActorContext<P> {
    * @throws {StopRequested} when this actor is asked to stop
    */
   poll(): void;
-}
-
-/** The context of the actor in `cell`. */
-export function createContext<P>(cell: Cell): ActorContext<P> {
-  const { endpoint } = cell;
-  const blocking = new Blocking(cell);
-  const { name, incarnation } = endpoint.address;
-  return {
-    self: new ActorRef<P>(endpoint.outbox, endpoint),
-    name,
-    incarnation,
-    board: cell.board,
-    connect: async (ref) => {
-      const { address } = ref;
-      const connection = endpoint.connect(address);
-      await connection?.opened;
-      const down = endpoint.watches.endOf(address.uid);
-      if (down !== undefined) throw new ActorDown(`connect ${address.name}`, down);
-    },
-    watch: (ref, onDown) => endpoint.watch(ref.address, onDown),
-    unwatch: (ref) => endpoint.unwatch(ref.address),
-    spawn: async <Q extends Protocol<Q>, Init>(options: SpawnOptions<Init>) => {
-      const { init, module, ...place } = options;
-      const deadlineMs = 2 * (options.startDeadlineMs ?? defaultStartDeadlineMs);
-      const message = { place: { ...place, module: module.href }, init };
-      const address = await endpoint.outbox.ask(systemAddress, "spawn", message, { deadlineMs });
-      return new ActorRef<Q>(endpoint.outbox, { address: address as Address });
-    },
-    emit: (event) => endpoint.outbox.emit(cell.system, RecordType.emit, event),
-    flush: () => endpoint.connections.flush(),
-    stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
-    request: (ref, kind, message, options) =>
-      blocking.request(ref.address, kind, message, options) as Pending<never>,
-    wait: <T>(pending: Pending<T>) => blocking.wait(pending as Pending<unknown>) as T,
-    receive: <K extends Kind<P>>(kinds: readonly K[], options: { readonly deadlineMs: number }) =>
-      blocking.receive(kinds, options) as unknown as Received<P, K>,
-    poll: () => blocking.poll(),
-  };
 }

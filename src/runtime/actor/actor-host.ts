@@ -1,21 +1,22 @@
 import { TroupeError } from "../../errors.ts";
-import { createContext } from "./actor-context.ts";
-import type { Address } from "../protocol/address.ts";
-import { Cell } from "./cell.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { toFailure } from "../protocol/failure.ts";
-import type { End } from "./lifecycle.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import type { LinkOpener } from "../transport/link-opener.ts";
-import { blankRecord, singlePacket } from "../transport/packet.ts";
-import { Preloaded } from "./preload.ts";
-import type { ActorDefinition } from "./protocol.ts";
-import { RecordType } from "../protocol/record.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import type { MemoryPlace } from "../transport/shared-memory.ts";
-import { Signal } from "../transport/signal.ts";
 import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
-import { makeTracer, type Span } from "../messaging/tracer.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { Address } from "../protocol/address.ts";
+import { RecordType, blankRecord } from "../protocol/record.ts";
+import { toFailure } from "../protocol/failure.ts";
+import type { Span } from "../protocol/runtime-event.ts";
+import { createContext } from "./create-context.ts";
+import type { ActorDefinition } from "./define-actor.ts";
+import { Preloaded } from "./preload.ts";
+import type { End } from "./lifecycle.ts";
+import { Cell } from "./cell.ts";
+import { makeTracer } from "../messaging/tracer.ts";
+import { Signal } from "../transport/signal.ts";
+import type { MemoryPlace } from "../transport/shared-memory.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import { singlePacket } from "../transport/packet.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
 
 /** What a thread needs to become an actor: plain data and shared memory. */
 export interface Boot {

@@ -1,16 +1,16 @@
-import type { Connection } from "../messaging/connection.ts";
-import type { DeadLetter } from "../inspection/dead-letters.ts";
-import { Endpoint, type EndpointOptions } from "../messaging/endpoint.ts";
-import { type Failure, fromFailure } from "../protocol/failure.ts";
-import { Handling } from "./handling.ts";
-import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import { type Delivery, Mailbox } from "../mailbox/mailbox.ts";
-import type { Behavior } from "./protocol.ts";
-import { type Envelope, RecordType } from "../protocol/record.ts";
-import type { Resident } from "../messaging/resident.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
-import { systemAddress } from "../protocol/system-address.ts";
+import { systemAddress } from "../protocol/address.ts";
+import { RecordType, type Envelope } from "../protocol/record.ts";
+import { type Failure, fromFailure } from "../protocol/failure.ts";
+import type { DeadLetter } from "../protocol/dead-letter.ts";
+import type { Behavior } from "./define-actor.ts";
+import { type End, type StopRequest, Lifecycle } from "./lifecycle.ts";
+import { Handling } from "./handling.ts";
+import { Mailbox } from "../mailbox/mailbox.ts";
+import type { Delivery, Resident } from "../messaging/resident.ts";
+import { type EndpointOptions, Endpoint } from "../messaging/endpoint.ts";
+import type { Connection } from "../messaging/connection.ts";
+import type { LinkEnd } from "../transport/link.ts";
 
 /** What a cell is made of. */
 export interface CellOptions extends Omit<EndpointOptions, "resident"> {
@@ -35,7 +35,7 @@ const messagesPerTurn = 512;
 export class Cell implements Resident {
   readonly endpoint: Endpoint;
   readonly handling: Handling;
-  readonly mailbox = new Mailbox();
+  readonly mailbox = new Mailbox<Delivery>();
   readonly board: StatusBoard;
   readonly system: Connection;
   readonly life: Lifecycle;

@@ -1,7 +1,6 @@
-import type { Sender } from "../messaging/actor-ref.ts";
+import { type Sender, refCodec } from "../messaging/actor-ref.ts";
 import { type Codec, CodecSet } from "../transport/codec.ts";
-import { LinkOpener, type ProcessSupport } from "../transport/link-opener.ts";
-import { refCodec } from "../messaging/ref-codec.ts";
+import { type ProcessSupport, LinkOpener } from "../transport/link-opener.ts";
 
 /** What the module named by `preload` may export. */
 export interface Preload {

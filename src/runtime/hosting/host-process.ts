@@ -3,17 +3,17 @@ import { once } from "node:events";
 import { TroupeError } from "../../errors.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { Hub } from "../transport/unix/hub.ts";
-import { LastLines } from "./last-lines.ts";
-import { endingWithParent } from "./orphan.ts";
+import { type Vessel, type Part, entryUrl, workerEnv, workerFlags } from "./thread.ts";
 import {
+  type ProcessBirth,
   birthVariable,
   type HostedBoot,
-  type News,
   type Order,
-  type ProcessBirth,
+  type News,
   packControl,
 } from "./process-orders.ts";
-import { entryUrl, type Part, type Vessel, workerEnv, workerFlags } from "./thread.ts";
+import { LastLines } from "./last-lines.ts";
+import { endingWithParent } from "./orphan.ts";
 
 // A thread that does not end when it is made to, or a process that does not leave when it is empty, is ended with its process.
 const patienceMs = 500;

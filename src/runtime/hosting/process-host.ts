@@ -1,26 +1,25 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { RecordType, type Outgoing, blankRecord } from "../protocol/record.ts";
 import { toFailure } from "../protocol/failure.ts";
-import { Hub } from "../transport/unix/hub.ts";
-import type { Outgoing } from "../mailbox/lane-sender.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import type { ProcessSupport } from "../transport/link-opener.ts";
-import { removeOwnedFolder } from "./owned-folder.ts";
-import { blankRecord, type Packet, singlePacket } from "../transport/packet.ts";
+import { Signal } from "../transport/signal.ts";
 import { portLinkEnds } from "../transport/port-link.ts";
+import { type LinkEnd, portsOf } from "../transport/link.ts";
+import { type Packet, singlePacket } from "../transport/packet.ts";
+import type { ProcessSupport } from "../transport/link-opener.ts";
+import { Hub } from "../transport/unix/hub.ts";
+import { type RouteEnd, PortRoute } from "../transport/unix/routes.ts";
+import type { Vessel } from "./thread.ts";
+import { Understudies } from "./understudies.ts";
 import {
+  type ProcessBirth,
   type HostedBoot,
   type Joined,
-  type News,
   type Order,
-  type ProcessBirth,
+  type News,
   packControl,
   unpackOrder,
 } from "./process-orders.ts";
-import { RecordType } from "../protocol/record.ts";
-import { PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
-import { Signal } from "../transport/signal.ts";
-import type { Vessel } from "./thread.ts";
-import { Understudies } from "./understudies.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
 
 const system = 0;
 
@@ -155,7 +154,6 @@ export class ProcessHost {
 }
 
 function tellLink(actor: Hosted, { peer }: Joined, end: LinkEnd): void {
-  const port = end.kind === "port" ? end.port : end.kind === "packed" ? end.pipe : undefined;
   const record: Outgoing = { ...blankRecord, type: RecordType.link, body: { peer, end } };
-  actor.tell(singlePacket(record), port === undefined ? [] : [port as MessagePort]);
+  actor.tell(singlePacket(record), portsOf(end));
 }

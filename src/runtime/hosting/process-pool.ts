@@ -2,20 +2,19 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
-import type { ActorRecord } from "../system/actor-record.ts";
-import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
-import { HostProcess } from "./host-process.ts";
-import { Hub } from "../transport/unix/hub.ts";
+import { defaultStartDeadlineMs } from "../protocol/settings.ts";
 import { ledgerSizeBytes } from "../mailbox/ledger.ts";
+import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
-import { removeOwnedFolder } from "./owned-folder.ts";
+import { Hub } from "../transport/unix/hub.ts";
+import { type RouteEnd, PortRoute, HubPipe } from "../transport/unix/routes.ts";
+import type { Part } from "./thread.ts";
+import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackNews } from "./process-orders.ts";
-import { HubPipe, PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
-import { defaultStartDeadlineMs } from "../protocol/settings.ts";
-import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
-import type { Part } from "./thread.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
+import { HostProcess } from "./host-process.ts";
 
 const own = 0;
 
@@ -113,9 +112,8 @@ export class ProcessPool {
     this.#use().hub.afterRoute(id, run);
   }
 
-  /** An actor that lived in `host` is gone; with the last of them the process goes. */
-  release({ place }: ActorRecord): void {
-    const { host } = place;
+  /** An actor that lived there is gone; with the last of them the process goes. */
+  release({ host }: LinkPlace): void {
     if (host === undefined || !host.isEmpty || this.#byName.get(host.name) !== host) return;
     this.#byName.delete(host.name);
     void host.leave();

@@ -1,8 +1,9 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MessagePort, type ResourceLimits, Worker } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
+import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Boot } from "../actor/actor-host.ts";
-import type { LinkEnd } from "../transport/link.ts";
+import { portsOf } from "../transport/link.ts";
 
 /** What holds a running actor. */
 export interface Vessel {
@@ -10,11 +11,6 @@ export interface Vessel {
   terminate(): Promise<void>;
   /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
   readonly exited: Promise<Error | undefined>;
-}
-
-/** How a thread is started. */
-export interface ThreadOptions {
-  readonly resourceLimits?: ResourceLimits | undefined;
 }
 
 /** What a thread can learn before there is an actor for it. Plain data. */
@@ -63,12 +59,6 @@ export class ActorThread implements Vessel {
 
 function exitError(exitCode: number): Error | undefined {
   return exitCode === 0 ? undefined : new Error(`its thread ended with exit code ${exitCode}`);
-}
-
-/** The port that has to be transferred with a link's end, where it has one. */
-export function portsOf(end: LinkEnd): MessagePort[] {
-  if (end.kind === "port") return [end.port];
-  return end.kind === "packed" && end.pipe instanceof MessagePort ? [end.pipe] : [];
 }
 
 /** An entry beside this file: `.ts` in the sources, `.js` once published. */

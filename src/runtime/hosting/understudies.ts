@@ -1,5 +1,6 @@
+import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Boot } from "../actor/actor-host.ts";
-import { ActorThread, type Part, type ThreadOptions, type Vessel } from "./thread.ts";
+import { type Vessel, type Part, ActorThread } from "./thread.ts";
 
 /**
  * Threads of this process that have loaded what an actor needs and wait to take its place: one for each name at most. Most

@@ -1,3 +1,5 @@
+import type { CollectiveStatus } from "../protocol/actor-status.ts";
+
 /** Bytes of an actor's collective line; `native/comm/whereabouts.h` has them too. */
 export const collectiveLineBytes = 80;
 
@@ -5,20 +7,6 @@ const word = { version: 0, waiting: 1 } as const;
 const real = { sequence: 1, sinceMs: 2 } as const;
 const operationAt = 24;
 const groupAt = 40;
-
-/** The collective that an actor is in, or was in last. */
-export interface CollectiveStatus {
-  /** Such as "allReduce". */
-  readonly name: string;
-  /** Among whom, as its members call it. */
-  readonly group: string;
-  /** Its number: how many the actor has come to, there or of this kind. */
-  readonly sequence: number;
-  /** Whether the thread waits in it for others, in native code. */
-  readonly isWaiting: boolean;
-  /** When it came there, or went on from there, on the process's clock. */
-  readonly sinceMs: number;
-}
 
 /**
  * An actor's collectives on the status board, apart from what it says itself: native code writes here too, while the thread

@@ -1,24 +1,4 @@
-/** Why a message was not delivered. */
-export const deadLetterReasons = [
-  "NoSuchActor",
-  "Stopped",
-  "Expired",
-  "Overflow",
-  "Undeserialisable",
-  "WrongProtocol",
-] as const;
-
-/** One of {@link deadLetterReasons}. */
-export type DeadLetterReason = (typeof deadLetterReasons)[number];
-
-/** A message that was not delivered, or `count` of them. */
-export interface DeadLetter {
-  readonly reason: DeadLetterReason;
-  readonly messageKind: string;
-  readonly from: string;
-  readonly to: string;
-  readonly count: number;
-}
+import type { DeadLetterReason, DeadLetter } from "../protocol/dead-letter.ts";
 
 const ringSize = 1024;
 

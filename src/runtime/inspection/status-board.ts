@@ -1,4 +1,5 @@
-import { CollectiveLine, type CollectiveStatus, collectiveLineBytes } from "./collective-line.ts";
+import { collectiveLineBytes, CollectiveLine } from "./collective-line.ts";
+import { actorStates, type ActorState, type CollectiveStatus } from "../protocol/actor-status.ts";
 
 const word = {
   version: 0,
@@ -18,20 +19,6 @@ const textsOffset = realsOffset + numReals * 8;
 const collectiveOffset = textsOffset + 2 * textLength * 2;
 /** Bytes one actor's board takes. */
 export const boardSizeBytes = collectiveOffset + collectiveLineBytes;
-
-/** What an actor does, as the runtime sees it. */
-export const actorStates = [
-  "starting",
-  "idle",
-  "handling",
-  "waiting",
-  "stopping",
-  "stopped",
-  "failed",
-] as const;
-
-/** One of {@link actorStates}. */
-export type ActorState = (typeof actorStates)[number];
 
 const stateCode = Object.fromEntries(actorStates.map((state, code) => [state, code])) as Record<
   ActorState,

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "../clock.ts";
-import type { ActorInspection } from "./inspection.ts";
+import type { Timer, Clock } from "../clock.ts";
+import type { ActorInspection } from "../protocol/actor-status.ts";
 
 /** What a watchdog watches, and whom it tells. */
 export interface WatchdogOptions {

@@ -1,16 +1,8 @@
-import type { Transferable } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
-import type { LaneIndex, Ledger } from "./ledger.ts";
+import type { Outgoing } from "../protocol/record.ts";
+import type { LaneIndex } from "../protocol/lane.ts";
 import { Queue } from "./queue.ts";
-import type { Envelope } from "../protocol/record.ts";
-
-/** A message on its way out, with what is to be transferred rather than cloned. */
-export interface Outgoing extends Envelope {
-  readonly lane: LaneIndex;
-  /** Whether the body holds what a codec encoded. */
-  readonly isEncoded: boolean;
-  readonly transfer?: readonly Transferable[] | undefined;
-}
+import type { Ledger } from "./ledger.ts";
 
 /** How much of a lane may be under way. */
 export interface LaneLimits {

@@ -1,6 +1,7 @@
 import type { Transferable } from "node:worker_threads";
 import type { Address, Addressed } from "../protocol/address.ts";
-import type { AskKind, In, Kind, Out } from "../actor/protocol.ts";
+import type { Kind, In, Out, AskKind } from "../protocol/messages.ts";
+import type { Codec } from "../transport/codec.ts";
 
 /** How a message is sent. */
 export interface TellOptions {
@@ -72,4 +73,14 @@ export class ActorRef<P> implements Addressed {
   ready(): Promise<void> {
     return this.#sender.ready(this.address);
   }
+}
+
+/** Carries refs across borders: the address travels, the receiver's own ref is made of it. */
+export function refCodec(holder: () => Sender): Codec {
+  return {
+    tag: "actor-ref",
+    accepts: (value) => value instanceof ActorRef,
+    encode: (value) => ({ ...(value as ActorRef<unknown>).address }),
+    decode: (data) => new ActorRef(holder(), { address: data as Address }),
+  };
 }

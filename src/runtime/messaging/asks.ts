@@ -1,5 +1,5 @@
+import type { Timer, Clock } from "../clock.ts";
 import type { Address } from "../protocol/address.ts";
-import type { Clock, Timer } from "../clock.ts";
 import { AskTimeout } from "../protocol/failure.ts";
 
 /** Where an answer goes. */

@@ -1,10 +1,11 @@
 import type { Transferable } from "node:worker_threads";
+import type { MessagingSettings } from "../protocol/settings.ts";
 import type { Address } from "../protocol/address.ts";
-import { type LaneLimits, LaneSender, type Outgoing } from "../mailbox/lane-sender.ts";
-import { type LaneIndex, laneIndex } from "../mailbox/ledger.ts";
+import { isMessage, isCounted, type Envelope, type Outgoing } from "../protocol/record.ts";
+import { laneIndex, type LaneIndex } from "../protocol/lane.ts";
+import { type LaneLimits, LaneSender } from "../mailbox/lane-sender.ts";
 import type { Link } from "../transport/link.ts";
 import { type Packet, PacketWriter, readPacket, singlePacket } from "../transport/packet.ts";
-import { type Envelope, isCounted, isMessage } from "../protocol/record.ts";
 
 /** A message that did not reach its receiver. */
 export interface Lost {
@@ -14,6 +15,16 @@ export interface Lost {
 
 /** How much of each lane may be under way on one connection. */
 export type ConnectionLimits = readonly [control: LaneLimits, data: LaneLimits, telemetry: LaneLimits];
+
+/** What these settings mean for one connection. */
+export function connectionLimits(settings: MessagingSettings): ConnectionLimits {
+  const { window, outboxCapacity, telemetryCapacity } = settings;
+  return [
+    { window: Number.POSITIVE_INFINITY, capacity: 0, whenFull: "refuse" },
+    { window, capacity: outboxCapacity, whenFull: "refuse" },
+    { window, capacity: telemetryCapacity, whenFull: "drop-oldest" },
+  ];
+}
 
 /**
  * One actor's side of its traffic with one peer: gathers what a turn of the loop sends into one packet,

@@ -1,5 +1,5 @@
 import type { Address } from "../protocol/address.ts";
-import { Connection, type ConnectionLimits, type Lost } from "./connection.ts";
+import { type Lost, type ConnectionLimits, Connection } from "./connection.ts";
 import type { Packet } from "../transport/packet.ts";
 
 /** Who hears of what the connections could not deliver. */

@@ -1,21 +1,22 @@
-import { type Address, describe } from "../protocol/address.ts";
-import { Asks } from "./asks.ts";
 import type { Clock } from "../clock.ts";
-import type { CodecSet } from "../transport/codec.ts";
-import type { Connection } from "./connection.ts";
-import { Connections } from "./connections.ts";
-import { ActorDown, type Down } from "../protocol/failure.ts";
-import { Incoming } from "./incoming.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import type { LinkOpener } from "../transport/link-opener.ts";
-import type { Delivery } from "../mailbox/mailbox.ts";
-import { Outbox, type OutboxOptions } from "./outbox.ts";
-import { RecordType } from "../protocol/record.ts";
-import type { Resident } from "./resident.ts";
-import { connectionLimits } from "../protocol/settings.ts";
-import type { Signal } from "../transport/signal.ts";
-import { Undelivered } from "./undelivered.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import { RecordType, isMessage, isAnswer, type Envelope, type Outgoing } from "../protocol/record.ts";
+import { type Failure, type Down, fromFailure, ActorDown } from "../protocol/failure.ts";
+import { type OutboxOptions, Outbox } from "./outbox.ts";
 import { type OnDown, Watches } from "./watches.ts";
+import type { Delivery, Resident } from "./resident.ts";
+import { type OpenAsk, Asks } from "./asks.ts";
+import { Connections } from "./connections.ts";
+import { Undelivered } from "./undelivered.ts";
+import { connectionLimits, type Connection } from "./connection.ts";
+import type { Signal } from "../transport/signal.ts";
+import type { Link, LinkEnd } from "../transport/link.ts";
+import { type Packet, type ReceivedRecord, readPacket } from "../transport/packet.ts";
+import type { CodecSet } from "../transport/codec.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
+
+// Enough to spare most events of a burst; few enough that the first message does not wait for long.
+const packetsPerEvent = 64;
 
 /** What an endpoint is made of. */
 export interface EndpointOptions extends OutboxOptions {
@@ -27,8 +28,8 @@ export interface EndpointOptions extends OutboxOptions {
 }
 
 /**
- * Where one actor is joined to others: makes its connections, and brings what comes and what ends to its outbox, open
- * questions and watches.
+ * Where one actor is joined to others: makes its connections, takes apart the packets that come, and brings each record and each
+ * end to its open questions, its watches or the resident.
  */
 export class Endpoint {
   readonly address: Address;
@@ -42,7 +43,6 @@ export class Endpoint {
   readonly connections: Connections;
   readonly #opener: LinkOpener;
   readonly #resident: Resident;
-  readonly #incoming: Incoming;
 
   constructor(options: EndpointOptions) {
     const { address, clock, signal, codecs, opener, resident } = options;
@@ -56,7 +56,6 @@ export class Endpoint {
     this.connections = new Connections(connectionLimits(options.settings), this.undelivered);
     this.#opener = opener;
     this.#resident = resident;
-    this.#incoming = new Incoming(this, resident);
   }
 
   /** Makes sure that a link to this actor exists or is asked for; undefined when the actor has ended. */
@@ -75,7 +74,7 @@ export class Endpoint {
     const link = this.#opener.open(end);
     connection.open(link);
     link.listen(
-      (packet) => this.#incoming.onPacket(connection, link, packet),
+      (packet) => this.#onPacket(connection, link, packet),
       () => this.undelivered.garbled(connection),
     );
     this.connections.markDirty(connection);
@@ -100,7 +99,7 @@ export class Endpoint {
   ended(uid: number, down: Down): number {
     if (this.watches.endOf(uid) !== undefined) return 0;
     const connection = this.connections.get(uid);
-    if (connection !== undefined) this.connections.drainOne(connection, this.#incoming.accept);
+    if (connection !== undefined) this.connections.drainOne(connection, this.#accept);
     const numWatches = this.watches.ended(uid, down);
     this.connections.remove(uid);
     connection?.close();
@@ -112,6 +111,11 @@ export class Endpoint {
     return numWatches + numAsks;
   }
 
+  /** A message is for an actor that has ended. */
+  unreachable(to: Address, message: Outgoing): void {
+    this.undelivered.unreachable(to, message);
+  }
+
   /** Enters that this message is being handled, which gives its sender credit. */
   take({ from, lane }: Delivery): void {
     if (from.take(lane)) this.outbox.sendRecord(from, { type: RecordType.credit });
@@ -119,7 +123,7 @@ export class Endpoint {
 
   /** Takes in everything that has arrived, without the event loop. */
   drain(): void {
-    this.connections.drain(this.#incoming.accept);
+    this.connections.drain(this.#accept);
   }
 
   /**
@@ -143,5 +147,56 @@ export class Endpoint {
   close(): void {
     this.asks.close();
     this.connections.leave();
+  }
+
+  /** Takes in the packet that the event loop has handed over, and those behind it. */
+  #onPacket(from: Connection, link: Link, first: Packet): void {
+    this.connections.sendByTurns();
+    let packet: Packet | undefined = first;
+    // Polling for what is there already costs less than half of an event for each.
+    for (let count = 0; packet !== undefined; count++) {
+      this.#accept(from, packet);
+      packet = count < packetsPerEvent ? link.poll() : undefined;
+    }
+    this.#resident.wake();
+  }
+
+  /** Bound, so that it can be handed to whatever finds packets. */
+  readonly #accept = (from: Connection, packet: Packet): void => {
+    readPacket(packet, (record) => {
+      if (isMessage(record.type)) this.#acceptMessage(from, record);
+      else this.#acceptRecord(from, record);
+    });
+  };
+
+  #acceptMessage(from: Connection, received: ReceivedRecord): void {
+    const { type, lane, id, kind, deadlineMs, trace } = received;
+    const body = received.isEncoded ? this.codecs.decode(received.body) : received.body;
+    const receivedMs = trace === undefined ? 0 : this.clock.now();
+    this.#resident.onMessage({ type, id, kind, deadlineMs, trace, receivedMs, body, from, lane });
+  }
+
+  #acceptRecord(from: Connection, received: ReceivedRecord): void {
+    if (isAnswer(received.type)) from.take(received.lane);
+    const record = received.isEncoded ? { ...received, body: this.codecs.decode(received.body) } : received;
+    if (record.type === RecordType.answer)
+      this.#settle(from, record, ({ settle }) => settle.resolve(record.body));
+    else if (record.type === RecordType.failure) {
+      this.#settle(from, record, ({ settle }) => settle.reject(fromFailure(record.body as Failure)));
+    } else if (record.type === RecordType.credit) this.connections.markDirty(from);
+    else if (record.type === RecordType.link) {
+      const { peer, end } = record.body as { peer: Address; end: LinkEnd };
+      this.attach(peer, end);
+    } else if (record.type === RecordType.down) {
+      const { uid, down } = record.body as { uid: number; down: Down };
+      this.ended(uid, down);
+    } else this.#resident.onSystemRecord(from, record);
+  }
+
+  /** What answers nothing came too late. */
+  #settle(from: Connection, record: Envelope, settle: (ask: OpenAsk) => void): void {
+    const ask = this.asks.settle(record.id);
+    if (ask !== undefined) settle(ask);
+    else this.undelivered.late(from, record);
   }
 }

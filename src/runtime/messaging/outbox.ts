@@ -1,18 +1,17 @@
 import { TroupeError } from "../../errors.ts";
-import type { AskOptions, Sender, TellOptions } from "./actor-ref.ts";
-import { type Address, describe } from "../protocol/address.ts";
-import type { Settle } from "./asks.ts";
-import { type CodecSet, deepFreeze } from "../transport/codec.ts";
-import type { Connection } from "./connection.ts";
-import type { Endpoint } from "./endpoint.ts";
-import { toFailure } from "../protocol/failure.ts";
-import type { Outgoing } from "../mailbox/lane-sender.ts";
-import { laneIndex, laneOf } from "../mailbox/ledger.ts";
-import type { Delivery } from "../mailbox/mailbox.ts";
-import { blankRecord } from "../transport/packet.ts";
-import { RecordType } from "../protocol/record.ts";
+import type { Clock } from "../clock.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import { RecordType, type Outgoing, blankRecord } from "../protocol/record.ts";
+import { toFailure } from "../protocol/failure.ts";
+import { laneIndex, laneOf } from "../protocol/lane.ts";
 import type { Tracer } from "./tracer.ts";
+import type { TellOptions, AskOptions, Sender } from "./actor-ref.ts";
+import type { Delivery } from "./resident.ts";
+import type { Settle, Asks } from "./asks.ts";
+import type { Connections } from "./connections.ts";
+import type { Connection } from "./connection.ts";
+import { type CodecSet, deepFreeze } from "../transport/codec.ts";
 
 /** How messages are sent. */
 export interface OutboxOptions {
@@ -22,17 +21,31 @@ export interface OutboxOptions {
   readonly tracer: Tracer | undefined;
 }
 
+/** What an outbox needs of the endpoint that it sends from. */
+export interface SendingEndpoint {
+  readonly address: Address;
+  readonly clock: Clock;
+  readonly asks: Asks;
+  readonly connections: Connections;
+  /** As `Endpoint.connect`. */
+  connect(to: Address): Connection | undefined;
+  /** A message is for an actor that has ended. */
+  unreachable(to: Address, message: Outgoing): void;
+  /** As `Endpoint.blockUntil`. */
+  blockUntil(done: () => boolean, deadlineMs: number): boolean;
+}
+
 /**
  * All that one actor sends: messages by the lane of their kind, which may have to wait for credit, and answers and the runtime's
  * own records, which never do.
  */
 export class Outbox implements Sender {
-  readonly #endpoint: Endpoint;
+  readonly #endpoint: SendingEndpoint;
   readonly #codecs: CodecSet;
   readonly #settings: MessagingSettings;
   readonly #tracer: Tracer | undefined;
 
-  constructor(endpoint: Endpoint, { codecs, settings, tracer }: OutboxOptions) {
+  constructor(endpoint: SendingEndpoint, { codecs, settings, tracer }: OutboxOptions) {
     this.#endpoint = endpoint;
     this.#codecs = codecs;
     this.#settings = settings;
@@ -128,7 +141,7 @@ export class Outbox implements Sender {
     const { connections } = endpoint;
     const connection = endpoint.connect(to);
     if (connection === undefined) {
-      endpoint.undelivered.unreachable(to, message);
+      endpoint.unreachable(to, message);
       return true;
     }
     const accepted = connection.send(message);

@@ -1,8 +1,16 @@
 import type { Address } from "../protocol/address.ts";
-import type { Connection } from "./connection.ts";
-import type { DeadLetter } from "../inspection/dead-letters.ts";
-import type { Delivery } from "../mailbox/mailbox.ts";
 import type { Envelope } from "../protocol/record.ts";
+import type { DeadLetter } from "../protocol/dead-letter.ts";
+import type { LaneIndex } from "../protocol/lane.ts";
+import type { Connection } from "./connection.ts";
+
+/** A message that arrived, and where its answer goes. */
+export interface Delivery extends Envelope {
+  readonly from: Connection;
+  readonly lane: LaneIndex;
+  /** When it arrived, where it belongs to a trace; else 0. */
+  readonly receivedMs: number;
+}
 
 /** Who lives at an endpoint, an actor's cell or the system: what the endpoint needs of it. */
 export interface Resident {

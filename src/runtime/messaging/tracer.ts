@@ -1,26 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Address } from "../protocol/address.ts";
-import type { Trace } from "../protocol/record.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
-import { systemAddress } from "../protocol/system-address.ts";
-
-/** One message handled, as a trace viewer shows it. Times on the process's clock, which is the machine's. */
-export interface Span {
-  readonly traceId: string;
-  readonly spanId: string;
-  /** The span that sent the message; undefined at the root of a trace. */
-  readonly parentId: string | undefined;
-  /** Who sent it, `name#incarnation`. */
-  readonly from: string;
-  readonly messageKind: string;
-  /** Whether the handler awaited something and let others be handled meanwhile. */
-  readonly awaited: boolean;
-  readonly sentMs: number;
-  /** When it reached the mailbox. */
-  readonly receivedMs: number;
-  readonly beginMs: number;
-  readonly endMs: number;
-}
+import { type Address, systemAddress } from "../protocol/address.ts";
+import type { Trace } from "../protocol/record.ts";
+import type { Span } from "../protocol/runtime-event.ts";
 
 /** What a tracer knows of a message that is handled. */
 export interface TracedMessage {

@@ -1,21 +1,29 @@
 import { TroupeError } from "../../errors.ts";
 import { type Address, describe } from "../protocol/address.ts";
-import type { Connection, Lost } from "./connection.ts";
+import { RecordType, isMessage, type Envelope, type Outgoing } from "../protocol/record.ts";
+import { toFailure, fromFailure, ActorDown } from "../protocol/failure.ts";
+import type { DeadLetterReason } from "../protocol/dead-letter.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Watches } from "./watches.ts";
+import type { Delivery, Resident } from "./resident.ts";
+import type { Asks } from "./asks.ts";
 import type { LossListener } from "./connections.ts";
-import type { DeadLetterReason } from "../inspection/dead-letters.ts";
-import type { Endpoint } from "./endpoint.ts";
-import { ActorDown, fromFailure, toFailure } from "../protocol/failure.ts";
-import type { Outgoing } from "../mailbox/lane-sender.ts";
-import type { Delivery } from "../mailbox/mailbox.ts";
-import { type Envelope, isMessage, RecordType } from "../protocol/record.ts";
-import type { Resident } from "./resident.ts";
+import type { Lost, Connection } from "./connection.ts";
+
+/** What it needs of the endpoint that the messages came to or from. */
+export interface ReportingEndpoint {
+  readonly address: Address;
+  readonly asks: Asks;
+  readonly watches: Watches;
+  readonly outbox: Outbox;
+}
 
 /** Turns each message that does not arrive into one dead letter, and tells whoever waits for its answer. */
 export class Undelivered implements LossListener {
-  readonly #endpoint: Endpoint;
-  readonly #resident: Resident;
+  readonly #endpoint: ReportingEndpoint;
+  readonly #resident: Pick<Resident, "onDeadLetter">;
 
-  constructor(endpoint: Endpoint, resident: Resident) {
+  constructor(endpoint: ReportingEndpoint, resident: Pick<Resident, "onDeadLetter">) {
     this.#endpoint = endpoint;
     this.#resident = resident;
   }

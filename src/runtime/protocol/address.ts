@@ -1,4 +1,4 @@
-import type { Lane } from "../actor/protocol.ts";
+import type { Lane } from "./lane.ts";
 
 /** Where one incarnation of one actor is reached: plain data, never reused. */
 export interface Address {
@@ -22,3 +22,6 @@ export interface Addressed {
 export function describe(address: Pick<Address, "name" | "incarnation">): string {
   return `${address.name}#${address.incarnation}`;
 }
+
+/** The system's own address: every actor has a link to it from the start. */
+export const systemAddress: Address = { system: "", uid: 0, name: "system", incarnation: 1, lanes: {} };

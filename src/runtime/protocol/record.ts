@@ -1,3 +1,6 @@
+import type { Transferable } from "node:worker_threads";
+import { laneIndex, type LaneIndex } from "./lane.ts";
+
 /** What a record means. */
 export const RecordType = {
   // between actors
@@ -56,3 +59,22 @@ export interface Envelope {
   readonly trace: Trace | undefined;
   readonly body: unknown;
 }
+
+/** A message on its way out, with what is to be transferred rather than cloned. */
+export interface Outgoing extends Envelope {
+  readonly lane: LaneIndex;
+  /** Whether the body holds what a codec encoded. */
+  readonly isEncoded: boolean;
+  readonly transfer?: readonly Transferable[] | undefined;
+}
+
+/** What a record of the runtime's own has where nothing else is said. */
+export const blankRecord = {
+  lane: laneIndex.control,
+  isEncoded: false,
+  id: 0,
+  kind: "",
+  deadlineMs: 0,
+  trace: undefined,
+  body: undefined,
+} as const;

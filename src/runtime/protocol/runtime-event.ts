@@ -1,7 +1,24 @@
-import type { DeadLetterReason } from "../inspection/dead-letters.ts";
+import type { ActorInspection } from "./actor-status.ts";
 import type { Failure } from "./failure.ts";
-import type { ActorInspection } from "../inspection/inspection.ts";
-import type { Span } from "../messaging/tracer.ts";
+import type { DeadLetterReason } from "./dead-letter.ts";
+
+/** One message handled, as a trace viewer shows it. Times on the process's clock, which is the machine's. */
+export interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** The span that sent the message; undefined at the root of a trace. */
+  readonly parentId: string | undefined;
+  /** Who sent it, `name#incarnation`. */
+  readonly from: string;
+  readonly messageKind: string;
+  /** Whether the handler awaited something and let others be handled meanwhile. */
+  readonly awaited: boolean;
+  readonly sentMs: number;
+  /** When it reached the mailbox. */
+  readonly receivedMs: number;
+  readonly beginMs: number;
+  readonly endMs: number;
+}
 
 /** What the runtime reports through `onEvent`; a layer above gives it time and a place in its own events. */
 export type RuntimeEvent =

@@ -1,5 +1,3 @@
-import type { ConnectionLimits } from "../messaging/connection.ts";
-
 /** Limits and habits that all actors of one system share. */
 export interface MessagingSettings {
   /** Messages of a lane that one sender may have under way to one receiver. */
@@ -28,16 +26,6 @@ export const defaultMessagingSettings: MessagingSettings = {
   maxFrameBytes: 1 << 26,
   traceEvery: 0,
 };
-
-/** What these settings mean for one connection. */
-export function connectionLimits(settings: MessagingSettings): ConnectionLimits {
-  const { window, outboxCapacity, telemetryCapacity } = settings;
-  return [
-    { window: Number.POSITIVE_INFINITY, capacity: 0, whenFull: "refuse" },
-    { window, capacity: outboxCapacity, whenFull: "refuse" },
-    { window, capacity: telemetryCapacity, whenFull: "drop-oldest" },
-  ];
-}
 
 /** How long loading and starting an actor may take unless said otherwise. */
 export const defaultStartDeadlineMs = 60_000;

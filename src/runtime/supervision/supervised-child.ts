@@ -1,21 +1,11 @@
-import type { ActorRecord } from "../system/actor-record.ts";
-import type { ActorRef } from "../messaging/actor-ref.ts";
+import type { Restart } from "./restart-policy.ts";
+import type { SiblingRefs, ChildSpec } from "./supervisor-options.ts";
+import type { StopOptions } from "../protocol/spawn.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
+import type { ActorRef } from "../messaging/actor-ref.ts";
 import type { Launcher } from "../system/launcher.ts";
-import type { Restart } from "./restart-policy.ts";
-import type { SpawnPlace, StopOptions } from "../protocol/spawn-place.ts";
-
-/** Gives the ref of a sibling that is started before this child. */
-export type SiblingRefs = <P>(name: string) => ActorRef<P>;
-
-/** An actor under a supervisor. */
-export interface ChildSpec extends SpawnPlace {
-  /** Makes the value given to `start`, anew for each incarnation. */
-  readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
-  /** `permanent` unless said otherwise. */
-  readonly restart?: Restart;
-}
+import type { ActorRecord } from "../system/actor-record.ts";
 
 /** An actor that is started as often as need be, behind one ref. */
 export class SupervisedChild {

@@ -1,7 +1,19 @@
 import { TroupeError } from "../../errors.ts";
+import type { Strategy, Restart, Backoff } from "./restart-policy.ts";
+import type { SpawnPlace } from "../protocol/spawn.ts";
 import type { Failure } from "../protocol/failure.ts";
-import type { Backoff, Strategy } from "./restart-policy.ts";
-import type { ChildSpec } from "./supervised-child.ts";
+import type { ActorRef } from "../messaging/actor-ref.ts";
+
+/** Gives the ref of a sibling that is started before this child. */
+export type SiblingRefs = <P>(name: string) => ActorRef<P>;
+
+/** An actor under a supervisor. */
+export interface ChildSpec extends SpawnPlace {
+  /** Makes the value given to `start`, anew for each incarnation. */
+  readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
+  /** `permanent` unless said otherwise. */
+  readonly restart?: Restart;
+}
 
 /** What a supervisor says of a restart it has carried out. */
 export interface RestartReport {

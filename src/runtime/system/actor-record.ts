@@ -1,8 +1,8 @@
+import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
-import type { LinkPlace } from "../hosting/placement.ts";
-import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Vessel } from "../hosting/thread.ts";
+import type { LinkPlace } from "../hosting/placement.ts";
 
 /** Who answers for an incarnation's failure; nobody where neither is said. */
 export interface Answerable {
@@ -17,6 +17,8 @@ export interface ActorRecord {
   /** Its lanes are known once it has started. */
   address: Address;
   readonly place: LinkPlace;
+  /** Of the process it lives in, as the operating system numbers it. */
+  readonly pid: number;
   readonly board: StatusBoard;
   readonly vessel: Vessel;
   /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
@@ -48,6 +50,7 @@ export function recordOf(
   return {
     address,
     place,
+    pid: place.host?.pid ?? process.pid,
     board,
     vessel,
     supervised,

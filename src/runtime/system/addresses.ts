@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Address } from "../protocol/address.ts";
-import { systemAddress } from "../protocol/system-address.ts";
+import { type Address, systemAddress } from "../protocol/address.ts";
 
 // No actor has this uid: a message to one before its first start finds nobody.
 const unbornUid = Number.MAX_SAFE_INTEGER;

@@ -1,6 +1,6 @@
-import type { ActorRecord } from "./actor-record.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
+import type { ActorRecord } from "./actor-record.ts";
 
 /** Who lives in a system, of whom something still runs, and how the others ended. */
 export class Census {

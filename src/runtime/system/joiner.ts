@@ -1,13 +1,11 @@
-import type { ActorRecord } from "./actor-record.ts";
 import type { Address } from "../protocol/address.ts";
+import { RecordType, type Outgoing, blankRecord } from "../protocol/record.ts";
 import type { Down } from "../protocol/failure.ts";
-import type { Outgoing } from "../mailbox/lane-sender.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import { blankRecord, singlePacket } from "../transport/packet.ts";
+import { type LinkEnd, portsOf } from "../transport/link.ts";
+import { singlePacket } from "../transport/packet.ts";
 import { linkBetween } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
-import { RecordType } from "../protocol/record.ts";
-import { portsOf } from "../hosting/thread.ts";
+import type { ActorRecord } from "./actor-record.ts";
 
 /** What a joiner works with. */
 export interface JoinerOptions {

@@ -1,14 +1,14 @@
-import type { Address } from "../protocol/address.ts";
 import type { Clock } from "../clock.ts";
+import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { SpawnPlace } from "../protocol/spawn.ts";
+import type { Address } from "../protocol/address.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
-import { type LinkPlace, linkBetween, startOnMain } from "../hosting/placement.ts";
-import type { ProcessPool } from "../hosting/process-pool.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import type { SpawnPlace } from "../protocol/spawn-place.ts";
-import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
 import type { Vessel } from "../hosting/thread.ts";
 import type { Understudies } from "../hosting/understudies.ts";
+import { linkBetween, type LinkPlace, startOnMain } from "../hosting/placement.ts";
+import type { ProcessPool } from "../hosting/process-pool.ts";
 
 /** What launching takes of the system. */
 export interface LaunchContext {

@@ -1,34 +1,34 @@
-import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
-import { ActorRef } from "../messaging/actor-ref.ts";
-import { type Address, describe } from "../protocol/address.ts";
-import { Addresses } from "./addresses.ts";
 import type { Clock } from "../clock.ts";
-import type { Failure } from "../protocol/failure.ts";
-import type { HostProcess } from "../hosting/host-process.ts";
-import { type LaunchContext, launch } from "./launch.ts";
 import {
-  isStuck,
+  type MessagingSettings,
+  defaultStartDeadlineMs,
+  terminateGraceMs,
+  defaultStopDeadlineMs,
+} from "../protocol/settings.ts";
+import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import { RecordType } from "../protocol/record.ts";
+import type { Failure } from "../protocol/failure.ts";
+import type { RuntimeEvent } from "../protocol/runtime-event.ts";
+import { Preloaded } from "../actor/preload.ts";
+import { ActorRef } from "../messaging/actor-ref.ts";
+import { Signal } from "../transport/signal.ts";
+import { Understudies } from "../hosting/understudies.ts";
+import type { LinkPlace } from "../hosting/placement.ts";
+import { ProcessPool } from "../hosting/process-pool.ts";
+import type { HostProcess } from "../hosting/host-process.ts";
+import {
   nameTaken,
   processWithoutPlacement,
+  isStuck,
   startedTooLate,
   startTimeout,
   unhandled,
 } from "./launch-errors.ts";
-import type { LinkPlace } from "../hosting/placement.ts";
-import { Preloaded } from "../actor/preload.ts";
-import { ProcessPool } from "../hosting/process-pool.ts";
-import { RecordType } from "../protocol/record.ts";
+import { type Answerable, type ActorRecord, recordOf } from "./actor-record.ts";
 import { Registry } from "./registry.ts";
-import type { RuntimeEvent } from "../protocol/runtime-event.ts";
-import {
-  defaultStartDeadlineMs,
-  defaultStopDeadlineMs,
-  type MessagingSettings,
-  terminateGraceMs,
-} from "../protocol/settings.ts";
-import { Signal } from "../transport/signal.ts";
-import type { SpawnPlace, StopOptions } from "../protocol/spawn-place.ts";
-import { Understudies } from "../hosting/understudies.ts";
+import { type LaunchContext, launch } from "./launch.ts";
+import { Addresses } from "./addresses.ts";
 
 /** What a launcher is made of. */
 export interface LauncherOptions {

@@ -1,29 +1,27 @@
-import type { ActorRecord } from "./actor-record.ts";
-import { type Address, describe } from "../protocol/address.ts";
-import { Census } from "./census.ts";
 import type { Clock } from "../clock.ts";
-import type { CodecSet } from "../transport/codec.ts";
-import type { Connection } from "../messaging/connection.ts";
-import { type DeadLetter, DeadLetters } from "../inspection/dead-letters.ts";
-import { DeathWatch } from "./death-watch.ts";
-import { Endpoint } from "../messaging/endpoint.ts";
+import { DeadLetters } from "../inspection/dead-letters.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
+import { type Address, describe, systemAddress } from "../protocol/address.ts";
+import { RecordType, type Envelope, type Outgoing } from "../protocol/record.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
+import type { DeadLetter } from "../protocol/dead-letter.ts";
+import type { Span, RuntimeEvent } from "../protocol/runtime-event.ts";
 import { refuseKind } from "../actor/handling.ts";
-import { Joiner } from "./joiner.ts";
-import type { Outgoing } from "../mailbox/lane-sender.ts";
+import { type Tracer, makeTracer } from "../messaging/tracer.ts";
+import type { Delivery, Resident } from "../messaging/resident.ts";
+import { Endpoint } from "../messaging/endpoint.ts";
+import type { Connection } from "../messaging/connection.ts";
+import { Signal } from "../transport/signal.ts";
 import type { LinkEnd } from "../transport/link.ts";
+import type { CodecSet } from "../transport/codec.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
-import type { Delivery } from "../mailbox/mailbox.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
-import { type Envelope, RecordType } from "../protocol/record.ts";
-import type { Resident } from "../messaging/resident.ts";
-import type { RuntimeEvent } from "../protocol/runtime-event.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import { Signal } from "../transport/signal.ts";
-import type { SpawnPlace, StopOptions } from "../protocol/spawn-place.ts";
-import { systemAddress } from "../protocol/system-address.ts";
-import { makeTracer, type Span, type Tracer } from "../messaging/tracer.ts";
+import { Joiner } from "./joiner.ts";
+import type { ActorRecord } from "./actor-record.ts";
+import { Census } from "./census.ts";
+import { DeathWatch } from "./death-watch.ts";
 
 /** What a registry is made of. */
 export interface RegistryOptions {
@@ -167,7 +165,7 @@ export class Registry implements Resident {
   #exited(record: ActorRecord, error: Error | undefined): void {
     this.deathWatch.exited(record, error);
     this.census.leave(record);
-    this.#options.processes.release(record);
+    this.#options.processes.release(record.place);
   }
 
   #join(left: ActorRecord, to: Address): void {

@@ -1,8 +1,7 @@
-import type { MessagePort, Transferable } from "node:worker_threads";
+import { MessagePort, type Transferable } from "node:worker_threads";
 import type { Ledger } from "../mailbox/ledger.ts";
-import type { Pipe } from "./packed-link.ts";
-import type { Packet } from "./packet.ts";
 import type { MemoryPlace } from "./shared-memory.ts";
+import type { Packet } from "./packet.ts";
 
 /**
  * One end of a lossless, ordered, two-way channel between two actors: the seam between the kernel and
@@ -24,6 +23,19 @@ export interface Link {
   close(): void;
 }
 
+/** Packed packets on their way between an actor and the hub of its process; or a packet of the hub's own, as it is. */
+export type Parcel =
+  | { readonly flags: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly packet: Packet };
+
+/** How an actor reaches the hub of its process. */
+export interface Pipe {
+  send(parcel: Parcel): void;
+  listen(receive: (parcel: Parcel) => void): void;
+  poll(): Parcel | undefined;
+  close(): void;
+}
+
 /** What an actor needs to open its end of a link: sent to it by the system. */
 export type LinkEnd =
   | { readonly kind: "memory"; readonly link: Link }
@@ -42,3 +54,9 @@ export type LinkEnd =
       readonly pipe: MessagePort | Pipe;
       readonly maxFrameBytes: number;
     };
+
+/** The port that has to be transferred with a link's end, where it has one. */
+export function portsOf(end: LinkEnd): MessagePort[] {
+  if (end.kind === "port") return [end.port];
+  return end.kind === "packed" && end.pipe instanceof MessagePort ? [end.pipe] : [];
+}

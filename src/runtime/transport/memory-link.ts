@@ -1,8 +1,8 @@
-import { Ledger, ledgerSizeBytes } from "../mailbox/ledger.ts";
+import { RecordType } from "../protocol/record.ts";
+import { Queue } from "../mailbox/queue.ts";
+import { ledgerSizeBytes, Ledger } from "../mailbox/ledger.ts";
 import type { Link } from "./link.ts";
 import { type Packet, readPacket } from "./packet.ts";
-import { Queue } from "../mailbox/queue.ts";
-import { RecordType } from "../protocol/record.ts";
 
 /**
  * A link within one thread: packets pass by reference and arrive in a microtask of their own. A strict one

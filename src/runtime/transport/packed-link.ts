@@ -1,24 +1,11 @@
 import { type MessagePort, receiveMessageOnPort, type Transferable } from "node:worker_threads";
 import type { Options } from "msgpackr";
 import { Packr, Unpackr } from "msgpackr/pack";
-import type { BorderPost } from "./border.ts";
-import { frameFlag } from "./frame.ts";
 import type { Ledger } from "../mailbox/ledger.ts";
-import type { Link } from "./link.ts";
-import { checkPacket, type Packet } from "./packet.ts";
-
-/** Packed packets on their way between an actor and the hub of its process; or a packet of the hub's own, as it is. */
-export type Parcel =
-  | { readonly flags: number; readonly bytes: Uint8Array<ArrayBuffer> }
-  | { readonly packet: Packet };
-
-/** How an actor reaches the hub of its process. */
-export interface Pipe {
-  send(parcel: Parcel): void;
-  listen(receive: (parcel: Parcel) => void): void;
-  poll(): Parcel | undefined;
-  close(): void;
-}
+import type { Link, Parcel, Pipe } from "./link.ts";
+import { frameFlag } from "./frame.ts";
+import { type Packet, checkPacket } from "./packet.ts";
+import type { BorderPost } from "./border.ts";
 
 // Anew for each: a packer keeps what it has named in the options it was given.
 const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) as Options;

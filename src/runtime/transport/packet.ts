@@ -1,8 +1,7 @@
 import type { Transferable } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
-import type { Outgoing } from "../mailbox/lane-sender.ts";
-import { type LaneIndex, laneIndex } from "../mailbox/ledger.ts";
-import type { Envelope, RecordType, Trace } from "../protocol/record.ts";
+import type { RecordType, Trace, Envelope, Outgoing } from "../protocol/record.ts";
+import type { LaneIndex } from "../protocol/lane.ts";
 
 /**
  * Many records in one flat array, because one array of numbers and strings clones several times faster than
@@ -19,7 +18,7 @@ const runPrefix = 3;
 const recordWidth = 6;
 
 /** A record as it is read from a packet. */
-export interface Received extends Envelope {
+export interface ReceivedRecord extends Envelope {
   readonly lane: LaneIndex;
   /** Whether the body holds what a codec encoded: where not, nobody has to search it. */
   readonly isEncoded: boolean;
@@ -103,7 +102,7 @@ function noPacket(expected: string, got: string): TroupeError {
 }
 
 /** Hands `visit` each record of a packet, in order. */
-export function readPacket(packet: Packet, visit: (record: Received) => void): void {
+export function readPacket(packet: Packet, visit: (record: ReceivedRecord) => void): void {
   for (let offset = 0; offset < packet.length; ) {
     const header = packet[offset] as number;
     const kind = packet[offset + 1] as string;
@@ -132,14 +131,3 @@ export function singlePacket(record: Outgoing): Packet {
   writer.append(record);
   return writer.take().packet;
 }
-
-/** What a record of the runtime's own has where nothing else is said. */
-export const blankRecord = {
-  lane: laneIndex.control,
-  isEncoded: false,
-  id: 0,
-  kind: "",
-  deadlineMs: 0,
-  trace: undefined,
-  body: undefined,
-} as const;

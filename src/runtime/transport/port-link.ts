@@ -4,10 +4,10 @@ import {
   receiveMessageOnPort,
   type Transferable,
 } from "node:worker_threads";
-import { Ledger, ledgerSizeBytes } from "../mailbox/ledger.ts";
+import { ledgerSizeBytes, Ledger } from "../mailbox/ledger.ts";
+import { Signal } from "./signal.ts";
 import type { Link, LinkEnd } from "./link.ts";
 import type { Packet } from "./packet.ts";
-import { Signal } from "./signal.ts";
 
 /** A link between two threads of one process, over a message port; the receiver is rung after each post. */
 export class PortLink implements Link {

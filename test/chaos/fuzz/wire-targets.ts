@@ -3,16 +3,11 @@ import { BorderPost } from "../../../src/runtime/transport/border.ts";
 import { CodecSet } from "../../../src/runtime/transport/codec.ts";
 import { FrameReader, frameFlag, frameHeader } from "../../../src/runtime/transport/frame.ts";
 import { Ledger, ledgerSizeBytes } from "../../../src/runtime/mailbox/ledger.ts";
-import { PackedLink, type Parcel } from "../../../src/runtime/transport/packed-link.ts";
-import {
-  blankRecord,
-  checkPacket,
-  type Packet,
-  readPacket,
-  singlePacket,
-} from "../../../src/runtime/transport/packet.ts";
+import type { Parcel } from "../../../src/runtime/transport/link.ts";
+import { PackedLink } from "../../../src/runtime/transport/packed-link.ts";
+import { checkPacket, type Packet, readPacket, singlePacket } from "../../../src/runtime/transport/packet.ts";
 import { packControl, unpackNews, unpackOrder } from "../../../src/runtime/hosting/process-orders.ts";
-import { RecordType } from "../../../src/runtime/protocol/record.ts";
+import { blankRecord, RecordType } from "../../../src/runtime/protocol/record.ts";
 import type { Target } from "./target.ts";
 
 const maxFrameBytes = 1 << 16;

@@ -1,5 +1,12 @@
-import type { Placement } from "../hosting/placement.ts";
-import type { ThreadOptions } from "../hosting/thread.ts";
+import type { ResourceLimits } from "node:worker_threads";
+
+/** Where an actor lives: on a thread of its own, here or in another process, or on the main thread beside the system. */
+export type Placement = "thread" | "main" | "process";
+
+/** How a thread is started. */
+export interface ThreadOptions {
+  readonly resourceLimits?: ResourceLimits | undefined;
+}
 
 /** What to start, but for the value given to `start`. */
 export interface SpawnPlace extends ThreadOptions {
@@ -16,6 +23,10 @@ export interface SpawnPlace extends ThreadOptions {
   /** How long loading and `start` may take, once its process has started. */
   readonly startDeadlineMs?: number;
 }
+
+/** What to spawn; `init` is given to the actor's `start`. */
+export type SpawnOptions<Init> = SpawnPlace &
+  (undefined extends Init ? { readonly init?: Init } : { readonly init: Init });
 
 /** How an actor is stopped. */
 export interface StopOptions {

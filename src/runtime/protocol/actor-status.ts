@@ -1,6 +1,30 @@
-import type { ActorRecord } from "../system/actor-record.ts";
-import type { CollectiveStatus } from "./collective-line.ts";
-import type { ActorState } from "./status-board.ts";
+/** What an actor does, as the runtime sees it. */
+export const actorStates = [
+  "starting",
+  "idle",
+  "handling",
+  "waiting",
+  "stopping",
+  "stopped",
+  "failed",
+] as const;
+
+/** One of {@link actorStates}. */
+export type ActorState = (typeof actorStates)[number];
+
+/** The collective that an actor is in, or was in last. */
+export interface CollectiveStatus {
+  /** Such as "allReduce". */
+  readonly name: string;
+  /** Among whom, as its members call it. */
+  readonly group: string;
+  /** Its number: how many the actor has come to, there or of this kind. */
+  readonly sequence: number;
+  /** Whether the thread waits in it for others, in native code. */
+  readonly isWaiting: boolean;
+  /** When it came there, or went on from there, on the process's clock. */
+  readonly sinceMs: number;
+}
 
 /** What one living actor is doing. */
 export interface ActorInspection {
@@ -30,33 +54,4 @@ export interface ActorInspection {
 /** What the board says of an actor's collectives. */
 export interface InspectedCollective extends Omit<CollectiveStatus, "sinceMs"> {
   readonly ageMs: number;
-}
-
-/** Reads an actor's board. */
-export function inspectActor(
-  record: ActorRecord,
-  nowMs: number,
-  nameOf: (uid: number) => string | undefined,
-): ActorInspection {
-  const status = record.board.read();
-  const { op, block, sequence, opSinceMs, collective } = status;
-  const isUnheard = status.state === "idle" && record.knockedMs > status.heardMs;
-  return {
-    actor: record.address.name,
-    incarnation: record.address.incarnation,
-    pid: record.place.host?.pid ?? process.pid,
-    state: status.state,
-    ageMs: nowMs - status.sinceMs,
-    handling: status.kindIndex < 0 ? undefined : record.kinds[status.kindIndex],
-    waitingFor: status.waitingFor < 0 ? undefined : nameOf(status.waitingFor),
-    unheardMs: isUnheard ? nowMs - record.knockedMs : undefined,
-    numQueued: status.numQueued,
-    numHandled: status.numHandled,
-    op: op === "" ? undefined : { name: op, block, sequence, ageMs: nowMs - opSinceMs },
-    collective: collective && inspectCollective(collective, nowMs),
-  };
-}
-
-function inspectCollective({ sinceMs, ...told }: CollectiveStatus, nowMs: number): InspectedCollective {
-  return { ...told, ageMs: nowMs - sinceMs };
 }

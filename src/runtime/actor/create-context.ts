@@ -1,0 +1,49 @@
+import { defaultStartDeadlineMs } from "../protocol/settings.ts";
+import type { SpawnOptions } from "../protocol/spawn.ts";
+import { type Address, systemAddress } from "../protocol/address.ts";
+import { RecordType } from "../protocol/record.ts";
+import { ActorDown } from "../protocol/failure.ts";
+import type { Protocol, Kind } from "../protocol/messages.ts";
+import { Blocking } from "./blocking.ts";
+import type { Received, ActorContext } from "./actor-context.ts";
+import type { Cell } from "./cell.ts";
+import type { Pending } from "../messaging/pending.ts";
+import { ActorRef } from "../messaging/actor-ref.ts";
+
+/** The context of the actor in `cell`. */
+export function createContext<P>(cell: Cell): ActorContext<P> {
+  const { endpoint } = cell;
+  const blocking = new Blocking(cell);
+  const { name, incarnation } = endpoint.address;
+  return {
+    self: new ActorRef<P>(endpoint.outbox, endpoint),
+    name,
+    incarnation,
+    board: cell.board,
+    connect: async (ref) => {
+      const { address } = ref;
+      const connection = endpoint.connect(address);
+      await connection?.opened;
+      const down = endpoint.watches.endOf(address.uid);
+      if (down !== undefined) throw new ActorDown(`connect ${address.name}`, down);
+    },
+    watch: (ref, onDown) => endpoint.watch(ref.address, onDown),
+    unwatch: (ref) => endpoint.unwatch(ref.address),
+    spawn: async <Q extends Protocol<Q>, Init>(options: SpawnOptions<Init>) => {
+      const { init, module, ...place } = options;
+      const deadlineMs = 2 * (options.startDeadlineMs ?? defaultStartDeadlineMs);
+      const message = { place: { ...place, module: module.href }, init };
+      const address = await endpoint.outbox.ask(systemAddress, "spawn", message, { deadlineMs });
+      return new ActorRef<Q>(endpoint.outbox, { address: address as Address });
+    },
+    emit: (event) => endpoint.outbox.emit(cell.system, RecordType.emit, event),
+    flush: () => endpoint.connections.flush(),
+    stop: (reason = "its own wish") => queueMicrotask(() => cell.requestStop({ reason, drain: true })),
+    request: (ref, kind, message, options) =>
+      blocking.request(ref.address, kind, message, options) as Pending<never>,
+    wait: <T>(pending: Pending<T>) => blocking.wait(pending as Pending<unknown>) as T,
+    receive: <K extends Kind<P>>(kinds: readonly K[], options: { readonly deadlineMs: number }) =>
+      blocking.receive(kinds, options) as unknown as Received<P, K>,
+    poll: () => blocking.poll(),
+  };
+}

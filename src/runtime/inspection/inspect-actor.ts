@@ -1,0 +1,44 @@
+import type { StatusBoard } from "./status-board.ts";
+import type { CollectiveStatus, ActorInspection, InspectedCollective } from "../protocol/actor-status.ts";
+import type { Address } from "../protocol/address.ts";
+
+/** What is known of an actor beside its board. */
+export interface InspectedActor {
+  readonly address: Pick<Address, "name" | "incarnation">;
+  /** Of its process. */
+  readonly pid: number;
+  readonly board: StatusBoard;
+  /** Kinds by the index the board names them with. */
+  readonly kinds: readonly string[];
+  /** When its system last knocked; 0 before the first. */
+  readonly knockedMs: number;
+}
+
+/** Reads an actor's board. */
+export function inspectActor(
+  record: InspectedActor,
+  nowMs: number,
+  nameOf: (uid: number) => string | undefined,
+): ActorInspection {
+  const status = record.board.read();
+  const { op, block, sequence, opSinceMs, collective } = status;
+  const isUnheard = status.state === "idle" && record.knockedMs > status.heardMs;
+  return {
+    actor: record.address.name,
+    incarnation: record.address.incarnation,
+    pid: record.pid,
+    state: status.state,
+    ageMs: nowMs - status.sinceMs,
+    handling: status.kindIndex < 0 ? undefined : record.kinds[status.kindIndex],
+    waitingFor: status.waitingFor < 0 ? undefined : nameOf(status.waitingFor),
+    unheardMs: isUnheard ? nowMs - record.knockedMs : undefined,
+    numQueued: status.numQueued,
+    numHandled: status.numHandled,
+    op: op === "" ? undefined : { name: op, block, sequence, ageMs: nowMs - opSinceMs },
+    collective: collective && inspectCollective(collective, nowMs),
+  };
+}
+
+function inspectCollective({ sinceMs, ...told }: CollectiveStatus, nowMs: number): InspectedCollective {
+  return { ...told, ageMs: nowMs - sinceMs };
+}
