@@ -119,6 +119,7 @@ export const errorTable = {
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
+  LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",
   MEMORY_COPY_LOST: "the copy of a run's state that was kept in memory is gone",
   OPTION: "an option of the runtime is out of its range",
   RESUME_MISMATCH:

@@ -12,6 +12,8 @@ export {
   type Job,
   type JobConfig,
   type JobDefinition,
+  type Losses,
+  type LossWeights,
   type SampleContext,
   type TrainingPlan,
 } from "./job/index.ts";

@@ -1,40 +1,74 @@
-import type { Dataset } from "../data/index.ts";
-import { loadJob } from "../job/index.ts";
-import type { BatchRefs, BatchRequest, FeederInit, FeederProtocol } from "../protocols/index.ts";
+import type { Batch, Dataset } from "../data/index.ts";
+import {
+  checkWeights,
+  type Job,
+  type JobConfig,
+  type LossWeights,
+  loadJob,
+  StepShares,
+  weighingOf,
+} from "../job/index.ts";
+import type { BatchRequest, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { moveRef, scope } from "../tensor/index.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
   async start(_context, init) {
     const job = await loadJob(init.jobUrl);
-    let dataset: Dataset | undefined;
+    let data: FedData | undefined;
     const opened = async () => {
-      dataset ??= await job.data(init.config, { seed: init.seed });
-      return dataset;
+      data ??= new FedData(job, init.config, await job.data(init.config, { seed: init.seed }));
+      return data;
     };
     return {
       handlers: {
         async open() {
-          const { facts, numValidationSamples } = await opened();
+          const { facts, numValidationSamples } = (await opened()).dataset;
           return { facts, numValidationSamples };
         },
-        async next(request) {
-          return batchRefs(await opened(), request, request.reader);
+        async next({ reader, ...request }) {
+          return (await opened()).deal(request, reader);
         },
       },
     };
   },
 });
 
-function batchRefs(dataset: Dataset, request: BatchRequest, owner: string): BatchRefs {
-  const { split, position, numSamples } = request;
-  return scope(() => {
-    const batch =
-      split === "train"
-        ? dataset.trainBatch(position, numSamples)
-        : dataset.validationBatch(position, numSamples);
-    return Object.fromEntries(
-      Object.entries(batch).map(([name, tensor]) => [name, moveRef(tensor, { owner })]),
+/** A dataset that is open, and what its batches count. */
+class FedData {
+  readonly dataset: Dataset;
+  readonly #weigh: ((batch: Batch) => LossWeights) | undefined;
+  readonly #shares: StepShares;
+
+  constructor(job: Job, config: JobConfig, dataset: Dataset) {
+    this.dataset = dataset;
+    this.#weigh = weighingOf(job, config);
+    this.#shares = new StepShares(async (position, numSamples) =>
+      this.#weightOf({ split: "train", position, numSamples }),
     );
-  });
+  }
+
+  async deal(request: BatchRequest, owner: string): Promise<DealtBatch> {
+    const { step, numSamples } = request;
+    const weighed = this.#weigh !== undefined && step !== undefined;
+    const share = weighed ? await this.#shares.of(step, request) : undefined;
+    return scope(() => {
+      const batch = batchOf(this.dataset, request);
+      const weight = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
+      checkWeights(weight);
+      const numTokens = this.dataset.countTokens?.(batch);
+      const tensors = Object.entries(batch).map(([name, tensor]) => [name, moveRef(tensor, { owner })]);
+      return { tensors: Object.fromEntries(tensors), weight, numTokens };
+    });
+  }
+
+  #weightOf(request: BatchRequest): LossWeights {
+    return scope(() => this.#weigh?.(batchOf(this.dataset, request)) ?? 1);
+  }
+}
+
+function batchOf(dataset: Dataset, { split, position, numSamples }: BatchRequest): Batch {
+  return split === "train"
+    ? dataset.trainBatch(position, numSamples)
+    : dataset.validationBatch(position, numSamples);
 }

@@ -9,4 +9,8 @@ export {
   type SampleContext,
   schedulesOf,
   type TrainingPlan,
+  weighingOf,
 } from "./job.ts";
+export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
+export { type LossValues, type Losses, valuesOf, weighLosses, weighValue, weighValues } from "./losses.ts";
+export { type StepSamples, StepShares } from "./step-shares.ts";

@@ -1,4 +1,4 @@
-import type { Batch, Dataset, DatasetFacts } from "../data/index.ts";
+import type { Batch, Dataset, DatasetFacts, Rows } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Module, TensorPlan } from "../nn/index.ts";
 import {
@@ -9,7 +9,8 @@ import {
   type OptimizerSpec,
   type Schedule,
 } from "../optim/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import type { LossWeights } from "./loss-weights.ts";
+import type { Losses } from "./losses.ts";
 
 /** A value that `--set KEY=VALUE` can write. */
 export type ConfigValue = string | number | boolean;
@@ -31,6 +32,11 @@ export interface TrainingPlan {
   readonly evaluateEverySteps?: number;
   /** Held-out samples one evaluation reads at most; all unless told otherwise. */
   readonly evaluationSamples?: number;
+  /**
+   * Whether a step's loss is a mean over what `weigh` says of all its micro-batches; else the mean of their means, each over
+   * its own. True unless told otherwise, and without `weigh` the same. Megatron-LM's name for it.
+   */
+  readonly calculatePerTokenLoss?: boolean;
   /** Hugging Face folder whose weights the run begins with; drawn at random unless told otherwise. */
   readonly pretrained?: string;
 }
@@ -54,8 +60,19 @@ export interface Job<Config extends JobConfig = JobConfig> {
   data(config: Config, context: { readonly seed: number }): Promise<Dataset> | Dataset;
   /** Declares the model, without memory; parameters are sharded and filled from outside. */
   model(config: Config, facts: DatasetFacts): Module;
-  /** float32 scalar, mean nats over the batch. */
-  loss(model: Module, batch: Batch): Tensor;
+  /** A mean over the batch, in nats, or several by name, of which the sum is made small; float32 scalars. */
+  loss(model: Module, batch: Batch): Losses;
+  /**
+   * What each mean is over, such as the targets that count: a step's loss is then Σ weight · loss / Σ weight over all its
+   * micro-batches, however many ranks these are dealt to. Runs beside the data, of the batch alone. All weigh alike unless
+   * told otherwise.
+   */
+  weigh?(batch: Batch, config: Config): LossWeights;
+  /**
+   * What the model predicts of held-out samples, for the dataset's `score`: computed in evaluation, without gradients.
+   * Every tensor has the batch's samples in dim 0, and of all batches the same shape behind it.
+   */
+  predict?(model: Module, batch: Batch): Rows;
   /** One optimizer, or several that share the parameters out among them. */
   optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
   /** Asked once for each optimizer; its own rate, constant, unless told otherwise. */
@@ -68,10 +85,12 @@ export interface Job<Config extends JobConfig = JobConfig> {
 
 /** A {@link Job} whose batches and model keep their own types from `data` and `model` to `loss`. */
 export interface JobDefinition<Config extends JobConfig, B extends Batch, M extends Module>
-  extends Omit<Job<Config>, "data" | "model" | "loss" | "sample"> {
+  extends Omit<Job<Config>, "data" | "model" | "loss" | "weigh" | "predict" | "sample"> {
   data(config: Config, context: { readonly seed: number }): Promise<Dataset<B>> | Dataset<B>;
   model(config: Config, facts: DatasetFacts): M;
-  loss(model: M, batch: B): Tensor;
+  loss(model: M, batch: B): Losses;
+  weigh?(batch: B, config: Config): LossWeights;
+  predict?(model: M, batch: B): Rows;
   sample?(model: M, context: SampleContext<Config>): string;
 }
 
@@ -95,6 +114,13 @@ export function optimizersOf(job: Job, model: Module, config: JobConfig): readon
 /** @returns the schedule of each optimizer */
 export function schedulesOf(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig): Schedule[] {
   return optimizers.map((optimizer) => job.schedule?.(optimizer, config) ?? new Constant(optimizer));
+}
+
+/** @returns how a job weighs a batch, where its losses are weighed */
+export function weighingOf(job: Job, config: JobConfig): ((batch: Batch) => LossWeights) | undefined {
+  const { weigh } = job;
+  const { calculatePerTokenLoss = true } = job.training(config);
+  return weigh === undefined || !calculatePerTokenLoss ? undefined : (batch) => weigh(batch, config);
 }
 
 /**

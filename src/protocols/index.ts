@@ -8,7 +8,14 @@ export type {
   SavePart,
   SnapshotOrder,
 } from "./checkpointer.ts";
-export type { BatchRefs, BatchRequest, FeederInit, FeederProtocol, OpenedData } from "./feeder.ts";
+export type {
+  BatchRefs,
+  BatchRequest,
+  DealtBatch,
+  FeederInit,
+  FeederProtocol,
+  OpenedData,
+} from "./feeder.ts";
 export type { InitialState, InitialStateOf } from "./initial-state.ts";
 export type {
   HeldMemory,

@@ -1,3 +1,4 @@
+import type { LossValues, LossWeights } from "../job/index.ts";
 import type { RecordedTensor } from "../nn/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
@@ -61,12 +62,18 @@ export interface DeclaredModel {
 
 /** One rank's share of a step. */
 export interface RankStepped {
-  /** Loss of each micro-batch, in order; none but where the loss is computed, once for each replica. */
+  /**
+   * Loss of each micro-batch times its share in the step, in order, so that their mean over all ranks is the step's; none but
+   * where the loss is computed, once for each replica.
+   */
   readonly lossesNats: readonly number[];
+  /** The same by name, where losses have names. */
+  readonly namedLosses: readonly Readonly<Record<string, number>>[];
   readonly learningRate: number;
   /** Of the micro-batches whose losses it tells. */
   readonly numSamples: number;
-  readonly numTokens: number;
+  /** Where the dataset counts them. */
+  readonly numTokens: number | undefined;
   readonly durationMs: number;
   readonly waits: Waits;
   /** Tensors that the model records, where they are looked at. */
@@ -89,9 +96,12 @@ export interface RankEvaluated {
   readonly batches: readonly EvaluatedBatch[];
 }
 
-/** Held-out loss of one batch. */
+/** Held-out losses of one batch. */
 export interface EvaluatedBatch {
-  readonly lossNats: number;
+  readonly losses: LossValues;
+  /** What they are means over. */
+  readonly weight: LossWeights;
   readonly numSamples: number;
-  readonly numTokens: number;
+  /** Where the dataset counts them. */
+  readonly numTokens: number | undefined;
 }

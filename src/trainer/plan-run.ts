@@ -40,6 +40,7 @@ const TRAINING: NamesOf<TrainingPlan> = {
   clipNorm: true,
   evaluateEverySteps: true,
   evaluationSamples: true,
+  calculatePerTokenLoss: true,
   pretrained: true,
 };
 

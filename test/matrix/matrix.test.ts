@@ -26,6 +26,7 @@ describe("switches compose", () => {
     ["processes", "tp 2"],
     ["offload nvme", "pp 2 1f1b"],
     ["parameters nvme", "tp 2", "offload half", "gather on demand"],
+    ["ragged targets", "fp16", "zero 2"],
     ["tp 2 sp", "pp 2 × 2", "zero 1", "recompute", "offload half"],
   ])("%s with %s", async (...names) => {
     const outcome = await matrix.try(named(...names));

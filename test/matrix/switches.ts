@@ -69,6 +69,8 @@ export const switches: readonly Switch[] = [
   { name: "dropout", kind: "dropout", config: { dropout: 0.1 }, changes: "mathematics" },
   { name: "clip value", kind: "clip", config: { clipBy: "value", clipNorm: 1e-2 }, changes: "mathematics" },
   { name: "no clip", kind: "clip", config: { clipNorm: 0 }, changes: "mathematics" },
+  { name: "weighed alike", kind: "weights", config: { weigh: "alike" }, changes: "nothing" },
+  { name: "ragged targets", kind: "weights", config: { weigh: "targets" }, changes: "mathematics" },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];
 

@@ -27,6 +27,7 @@ const model: DeclaredModel = {
 const stepped: RankStepped = {
   lossesNats: [2],
   learningRate: 0.1,
+  namedLosses: [],
   numSamples: 1,
   numTokens: 8,
   durationMs: 1,

@@ -1,3 +1,4 @@
+import { weighValue, weightOf } from "../../job/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated } from "../../protocols/index.ts";
 
 /** Held-out batches of one rank in one message, so that a long evaluation is many short answers. */
@@ -5,10 +6,12 @@ const EVALUATED_AT_ONCE = 8;
 
 /** What an evaluation came to. */
 export interface EvaluatedLoss {
-  /** Mean over the tokens. */
+  /** Σ weight · loss / Σ weight over the batches; of several named losses their sum. */
   readonly lossNats: number;
+  /** Each by its name, where losses have names. */
+  readonly losses?: Readonly<Record<string, number>>;
   readonly numSamples: number;
-  readonly numTokens: number;
+  readonly numTokens: number | undefined;
 }
 
 /** @returns the held-out batches as they are ordered, part by part */
@@ -28,12 +31,27 @@ export class Evaluation {
   }
 
   get loss(): EvaluatedLoss {
-    const numTokens = sum(this.#batches.map((batch) => batch.numTokens));
-    return {
-      numSamples: sum(this.#batches.map((batch) => batch.numSamples)),
-      numTokens,
-      lossNats: sum(this.#batches.map((batch) => batch.lossNats * batch.numTokens)) / numTokens,
+    const { losses: first } = this.#batches[0] ?? {};
+    const counts = {
+      numSamples: sum(this.#batches.map(({ numSamples }) => numSamples)),
+      numTokens: sumOfCounted(this.#batches.map(({ numTokens }) => numTokens)),
     };
+    if (typeof first !== "object") return { lossNats: this.#meanOf(undefined), ...counts };
+    const losses = Object.fromEntries(Object.keys(first).map((name) => [name, this.#meanOf(name)]));
+    return { lossNats: sum(Object.values(losses)), losses, ...counts };
+  }
+
+  /** Of the loss of that name; 0 where nothing counts. */
+  #meanOf(name: string | undefined): number {
+    const weights = this.#batches.map(({ weight }) => weightOf(weight, name));
+    const total = sum(weights);
+    const weighed = this.#batches.map(({ losses }, index) =>
+      weighValue(
+        typeof losses === "number" ? losses : (losses[name ?? ""] ?? Number.NaN),
+        weights[index] ?? 0,
+      ),
+    );
+    return total === 0 ? 0 : sum(weighed) / total;
   }
 }
 
@@ -43,6 +61,12 @@ function inOrder(shares: readonly RankEvaluated[]): EvaluatedBatch[] {
   return Array.from({ length: rounds }, (_, round) =>
     shares.flatMap(({ batches }) => batches[round] ?? []),
   ).flat();
+}
+
+/** @returns the sum of those that were counted; undefined where none was */
+export function sumOfCounted(counts: readonly (number | undefined)[]): number | undefined {
+  const counted = counts.filter((count) => count !== undefined);
+  return counted.length === 0 ? undefined : sum(counted);
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

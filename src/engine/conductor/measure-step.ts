@@ -1,10 +1,11 @@
 import type { EventOf } from "../../events/index.ts";
 import type { RankStepped, StepUpdated } from "../../protocols/index.ts";
+import { sumOfCounted } from "./evaluation.ts";
 
 /** The figures of a step that ranks and shards measure. */
 export type StepMeasures = Omit<
   EventOf<"step.finished">,
-  "kind" | "step" | "lossNats" | "residentBytes" | "timeMs" | "schemaVersion"
+  "kind" | "step" | "lossNats" | "losses" | "metrics" | "residentBytes" | "timeMs" | "schemaVersion"
 >;
 
 /** Joins what the ranks and the shards measured in one step. @param durationMs - since the step before it was told */
@@ -14,7 +15,7 @@ export function measureStep(
   durationMs: number,
 ): StepMeasures {
   const numSamples = sum(ranks.map((rank) => rank.numSamples));
-  const numTokens = sum(ranks.map((rank) => rank.numTokens));
+  const numTokens = sumOfCounted(ranks.map((rank) => rank.numTokens));
   const exposedMs = mean(ranks.map(({ waits }) => waits.exposedMs));
   const gatherMs = mean(ranks.map(({ waits }) => waits.gatherMs));
   const reduceMs = mean(shards.map((shard) => shard.reduceMs));
@@ -26,8 +27,7 @@ export function measureStep(
     ...(shards[0]?.lossScale === undefined ? {} : { lossScale: shards[0].lossScale }),
     numSamples,
     samplesPerSecond: (numSamples * 1000) / durationMs,
-    numTokens,
-    tokensPerSecond: (numTokens * 1000) / durationMs,
+    ...(numTokens === undefined ? {} : { numTokens, tokensPerSecond: (numTokens * 1000) / durationMs }),
     durationMs,
     overlap: communicationMs === 0 ? 1 : Math.max(0, 1 - exposedMs / communicationMs),
     exposedMs,

@@ -53,7 +53,8 @@ export class StepReport {
     const lossNats = meanLoss(ranks);
     const residentBytes = this.#options.residentBytes();
     const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
-    emit({ kind: "step.finished", step, lossNats, ...measured });
+    const losses = meanLosses(ranks);
+    emit({ kind: "step.finished", step, lossNats, ...(losses && { losses }), ...measured });
     const memory = shards.flatMap(({ held }) => held ?? []);
     if (step % memoryEverySteps === 0) {
       for (const held of memory) emit({ kind: "memory.measured", step, ...held });
@@ -82,4 +83,13 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 function meanLoss(ranks: readonly RankStepped[]): number {
   const losses = ranks.flatMap((rank) => rank.lossesNats);
   return sum(losses) / losses.length;
+}
+
+/** The same of each named loss; undefined where losses have no names. */
+function meanLosses(ranks: readonly RankStepped[]): Readonly<Record<string, number>> | undefined {
+  const named = ranks.flatMap(({ namedLosses }) => namedLosses);
+  const [first] = named;
+  if (first === undefined) return undefined;
+  const meanOf = (name: string) => sum(named.map((losses) => losses[name] ?? Number.NaN)) / named.length;
+  return Object.fromEntries(Object.keys(first).map((name) => [name, meanOf(name)]));
 }

@@ -1,5 +1,6 @@
 import { type Batch, type SampleCourse, samplesBefore } from "../../data/index.ts";
-import type { BatchRefs, BatchRequest, FeederProtocol } from "../../protocols/index.ts";
+import type { LossWeights } from "../../job/index.ts";
+import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
 import { attach, hold, scope } from "../../tensor/index.ts";
 
@@ -13,6 +14,16 @@ export interface BatchDealing {
   readonly replica: number;
 }
 
+/** A batch that is there, and what it counts. */
+export interface WeighedBatch {
+  /** The caller's to dispose. */
+  readonly batch: Batch;
+  /** As of `DealtBatch`. */
+  readonly weight: LossWeights;
+  readonly numSamples: number;
+  readonly numTokens: number | undefined;
+}
+
 /** Data asked for ahead of the batch that is computed. */
 const BATCHES_AHEAD = 2;
 
@@ -23,7 +34,7 @@ export class BatchSource {
   readonly #dealing: BatchDealing;
   readonly #options: { readonly reader: string; readonly deadlineMs: number };
   /** Batches asked for ahead, oldest first. */
-  readonly #ahead: { readonly index: number; readonly batch: Pending<BatchRefs> }[] = [];
+  readonly #ahead: { readonly index: number; readonly batch: AskedBatch }[] = [];
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
@@ -40,24 +51,19 @@ export class BatchSource {
     this.#options = options;
   }
 
-  /** Samples in one micro-batch. */
-  get microBatchSize(): number {
-    return this.#dealing.microBatchSize;
-  }
-
-  /** The batch of one micro-batch of a step, the caller's to dispose; those that follow are asked for before. */
-  next(step: number, microBatch: number): Batch {
+  /** The batch of one micro-batch of a step; those that follow are asked for before. */
+  next(step: number, microBatch: number): WeighedBatch {
     const index = step * this.#dealing.accumulation + microBatch;
     if (this.#ahead[0]?.index !== index) this.#dropAhead();
     while (this.#ahead.length <= BATCHES_AHEAD) {
       const next = index + this.#ahead.length;
       this.#ahead.push({ index: next, batch: this.#ask(this.#trainRequest(next)) });
     }
-    return this.#attach(this.#ahead.shift()?.batch as Pending<BatchRefs>);
+    return this.#attach(this.#ahead.shift()?.batch as AskedBatch);
   }
 
-  /** One batch of its own, the caller's to dispose. */
-  fetch(request: BatchRequest): Batch {
+  /** One batch of its own. */
+  fetch(request: BatchRequest): WeighedBatch {
     return this.#attach(this.#ask(request));
   }
 
@@ -66,26 +72,33 @@ export class BatchSource {
     const { course, accumulation, microBatchSize, replica } = this.#dealing;
     const first = samplesBefore(course, Math.floor(index / accumulation));
     const place = replica * accumulation + (index % accumulation);
-    return { split: "train", position: first + place * microBatchSize, numSamples: microBatchSize };
+    return {
+      split: "train",
+      position: first + place * microBatchSize,
+      numSamples: microBatchSize,
+      step: { position: first, numBatches: course.batchSize / microBatchSize },
+    };
   }
 
-  #ask(request: BatchRequest): Pending<BatchRefs> {
+  #ask(request: BatchRequest): AskedBatch {
     const { reader, deadlineMs } = this.#options;
-    return this.#context.request(this.#feeder, "next", { ...request, reader }, { deadlineMs });
+    const dealt = this.#context.request(this.#feeder, "next", { ...request, reader }, { deadlineMs });
+    return { dealt, numSamples: request.numSamples };
   }
 
-  #attach(pending: Pending<BatchRefs>): Batch {
+  #attach({ dealt, numSamples }: AskedBatch): WeighedBatch {
     const begin = performance.now();
-    const refs = this.#context.wait(pending);
+    const { tensors, weight, numTokens } = this.#context.wait(dealt);
     this.waitedMs += performance.now() - begin;
-    return Object.fromEntries(
-      Object.entries(refs).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
+    const batch = Object.fromEntries(
+      Object.entries(tensors).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
     );
+    return { batch, weight, numSamples, numTokens };
   }
 
   /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
   #dropAhead(): void {
-    for (const { batch } of this.#ahead.splice(0)) disposeBatch(this.#attach(batch));
+    for (const { batch } of this.#ahead.splice(0)) disposeBatch(this.#attach(batch).batch);
   }
 }
 
@@ -94,7 +107,7 @@ export function disposeBatch(batch: Batch): void {
   for (const tensor of Object.values(batch)) tensor.dispose();
 }
 
-/** What a batch counts as tokens: the elements of its first tensor. */
-export function numTokensIn(batch: Batch): number {
-  return Object.values(batch)[0]?.numel ?? 0;
+interface AskedBatch {
+  readonly dealt: Pending<DealtBatch>;
+  readonly numSamples: number;
 }

@@ -1,8 +1,9 @@
 import type { Batch } from "../../data/index.ts";
+import { type Losses, valuesOf, weighLosses, weighValues } from "../../job/index.ts";
 import type { Randomness } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace, PassKey } from "../../parallel/index.ts";
-import { full, hold, scope, type Tensor } from "../../tensor/index.ts";
-import { type BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
+import { full, hold, scope, Tensor } from "../../tensor/index.ts";
+import { type BatchSource, disposeBatch, type WeighedBatch } from "./batch-source.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
 
@@ -17,37 +18,46 @@ export interface MicroBatchPath {
   /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
   readonly numChunks: number;
-  /** The job's loss of one batch. */
-  readonly lossOf: (batch: Batch) => Tensor;
+  /** The job's losses of one batch. */
+  readonly lossesOf: (batch: Batch) => Losses;
 }
 
-/** What a step adds up: the losses of its micro-batches, where they are computed and told, and their tokens. */
+/** What a step adds up of its micro-batches, where their losses are computed and told. */
 export interface StepReport {
+  /** Each weighed by its share. */
   readonly lossesNats: number[];
+  /** The same by name, where losses have names. */
+  readonly namedLosses: Readonly<Record<string, number>>[];
   numSamples: number;
-  numTokens: number;
+  /** Undefined where they are not counted. */
+  numTokens: number | undefined;
 }
 
 /** One rank's passes of micro-batches, forward and backward, with what comes from other stages and goes to them. */
 export class MicroBatches {
   readonly #path: MicroBatchPath;
   /** Batches that are under way. */
-  readonly #inUse = new Map<number, Batch>();
+  readonly #inUse = new Map<number, WeighedBatch>();
 
   constructor(path: MicroBatchPath) {
     this.#path = path;
   }
 
   forward(step: number, key: PassKey, report: StepReport): void {
-    const { engine, stages, lossOf } = this.#path;
+    const { engine, stages, lossesOf } = this.#path;
     const work = `step ${step}`;
     const batch = this.#batchOf(step, key.microBatch);
     const received = stages.isFirst(key.chunk) ? [] : stages.receiveActivations(work, key);
     this.#draw(key);
     scope(() => {
-      const { result: loss, sent } = engine.forward(key, () => lossOf(batch), received);
+      let losses: Losses | undefined;
+      const weighed = () => {
+        losses = lossesOf(batch.batch);
+        return weighLosses(losses, batch.weight);
+      };
+      const { result: loss, sent } = engine.forward(key, weighed, received);
       if (loss === undefined) stages.sendActivations(work, key, sent);
-      else this.#report(loss.item(), batch, report);
+      else this.#report(loss, losses as Losses, batch, report);
     });
   }
 
@@ -91,11 +101,12 @@ export class MicroBatches {
     return this.#path.place.tp === 0;
   }
 
-  #report(lossNats: number, batch: Batch, report: StepReport): void {
+  #report(loss: Tensor, losses: Losses, batch: WeighedBatch, report: StepReport): void {
     if (!this.reports) return;
-    report.lossesNats.push(lossNats);
-    report.numSamples += this.#path.batches.microBatchSize;
-    report.numTokens += numTokensIn(batch);
+    report.lossesNats.push(loss.item());
+    if (!(losses instanceof Tensor)) report.namedLosses.push(weighValues(valuesOf(losses), batch.weight));
+    report.numSamples += batch.numSamples;
+    report.numTokens = batch.numTokens === undefined ? undefined : (report.numTokens ?? 0) + batch.numTokens;
   }
 
   /** Sets which random numbers forward draws, and backward where it computes again. */
@@ -104,7 +115,7 @@ export class MicroBatches {
     randomness.microBatch = place.dp * accumulation + microBatch;
   }
 
-  #batchOf(step: number, microBatch: number): Batch {
+  #batchOf(step: number, microBatch: number): WeighedBatch {
     const known = this.#inUse.get(microBatch);
     if (known !== undefined) return known;
     const batch = this.#path.batches.next(step, microBatch);
@@ -115,6 +126,6 @@ export class MicroBatches {
   #letGo(microBatch: number): void {
     const batch = this.#inUse.get(microBatch);
     this.#inUse.delete(microBatch);
-    if (batch !== undefined) disposeBatch(batch);
+    if (batch !== undefined) disposeBatch(batch.batch);
   }
 }

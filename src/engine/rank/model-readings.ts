@@ -1,9 +1,9 @@
-import type { Job } from "../../job/index.ts";
+import { type Job, valuesOf } from "../../job/index.ts";
 import { evaluating, type Module, wrapForward } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
-import { scope } from "../../tensor/index.ts";
-import { type BatchSource, disposeBatch, numTokensIn } from "./batch-source.ts";
+import { scope, Tensor } from "../../tensor/index.ts";
+import { type BatchSource, disposeBatch } from "./batch-source.ts";
 import type { MicroBatches } from "./micro-batches.ts";
 import type { Gather } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
@@ -38,17 +38,14 @@ export class ModelReadings {
         const request = requests[first + place.dp];
         // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
         if (request === undefined && ep === 1) break;
-        const batch = source.fetch(request ?? (requests[first] as BatchRequest));
+        const { batch, ...counts } = source.fetch(request ?? (requests[first] as BatchRequest));
         // Several orders of one step may be under way: a pass is named by what it reads.
         const pass = `evaluate ${step} ${requests[first]?.position}`;
         scope(() => {
-          const loss = microBatches.throughChunks(pass, () => job.loss(model, batch));
-          if (loss !== undefined && microBatches.reports && request !== undefined)
-            batches.push({
-              lossNats: loss.item(),
-              numSamples: request.numSamples,
-              numTokens: numTokensIn(batch),
-            });
+          const losses = microBatches.throughChunks(pass, () => job.loss(model, batch));
+          if (losses === undefined || !microBatches.reports || request === undefined) return;
+          const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
+          batches.push({ losses: values, ...counts });
         });
         disposeBatch(batch);
       }

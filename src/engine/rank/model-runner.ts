@@ -102,7 +102,7 @@ export class ModelRunner {
       place: this.#place,
       accumulation,
       numChunks,
-      lossOf: (batch) => this.#model.lossOf(batch),
+      lossesOf: (batch) => this.#model.lossesOf(batch),
     });
     this.#readings = new ModelReadings({
       plan,
@@ -148,7 +148,7 @@ export class ModelRunner {
     const begin = performance.now();
     using recording = record ? new TensorRecording() : undefined;
     this.#begin(step, "step");
-    const report: StepReport = { lossesNats: [], numSamples: 0, numTokens: 0 };
+    const report: StepReport = { lossesNats: [], namedLosses: [], numSamples: 0, numTokens: undefined };
     const lastForward = this.#actions.findLastIndex(({ kind }) => kind === "forward");
     this.#actions.forEach((action, index) => {
       const beginMs = systemClock.now();

@@ -1,5 +1,5 @@
 import type { Batch } from "../../data/index.ts";
-import { type Job, optimizersOf } from "../../job/index.ts";
+import { type Job, type Losses, optimizersOf, weighLosses } from "../../job/index.ts";
 import { bindRandomness, type Module, Randomness } from "../../nn/index.ts";
 import type { OptimizerSpec } from "../../optim/index.ts";
 import { type BlockPlan, Mesh } from "../../parallel/index.ts";
@@ -70,8 +70,8 @@ export class RankModel implements Disposable {
     };
   }
 
-  /** The job's loss of a batch, with whatever the parameters are now. */
-  lossOf(batch: Batch): Tensor {
+  /** The job's losses of a batch, with whatever the parameters are now. */
+  lossesOf(batch: Batch): Losses {
     return this.#job.loss(this.module, batch);
   }
 
@@ -87,9 +87,9 @@ export class RankModel implements Disposable {
 
   #trialLoss(batches: BatchSource): Tensor {
     const numSamples = this.#plan.training.microBatchSize;
-    const batch = batches.fetch({ split: "train", position: 0, numSamples });
+    const { batch } = batches.fetch({ split: "train", position: 0, numSamples });
     try {
-      return this.lossOf(batch);
+      return weighLosses(this.lossesOf(batch), 1);
     } finally {
       disposeBatch(batch);
     }

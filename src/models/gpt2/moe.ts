@@ -40,6 +40,8 @@ export interface ExpertConfig {
 export interface MixtureLoss extends Loss {
   /** float32 scalar: the auxiliary losses of all layers, not weighted; as many as there are layers at best. */
   readonly auxiliaryLoss: Tensor;
+  /** The two that `loss` is the sum of, to be told each by its name: the auxiliary losses are weighted here. */
+  readonly losses: { readonly crossEntropy: Tensor; readonly auxiliary: Tensor };
 }
 
 /** One layer: attention, and a mixture of experts in place of the feed-forward half. */
@@ -151,7 +153,8 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss);
     const hidden = this.ln_f.forward(x); // [B, T, D]
     if (!targets) return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) };
-    const loss = this.lm_head.forward(hidden, { targets });
-    return { loss: loss.add(auxiliaryLoss.mul(this.auxiliaryWeight)), auxiliaryLoss };
+    const crossEntropy = this.lm_head.forward(hidden, { targets });
+    const auxiliary = auxiliaryLoss.mul(this.auxiliaryWeight);
+    return { loss: crossEntropy.add(auxiliary), auxiliaryLoss, losses: { crossEntropy, auxiliary } };
   }
 }

@@ -1,0 +1,62 @@
+import { TroupeError } from "../errors.ts";
+
+/**
+ * What the losses of a batch are means over, such as the targets that count: one number for all of them, or one for each by
+ * its name. At least 0.
+ */
+export type LossWeights = number | Readonly<Record<string, number>>;
+
+/**
+ * What each batch of a step weighs beside the others: weight × number of batches / Σ weights, so that the mean of
+ * share × loss over the batches is Σ weight · loss / Σ weight. Exactly 1 where all weigh alike, 0 where nothing counts.
+ * @param weights - of all batches of a step, in order
+ * @returns a share for each, by the same names
+ * @throws {TroupeError} `LOSS_WEIGHTS` for what is no weight, or where batches name different losses
+ */
+export function sharesOf(weights: readonly LossWeights[]): LossWeights[] {
+  for (const each of weights) checkWeights(each);
+  const [first] = weights;
+  if (typeof first !== "object") return shares(weights.map((each) => weightOf(each, undefined)));
+  const byName = Object.keys(first).map(
+    (name) => [name, shares(weights.map((each) => weightOf(each, name)))] as const,
+  );
+  return weights.map((_, index) =>
+    Object.fromEntries(byName.map(([name, ofLoss]) => [name, ofLoss[index] as number])),
+  );
+}
+
+/**
+ * @param name - of a loss; undefined where there is one without a name
+ * @throws {TroupeError} `LOSS_WEIGHTS` where the weights do not name it
+ */
+export function weightOf(weights: LossWeights, name: string | undefined): number {
+  if (typeof weights === "number") return weights;
+  const weight = name === undefined ? undefined : weights[name];
+  if (weight !== undefined) return weight;
+  throw refuse(
+    `weigh to give a weight for ${name === undefined ? "the job's one loss, which has no name" : `the loss "${name}"`}`,
+    `weights for ${Object.keys(weights).join(", ")}`,
+    "return one number, or give weights and losses the same names",
+  );
+}
+
+/** @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative or not finite, or for none */
+export function checkWeights(weights: LossWeights): void {
+  const values = typeof weights === "object" && weights !== null ? Object.values(weights) : [weights];
+  const wrong = values.find((weight) => !(typeof weight === "number" && weight >= 0 && weight < Infinity));
+  if (wrong === undefined && values.length > 0) return;
+  throw refuse("weigh to give finite numbers of at least 0", wrong, "for instance how many targets count");
+}
+
+function shares(weights: readonly number[]): number[] {
+  // Sums of equal fractions round: what weighs alike has the bits of a job that weighs nothing.
+  if (weights.every((weight) => weight === weights[0])) return weights.map((weight) => (weight > 0 ? 1 : 0));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => (weight * weights.length) / total);
+}
+
+function refuse(expected: string, got: unknown, hint: string): TroupeError {
+  return new TroupeError("LOSS_WEIGHTS", `[job] expected ${expected}: got ${got} (${hint})`, {
+    fields: { got },
+  });
+}

@@ -1,0 +1,58 @@
+import { type LossWeights, sharesOf } from "./loss-weights.ts";
+
+/** A step's samples, as batches of one size side by side. */
+export interface StepSamples {
+  /** Its first sample, counted over the run. */
+  readonly position: number;
+  /** Micro-batches of all replicas. */
+  readonly numBatches: number;
+}
+
+/** Steps whose shares are kept: ranks ask for few batches ahead of the one that is slowest. */
+const NUM_KEPT = 8;
+
+/**
+ * What the batches of each step weigh beside each other: all of a step's are weighed when the first of them is asked for,
+ * since what a replica's batch counts goes by those of the others.
+ */
+export class StepShares {
+  readonly #weigh: (position: number, numSamples: number) => Promise<LossWeights>;
+  /** By the first sample, oldest first. */
+  readonly #steps = new Map<string, Promise<LossWeights[]>>();
+
+  /** @param weigh - weighs one batch: a pure function of its samples */
+  constructor(weigh: (position: number, numSamples: number) => Promise<LossWeights>) {
+    this.#weigh = weigh;
+  }
+
+  /**
+   * @returns the share of one batch, as {@link sharesOf} has it
+   * @throws what weighing a batch of the step throws
+   */
+  async of(
+    step: StepSamples,
+    batch: { readonly position: number; readonly numSamples: number },
+  ): Promise<LossWeights> {
+    const key = `${step.position} ${step.numBatches} ${batch.numSamples}`;
+    const known = this.#steps.get(key);
+    const shares = known ?? this.#sharesOf(step, batch.numSamples);
+    if (known === undefined) this.#keep(key, shares);
+    const index = (batch.position - step.position) / batch.numSamples;
+    return (await shares)[index] as LossWeights;
+  }
+
+  async #sharesOf({ position, numBatches }: StepSamples, numSamples: number): Promise<LossWeights[]> {
+    const weights: LossWeights[] = [];
+    for (let index = 0; index < numBatches; index++)
+      weights.push(await this.#weigh(position + index * numSamples, numSamples));
+    return sharesOf(weights);
+  }
+
+  #keep(key: string, shares: Promise<LossWeights[]>): void {
+    this.#steps.set(key, shares);
+    for (const oldest of this.#steps.keys()) {
+      if (this.#steps.size <= NUM_KEPT) break;
+      this.#steps.delete(oldest);
+    }
+  }
+}
