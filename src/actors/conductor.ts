@@ -8,6 +8,7 @@ import {
   evaluationOrders,
   Pipeline,
   type RunControl,
+  type RunListener,
   type SaveReasons,
   type SaveRequest,
   Saving,
@@ -39,6 +40,8 @@ export interface ConductorOptions {
   /** What a checkpoint keeps beside tensors, after `step` updates. */
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
+  /** Hears how the run gets on. */
+  readonly listener: RunListener;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs something as the beginning of a trace, when its turn has come. */
@@ -209,7 +212,7 @@ export class Conductor {
   }
 
   #newSaving(): Saving | undefined {
-    const { checkpointer, plan, score, stateAt, emit } = this.#options;
+    const { checkpointer, plan, score, stateAt, emit, listener } = this.#options;
     return (
       checkpointer &&
       new Saving(this.#models, {
@@ -220,6 +223,7 @@ export class Conductor {
         stateAt,
         sound: (step) => this.#sound.until(STEPS, step),
         emit,
+        listener,
       })
     );
   }

@@ -38,12 +38,12 @@ export class LastGood {
     return this.#start;
   }
 
-  /** Notes what the run has saved. */
-  note(event: TroupeEventBody): void {
-    if (event.kind === "checkpoint.saved") {
-      this.#saved = [...this.#saved.filter(({ step }) => step < event.step), event];
+  /** Notes what the run has saved: where on the disk, unless it is in memory alone. */
+  note({ step, path }: { readonly step: number; readonly path: string | undefined }): void {
+    if (path !== undefined) {
+      this.#saved = [...this.#saved.filter((older) => older.step < step), { step, path }];
     }
-    if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.copied") this.#memoryIsLost = false;
+    this.#memoryIsLost = false;
   }
 
   /**

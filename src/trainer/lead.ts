@@ -3,7 +3,7 @@ import { Conductor } from "../actors/index.ts";
 import { LossRecord } from "../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import { type SampleCourse, samplesBefore } from "../data/index.ts";
-import type { RunControl } from "../engine/conductor/index.ts";
+import type { RunControl, RunListener } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import type { Inspections } from "../inspect/index.ts";
@@ -12,9 +12,9 @@ import type { ActorRef } from "../runtime/index.ts";
 import { LastGood } from "./last-good.ts";
 import type { RunPlan } from "./plan-run.ts";
 import { Recovery, type TakeUp } from "./recovery.ts";
+import { ReportedSaves } from "./reported-saves.ts";
 import type { Start } from "./start.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
-import { ToldSaves } from "./told-saves.ts";
 
 /** What leading a run needs beside the ranks. */
 export interface LeadOptions {
@@ -26,6 +26,8 @@ export interface LeadOptions {
   readonly inspections: Inspections;
   readonly control: RunControl;
   readonly emit: (event: TroupeEventBody) => void;
+  /** Called with how long each step took, in ms. */
+  readonly onStep: (durationMs: number) => void;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs something as the beginning of a trace, when its turn has come. */
@@ -40,31 +42,40 @@ export interface LeadOptions {
  *   a lost thread once the supervisor gives the group up
  */
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
-  const saves = new ToldSaves(options.emit);
+  const saves = new ReportedSaves(options.emit);
   try {
-    return await leadLives(ranks, { ...options, emit: (event) => saves.tell(event) });
+    return await leadLives(ranks, { ...options, emit: (event) => saves.emit(event) }, saves);
   } catch (error) {
     saves.giveUp(error);
     throw error;
   }
 }
 
-async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
-  const { plan, checkpointer, inspections, control, start, resume } = options;
+async function leadLives(
+  ranks: SupervisedRanks,
+  options: LeadOptions,
+  saves: ReportedSaves,
+): Promise<RunResult> {
+  const { plan, checkpointer, inspections, control, start, resume, emit, onStep } = options;
   const { deadlineMs } = plan.ranks.execution;
-  const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit: options.emit });
+  const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit });
   const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.recentLosses);
   let at: TakeUp = { initial: start.initial, course: plan.ranks.training.course };
-  const emit = (event: TroupeEventBody) => {
-    lastGood.note(event);
-    if (event.kind === "step.finished") {
-      losses.note(event.step, event.lossNats);
+  const listener: RunListener = {
+    stepMade(step, lossNats, durationMs) {
+      losses.note(step, lossNats);
       ranks.madeStep();
-    }
-    // Progress that cannot be lost any more.
-    if (event.kind === "checkpoint.saved" || event.kind === "checkpoint.copied") ranks.forgiveRestarts();
-    options.emit(event);
+      onStep(durationMs);
+    },
+    saveBegun: (step) => saves.begun(step),
+    saved(save) {
+      lastGood.note(save);
+      saves.ended(save.step);
+      // Progress that cannot be lost any more.
+      ranks.forgiveRestarts();
+    },
+    saveFailed: (step) => saves.ended(step),
   };
   for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
@@ -79,6 +90,7 @@ async function leadLives(ranks: SupervisedRanks, options: LeadOptions): Promise<
       control,
       stateAt: (step) => ({ ...stateAt(plan, course, step), recentLosses: losses.until(step) }),
       emit,
+      listener,
       residentBytes: options.residentBytes,
       begin: options.begin,
     });

@@ -133,10 +133,8 @@ export class Run {
       checkpointer,
       inspections: this.inspections,
       control: this.control,
-      emit: (event) => {
-        if (event.kind === "step.finished") this.#stalls.stepTook(event.durationMs);
-        emit(event);
-      },
+      emit,
+      onStep: (durationMs) => this.#stalls.stepTook(durationMs),
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     });

@@ -97,6 +97,7 @@ describe("the checkpointer", () => {
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null }),
       sound: (step) => (step === 1 ? judged.promise : Promise.resolve()),
       emit: (event) => events.push(event),
+      listener: { saveBegun() {}, saved() {}, saveFailed() {} },
     });
     const feed = (writer: ActorRef<CheckpointerProtocol> | undefined, step: number) => {
       for (const part of spread.parts(0, step)) writer?.tell("part", part);

@@ -29,6 +29,8 @@ function incarnation(ask: (at: unknown, order: SaveOrder) => Promise<unknown>): 
 /** A run whose saves end when the test says so. */
 class SlowDisk {
   readonly events: TroupeEventBody[] = [];
+  /** What who steers the run hears. */
+  readonly heard: string[] = [];
   readonly orders: SaveOrder[] = [];
   /** The incarnation that a save was ordered at, of each. */
   readonly orderedAt: unknown[] = [];
@@ -52,6 +54,11 @@ class SlowDisk {
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
       sound,
       emit: (event) => this.events.push(event),
+      listener: {
+        saveBegun: (step) => this.heard.push(`begun ${step}`),
+        saved: ({ step, path }) => this.heard.push(`${path === undefined ? "copied" : "saved"} ${step}`),
+        saveFailed: (step) => this.heard.push(`failed ${step}`),
+      },
     });
   }
 
@@ -83,6 +90,7 @@ describe("saving", () => {
     }
     expect(begun).toEqual([2, 4, 5]);
     expect(disk.told).toEqual(["started 2", "saved 2", "started 4", "saved 4", "started 5", "saved 5"]);
+    expect(disk.heard).toEqual(["begun 2", "saved 2", "begun 4", "saved 4", "begun 5", "saved 5"]);
   });
 
   it("is ordered at the incarnation of the checkpointer that is fed", async () => {
@@ -139,6 +147,7 @@ describe("saving", () => {
     await disk.fail("given up");
     expect(await next).toBeUndefined();
     expect(disk.told).toEqual(["started 2", "failed 2"]);
+    expect(disk.heard).toEqual(["begun 2", "failed 2"]);
   });
 
   it("asks what is kept beside tensors once the step is made and judged, not before", async () => {

@@ -150,6 +150,7 @@ class StuckRun {
       inspections: new Inspections(),
       control: new RunControl(),
       emit: (event) => this.events.push(event),
+      onStep: () => {},
       residentBytes: () => 0,
       begin: (_kind, body) => body(),
     });

@@ -5,6 +5,7 @@ import type { CheckpointerProtocol, DeclaredModel, SavePlan, SavingRules } from 
 import type { ActorRef } from "../../runtime/index.ts";
 import { abandoned, planSave } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
+import type { RunListener } from "./run-listener.ts";
 
 /** What saving needs of the run. */
 export interface SavingOptions {
@@ -20,6 +21,8 @@ export interface SavingOptions {
   readonly sound: (step: number) => Promise<void>;
   /** Takes what becomes of a save, also once this life of the group is over: what had come by then may be whole. */
   readonly emit: (event: TroupeEventBody) => void;
+  /** Hears of the same, before. */
+  readonly listener: Pick<RunListener, "saveBegun" | "saved" | "saveFailed">;
 }
 
 /** Why a step's state may be saved beside the rules' own reasons. */
@@ -81,7 +84,7 @@ export class Saving {
     step: number,
     { isLast = false, isAsked = false }: SaveReasons = {},
   ): Promise<BegunSave | undefined> {
-    const { rules, checkpointer, emit } = this.#options;
+    const { rules, checkpointer, emit, listener } = this.#options;
     if (this.#written?.step === step) return { ...this.#written, writer: undefined };
     const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
     const isDue = write || (rules.inMemoryEverySteps !== undefined && step % rules.inMemoryEverySteps === 0);
@@ -101,7 +104,10 @@ export class Saving {
     if (this.#isOver) return undefined;
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
     const { stagedBytes } = this.#plan;
-    if (write) emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
+    if (write) {
+      listener.saveBegun(step);
+      emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
+    }
     // Parts that one incarnation has got, no other one has: a save is fed and ordered at one, and fails with it.
     const writer = checkpointer.pinned();
     const save = { step, writer, outcome: this.#save(step, write, writer) };
@@ -121,12 +127,13 @@ export class Saving {
   }
 
   async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
-    const { rules, life, deadlineMs, stateAt, sound, emit } = this.#options;
+    const { rules, life, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
       await sound(step);
     } catch {
       // It was not in order, or this life has ended before that was known: neither kept nor written.
       this.#inFlight = undefined;
+      listener.saveFailed(step);
       if (write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
       return { kind: "abandoned" };
     }
@@ -142,12 +149,14 @@ export class Saving {
     try {
       const { path, ...saved } = await writer.ask("save", order, { deadlineMs });
       if (write) this.#error = undefined;
+      listener.saved({ step, path });
       if (path === undefined) emit({ kind: "checkpoint.copied", step, ...saved });
       else emit({ kind: "checkpoint.saved", step, path, ...saved });
       return { kind: "saved", state: { step, path: path ?? "", sizeBytes: saved.sizeBytes } };
     } catch (error) {
       const report = reportError(error);
       if (write) this.#error = report;
+      listener.saveFailed(step);
       const isAbandoned = report.code === "CHECKPOINT_ABANDONED";
       // A copy in memory that a restart overtakes was never told to have begun, and the one before it is there.
       if (write || !isAbandoned) emit({ kind: "checkpoint.failed", step, error: report });

@@ -9,6 +9,7 @@ import {
 } from "../../inspect/index.ts";
 import type { DeclaredModel, RankStepped, StepUpdated } from "../../protocols/index.ts";
 import { measureStep } from "./measure-step.ts";
+import type { RunListener } from "./run-listener.ts";
 
 /** What came of a step, and whom it was inspected for. */
 export interface StepDone {
@@ -23,6 +24,8 @@ export interface StepReportOptions {
   /** How often it is told what each rank holds. */
   readonly memoryEverySteps: number;
   readonly emit: (event: TroupeEventBody) => void;
+  /** Hears of each step before. */
+  readonly listener: Pick<RunListener, "stepMade">;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
 }
@@ -47,12 +50,13 @@ export class StepReport {
    * @returns its loss, mean over all ranks
    */
   tell(step: number, { ranks, shards, requests }: StepDone, parameters: DeclaredModel["parameters"]): number {
-    const { emit, inspections, memoryEverySteps } = this.#options;
+    const { emit, listener, inspections, memoryEverySteps } = this.#options;
     const durationMs = performance.now() - this.#toldAtMs;
     this.#toldAtMs += durationMs;
     const lossNats = meanLoss(ranks);
     const residentBytes = this.#options.residentBytes();
     const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
+    listener.stepMade(step, lossNats, durationMs);
     const losses = meanLosses(ranks);
     emit({ kind: "step.finished", step, lossNats, ...(losses && { losses }), ...measured });
     const memory = shards.flatMap(({ held }) => held ?? []);
