@@ -187,15 +187,63 @@ export class TroupeError extends Error {
 /** Every name that some options have, none left out. */
 export type NamesOf<Options> = Readonly<Record<keyof Options, true>>;
 
+/** Names of so many are told where none is near; of more nobody finds theirs. */
+const MANY_NAMES = 12;
+
 /**
  * What a misspelled option is refused by, which would otherwise be passed over without a word.
- * @returns what names there are and which of those given is none of them, in words; undefined where all are known
+ * @param subject - whose options these are, as in "an option of checkpoint"
+ * @returns what was expected, which of those given is no name, and what may have been meant, in words; undefined where all
+ *   are known
  */
 export function unknownNames(
   given: object,
-  names: Readonly<Record<string, true>>,
-): { readonly expected: string; readonly got: string } | undefined {
+  names: Readonly<Record<string, unknown>>,
+  subject = "an option",
+): { readonly expected: string; readonly got: string; readonly hint: string } | undefined {
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(names, name));
   if (unknown.length === 0) return undefined;
-  return { expected: `some of ${Object.keys(names).join(", ")}`, got: unknown.join(", ") };
+  const known = Object.keys(names);
+  return { expected: subject, got: unknown.join(", "), hint: whatWasMeant(unknown[0] ?? "", known) };
 }
+
+/** @returns "did you mean …?" for a name that is near one of some, else the names, where they are few */
+export function whatWasMeant(name: string, names: readonly string[]): string {
+  const near = nearestName(name, names);
+  if (near !== undefined) return `did you mean ${near}?`;
+  if (names.length === 0) return "there are none";
+  return names.length <= MANY_NAMES ? `there are ${names.join(", ")}` : `there are ${names.length} others`;
+}
+
+/**
+ * @returns of some names the one that is nearest to a misspelled one by the letters left out, put in, exchanged or swapped,
+ *   if no more than a third of them are
+ */
+export function nearestName(name: string, names: readonly string[]): string | undefined {
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+  const distances = names.map((other) => ({ other, distance: numEdits(plain(name), plain(other)) }));
+  distances.sort((a, b) => a.distance - b.distance);
+  const [nearest] = distances;
+  if (nearest === undefined) return undefined;
+  return nearest.distance <= Math.max(1, Math.floor(name.length / 3)) ? nearest.other : undefined;
+}
+
+/** Optimal string alignment: insertions, deletions, exchanges, and swaps of neighbours. */
+function numEdits(from: string, to: string): number {
+  let [before, last] = [[] as number[], Array.from({ length: to.length + 1 }, (_, index) => index)];
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const exchanged = at(last, j - 1) + Number(from[i - 1] !== to[j - 1]);
+      const swapped =
+        from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+          ? at(before, j - 2) + 1
+          : Number.POSITIVE_INFINITY;
+      row.push(Math.min(at(last, j) + 1, at(row, j - 1) + 1, exchanged, swapped));
+    }
+    [before, last] = [last, row];
+  }
+  return at(last, to.length);
+}
+
+const at = (row: readonly number[], index: number) => row[index] ?? Number.POSITIVE_INFINITY;

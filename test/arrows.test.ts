@@ -11,7 +11,8 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
  */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service", "sinks"],
-  trainer: ["actors", "planner", "dashboard"],
+  trainer: ["actors", "planner", "dashboard", "config"],
+  config: ["parallel", "anomalies"],
   dashboard: ["access"],
   actors: ["engine/rank", "engine/shard", "engine/conductor"],
   "engine/conductor": ["job", "protocols", "inspect", "state/saving"],

@@ -4,17 +4,20 @@ import { expect, it } from "vitest";
 
 const index = new URL("../src/index.ts", import.meta.url).href;
 const program = `
+  const { registerHooks } = require("node:module");
   const { parentPort } = require("node:worker_threads");
-  import(${JSON.stringify(index)}).then(() =>
-    parentPort.postMessage([...process.moduleLoadList, ...Object.keys(require.cache)]));
+  const loaded = [];
+  registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+  import(${JSON.stringify(index)}).then(() => parentPort.postMessage([...process.moduleLoadList, ...loaded]));
 `;
 
 // Every actor's thread imports the package with its job: what is loaded in vain is paid for by each of them.
-it("a thread that imports the package loads no server, no thread pool, and of rxjs what is used", async () => {
+it("a thread that imports the package loads no server, no thread pool, no reader of options, and of rxjs what is used", async () => {
   const worker = new Worker(program, { eval: true });
   const [loaded] = (await once(worker, "message")) as [string[]];
   await worker.terminate();
-  for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//]) {
+  const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/config\//];
+  for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//, ...ofOptions]) {
     expect(loaded.filter((module) => dear.test(module))).toEqual([]);
   }
   const numOfRxjs = loaded.filter((module) => module.includes("/rxjs/")).length;

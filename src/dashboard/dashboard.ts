@@ -14,11 +14,11 @@ import { SpanLog } from "./span-log.ts";
 /** Where a dashboard is served. */
 export interface DashboardOptions {
   /** An address other than one of this machine's own opens it to others, who need the token. "127.0.0.1" */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** 0: any free one. 4747, or any free one where that is taken */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Keeps the token from one run to the next, so that a page that is open finds the next; else each has its own. */
-  readonly tokenFile?: string;
+  readonly tokenFile?: string | undefined;
 }
 
 /** What a dashboard looks at besides events. */

@@ -1,7 +1,7 @@
 import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
-import { unknownNames } from "../errors.ts";
+import { TroupeError, unknownNames } from "../errors.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
 import { reportError } from "./error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
@@ -99,7 +99,10 @@ export class EventHub {
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
     const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
     if (unknown !== undefined)
-      throw optionError("the options", unknown.expected, unknown.got, "leave them out to take all");
+      throw new TroupeError(
+        "OPTION",
+        `[events] expected ${unknown.expected}, got ${unknown.got} (${unknown.hint})`,
+      );
     const { buffer = 1024 } = options;
     if (!Number.isSafeInteger(buffer) || buffer < 1)
       throw optionError(

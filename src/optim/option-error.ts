@@ -6,7 +6,11 @@ import { TroupeError, unknownNames } from "../errors.ts";
  */
 export function refuseUnknown(given: object, names: Readonly<Record<string, true>>): void {
   const unknown = unknownNames(given, names);
-  if (unknown !== undefined) throw optionError("options", unknown.expected, unknown.got);
+  if (unknown === undefined) return;
+  const { expected, got, hint } = unknown;
+  throw new TroupeError("OPTIMIZER_OPTION", `[optim] expected ${expected}, got ${got} (${hint})`, {
+    fields: { option: got },
+  });
 }
 
 /** The error for an option of an optimizer or a schedule that is out of range. */

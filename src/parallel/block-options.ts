@@ -25,7 +25,13 @@ const OPTIONS = Symbol("troupe.block");
  */
 export function block<M extends Module>(module: M, options: BlockOptions): M {
   const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined) throw optionError("options", unknown.expected, unknown.got);
+  if (unknown !== undefined) {
+    throw new TroupeError(
+      "BLOCK_OPTION",
+      `[block] expected ${unknown.expected}, got ${unknown.got} (${unknown.hint})`,
+      { fields: { option: unknown.got } },
+    );
+  }
   const { zero, recompute } = options;
   const checked: CheckedOptions = {
     ...(zero !== undefined && { zero: parseZeroLevel(zero) }),

@@ -51,7 +51,13 @@ export interface ServiceSettings {
 /** @throws {TroupeError} `OPTION` naming the option */
 export function settle(options: CheckpointServiceOptions): ServiceSettings {
   const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined) throw wrongOption("the options", unknown.expected, unknown.got);
+  if (unknown !== undefined) {
+    throw new TroupeError(
+      "OPTION",
+      `[checkpoint service] expected ${unknown.expected}, got ${unknown.got} (${unknown.hint})`,
+      { fields: { option: unknown.got } },
+    );
+  }
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
   const location = dir ?? storage;

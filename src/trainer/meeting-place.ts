@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { abortGroup } from "../collectives/index.ts";
+import type { RankPlacement } from "../config/index.ts";
 import { groupNamesOf } from "../engine/rank/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
 import type { GroupPlan } from "../protocols/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
-import type { RankPlacement } from "./options.ts";
 
 /**
  * Where the ranks of a run meet to compute collectives, and where these are ended once a rank is gone: a rank that waits

@@ -2,22 +2,26 @@ import { type NamesOf, TroupeError, unknownNames } from "../errors.ts";
 
 /**
  * Refuses what no option is called.
- * @param where - these options are given
+ * @param subject - whose names these are, as in "an option of the job's training"
  * @throws {TroupeError} `OPTION`
  */
 export function refuseUnknown<Options extends object>(
-  where: string,
+  subject: string,
   given: Options,
   names: NamesOf<Options>,
 ): void {
-  const unknown = unknownNames(given, names);
-  if (unknown !== undefined) throw optionError(where, unknown.expected, unknown.got);
+  const unknown = unknownNames(given, names, subject);
+  if (unknown === undefined) return;
+  const { expected, got, hint } = unknown;
+  throw new TroupeError("OPTION", `[options] expected ${expected}, got ${got} (${hint})`, {
+    fields: { option: subject, got },
+  });
 }
 
 /** The error for an option that is out of range. */
 export function optionError(option: string, expected: string, got: unknown, hint = ""): TroupeError {
   const advice = hint === "" ? "" : ` (${hint})`;
-  return new TroupeError("OPTION", `[options] expected ${option} to be ${expected}: got ${got}${advice}`, {
+  return new TroupeError("OPTION", `[options] expected ${option} to be ${expected}, got ${got}${advice}`, {
     fields: { option, got },
   });
 }

@@ -1,3 +1,4 @@
+import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SampleCourse } from "../data/index.ts";
 import { tensorPlanOf } from "../engine/rank/index.ts";
 import type { NamesOf } from "../errors.ts";
@@ -21,9 +22,7 @@ import type {
   SavingRules,
   Score,
 } from "../protocols/index.ts";
-import type { CheckpointSettings } from "./checkpointing.ts";
-import { refuseUnknown } from "./option-error.ts";
-import { ANY_MODEL, type RuntimeSettings } from "./settings.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 import { checkResumed, type Start } from "./start.ts";
 import { whole } from "./whole.ts";
 
@@ -54,22 +53,29 @@ export interface BatchPlan {
 }
 
 /**
- * Divides the batch, before anything is opened or spawned.
- * @throws {TroupeError} `OPTION`, `LAYOUT`
+ * Divides the batch, before anything is opened or spawned. Whether it can be divided so is checked by {@link rehearse},
+ * which knows the model, and with it the layouts that really work.
+ * @throws {TroupeError} `OPTION`
  */
 export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings): BatchPlan {
   const training = job.training(config);
   checkTraining(training);
-  const accumulation = settings.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
+  const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
-  const layout = layoutOf(settings, { batchSize, accumulation });
-  checkLayout({ ...ANY_MODEL, numExperts: layout.ep }, layout); // how many experts there are is not known yet
-  const steps = settings.steps ?? whole("steps", training.steps, 0);
-  return { steps, batchSize, accumulation, microBatchSize: batchSize / (settings.mesh.dp * accumulation) };
+  const steps = settings.training.steps ?? whole("steps", training.steps, 0);
+  return {
+    steps,
+    batchSize,
+    accumulation,
+    microBatchSize: batchSize / (settings.layout.mesh.dp * accumulation),
+  };
 }
 
 function checkTraining(training: TrainingPlan): void {
-  refuseUnknown("the job's training", training, TRAINING);
+  if (typeof training !== "object" || training === null) {
+    throw optionError("the job's training", "a plan with steps and batchSize", training);
+  }
+  refuseUnknown("an option of the job's training", training, TRAINING);
   for (const name of ["evaluateEverySteps", "evaluationSamples"] as const) {
     const value = training[name] ?? Number.POSITIVE_INFINITY;
     if (value !== Number.POSITIVE_INFINITY) whole(name, value, 1);
@@ -77,7 +83,8 @@ function checkTraining(training: TrainingPlan): void {
 }
 
 /** What of a model decides how it can be spread. */
-function factsOf(job: Job, model: Module, config: JobConfig, { mesh }: RuntimeSettings): LayoutFacts {
+function factsOf(job: Job, model: Module, config: JobConfig, settings: RuntimeSettings): LayoutFacts {
+  const { mesh } = settings.layout;
   const counts = expertCounts(model);
   return {
     numBlocks: cutBlocks(model).blocks.length,
@@ -91,7 +98,7 @@ function greatestCommonDivisor(a: number, b: number): number {
 }
 
 function layoutOf(
-  { numRanks, mesh, zero, schedule, numChunks }: RuntimeSettings,
+  { layout: { numRanks, mesh, zero, schedule, numChunks } }: RuntimeSettings,
   batch: Pick<BatchPlan, "batchSize" | "accumulation">,
 ): Layout {
   const { tp, pp, ep } = mesh;
@@ -123,7 +130,8 @@ export function rehearse(
 }
 
 /** The job's model anew, as far as tensor and expert parallelism leave it to the first rank. */
-function heldByFirst(job: Job, config: JobConfig, data: OpenedData, { mesh }: RuntimeSettings): Module {
+function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: RuntimeSettings): Module {
+  const { mesh } = settings.layout;
   const model = job.model(config, data.facts);
   if (mesh.tp > 1) cutParameters(model, tensorPlanOf(job, model, config), { index: 0, count: mesh.tp });
   cutExperts(model, { index: 0, count: mesh.ep });
@@ -160,27 +168,11 @@ export function planRun(
     },
     ranks: {
       job: { url: jobUrl, config, facts: data.facts },
-      layout: {
-        mesh: settings.mesh,
-        zero: settings.zero,
-        schedule: settings.schedule,
-        numChunks: settings.numChunks,
-        sequence: settings.sequence,
-        overlapChunks: settings.overlapChunks,
-        groups,
-      },
-      execution: {
-        recompute: settings.recompute,
-        prefetchBytes: settings.prefetchBytes,
-        threadsPerRank: settings.threadsPerRank,
-        deadlineMs: settings.deadlineMs,
-        slowdown: settings.slowdown,
-      },
+      layout: { ...settings.layout, groups },
+      execution: settings.execution,
       precision: {
-        weights: settings.precision.weights,
-        autocast: settings.precision.autocast,
-        lossScale: settings.lossScale,
-        rounding: settings.rounding === "stochastic" ? { seed: start.seed } : undefined,
+        ...settings.precision,
+        rounding: settings.precision.rounding === "stochastic" ? { seed: start.seed } : undefined,
       },
       training: {
         seed: start.seed,
@@ -192,7 +184,7 @@ export function planRun(
       },
       anomalies: settings.anomalies,
       offload: settings.offload,
-      telemetry: { trace: settings.telemetry.trace },
+      telemetry: settings.telemetry,
       initial: start.initial,
       generation: 0,
     },
@@ -219,7 +211,7 @@ function evaluationBatches(
   numSamples: number,
   batch: BatchPlan,
   limit = Number.POSITIVE_INFINITY,
-  { mesh }: RuntimeSettings,
+  { layout: { mesh } }: RuntimeSettings,
 ): BatchRequest[] {
   const numUsed = Math.min(numSamples, limit);
   const requests: BatchRequest[] = [];

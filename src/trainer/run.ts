@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
+import type { RuntimeSettings } from "../config/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
@@ -23,7 +24,6 @@ import { MeetingPlace } from "./meeting-place.ts";
 import { openData } from "./open-data.ts";
 import { planBatch, planRun, rehearse } from "./plan-run.ts";
 import { retell } from "./retell.ts";
-import type { RuntimeSettings } from "./settings.ts";
 import { Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
@@ -32,8 +32,6 @@ import { SupervisedRanks } from "./supervised-ranks.ts";
 /** What a run is made of. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
-  /** The seed that was asked for, where one was: a run that goes on from a checkpoint has that one's. */
-  readonly askedSeed: number | undefined;
   readonly emit: (event: TroupeEventBody) => void;
 }
 
@@ -53,9 +51,9 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { stallMs, telemetry } = options.settings;
+    const { supervision, telemetry } = options.settings;
     this.#options = options;
-    this.#stalls = new Stalls(stallMs);
+    this.#stalls = new Stalls(supervision.stallMs);
     this.#system = new ActorSystem({
       name: "troupe",
       preload: actorModules.preload,
@@ -105,31 +103,38 @@ export class Run {
   }
 
   async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
-    const { settings, askedSeed, emit } = this.#options;
+    const { settings, emit } = this.#options;
+    const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
     const job = await loadJob(jobUrl);
     const config = configure(job, overrides);
     const batch = planBatch(job, config, settings);
     const resumed =
-      settings.resume === undefined ? undefined : await startFromCheckpoint(settings.resume, askedSeed);
-    const seed = resumed?.seed ?? settings.seed;
+      training.resume === undefined
+        ? undefined
+        : await startFromCheckpoint(training.resume, training.isSeedAsked ? training.seed : undefined);
+    const seed = resumed?.seed ?? training.seed;
     const feeder = { jobUrl, config, seed };
-    const data = await openData(system, feeder, settings.deadlineMs);
+    const data = await openData(system, feeder, settings.execution.deadlineMs);
     const model = rehearse(job, config, data, settings, batch);
     const start = resumed ?? (await startAfresh(job.training(config), model, seed));
-    await using place = await MeetingPlace.open(settings.mesh, settings.placement);
+    await using place = await MeetingPlace.open(layout.mesh, layout.placement);
     this.#place = place;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
-    const { checkpoint } = settings;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
     emit(runStarted(jobUrl, settings, batch.steps, start, model));
-    const ranks = await SupervisedRanks.start(system, settings, feeder, settings.maxRestarts);
+    const ranks = await SupervisedRanks.start(
+      system,
+      { ...layout, offload, understudies: supervision.understudies },
+      feeder,
+      supervision.maxRestarts,
+    );
     this.#ranks = ranks;
     return await leadThroughRestarts(ranks, {
       plan,
       start,
-      resume: settings.resume,
+      resume: training.resume,
       checkpointer,
       inspections: this.inspections,
       control: this.control,
@@ -181,7 +186,8 @@ function runStarted(
   { seed, initial }: Start,
   { numParameters }: Module,
 ): TroupeEventBody {
-  const { numRanks, mesh, zero, placement, precision } = settings;
+  const { layout, precision } = settings;
+  const { numRanks, mesh, zero, placement } = layout;
   return {
     kind: "run.started",
     job: nameOf(jobUrl),

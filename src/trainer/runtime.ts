@@ -1,4 +1,5 @@
 import type { Observable } from "rxjs";
+import type { RuntimeOptions, RuntimeSettings } from "../config/index.ts";
 import { Dashboard } from "../dashboard/index.ts";
 import { over, type SavedState } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -21,9 +22,7 @@ import {
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 import { optionError } from "./option-error.ts";
-import type { RuntimeOptions } from "./options.ts";
 import { Run } from "./run.ts";
-import { type RuntimeSettings, settle } from "./settings.ts";
 
 /**
  * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.
@@ -36,7 +35,6 @@ import { type RuntimeSettings, settle } from "./settings.ts";
  */
 export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
-  readonly #askedSeed: number | undefined;
   readonly #hub = new EventHub();
   #dashboard: Dashboard | undefined;
   /** The one under way. */
@@ -44,19 +42,20 @@ export class Runtime implements AsyncDisposable {
   /** Settled once it is over, and never rejected. */
   #over: Promise<void> = Promise.resolve();
 
-  private constructor(options: RuntimeOptions) {
-    this.#settings = settle(options);
-    this.#askedSeed = options.seed;
-    for (const sink of options.sinks ?? []) this.#hub.addSink(sink);
+  private constructor(settings: RuntimeSettings, sinks: readonly EventSink[]) {
+    this.#settings = settings;
+    for (const sink of sinks) this.#hub.addSink(sink);
   }
 
   /**
    * Checks the options and opens the dashboard, where one is wanted. Threads are started by {@link run}, once the job is
    * known to be sound.
-   * @throws {TroupeError} `OPTION`, `ZERO_LEVEL`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
+   * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
   static async spawn(options: RuntimeOptions = {}): Promise<Runtime> {
-    const runtime = new Runtime(options);
+    // Not above: an actor's thread imports this module with its job, and would load the schema's library in vain.
+    const { settle } = await import("../config/index.ts");
+    const runtime = new Runtime(settle(options), options.sinks ?? []);
     await runtime.#openDashboard();
     return runtime;
   }
@@ -130,7 +129,6 @@ export class Runtime implements AsyncDisposable {
     }
     const run = new Run({
       settings: this.#settings,
-      askedSeed: this.#askedSeed,
       emit: (event) => this.#hub.emit(event),
     });
     this.#run = run;

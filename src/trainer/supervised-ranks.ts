@@ -1,4 +1,5 @@
 import { actorModules } from "../actors/index.ts";
+import type { RankPlacement } from "../config/index.ts";
 import type { TroupeError } from "../errors.ts";
 import type {
   FeederInit,
@@ -21,7 +22,6 @@ import {
   toFailure,
 } from "../runtime/index.ts";
 import { Lives } from "./lives.ts";
-import type { RankPlacement } from "./options.ts";
 
 /** What a rank group is spread over. */
 export interface RankSpread {

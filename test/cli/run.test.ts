@@ -66,7 +66,7 @@ describe("troupe run", () => {
     expect(skipped.out).toMatch(/"kind":"anomaly.detected","step":2,"anomaly":"loss-not-finite".*"skipped"/);
     const refused = await train("--anomaly", "loss=tell");
     expect(refused).toMatchObject({ code: 2, out: "" });
-    expect(refused.err).toContain("expected anomalies.loss to be stop or skip or rewind: got tell");
+    expect(refused.err).toContain("expected anomalies.loss to be stop or skip or rewind, got tell");
     expect((await train("--anomaly", "loss")).err).toContain("expected --anomaly WHAT=POLICY");
   });
 
@@ -110,19 +110,19 @@ describe("troupe run", () => {
       "a ZeRO level out of range",
       ["run", tiny, "--zero", "4"],
       2,
-      /expected level 0, 1, 2 or 3, or oss, sdp or fsdp: got 4/,
+      /expected zero to be 0, 1, 2 or 3, or oss, sdp or fsdp, got 4/,
     ],
     [
       "an unknown placement",
       ["run", tiny, "--placement", "moon"],
       2,
-      /expected placement to be thread or process: got moon/,
+      /expected placement to be thread or process, got moon/,
     ],
     [
       "an unknown precision",
       ["run", tiny, "--precision", "fp8"],
       2,
-      /expected precision to be fp32 or bf16 or fp16 or amp-bf16 or amp-fp16: got fp8/,
+      /expected precision to be fp32 or bf16 or fp16 or amp-bf16 or amp-fp16, got fp8/,
     ],
     [
       "a setting without a value",

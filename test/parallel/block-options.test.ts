@@ -36,7 +36,7 @@ describe("block", () => {
     [{ zero: -1 }, "ZERO_LEVEL", "got -1"],
     [{ zero: Number.NaN }, "ZERO_LEVEL", "got NaN"],
     [{ zero: "zero3" }, "ZERO_LEVEL", "got zero3"],
-    [{ zeroLevel: 2 }, "BLOCK_OPTION", 'expected options to be some of zero, recompute: got "zeroLevel"'],
+    [{ zeroLevel: 2 }, "BLOCK_OPTION", "expected an option, got zeroLevel (there are zero, recompute)"],
     [{ recompute: "yes" }, "BLOCK_OPTION", 'names of the block\'s modules: got "yes"'],
     [{ recompute: [1] }, "BLOCK_OPTION", "got [1]"],
   ])("refuses %o", (options, code, message) => {

@@ -211,7 +211,7 @@ describe("a run that is told to stop, or only to tell", () => {
     [{ straggler: "skip" as "stop" }, "anomalies.straggler to be tell or stop"],
     [{ spikeDeviations: 0 }, "anomalies.spikeDeviations to be a number > 0"],
     [{ stragglerFactor: 1 }, "anomalies.stragglerFactor to be a number > 1"],
-    [{ spikes: "stop" } as object, "anomalies to be some of loss, gradient, spike, straggler"],
+    [{ spikes: "stop" } as object, "an option of anomalies, got spikes (did you mean spike?)"],
     [{ spike: "rewind" }, "anomalies to be rewind only where states are saved"],
   ])("is refused %o", async (anomalies, message) => {
     const { error } = await runTiny(workspace, { anomalies }).catch((error: Error) => ({ error }));

@@ -1,0 +1,57 @@
+/** Where a value comes from, the weakest first. */
+export const origins = ["default", "job", "checkpoint", "file", "environment", "flag", "script"] as const;
+
+/** One of {@link origins}. */
+export type Origin = (typeof origins)[number];
+
+/** One option as one source gives it. */
+export interface Given {
+  readonly path: readonly string[];
+  readonly value: unknown;
+  readonly origin: Origin;
+  /** As a person wrote it: `--ranks`, `TROUPE_RANKS`, `job.toml`; empty in a script. */
+  readonly by: string;
+}
+
+/** Options from several sources laid over one another. */
+export class Layers {
+  /** What all of them amount to, nested. */
+  readonly values: Record<string, unknown> = {};
+  readonly #sources = new Map<string, Given>();
+
+  /** @param given - the weakest first */
+  constructor(given: Iterable<Given>) {
+    for (const each of given) this.#lay(each);
+  }
+
+  /** @returns who gave an option or, where nobody did, the subject that it belongs to */
+  sourceOf(path: readonly string[]): Given | undefined {
+    for (let length = path.length; length > 0; length--) {
+      const source = this.#sources.get(path.slice(0, length).join("."));
+      if (source !== undefined) return source;
+    }
+    return undefined;
+  }
+
+  #lay(given: Given): void {
+    const { path, value } = given;
+    let at = this.values;
+    for (const name of path.slice(0, -1)) {
+      const inside = isRecord(at[name]) ? at[name] : {};
+      at[name] = inside;
+      at = inside;
+    }
+    const last = path.at(-1) ?? "";
+    this.#sources.set(path.join("."), given);
+    // To turn on what is on already takes nothing of what else is said of it.
+    if (value === true && isRecord(at[last])) return;
+    at[last] = isRecord(value) ? structuredClone(value) : value;
+  }
+}
+
+/** @returns whether a value is a plain object */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

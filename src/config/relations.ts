@@ -1,0 +1,148 @@
+import { accessSync, constants } from "node:fs";
+import type * as z from "zod";
+import type { runtimeSchema } from "./schema.ts";
+
+/** Options as they were given, and with what stands for those left out. */
+export interface Choice {
+  readonly given: z.input<typeof runtimeSchema>;
+  readonly chosen: z.output<typeof runtimeSchema>;
+}
+
+/** What is wrong with an option beside others: `expected OPTION to be EXPECTED, got GOT (HINT)`. */
+export interface Conflict {
+  readonly option: string;
+  readonly expected: string;
+  readonly got: unknown;
+  readonly hint?: string;
+}
+
+/** What one option asks of others. */
+export interface Relation {
+  readonly option: string;
+  /** For the docs: "needs tp ≥ 2". */
+  readonly says: string;
+  readonly conflict: (choice: Choice) => Conflict | undefined;
+}
+
+/** A relation whose complaint is of its own option. */
+function relation(
+  option: string,
+  says: string,
+  complain: (choice: Choice) => Omit<Conflict, "option"> | undefined,
+): Relation {
+  const conflict = (choice: Choice) => {
+    const found = complain(choice);
+    return found && { option, ...found };
+  };
+  return { option, says, conflict };
+}
+
+/** What options ask of each other, whatever the job. What a layout asks of a model is `checkLayout`'s. */
+export const relations: readonly Relation[] = [
+  relation("sequenceParallel", "needs tp ≥ 2", ({ chosen: { sequenceParallel, tp } }) =>
+    sequenceParallel && tp < 2
+      ? {
+          expected: "used with tp ≥ 2",
+          got: `tp ${tp}`,
+          hint: "positions are shared by the ranks that split a layer",
+        }
+      : undefined,
+  ),
+  relation("overlapChunks", "needs sequenceParallel", ({ chosen: { overlapChunks, sequenceParallel } }) =>
+    overlapChunks > 1 && !sequenceParallel
+      ? {
+          expected: "used with sequenceParallel",
+          got: overlapChunks,
+          hint: "only what is gathered before a product and scattered behind it can overlap it",
+        }
+      : undefined,
+  ),
+  relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) =>
+    rounding === "stochastic" && precision !== "bf16" && precision !== "fp16"
+      ? { expected: `nearest with ${precision}, whose weights are their masters`, got: rounding }
+      : undefined,
+  ),
+  relation("offload.optimizer", "or activations or parameters, where offload is given", ({ given }) => {
+    const { optimizer, activations, parameters, ...rest } = given.offload ?? { optimizer: "host" };
+    if (optimizer !== undefined || activations !== undefined || parameters !== undefined) return undefined;
+    const others = Object.keys(rest).join(", ") || "offload";
+    return { expected: "host or nvme", got: undefined, hint: `${others} alone says nothing` };
+  }),
+  relation("offload.ratio", "needs offload.optimizer", ({ given: { offload } }) =>
+    offload?.ratio !== undefined && offload.optimizer === undefined
+      ? { expected: "left out where the optimizer's state stays", got: offload.ratio }
+      : undefined,
+  ),
+  {
+    option: "offload.activations",
+    says: "needs recompute true",
+    conflict: ({ chosen: { offload, recompute } }) =>
+      offload?.activations !== undefined && recompute !== true
+        ? {
+            option: "recompute",
+            expected: "true where activations are offloaded",
+            got: recompute,
+            hint: "what blocks compute inside would stay in memory, which is by far the most",
+          }
+        : undefined,
+  },
+  {
+    option: "offload.parameters",
+    says: "needs zero 3",
+    conflict: ({ chosen: { offload, zero } }) =>
+      offload?.parameters !== undefined && zero !== 3 && zero !== "fsdp"
+        ? {
+            option: "zero",
+            expected: "3 where parameters are offloaded",
+            got: zero,
+            hint: "below it a step needs all of them from its beginning to its end",
+          }
+        : undefined,
+  },
+  relation("offload.dir", "needs nvme", ({ chosen: { offload } }) => {
+    if (offload === undefined) return undefined;
+    const { optimizer, activations, parameters, dir } = offload;
+    const usesFiles = [optimizer, activations, parameters].includes("nvme");
+    if (usesFiles) return folderConflict(dir);
+    return dir === undefined ? undefined : { expected: "left out where nothing goes into files", got: dir };
+  }),
+  relation("checkpoint.dir", "needed by everySteps, keepLast and keepEverySteps", ({ given }) => {
+    const { dir, everySteps, keepLast, keepEverySteps, inMemoryEverySteps } = given.checkpoint ?? { dir: "" };
+    const isOfFiles = [everySteps, keepLast, keepEverySteps].some((value) => value !== undefined);
+    if (dir !== undefined || (!isOfFiles && inMemoryEverySteps !== undefined)) return undefined;
+    return {
+      expected: "a folder",
+      got: undefined,
+      hint: "leave it out only to keep copies in memory alone, by inMemoryEverySteps",
+    };
+  }),
+  relation("checkpoint.keepEverySteps", "needs checkpoint.keepLast", ({ given: { checkpoint } }) =>
+    checkpoint?.keepEverySteps !== undefined && checkpoint.keepLast === undefined
+      ? {
+          expected: "used with keepLast",
+          got: checkpoint.keepEverySteps,
+          hint: "without it none are removed",
+        }
+      : undefined,
+  ),
+  relation("anomalies", "rewind needs a checkpoint", ({ chosen: { anomalies, checkpoint } }) =>
+    Object.values(anomalies).includes("rewind") && checkpoint === undefined
+      ? {
+          expected: "rewind only where states are saved",
+          got: "no checkpoint",
+          hint: "give checkpoint: { inMemoryEverySteps } or a folder to go back to",
+        }
+      : undefined,
+  ),
+];
+
+function folderConflict(dir: string | undefined): Omit<Conflict, "option"> | undefined {
+  if (dir === undefined)
+    return { expected: "given with nvme", got: dir, hint: "a folder on a fast local disk" };
+  try {
+    accessSync(dir, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return { expected: "a folder that can be written", got: dir, hint: (error as Error).message };
+  }
+}

@@ -1,0 +1,116 @@
+import type { AnomalyRules } from "../anomalies/index.ts";
+import type { LossScaleRule } from "../optim/index.ts";
+import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
+import type { AutocastDType, DType } from "../tensor/index.ts";
+import type { DashboardOptions, Precision, RankPlacement, Rounding } from "./options.generated.ts";
+
+/** Options with every choice made, by subject. Plain data: a plan may carry any of these groups whole. */
+export interface RuntimeSettings {
+  readonly layout: LayoutSettings;
+  readonly training: TrainingSettings;
+  readonly precision: PrecisionSettings;
+  readonly execution: ExecutionSettings;
+  readonly offload: OffloadSettings;
+  /** Undefined: nothing is saved. */
+  readonly checkpoint: CheckpointSettings | undefined;
+  readonly supervision: SupervisionSettings;
+  readonly anomalies: AnomalyRules;
+  readonly telemetry: TelemetrySettings;
+  readonly dashboard: DashboardOptions | undefined;
+}
+
+/** How the ranks share the model and its batch. */
+export interface LayoutSettings {
+  readonly numRanks: number;
+  /** What was asked for: whether it fits is known once the model is, and checked before a rank is spawned. */
+  readonly mesh: MeshShape;
+  readonly schedule: ScheduleName;
+  /** Parts of the model on each pipeline stage. */
+  readonly numChunks: number;
+  readonly zero: ZeroLevel;
+  /** Whether ranks that split a layer share the positions between the split layers. */
+  readonly sequence: boolean;
+  /** In how many chunks their gathers overlap products. */
+  readonly overlapChunks: number;
+  readonly placement: RankPlacement;
+}
+
+/** What of a job's training is said from outside. */
+export interface TrainingSettings {
+  readonly steps: number | undefined;
+  readonly accumulation: number | undefined;
+  /** The one asked for, else the usual one; a run that goes on from a checkpoint has that one's. */
+  readonly seed: number;
+  readonly isSeedAsked: boolean;
+  /** Folder of a checkpoint, or of a run's checkpoints. */
+  readonly resume: string | undefined;
+}
+
+/** What a rank computes in. */
+export interface PrecisionSettings {
+  readonly name: Precision;
+  /** Of the parameters that the ranks compute with. */
+  readonly weights: DType;
+  /** What autocast casts to; undefined: there is none. */
+  readonly autocast: AutocastDType | undefined;
+  readonly lossScale: LossScaleRule | undefined;
+  readonly rounding: Rounding;
+}
+
+/** How a rank works through a step. */
+export interface ExecutionSettings {
+  readonly recompute: Recompute;
+  readonly prefetchBytes: number;
+  readonly threadsPerRank: number;
+  /** How long one piece of work may take before it counts as hung. */
+  readonly deadlineMs: number;
+  readonly slowdown: {
+    readonly updateMs: number;
+    readonly reduceMs: number;
+    readonly transferMs: number;
+  };
+}
+
+/** What is kept elsewhere than where it is used. */
+export interface OffloadSettings {
+  readonly optimizer:
+    | {
+        /** How much of the optimizer's state, from 0 to 1. */
+        readonly ratio: number;
+        readonly home: { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
+      }
+    | undefined;
+  /** What recomputed blocks keep for backward: in files on the disk of a folder. */
+  readonly activations: { readonly directory: string } | undefined;
+  /** The parameters of blocks at level 3, between their uses: in files on the disk of a folder. */
+  readonly parameters: { readonly directory: string } | undefined;
+}
+
+/** What is saved, when and where. */
+export interface CheckpointSettings {
+  /** Undefined: only copies in memory are kept. */
+  readonly directory: string | undefined;
+  readonly everySteps: number;
+  readonly whenBusy: "wait" | "skip";
+  readonly keepLast: number | undefined;
+  readonly keepEverySteps: number | undefined;
+  readonly inMemoryEverySteps: number | undefined;
+  readonly maxStagedBytes: number;
+}
+
+/** When an actor counts as stuck, and how often it may be started again. */
+export interface SupervisionSettings {
+  readonly stallMs: number;
+  readonly understudies: boolean;
+  readonly maxRestarts: number;
+}
+
+/** What a run tells beside what always is told; Infinity: never. */
+export interface TelemetrySettings {
+  /** Tells of what every actor does to every block. */
+  readonly trace: boolean;
+  /** Of the messages that no traced handling has sent, each so-many-th begins a trace; 0: none. */
+  readonly traceEvery: number;
+  readonly memoryEverySteps: number;
+  readonly histogramsEverySteps: number;
+}

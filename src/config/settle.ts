@@ -1,0 +1,162 @@
+import { cpus } from "node:os";
+import { join, resolve } from "node:path";
+import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../anomalies/index.ts";
+import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
+import { parseZeroLevel } from "../parallel/index.ts";
+import type { DashboardOptions, Precision, RuntimeOptions } from "./options.generated.ts";
+import { readRuntime } from "./read.ts";
+import type { Choice } from "./relations.ts";
+import type {
+  CheckpointSettings,
+  LayoutSettings,
+  OffloadSettings,
+  PrecisionSettings,
+  RuntimeSettings,
+  TelemetrySettings,
+} from "./settings.ts";
+
+type Chosen = Choice["chosen"];
+
+/** Of a run that is not told another. */
+const USUAL_SEED = 1337;
+const USUAL_EVERY_STEPS = 500;
+/** Counting takes some 60 µs for eight ranks: this often it is far below a thousandth of any step. */
+const MEMORY_EVERY_STEPS = 10;
+/** Beside the checkpoints of a run: a page that is open then finds the run that goes on from them. */
+const TOKEN_FILE_NAME = "dashboard.token";
+
+/**
+ * Checks a script's options and makes every choice that they leave.
+ * @throws {TroupeError} `OPTION` naming the option, what it must be and what it is; `OPTIMIZER_OPTION` for a number of a loss
+ *   scale's rule
+ */
+export function settle(options: RuntimeOptions): RuntimeSettings {
+  return settingsOf(readRuntime(options).chosen);
+}
+
+/** @returns the settings that sound options amount to */
+export function settingsOf(chosen: Chosen): RuntimeSettings {
+  const { steps, accumulation, seed, resume, recompute, prefetchBytes, slowdown } = chosen;
+  const { deadlineMs, stallMs, understudies, maxRestarts } = chosen;
+  const cores = Math.max(1, Math.floor(cpus().length / chosen.ranks));
+  return {
+    layout: layoutOf(chosen),
+    training: {
+      steps,
+      accumulation,
+      seed: seed ?? USUAL_SEED,
+      isSeedAsked: seed !== undefined,
+      resume,
+    },
+    precision: precisionOf(chosen),
+    execution: {
+      recompute,
+      prefetchBytes,
+      threadsPerRank: chosen.threadsPerRank ?? cores,
+      deadlineMs,
+      slowdown,
+    },
+    offload: offloadOf(chosen),
+    checkpoint: checkpointOf(chosen),
+    supervision: { stallMs, understudies, maxRestarts },
+    anomalies: anomaliesOf(chosen),
+    telemetry: telemetryOf(chosen),
+    dashboard: dashboardOf(chosen),
+  };
+}
+
+/** Whether the mesh divides the ranks, the model and the batch, is checked once these are known. */
+function layoutOf(chosen: Chosen): LayoutSettings {
+  const { ranks, tp, pp, ep, chunks, schedule, zero, sequenceParallel, overlapChunks, placement } = chosen;
+  return {
+    numRanks: ranks,
+    mesh: { tp, pp, ep, dp: ranks / (tp * pp) },
+    schedule: schedule ?? (chunks > 1 ? "interleaved" : "1f1b"),
+    numChunks: chunks,
+    zero: parseZeroLevel(zero),
+    sequence: sequenceParallel,
+    overlapChunks,
+    placement,
+  };
+}
+
+function precisionOf({ precision, rounding, lossScale }: Chosen): PrecisionSettings {
+  return { ...plannedPrecision(precision), rounding, lossScale: lossScaleOf(precision, lossScale) };
+}
+
+function plannedPrecision(name: Precision): Pick<PrecisionSettings, "name" | "weights" | "autocast"> {
+  const low = name.endsWith("bf16") ? "bfloat16" : "float16";
+  if (name === "fp32") return { name, weights: "float32", autocast: undefined };
+  if (name.startsWith("amp")) return { name, weights: "float32", autocast: low };
+  return { name, weights: low, autocast: undefined };
+}
+
+/** Where nothing is asked for, torch's in float16, whose smallest numbers gradients fall below, and none elsewhere. */
+function lossScaleOf(precision: Precision, asked: Chosen["lossScale"]): LossScaleRule | undefined {
+  if (asked === undefined) return precision.endsWith("fp16") ? { kind: "torch" } : undefined;
+  const rule = ruleOf(asked);
+  initialLossScale(rule);
+  return rule;
+}
+
+function ruleOf(asked: NonNullable<Chosen["lossScale"]>): LossScaleRule {
+  if (typeof asked === "number") return { kind: "static", scale: asked };
+  return (typeof asked === "string" ? { kind: asked } : asked) as LossScaleRule;
+}
+
+function offloadOf({ offload = {} }: Chosen): OffloadSettings {
+  const { optimizer, ratio = 1, activations, parameters, dir } = offload;
+  const directory = dir === undefined ? "" : resolve(dir);
+  const home = optimizer === "nvme" ? { kind: optimizer, directory } : { kind: "host" as const };
+  return {
+    optimizer: optimizer && { home, ratio },
+    activations: activations && { directory },
+    parameters: parameters && { directory },
+  };
+}
+
+function checkpointOf({ checkpoint }: Chosen): CheckpointSettings | undefined {
+  if (checkpoint === undefined) return undefined;
+  const { dir, everySteps, whenBusy, keepLast, keepEverySteps, inMemoryEverySteps, maxStagedBytes } =
+    checkpoint;
+  return {
+    directory: dir,
+    everySteps: everySteps ?? USUAL_EVERY_STEPS,
+    whenBusy,
+    keepLast,
+    keepEverySteps,
+    inMemoryEverySteps,
+    maxStagedBytes,
+  };
+}
+
+function anomaliesOf({ anomalies }: Chosen): AnomalyRules {
+  const { loss, gradient, spike, straggler, ...limits } = anomalies;
+  const policies: Record<Anomaly, Policy> = {
+    "loss-not-finite": loss,
+    "gradient-not-finite": gradient,
+    "loss-spike": spike,
+    straggler,
+  };
+  return { ...DEFAULT_RULES, ...limits, policies };
+}
+
+function telemetryOf({ trace, traceEvery, memory, histograms }: Chosen): TelemetrySettings {
+  return {
+    trace,
+    traceEvery: traceEvery ?? (trace ? 1 : 0),
+    memoryEverySteps: memory?.everySteps ?? MEMORY_EVERY_STEPS,
+    histogramsEverySteps: histograms?.everySteps ?? Number.POSITIVE_INFINITY,
+  };
+}
+
+function dashboardOf({ dashboard, checkpoint }: Chosen): DashboardOptions | undefined {
+  if (dashboard === false) return undefined;
+  const folder = checkpoint?.dir;
+  // In a store elsewhere a token would be others' to read.
+  const isHere = folder !== undefined && !folder.includes("://");
+  return {
+    ...(isHere ? { tokenFile: join(folder, TOKEN_FILE_NAME) } : {}),
+    ...(dashboard === true ? {} : dashboard),
+  };
+}
