@@ -11,22 +11,28 @@ import type {
   SaveProgress,
 } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { entryName, giveWay, PartCollection, type StateImage, writeParts } from "../state/saving/index.ts";
+import {
+  entryName,
+  lowerPriority,
+  PartCollection,
+  type StateImage,
+  writeParts,
+} from "../state/saving/index.ts";
 import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save"],
   async start(context, { directory, keep }) {
-    giveWay();
+    lowerPriority();
     const storage = directory === undefined ? undefined : await openDirectory(directory);
     let collection = new PartCollection(0, -1);
     let kept: KeptCopy | undefined;
     let last: Promise<unknown> = Promise.resolve();
-    const collectionOf = (life: number, step: number) => {
-      if (collection.life !== life || collection.step !== step) {
+    const collectionOf = (generation: number, step: number) => {
+      if (collection.generation !== generation || collection.step !== step) {
         collection.abandon();
-        collection = new PartCollection(life, step);
+        collection = new PartCollection(generation, step);
       }
       return collection;
     };
@@ -55,27 +61,27 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
     };
     return {
       handlers: {
-        begin({ life }) {
-          collectionOf(life, -1);
+        begin({ generation }) {
+          collectionOf(generation, -1);
         },
         async save(order) {
           const begin = performance.now();
-          using mine = collectionOf(order.life, order.state.step);
-          // What an earlier life has begun to write may not have ended yet.
+          using mine = collectionOf(order.generation, order.state.step);
+          // What an earlier generation has begun to write may not have ended yet.
           await last;
           const saving = save(order, mine);
           last = saving.catch(() => {});
           const saved = await saving;
           // The same step may be saved once more, for instance to the disk after a copy in memory.
-          if (collection === mine) collection = new PartCollection(order.life, -1);
+          if (collection === mine) collection = new PartCollection(order.generation, -1);
           return { ...saved, durationMs: performance.now() - begin, blockedMs: mine.blockedMs };
         },
         part(part) {
-          if (part.life < collection.life) for (const { ref } of part.state) releaseRef(ref);
-          else collectionOf(part.life, part.step).add(part);
+          if (part.generation < collection.generation) for (const { ref } of part.state) releaseRef(ref);
+          else collectionOf(part.generation, part.step).add(part);
         },
-        progress({ life, step, progress }) {
-          if (life >= collection.life) collectionOf(life, step).setProgress(progress);
+        progress({ generation, step, progress }) {
+          if (generation >= collection.generation) collectionOf(generation, step).setProgress(progress);
         },
         kept: () => ({ state: kept?.state }),
         restore: (request) => ({ values: restored(kept, request) }),

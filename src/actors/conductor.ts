@@ -17,20 +17,20 @@ import {
 } from "../engine/conductor/index.ts";
 import type { TroupeEventBody } from "../events/index.ts";
 import type { InspectionRequest, Inspections } from "../inspect/index.ts";
-import { Milestones } from "../parallel/index.ts";
+import { StepBarrier } from "../parallel/index.ts";
 import type {
   CheckpointerProtocol,
   DeclaredModel,
   RankGroup,
   RankPlan,
   RunResult,
-  Score,
+  RunSchedule,
 } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 
 /** What the conductor works with. */
 export interface ConductorOptions {
-  readonly score: Score;
+  readonly score: RunSchedule;
   readonly plan: RankPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   /** Who wants to look at parameters. */
@@ -57,7 +57,7 @@ const STEPS = 0;
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and tells what came of them in order. What
  * happens between two steps (evaluation, snapshots) is asked for in the order in which it is to happen, so that every
- * rank does the same at the same place. One conductor leads one life of the rank group.
+ * rank does the same at the same place. One conductor leads one generation of the rank group.
  */
 export class Conductor {
   readonly #options: ConductorOptions;
@@ -66,23 +66,23 @@ export class Conductor {
   readonly #deadline: { readonly deadlineMs: number };
   /** What each rank has declared, in rank order. */
   #models: readonly DeclaredModel[] = [];
-  /** Requests that a step of this life will answer. */
+  /** Requests that a step of this generation will answer. */
   readonly #asked = new Set<InspectionRequest>();
-  /** Requests that a save of this life will answer. */
+  /** Requests that a save of this generation will answer. */
   readonly #askedSaves = new Set<SaveRequest>();
-  /** Rejects once this life is over. */
+  /** Rejects once this generation is over. */
   readonly #ended = Promise.withResolvers<never>();
   readonly #review: AnomalyReview;
   readonly #report: StepReport;
   /** Of {@link STEPS}, how many were made and found to be in order. */
-  readonly #sound = new Milestones();
+  readonly #sound = new StepBarrier();
   #saving: Saving | undefined;
-  /** Whether a review has ended this life, whose actors are all well. */
+  /** Whether a review has ended this generation, whose actors are all well. */
   #isReviewed = false;
   #lossNats = Number.NaN;
   #evaluationLossNats: number | undefined;
 
-  /** @param group - refs to this life alone */
+  /** @param group - refs to this generation alone */
   constructor(group: RankGroup, options: ConductorOptions) {
     this.#group = group;
     this.#options = options;
@@ -126,7 +126,7 @@ export class Conductor {
     }
   }
 
-  /** This life is over, whatever `lead` still waits for: nothing more is saved of it. */
+  /** This generation is over, whatever `lead` still waits for: nothing more is saved of it. */
   end(): void {
     const reason = new Error("the run has ended");
     this.#ended.reject(reason);
@@ -137,7 +137,7 @@ export class Conductor {
   async #prepare(): Promise<readonly DeclaredModel[]> {
     const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
-    checkpointer?.tell("begin", { life: plan.generation });
+    checkpointer?.tell("begin", { generation: plan.generation });
     await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, this.#deadline)));
     const models = await Promise.all(
       ranks.map((rank) => rank.ask("declare", { plan, peers: ranks }, this.#deadline)),
@@ -218,7 +218,7 @@ export class Conductor {
       new Saving(this.#models, {
         rules: score.saving,
         checkpointer,
-        life: plan.generation,
+        generation: plan.generation,
         ...this.#deadline,
         stateAt,
         sound: (step) => this.#sound.until(STEPS, step),

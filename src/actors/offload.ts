@@ -1,4 +1,4 @@
-import { ownerOf, tellActivity } from "../inspect/index.ts";
+import { ownerOf, reportActivity } from "../inspect/index.ts";
 import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
 import { BlockState } from "../parallel/index.ts";
 import {
@@ -9,8 +9,8 @@ import {
   sentTo,
 } from "../protocols/index.ts";
 import { type ActorContext, defineActor, systemClock } from "../runtime/index.ts";
-import { AskedPresence } from "../state/paging/index.ts";
-import { FileKeeper, MemoryKeeper, type StateKeeper, Turns } from "../state/store/index.ts";
+import { RemotePaging } from "../state/paging/index.ts";
+import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "../state/store/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -36,10 +36,10 @@ export default defineActor<OffloadProtocol>({
           return offload.prepare();
         },
         update: ({ update, gradient }) => prepared().update(update, gradient),
-        snapshot: (order) => prepared().keeper.snapshot(order),
-        settle: ({ step }) => prepared().keeper.settle(step),
+        snapshot: (order) => prepared().stateStore.snapshot(order),
+        settle: ({ step }) => prepared().stateStore.settle(step),
       },
-      stop: () => offload?.keeper.stop(),
+      stop: () => offload?.stateStore.stop(),
     };
   },
 });
@@ -48,7 +48,7 @@ export default defineActor<OffloadProtocol>({
 const SHARING: readonly OptimizerSpec["kind"][] = ["lamb", "adafactor"];
 
 class Offload {
-  readonly keeper: StateKeeper;
+  readonly stateStore: OptimizerStateStore;
   readonly #context: ActorContext<OffloadProtocol>;
   readonly #plan: OffloadPlan;
   readonly #turns: Turns;
@@ -68,18 +68,18 @@ class Offload {
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
     this.#sizeBytes = 4 * numels.reduce((sum, numel) => sum + numel, 0);
     const share = (update: BlockUpdate, round: number, value: Tensor) => this.#share(update, round, value);
-    const presence = new AskedPresence(plan.shard, plan.comingAndGoing, plan.deadlineMs);
+    const paging = new RemotePaging(plan.shard, plan.paged, plan.deadlineMs);
     const { home } = plan;
-    this.keeper =
+    this.stateStore =
       home.kind === "nvme"
-        ? new FileKeeper(home.directory, states, this.#turns, share, presence, (block) =>
+        ? new FileStateStore(home.directory, states, this.#turns, share, paging, (block) =>
             this.#placeOf(block),
           )
-        : new MemoryKeeper(states, share, presence, () => "offload");
+        : new MemoryStateStore(states, share, paging, () => "offload");
   }
 
   async prepare(): Promise<{ sizeBytes: number }> {
-    await this.keeper.fill(this.#plan.initial, this.#context.self);
+    await this.stateStore.fill(this.#plan.initial, this.#context.self);
     return { sizeBytes: this.#sizeBytes };
   }
 
@@ -89,9 +89,9 @@ class Offload {
     const attached = hold(() => attach(gradient));
     // What rests in a file waits for the disk first and takes its turn then.
     if (this.#plan.home.kind === "host") await this.#turns.next(this.#placeOf(block));
-    const updated = await this.keeper.update(update, attached);
+    const updated = await this.stateStore.update(update, attached);
     if (this.#plan.trace)
-      tellActivity(
+      reportActivity(
         this.#context,
         "update",
         update,

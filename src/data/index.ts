@@ -20,7 +20,7 @@ export {
   type TextOptions,
   type TokenizerChoice,
 } from "./prepare-text.ts";
-export { passOver, type SampleCourse, samplesBefore } from "./sample-course.ts";
+export { passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
 export type { TextSource } from "./text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text-windows.ts";
 export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";

@@ -9,7 +9,7 @@ export interface ActivitySubject {
 }
 
 /** Tells, by the lane that never makes anyone wait, of something that ends now. */
-export function tellActivity(
+export function reportActivity(
   context: Pick<ActorContext<unknown>, "emit">,
   activity: Activity["activity"],
   { step, block = -1, microBatch }: ActivitySubject,

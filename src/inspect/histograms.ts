@@ -1,6 +1,6 @@
 import type { FlatBlock, ShardStore } from "../parallel/index.ts";
 import type { HistogramBody, HistogramPart } from "../protocols/index.ts";
-import { type Presence, whilePresent } from "../state/paging/index.ts";
+import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
 import { type Buckets, bucketLimit, bucketsOf, joinBuckets, scope } from "../tensor/index.ts";
 import { inspectRange, type Look, ownedView } from "./inspected-part.ts";
 
@@ -36,11 +36,11 @@ export class ShardHistograms {
   async parts(
     layouts: readonly FlatBlock[],
     divisor: number,
-    presence: Presence,
+    paging: ParameterPaging,
   ): Promise<readonly HistogramPart[]> {
     const weights: [string, Buckets][] = [];
     for (const layout of layouts)
-      weights.push(...(await whilePresent(presence, layout, "read", () => this.#weightsOf(layout))));
+      weights.push(...(await whilePinned(paging, layout, "read", () => this.#weightsOf(layout))));
     return [
       ...weights.map(([name, seen]) => ({ name, of: "weights" as const, buckets: seen, factor: 1 })),
       ...[...this.#gradients].map(([name, seen]) => ({

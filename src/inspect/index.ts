@@ -1,4 +1,4 @@
-export { isActivity, tellActivity } from "./activity.ts";
+export { isActivity, reportActivity } from "./activity.ts";
 export { formatSummary } from "./format-summary.ts";
 export { heldBy, ownerOf } from "./held-memory.ts";
 export { histogramsOf, ShardHistograms } from "./histograms.ts";

@@ -1,6 +1,6 @@
 import type { FlatBlock, ShardStore } from "../parallel/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
-import { type Presence, whilePresent } from "../state/paging/index.ts";
+import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
 import { type Statistics, scaleStatistics, scope } from "../tensor/index.ts";
 import { inspectRange, matchesName, ownedView, statistics } from "./inspected-part.ts";
 
@@ -36,13 +36,13 @@ export class ShardInspection {
   async parts(
     layouts: readonly FlatBlock[],
     divisor: number,
-    presence: Presence,
+    paging: ParameterPaging,
   ): Promise<readonly InspectedPart[]> {
     if (this.#patterns.length === 0) return [];
     const parts: InspectedPart[] = [];
     for (const layout of layouts) {
       const look = () => scope(() => this.#partsOf(layout, divisor));
-      parts.push(...(await whilePresent(presence, layout, "read", look)));
+      parts.push(...(await whilePinned(paging, layout, "read", look)));
     }
     return parts;
   }

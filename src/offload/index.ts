@@ -1,3 +1,3 @@
-export { ActivationShelter, type Sheltered } from "./activation-shelter.ts";
+export { ActivationOffloader, type OffloadedActivation } from "./activation-offloader.ts";
 export { type Access, type PagedBlock, PagedBlocks, type PagingPlan } from "./paged-blocks.ts";
 export { StagedRecords } from "./staged-records.ts";

@@ -6,7 +6,7 @@ import { itemBytes, occupy, ScratchFile, type Tensor, vacate } from "../tensor/i
  */
 export type Access = "read" | "change" | "overwrite";
 
-/** A block whose memory comes and goes. */
+/** A block whose memory is paged. */
 export interface PagedBlock {
   /** Of `emptyPaged`, all of it; ownership passes. Given up at once: it begins as zeros. */
   readonly memory: Tensor;
@@ -89,10 +89,10 @@ export class PagedBlocks {
   }
 
   /**
-   * Waits until a block's memory is there, for {@link leave} to end.
+   * Waits until a block's memory is there, for {@link unpin} to end.
    * @throws {TroupeError} `SCRATCH_FILE`, for what it needs or for what was written behind; the reason of {@link abort}
    */
-  async enter(block: number, access: Access): Promise<void> {
+  async pin(block: number, access: Access): Promise<void> {
     this.#throwFailure();
     const page = this.#at(block);
     if (access !== "read") await this.#admit(page);
@@ -109,7 +109,7 @@ export class PagedBlocks {
   }
 
   /** Ends one use. What was changed goes into the file once all have changed it; then its memory may go. */
-  leave(block: number, access: Access): void {
+  unpin(block: number, access: Access): void {
     const page = this.#at(block);
     page.numUsers -= 1;
     if (access !== "read") page.numChanged += 1;
@@ -121,7 +121,7 @@ export class PagedBlocks {
     }
   }
 
-  /** Whoever waits to be admitted, and whoever enters from now on, gets `reason`. */
+  /** Whoever waits to be admitted, and whoever pins a block from now on, gets `reason`. */
   abort(reason: Error): void {
     this.#failure ??= reason;
     for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
@@ -215,8 +215,7 @@ export class PagedBlocks {
 
   #at(block: number): Page {
     const page = this.#pages.get(block);
-    if (page === undefined)
-      throw new RangeError(`[offload] the memory of block ${block} does not come and go`);
+    if (page === undefined) throw new RangeError(`[offload] the memory of block ${block} is not paged`);
     return page;
   }
 

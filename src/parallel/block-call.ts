@@ -15,7 +15,7 @@ export interface BlockCall {
   readonly kept: readonly Tensor[];
   /** Computes the outputs again, from the cut inputs. */
   readonly again: () => unknown;
-  /** Of the inputs whose memory is sheltered. */
+  /** Of the inputs whose memory is offloaded. */
   readonly tickets: unknown[];
   /** Walks the call where parts of it are computed again. */
   readonly parts: PartTape | undefined;

@@ -2,8 +2,8 @@ import type { Randomness } from "../nn/index.ts";
 import { type AutocastDType, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BlockTape } from "./block-tape.ts";
+import type { Offloader } from "./offloader.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
-import type { Shelter } from "./shelter.ts";
 import type { BlockRange } from "./stage-cut.ts";
 import { type Completion, UnitGradients } from "./unit-gradients.ts";
 import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
@@ -15,7 +15,7 @@ export interface EngineOptions extends GatherOptions {
   /** What the model draws from, if it draws: what is computed again draws what it drew at first. */
   readonly randomness: Randomness | undefined;
   /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
-  readonly shelter?: Shelter | undefined;
+  readonly offloader?: Offloader | undefined;
 }
 
 /** Which micro-batch runs through which chunk of this stage. */
@@ -41,7 +41,7 @@ export class BlockEngine<Ticket> {
   readonly #gathers: BlockGathers<Ticket>;
   readonly #blocks: WrappedBlocks;
   readonly #gradients: UnitGradients;
-  readonly #shelter: Shelter | undefined;
+  readonly #offloader: Offloader | undefined;
   readonly #randomness: Randomness | undefined;
   readonly #open = new Map<string, OpenPass>();
   /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
@@ -49,7 +49,7 @@ export class BlockEngine<Ticket> {
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
-    this.#shelter = options.shelter;
+    this.#offloader = options.offloader;
     this.#randomness = options.randomness;
     this.#gathers = new BlockGathers(plan, port, options);
     this.#blocks = new WrappedBlocks(plan, this.#gathers, options);
@@ -84,7 +84,7 @@ export class BlockEngine<Ticket> {
    */
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
-    const options = { received: leaves, checks: !this.#checked, shelter: this.#shelter };
+    const options = { received: leaves, checks: !this.#checked, offloader: this.#offloader };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trained, options);
     try {
       const forwarded = this.#blocks.run(key.chunk, body, received, tape);

@@ -30,7 +30,7 @@ export class BlockState {
   readonly #shares: readonly RuleShare[];
   /** The owned range of the parameters that the ranks read. */
   readonly #owned: Tensor;
-  readonly #isNarrow: boolean;
+  readonly #isLowPrecision: boolean;
   #bound: readonly Tensor[] | undefined;
 
   /**
@@ -44,9 +44,9 @@ export class BlockState {
     this.#range = ownedRange(layout, rank);
     this.#shares = layout.trainable ? dealRange(layout, this.#range, rules) : [];
     this.#owned = owned;
-    this.#isNarrow = owned.dtype !== "float32";
+    this.#isLowPrecision = owned.dtype !== "float32";
     const master = { kind: MASTER, numel: owned.numel, pieces: this.pieces };
-    this.layouts = [...(this.#isNarrow ? [master] : []), ...this.#parts.flatMap(({ state }) => state)];
+    this.layouts = [...(this.#isLowPrecision ? [master] : []), ...this.#parts.flatMap(({ state }) => state)];
   }
 
   get block(): number {
@@ -55,7 +55,7 @@ export class BlockState {
 
   /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters: what is saved of them too. */
   get keepsMaster(): boolean {
-    return this.#isNarrow;
+    return this.#isLowPrecision;
   }
 
   /** The pieces of parameters in the owned range. */
@@ -79,13 +79,13 @@ export class BlockState {
   /** The state as a checkpoint keeps it, the master first; still this object's. To be bound. */
   get tensors(): StateTensor[] {
     const kept = this.layouts.map((layout, index) => ({ ...layout, tensor: this.#memory(index) }));
-    if (this.#isNarrow) return kept;
+    if (this.#isLowPrecision) return kept;
     return [{ kind: MASTER, numel: this.#owned.numel, pieces: this.pieces, tensor: this.#owned }, ...kept];
   }
 
   /** The owned range as the optimizers update it: float32, flat; still this object's. To be bound where masters are kept. */
   get values(): Tensor {
-    return this.#isNarrow ? this.#memory(0) : this.#owned;
+    return this.#isLowPrecision ? this.#memory(0) : this.#owned;
   }
 
   /** @returns a step's learning rate for one parameter of the block */
@@ -111,14 +111,14 @@ export class BlockState {
    * @param numUpdates - that the master has seen: where rounding is by chance, it is drawn as after the last of them
    */
   publish(numUpdates: number): void {
-    if (!this.#isNarrow) return;
+    if (!this.#isLowPrecision) return;
     scope(() => this.#owned.copy_(this.values));
     if (numUpdates > 0) for (const share of this.#shares) this.#roundByChance(share, numUpdates);
   }
 
   #roundByChance({ rule, stretches }: RuleShare, updateIndex: number): void {
     const { rounding } = rule;
-    if (rounding === undefined || !this.#isNarrow) return;
+    if (rounding === undefined || !this.#isLowPrecision) return;
     scope(() => {
       for (const { begin, pieces } of stretches) {
         for (const { parameter, parameterBegin, rangeBegin, numel } of pieces) {
@@ -140,7 +140,7 @@ export class BlockState {
    * @param step - with a learning rate for each group of every rule
    */
   *update(gradient: Tensor, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
-    let kept = this.#isNarrow ? 1 : 0;
+    let kept = this.#isLowPrecision ? 1 : 0;
     for (const [index, share] of this.#shares.entries()) {
       const { rule, firstGroup, parameters, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
@@ -188,7 +188,7 @@ export class BlockState {
       pieceGroups,
       master: view(this.values),
       gradient: view(gradient),
-      lowPrecision: this.#isNarrow && narrows ? view(this.#owned) : undefined,
+      lowPrecision: this.#isLowPrecision && narrows ? view(this.#owned) : undefined,
       state: Object.fromEntries(state.map(({ kind }, index) => [kind, this.#memory(first + index)])),
     };
   }

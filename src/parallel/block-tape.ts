@@ -7,8 +7,8 @@ import {
   forgetCall,
   type PartTape,
 } from "./block-call.ts";
+import type { Offloader } from "./offloader.ts";
 import { OuterGraph } from "./outer-graph.ts";
-import type { Shelter } from "./shelter.ts";
 import { refuseForeign, TapeChecks } from "./tape-checks.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
@@ -47,7 +47,7 @@ export class BlockTape {
   readonly #root: number;
   readonly #leaves: readonly (readonly Tensor[])[];
   readonly #calls: BlockCall[] = [];
-  readonly #shelter: Shelter | undefined;
+  readonly #offloader: Offloader | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
   /** None where nothing is checked. */
@@ -60,7 +60,7 @@ export class BlockTape {
    * @param options.received - leaves that come from outside the pass; none unless told otherwise
    * @param options.checks - whether to look for gradients that would be lost, for which all parameters are named in every
    *   call's backward: what a model does wrong it does in its first pass, so one is enough. False unless told otherwise
-   * @param options.shelter - where the inputs of what is computed again rest until then; they stay unless told otherwise
+   * @param options.offloader - where the inputs of what is computed again rest until then; they stay unless told otherwise
    */
   constructor(
     hooks: BlockHooks,
@@ -69,14 +69,14 @@ export class BlockTape {
     options: {
       readonly received?: readonly Tensor[];
       readonly checks?: boolean;
-      readonly shelter?: Shelter | undefined;
+      readonly offloader?: Offloader | undefined;
     } = {},
   ) {
     this.#hooks = hooks;
     this.#root = root;
     this.#leaves = leaves;
     this.#received = options.received ?? [];
-    this.#shelter = options.shelter;
+    this.#offloader = options.offloader;
     this.#checks = options.checks ? new TapeChecks(this.#calls, root, leaves) : undefined;
     const ofRoot = (gradients: readonly (Tensor | null)[]) => hooks.contribute(root, gradients);
     this.#outer = new OuterGraph(this.#leavesOf(root), ofRoot, this.#checks);
@@ -199,23 +199,23 @@ export class BlockTape {
 
   /** Lets go of the memory of inputs that only this call reads: all are of no use until it is computed again. */
   #giveShelter(inputs: readonly Tensor[], inputLeaves: readonly Tensor[]): unknown[] {
-    const shelter = this.#shelter;
-    if (shelter === undefined) return [];
+    const offloader = this.#offloader;
+    if (offloader === undefined) return [];
     return inputs.flatMap((input, index) => {
-      const ticket = shelter.keep([input, inputLeaves[index] as Tensor]);
+      const ticket = offloader.keep([input, inputLeaves[index] as Tensor]);
       return ticket === undefined ? [] : [ticket];
     });
   }
 
   /** A call's inputs are brought back; those of the call before it are on their way while this one is walked. */
   #bringInputs(call: BlockCall): void {
-    for (const ticket of call.tickets.splice(0)) this.#shelter?.bring(ticket);
+    for (const ticket of call.tickets.splice(0)) this.#offloader?.bring(ticket);
     const before = this.#calls[this.#calls.indexOf(call) - 1];
-    for (const ticket of before?.tickets ?? []) this.#shelter?.expect(ticket);
+    for (const ticket of before?.tickets ?? []) this.#offloader?.expect(ticket);
   }
 
   #forget(call: BlockCall): void {
-    for (const ticket of call.tickets.splice(0)) this.#shelter?.drop(ticket);
+    for (const ticket of call.tickets.splice(0)) this.#offloader?.drop(ticket);
     forgetCall(call);
   }
 

@@ -32,8 +32,8 @@ export {
 } from "./layout.ts";
 export { mapTensors } from "./map-tensors.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
-export { Milestones } from "./milestones.ts";
 export { offloadedBlocks, pagedBlocks } from "./offloaded-blocks.ts";
+export type { Offloader } from "./offloader.ts";
 export { ownedRange, sendsPart } from "./owned-range.ts";
 export {
   describeSchedule,
@@ -52,7 +52,6 @@ export {
 } from "./plan-blocks.ts";
 export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
 export { ShardStore } from "./shard-store.ts";
-export type { Shelter } from "./shelter.ts";
 export {
   type BlockRange,
   cutStages,
@@ -64,6 +63,7 @@ export {
 } from "./stage-cut.ts";
 export { StageEnd, StagePass } from "./stage-pass.ts";
 export { stageOfBlocks } from "./stages.ts";
+export { StepBarrier } from "./step-barrier.ts";
 export {
   cutDims,
   cutParameters,

@@ -46,7 +46,7 @@ export class ShardStore {
   }
 
   /**
-   * The same for parameters whose memory comes and goes: given up from the beginning.
+   * The same for paged parameters: their memory is given up from the beginning.
    * @returns `memory`: all of it, of `emptyPaged`; the caller's too
    */
   allocatePaged(layout: FlatBlock): { readonly full: Tensor; readonly memory: Tensor } {

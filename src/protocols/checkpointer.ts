@@ -8,7 +8,7 @@ import type { SavePlan } from "./save-plan.ts";
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder extends SavePlan {
   /** Life of the rank group that feeds it. */
-  readonly life: number;
+  readonly generation: number;
   /** config.json of the model; empty where it has none. */
   readonly modelConfig: JsonObject;
   /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
@@ -21,7 +21,7 @@ export interface SaveOrder extends SavePlan {
 
 /** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
 export interface SavePart {
-  readonly life: number;
+  readonly generation: number;
   readonly step: number;
   /** Whose share it is. */
   readonly rank: number;
@@ -66,16 +66,16 @@ export interface RestoreRequest {
 /**
  * Saves one step at a time: `save` announces it, the shards send their parts in any order while training goes on, and
  * `save` is answered when the folder is durable under its final name, or the copy in memory whole. A save that fails
- * leaves nothing behind, and the checkpointer ready for the next. What an earlier life of the rank group began and could
+ * leaves nothing behind, and the checkpointer ready for the next. What an earlier generation of the rank group began and could
  * not finish is given up; what it finished in memory stays.
  */
 export type CheckpointerProtocol = {
   /** The rank group lives anew: saves of earlier lives are refused from here on. */
-  begin: { in: { life: number } };
+  begin: { in: { generation: number } };
   save: { in: SaveOrder; out: Saved };
   part: { in: SavePart };
   /** How far the optimizer has come after `step` steps: a save is not whole without it. */
-  progress: { in: { life: number; step: number; progress: OptimizerProgress } };
+  progress: { in: { generation: number; step: number; progress: OptimizerProgress } };
   /** The state that is kept in memory, if any. */
   kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
   /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
@@ -95,7 +95,7 @@ export interface SnapshotOrder {
   /** The step whose updates the state has seen. */
   readonly step: number;
   /** Life of the rank group. */
-  readonly life: number;
+  readonly generation: number;
   /** Whose share of the state it is. */
   readonly rank: number;
   readonly checkpointer: ActorRef<CheckpointerProtocol>;

@@ -26,7 +26,7 @@ export type {
 } from "./inspection.ts";
 export type { LocalGroupProtocol } from "./local-group.ts";
 export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
-export type { BlockUse, PresenceProtocol } from "./paging.ts";
+export type { PagingProtocol, PinRequest } from "./paging.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,
@@ -38,7 +38,7 @@ export type {
 } from "./rank.ts";
 export type { GroupPlan, OffloadSettings, RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
-export type { RankGroup, RunResult, SavingRules, Score } from "./run.ts";
+export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";
 export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepUpdated } from "./shard.ts";
 export type { ShardPlan } from "./shard-plan.ts";

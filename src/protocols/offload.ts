@@ -4,7 +4,7 @@ import type { ActorRef } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 import type { SnapshotOrder } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
-import type { PresenceProtocol } from "./paging.ts";
+import type { PagingProtocol } from "./paging.ts";
 import type { BlockUpdate, BlockUpdated, UpdateShareProtocol } from "./update.ts";
 
 /** Where offloaded state rests: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */
@@ -22,10 +22,10 @@ export interface OffloadPlan {
   readonly optimizers: readonly OptimizerSpec[];
   readonly initial: InitialState;
   readonly home: StateHome;
-  readonly shard: ActorRef<PresenceProtocol & UpdateShareProtocol>;
+  readonly shard: ActorRef<PagingProtocol & UpdateShareProtocol>;
   readonly numThreads: number;
   /** Names of the blocks whose parameters are in memory only while they are used, which the shard sees to. */
-  readonly comingAndGoing: readonly string[];
+  readonly paged: readonly string[];
   /** How long one answer of the shard may take. */
   readonly deadlineMs: number;
   /** Each update is put off for so long, on purpose. */

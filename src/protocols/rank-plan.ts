@@ -1,6 +1,6 @@
 import type { AnomalyRules } from "../anomalies/index.ts";
 import type { Backend } from "../collectives/index.ts";
-import type { DatasetFacts, SampleCourse } from "../data/index.ts";
+import type { DatasetFacts, SamplerState } from "../data/index.ts";
 import type { JobConfig } from "../job/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
@@ -73,7 +73,7 @@ export interface PrecisionPlan {
 export interface StepPlan {
   readonly seed: number;
   /** Which samples each step takes. */
-  readonly course: SampleCourse;
+  readonly sampler: SamplerState;
   /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
@@ -98,7 +98,7 @@ export interface OffloadSettings {
   readonly parameters: { readonly directory: string } | undefined;
 }
 
-/** How the ranks of one life compute collectives together. Plain data. */
+/** How the ranks of one generation compute collectives together. Plain data. */
 export interface GroupPlan {
   /** Names this run in the process, and beside others of the machine. */
   readonly run: string;

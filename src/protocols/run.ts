@@ -4,14 +4,14 @@ import type { BatchRequest } from "./feeder.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { ShardProtocol } from "./shard.ts";
 
-/** The actors of one life of the rank group, in rank order. */
+/** The actors of one generation of the rank group, in rank order. */
 export interface RankGroup {
   readonly ranks: readonly ActorRef<RankProtocol>[];
   readonly shards: readonly ActorRef<ShardProtocol>[];
 }
 
 /** What the conductor follows: what happens after which step. Plain data. */
-export interface Score {
+export interface RunSchedule {
   readonly steps: number;
   readonly evaluateEverySteps: number;
   /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */

@@ -29,14 +29,14 @@ export interface ShardPlan {
   /** Names the run in the process. */
   readonly run: string;
   /** Life of the rank group, counted from 0. */
-  readonly life: number;
+  readonly generation: number;
   /** Threads of this shard's arithmetic. */
   readonly numThreads: number;
   /** Who reads the parameters, by the name of {@link recipientName}. */
   readonly reader: string;
   readonly offload: OptimizerOffload | undefined;
-  /** Level-3 blocks whose parameters come and go; none unless there. */
-  readonly parametersAway: ParameterOffload | undefined;
+  /** Level-3 blocks whose parameters are paged; none unless there. */
+  readonly pagedParameters: ParameterOffload | undefined;
   readonly slowdown: Slowdown;
   /** Whether actors tell what they do to each block. */
   readonly trace: boolean;

@@ -6,21 +6,21 @@ import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
 import type { LocalGroupProtocol } from "./local-group.ts";
 import type { OffloadProtocol } from "./offload.ts";
-import type { PresenceProtocol } from "./paging.ts";
+import type { PagingProtocol } from "./paging.ts";
 import type { ShardPlan } from "./shard-plan.ts";
 import type { UpdateShareProtocol } from "./update.ts";
 
 /** Answer to a gather. */
 export interface Gathered {
   /** When the parameters were whole, in milliseconds of the process's clock. */
-  readonly wholeAtMs: number;
+  readonly gatheredAtMs: number;
   /** How far the optimizer has come before this step. */
   readonly progress: OptimizerProgress;
 }
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
 export type ShardProtocol = LocalGroupProtocol &
-  PresenceProtocol &
+  PagingProtocol &
   UpdateShareProtocol & {
     /** Every shard of the world, in rank order; and whose end aborts collectives. */
     join: {

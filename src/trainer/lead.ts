@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { Conductor } from "../actors/index.ts";
 import { LossRecord } from "../anomalies/index.ts";
 import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
-import { type SampleCourse, samplesBefore } from "../data/index.ts";
+import { type SamplerState, samplesBefore } from "../data/index.ts";
 import type { RunControl, RunListener } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
@@ -61,7 +61,7 @@ async function leadLives(
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit });
   const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.recentLosses);
-  let at: TakeUp = { initial: start.initial, course: plan.ranks.training.course };
+  let at: TakeUp = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
       losses.note(step, lossNats);
@@ -79,41 +79,41 @@ async function leadLives(
   };
   for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
-    const { life } = ranks;
-    const { initial, course } = at;
-    const training = { ...plan.ranks.training, course, recentLosses: losses.until(initial.step) };
+    const { generation } = ranks;
+    const { initial, sampler } = at;
+    const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
     const conductor = new Conductor(ranks.group, {
       score: plan.score,
-      plan: { ...plan.ranks, training, initial, generation: life },
+      plan: { ...plan.ranks, training, initial, generation: generation },
       checkpointer,
       inspections,
       control,
-      stateAt: (step) => ({ ...stateAt(plan, course, step), recentLosses: losses.until(step) }),
+      stateAt: (step) => ({ ...stateAt(plan, sampler, step), recentLosses: losses.until(step) }),
       emit,
       listener,
       residentBytes: options.residentBytes,
       begin: options.begin,
     });
     try {
-      return await Promise.race([conductor.lead(), overtaken(ranks, life)]);
+      return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
     } catch (error) {
       conductor.end();
-      at = await recovery.after(error, life, at);
+      at = await recovery.after(error, generation, at);
       emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
   }
 }
 
 /**
- * Rejects when the group lives anew: a life may end while its conductor has asked nothing of it, and waits for a save that only this
- * life could have fed.
+ * Rejects when the group lives anew: a generation may end while its conductor has asked nothing of it, and waits for a save that only this
+ * generation could have fed.
  * @throws {TroupeError} `ACTOR_DOWN`; the first cause where the group was given up
  */
-async function overtaken(ranks: SupervisedRanks, life: number): Promise<never> {
-  await ranks.lifeAfter(life);
+async function overtaken(ranks: SupervisedRanks, generation: number): Promise<never> {
+  await ranks.generationAfter(generation);
   throw new TroupeError(
     "ACTOR_DOWN",
-    `[lead] expected life ${life} of the rank group to go on: it was started again (the run goes on from its last good state)`,
+    `[lead] expected generation ${generation} of the rank group to go on: it was started again (the run goes on from its last good state)`,
   );
 }
 
@@ -126,11 +126,11 @@ function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning"
   return kind === "memory" || kind === "checkpoint" ? kind : "beginning";
 }
 
-function stateAt(plan: RunPlan, course: SampleCourse, step: number): TrainerState {
+function stateAt(plan: RunPlan, sampler: SamplerState, step: number): TrainerState {
   const { job, training } = plan.ranks;
   const { seed } = training;
   const { config, facts } = job;
   const tokenizer = (facts.tokenizer ?? null) as JsonValue;
-  const { batchSize } = course;
-  return { step, seed, samplesConsumed: samplesBefore(course, step), batchSize, job: config, tokenizer };
+  const { batchSize } = sampler;
+  return { step, seed, samplesConsumed: samplesBefore(sampler, step), batchSize, job: config, tokenizer };
 }

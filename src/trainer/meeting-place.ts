@@ -30,9 +30,10 @@ export class MeetingPlace implements AsyncDisposable {
     return new MeetingPlace({ run, backend: "gloo", rendezvous }, mesh);
   }
 
-  /** `actor` of one life of the rank group has ended, or is about to: whoever waits for it in this process is told. */
-  ended(actor: string, life: number): void {
-    for (const name of groupNamesOf(this.groups, this.#mesh, life)) abortGroup(name, `${actor} has ended`);
+  /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */
+  ended(actor: string, generation: number): void {
+    for (const name of groupNamesOf(this.groups, this.#mesh, generation))
+      abortGroup(name, `${actor} has ended`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

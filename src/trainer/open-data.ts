@@ -12,7 +12,7 @@ export async function openData(
   deadlineMs: number,
 ): Promise<OpenedData> {
   const scout = await system.spawn<FeederProtocol, FeederInit>({
-    // Not the name of the one that feeds the run, which would then be told as its second life.
+    // Not the name of the one that feeds the run, which would then be told as its second generation.
     name: "scout",
     module: actorModules.feeder,
     init,

@@ -1,5 +1,5 @@
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
-import { checkVocabulary, type SampleCourse } from "../data/index.ts";
+import { checkVocabulary, type SamplerState } from "../data/index.ts";
 import { tensorPlanOf } from "../engine/rank/index.ts";
 import type { NamesOf } from "../errors.ts";
 import { type Job, type JobConfig, optimizersOf, schedulesOf, type TrainingPlan } from "../job/index.ts";
@@ -19,8 +19,8 @@ import type {
   GroupPlan,
   OpenedData,
   RankPlan,
+  RunSchedule,
   SavingRules,
-  Score,
 } from "../protocols/index.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 import { checkResumed, type Start } from "./start.ts";
@@ -28,7 +28,7 @@ import { whole } from "./whole.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
 export interface RunPlan {
-  readonly score: Score;
+  readonly score: RunSchedule;
   readonly ranks: RankPlan;
 }
 
@@ -176,7 +176,7 @@ export function planRun(
       },
       training: {
         seed: start.seed,
-        course: courseOf(start, batch.batchSize),
+        sampler: samplerStateOf(start, batch.batchSize),
         accumulation: batch.accumulation,
         microBatchSize: batch.microBatchSize,
         clip: clipRuleOf(training.clipNorm),
@@ -202,7 +202,7 @@ function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
 }
 
 /** @returns where the samples go on: where a checkpoint left them, whatever the number of its steps */
-export function courseOf({ initial, resumed }: Start, batchSize: number): SampleCourse {
+export function samplerStateOf({ initial, resumed }: Start, batchSize: number): SamplerState {
   return { step: initial.step, numSamples: resumed?.samplesConsumed ?? 0, batchSize, skips: [] };
 }
 

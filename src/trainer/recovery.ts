@@ -1,21 +1,21 @@
 import { RewindRequest } from "../anomalies/index.ts";
-import { passOver, type SampleCourse } from "../data/index.ts";
+import { passOver, type SamplerState } from "../data/index.ts";
 import { errorTable, TroupeError } from "../errors.ts";
 import type { InitialState } from "../protocols/index.ts";
 import { type Failure, firstCause, fromFailure } from "../runtime/index.ts";
 import type { LastGood } from "./last-good.ts";
-import { courseOf } from "./plan-run.ts";
+import { samplerStateOf } from "./plan-run.ts";
 import { Rewinds } from "./rewinds.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
-/** Where a life of the rank group takes the run up. */
+/** Where a generation of the rank group takes the run up. */
 export interface TakeUp {
   readonly initial: InitialState;
   /** Which samples its steps read. */
-  readonly course: SampleCourse;
+  readonly sampler: SamplerState;
 }
 
-/** Has the rank group live anew after a life of it has ended, and says where that takes the run up. */
+/** Has the rank group live anew after a generation of it has ended, and says where that takes the run up. */
 export class Recovery {
   readonly #ranks: SupervisedRanks;
   readonly #lastGood: LastGood;
@@ -27,35 +27,35 @@ export class Recovery {
   }
 
   /**
-   * @param error - what ended life number `life`, which took the run up `at`
+   * @param error - what ended generation number `generation`, which took the run up `at`
    * @throws the error itself where it would only come back; the first cause where the group was given up
    */
-  async after(error: unknown, life: number, at: TakeUp): Promise<TakeUp> {
+  async after(error: unknown, generation: number, at: TakeUp): Promise<TakeUp> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
     if (isUnreadable(error)) return await this.#passOver(error, at);
     if (!isLoss(error)) throw error;
-    refuseDeliberate(await this.#ranks.lifeAfter(life));
+    refuseDeliberate(await this.#ranks.generationAfter(generation));
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
   /** Behind the step that went wrong, and on without the batches since. */
-  async #goBack(request: RewindRequest, { course }: TakeUp): Promise<TakeUp> {
+  async #goBack(request: RewindRequest, { sampler }: TakeUp): Promise<TakeUp> {
     const latestStep = this.#rewinds.latestStep(request);
     await this.#ranks.renew();
     const initial = await this.#lastGood.newest(latestStep);
     this.#rewinds.note(request.step, initial.step);
-    return { initial, course: passOver(course, initial.step, request.step + 1) };
+    return { initial, sampler: passOver(sampler, initial.step, request.step + 1) };
   }
 
   /** To a state that is older than the one that cannot be read. */
-  async #passOver(error: TroupeError, { initial, course }: TakeUp): Promise<TakeUp> {
+  async #passOver(error: TroupeError, { initial, sampler }: TakeUp): Promise<TakeUp> {
     const { start } = this.#lastGood;
     await this.#lastGood.reject(initial, error);
     const older = this.#lastGood.start;
     await this.#ranks.renew();
     return {
       initial: await this.#lastGood.newest(),
-      course: older === start ? course : courseOf(older, course.batchSize),
+      sampler: older === start ? sampler : samplerStateOf(older, sampler.batchSize),
     };
   }
 }

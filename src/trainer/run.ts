@@ -171,7 +171,7 @@ export class Run {
   }
 
   #leaveMeeting(actor: string): void {
-    if (this.#ranks !== undefined) this.#place?.ended(actor, this.#ranks.life);
+    if (this.#ranks !== undefined) this.#place?.ended(actor, this.#ranks.generation);
   }
 }
 

@@ -9,7 +9,7 @@ const STEPS_OF_PATIENCE = 5;
 const NUM_LATEST = 100;
 const STEPS_AN_EXCEPTION = 20;
 
-/** What takes as long as it takes, before the first step of a life. */
+/** What takes as long as it takes, before the first step of a generation. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
 
 const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;

@@ -21,7 +21,7 @@ import {
   type Supervisor,
   toFailure,
 } from "../runtime/index.ts";
-import { Lives } from "./lives.ts";
+import { Generations } from "./generations.ts";
 
 /** What a rank group is spread over. */
 export interface RankSpread {
@@ -33,7 +33,7 @@ export interface RankSpread {
   readonly understudies: boolean;
 }
 
-/** A life that has made steps for so long has its own start behind it: what learns its parts now is in nobody's way. */
+/** A generation that has made steps for so long has its own start behind it: what learns its parts now is in nobody's way. */
 const CALM_MS = 2_000;
 
 /**
@@ -45,9 +45,9 @@ export class SupervisedRanks {
   readonly #system: ActorSystem;
   readonly #supervisor: Supervisor;
   readonly #numRanks: number;
-  readonly #lives: Lives;
+  readonly #lives: Generations;
 
-  private constructor(system: ActorSystem, supervisor: Supervisor, numRanks: number, lives: Lives) {
+  private constructor(system: ActorSystem, supervisor: Supervisor, numRanks: number, lives: Generations) {
     this.#system = system;
     this.#supervisor = supervisor;
     this.#numRanks = numRanks;
@@ -65,7 +65,7 @@ export class SupervisedRanks {
     feeder: FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
-    const lives = new Lives();
+    const lives = new Generations();
     const supervisor = await system.supervise({
       name: "ranks",
       strategy: "one_for_all",
@@ -77,7 +77,7 @@ export class SupervisedRanks {
     return new SupervisedRanks(system, supervisor, spread.numRanks, lives);
   }
 
-  /** The actors of the present life, and of no other: what is meant for this life never reaches the next. */
+  /** The actors of the present generation, and of no other: what is meant for this generation never reaches the next. */
   get group(): RankGroup {
     const places = placesOf(this.#numRanks);
     return {
@@ -86,20 +86,20 @@ export class SupervisedRanks {
     };
   }
 
-  /** Which life the group is in, counted from 0. */
-  get life(): number {
+  /** Which generation the group is in, counted from 0. */
+  get generation(): number {
     return this.#lives.present;
   }
 
   /**
-   * Resolves once the group lives again after its life number `life`, with what ended that life.
+   * Resolves once the group lives again after its generation number `generation`, with what ended that generation.
    * @throws the first cause, when the group was given up
    */
-  lifeAfter(life: number): Promise<Failure | undefined> {
-    return this.#lives.after(life);
+  generationAfter(generation: number): Promise<Failure | undefined> {
+    return this.#lives.after(generation);
   }
 
-  /** A step was made. With each of them one more actor gets its understudy, once the life has gone on for a while. */
+  /** A step was made. With each of them one more actor gets its understudy, once the generation has gone on for a while. */
   madeStep(): void {
     if (this.#lives.madeStep(performance.now()) >= CALM_MS) this.#supervisor.rehearse();
   }
@@ -109,15 +109,15 @@ export class SupervisedRanks {
     this.#supervisor.forgiveRestarts();
   }
 
-  /** Ends the present life on purpose; resolves once the next one has begun. */
+  /** Ends the present generation on purpose; resolves once the next one has begun. */
   async renew(): Promise<void> {
-    const { life } = this;
+    const { generation } = this;
     await this.#supervisor.restart();
-    await this.#lives.after(life);
+    await this.#lives.after(generation);
   }
 
   /**
-   * Ends an actor of the group that stands still, and with it its life. A process is killed; a thread is made to end, which
+   * Ends an actor of the group that stands still, and with it its generation. A process is killed; a thread is made to end, which
    * native code in it can put off: where it does for ever, the group is given up.
    */
   async end({ actor, pid }: Pick<ActorInspection, "actor" | "pid">): Promise<void> {
@@ -125,7 +125,7 @@ export class SupervisedRanks {
     else await this.#system.stopActor(this.#supervisor.ref(actor).pinned(), { drain: false, deadlineMs: 0 });
   }
 
-  /** The group is being stopped for good: whoever waits for its next life gets `cause`. */
+  /** The group is being stopped for good: whoever waits for its next generation gets `cause`. */
   abandon(cause: TroupeError): void {
     this.#lives.giveUp(toFailure(cause));
   }

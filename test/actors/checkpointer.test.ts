@@ -40,21 +40,21 @@ class Saver {
   }
 
   /** Asks for a save; the parts are still to be told. */
-  save(spread: Pick<SpreadState, "plan">, step: number, life = 0, keep = false) {
+  save(spread: Pick<SpreadState, "plan">, step: number, generation = 0, keep = false) {
     const state = { step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null };
-    const order = { ...spread.plan, life, modelConfig: {}, state, write: true, keep };
+    const order = { ...spread.plan, generation, modelConfig: {}, state, write: true, keep };
     const saved = this.checkpointer.ask("save", order, { deadlineMs });
     saved.catch(() => {});
     return saved;
   }
 
-  tell(parts: readonly SavePart[], life: number, step: number): void {
+  tell(parts: readonly SavePart[], generation: number, step: number): void {
     for (const part of parts) this.checkpointer.tell("part", part);
-    this.checkpointer.tell("progress", { life, step, progress: { numUpdates: step } });
+    this.checkpointer.tell("progress", { generation, step, progress: { numUpdates: step } });
   }
 }
 
-const broken = { life: 0, step: 1, state: null } as unknown as SavePart;
+const broken = { generation: 0, step: 1, state: null } as unknown as SavePart;
 
 describe("the checkpointer", () => {
   it("that fails in the middle of a save fails that save alone; started again, it saves the next, and nothing is left", async () => {
@@ -67,7 +67,7 @@ describe("the checkpointer", () => {
     saver.checkpointer.tell("part", broken);
     await expect(first).rejects.toMatchObject({ code: "ACTOR_DOWN" });
     await saver.log.until(({ kind }) => kind === "actor.restarted");
-    // What was on its way to the life that has ended comes to nobody.
+    // What was on its way to the generation that has ended comes to nobody.
     for (const { state } of others) for (const { ref } of state) attach(ref).dispose();
     const second = saver.save(spread, 2);
     saver.tell(spread.parts(0, 2), 0, 2);
@@ -76,7 +76,7 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("that ends between the parts of a save and its order fails that save, whose parts the next life never gets", async () => {
+  it("that ends between the parts of a save and its order fails that save, whose parts the next generation never gets", async () => {
     const directory = join(folder, "between");
     const saver = await Saver.start(directory);
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 1, zero: 0 }).number();
@@ -92,7 +92,7 @@ describe("the checkpointer", () => {
         maxStagedBytes: Number.POSITIVE_INFINITY,
       },
       checkpointer: saver.checkpointer,
-      life: 0,
+      generation: 0,
       deadlineMs,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null }),
       sound: (step) => (step === 1 ? judged.promise : Promise.resolve()),
@@ -101,7 +101,7 @@ describe("the checkpointer", () => {
     });
     const feed = (writer: ActorRef<CheckpointerProtocol> | undefined, step: number) => {
       for (const part of spread.parts(0, step)) writer?.tell("part", part);
-      writer?.tell("progress", { life: 0, step, progress: { numUpdates: step } });
+      writer?.tell("progress", { generation: 0, step, progress: { numUpdates: step } });
     };
     const writer = (await saving.begin(1))?.writer;
     feed(writer, 1);
@@ -121,14 +121,14 @@ describe("the checkpointer", () => {
     expect(liveRefs()).toBe(0);
   });
 
-  it("gives up what a life of the ranks that has ended can never make whole", async () => {
+  it("gives up what a generation of the ranks that has ended can never make whole", async () => {
     const directory = join(folder, "abandons");
     const saver = await Saver.start(directory);
     using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
     const lost = saver.save(spread, 1);
     const late = spread.parts(0, 1);
     saver.checkpointer.tell("part", late.shift() as SavePart);
-    saver.checkpointer.tell("begin", { life: 1 });
+    saver.checkpointer.tell("begin", { generation: 1 });
     await expect(lost).rejects.toMatchObject({ code: "CHECKPOINT_ABANDONED" });
     for (const part of late) saver.checkpointer.tell("part", part);
     const next = saver.save(spread, 1, 1);

@@ -19,7 +19,7 @@ export interface TrainingOrder {
 export interface Trained {
   /** The steps that were made, in order, those made again too. */
   readonly made: readonly (readonly [step: number, lossNats: number])[];
-  /** Lives of the rank group after the first. */
+  /** Generations of the rank group after the first. */
   readonly numRestarts: number;
   /** Steps whose save was told to begin. */
   readonly started: readonly number[];

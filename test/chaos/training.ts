@@ -28,7 +28,7 @@ export interface Survived {
   readonly effective: number;
   readonly durationMs: number;
   readonly numFaults: ReadonlyMap<string, number>;
-  /** Lives of the rank group after the first. */
+  /** Generations of the rank group after the first. */
   readonly numRestarts: number;
   /** Steps that were made again. */
   readonly numLostSteps: number;

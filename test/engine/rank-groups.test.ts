@@ -18,7 +18,7 @@ function everyRank(run: string): { plan: GroupPlan; groups: RankGroups[] } {
   const plan: GroupPlan = { run, backend: "local", rendezvous: undefined };
   const groups = mesh.ranks.map(
     (rank) =>
-      new RankGroups(plan, mesh.shape, rank, { life: 0, deadlineMs: 30_000, told: new Uint8Array(80) }),
+      new RankGroups(plan, mesh.shape, rank, { generation: 0, deadlineMs: 30_000, told: new Uint8Array(80) }),
   );
   opened.push(...groups);
   return { plan, groups };
@@ -41,8 +41,8 @@ test("ranks reduce along every axis of the mesh, and a rank that is alone on one
   expect(groups.map((each) => each.along("edp"))).toEqual(mesh.ranks.map(() => undefined));
 });
 
-test("a life's end aborts the groups of every axis, also those that were joined late", () => {
-  const { plan, groups } = everyRank("end of a life");
+test("a generation's end aborts the groups of every axis, also those that were joined late", () => {
+  const { plan, groups } = everyRank("end of a generation");
   for (const each of groups) for (const axis of axes) each.along(axis);
   const names = groupNamesOf(plan, mesh.shape, 0);
   const numEnded = names.reduce((sum, name) => sum + abortGroup(name, "rank-3 has ended"), 0);

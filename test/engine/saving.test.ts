@@ -49,7 +49,7 @@ class SlowDisk {
     this.saving = new Saving(models, {
       rules: { ...rules, ...changed },
       checkpointer: { pinned: () => incarnation(ask) } as unknown as ActorRef<CheckpointerProtocol>,
-      life: 0,
+      generation: 0,
       deadlineMs: 1000,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
       sound,
@@ -139,7 +139,7 @@ describe("saving", () => {
     expect(disk.events[2]).toMatchObject({ numSkipped: 2, reason: "step 2 is still being saved" });
   });
 
-  it("begins nothing more once its life is over, though that waited for a save to end", async () => {
+  it("begins nothing more once its generation is over, though that waited for a save to end", async () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);
     const next = disk.saving.begin(4);

@@ -44,11 +44,11 @@ describe("PagedBlocks", () => {
   }
 
   async function use<T>(block: number, access: Access, work: (memory: Tensor) => T): Promise<T> {
-    await blocks.enter(block, access);
+    await blocks.pin(block, access);
     try {
       return scope(() => work(memories[block] as Tensor));
     } finally {
-      blocks.leave(block, access);
+      blocks.unpin(block, access);
     }
   }
 
@@ -71,12 +71,12 @@ describe("PagedBlocks", () => {
     for (const block of [0, 1, 2, 3]) await write(block, block + 1);
     await untilStored(4);
     expect(here()).toBe(0);
-    await blocks.enter(1, "read");
-    await blocks.enter(1, "read");
+    await blocks.pin(1, "read");
+    await blocks.pin(1, "read");
     expect(here()).toBe(1);
-    blocks.leave(1, "read");
+    blocks.unpin(1, "read");
     expect(here()).toBe(1);
-    blocks.leave(1, "read");
+    blocks.unpin(1, "read");
     expect(here()).toBe(0);
     expect(await Promise.all([3, 2, 1, 0].map(read))).toEqual([
       [4, 4],
@@ -133,9 +133,9 @@ describe("PagedBlocks", () => {
       make(windowBytes, 2);
       let highest = 0;
       const change = async (block: number) => {
-        await blocks.enter(block, "overwrite");
+        await blocks.pin(block, "overwrite");
         highest = Math.max(highest, here());
-        blocks.leave(block, "overwrite");
+        blocks.unpin(block, "overwrite");
       };
       const orders = [
         [0, 1, 2, 3],

@@ -10,7 +10,7 @@ import {
 } from "../../src/parallel/index.ts";
 import { byteScheme, factsOf, shareOfStages, snapshotBytes, stateBytes } from "../../src/planner/index.ts";
 import { partsOf } from "../../src/state/saving/save-plan.ts";
-import { MemoryKeeper } from "../../src/state/store/state-keeper.ts";
+import { MemoryStateStore } from "../../src/state/store/state-store.ts";
 import { type DType, memory, scope, zeros } from "../../src/tensor/index.ts";
 
 const numRanks = 4;
@@ -33,7 +33,7 @@ function measure(layouts: readonly FlatBlock[], rank: number, dtype: DType): Rec
     const { begin, end } = ownedRange(layout, rank);
     return new BlockState(layout, rank, rules, full.narrow(0, begin, end - begin));
   });
-  const keeper = new MemoryKeeper(states, async () => []);
+  const stateStore = new MemoryStateStore(states, async () => []);
   scope(() => {
     for (const { index, numel } of layouts) {
       const contributions = Array.from({ length: numRanks }, () => zeros([numel], { dtype }));
@@ -41,7 +41,7 @@ function measure(layouts: readonly FlatBlock[], rank: number, dtype: DType): Rec
     }
   });
   const after = memory().byTag;
-  keeper.stop();
+  stateStore.stop();
   store.dispose();
   return Object.fromEntries(kinds.map((kind) => [kind, (after[kind] ?? 0) - (before[kind] ?? 0)]));
 }

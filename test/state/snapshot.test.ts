@@ -17,7 +17,7 @@ function snapshotOf({ states }: SpreadState, numBlocks = 1) {
     tell: (_kind: string, part: SavePart) => sent.push(part),
   } as unknown as ActorRef<CheckpointerProtocol>;
   const blocks = [state.block].slice(0, numBlocks);
-  return { sent, state, snapshot: new Snapshot({ step: 7, life: 2, rank, checkpointer, blocks }) };
+  return { sent, state, snapshot: new Snapshot({ step: 7, generation: 2, rank, checkpointer, blocks }) };
 }
 
 /** Makes every value another one, as an update does. */
@@ -52,7 +52,7 @@ describe("a snapshot", () => {
       numTurns++;
     expect(numTurns).toBeGreaterThan(0);
     overwrite(state);
-    expect(sent).toMatchObject([{ life: 2, step: 8, rank: 0 }]);
+    expect(sent).toMatchObject([{ generation: 2, step: 8, rank: 0 }]);
     expect(isAsNumbered(spread, sent[0]!)).toBe(true);
     expect(snapshot.lacks(state.block)).toBe(false);
   });

@@ -68,21 +68,22 @@ function actor<P>(
 
 /** A rank and its shard that do all that is asked of them, in two lives; the second begins when the test says so. */
 class Ranks {
-  life = 0;
+  generation = 0;
   readonly #second = Promise.withResolvers<undefined>();
 
   get group(): RankGroup {
-    const { life } = this;
-    const member = <P>() => actor<P>((kind) => answers[kind], { isAlive: () => life === this.life });
+    const { generation } = this;
+    const member = <P>() =>
+      actor<P>((kind) => answers[kind], { isAlive: () => generation === this.generation });
     return { ranks: [member()], shards: [member()] };
   }
 
-  lifeAfter(life: number): Promise<undefined> {
-    return life === 0 ? this.#second.promise : new Promise(() => {});
+  generationAfter(generation: number): Promise<undefined> {
+    return generation === 0 ? this.#second.promise : new Promise(() => {});
   }
 
   liveAnew(): void {
-    this.life = 1;
+    this.generation = 1;
     this.#second.resolve(undefined);
   }
 
@@ -94,7 +95,7 @@ class Ranks {
   forgiveRestarts(): void {}
 }
 
-/** A run that saves each step, and whose first save is not answered in its life: the step after it waits for that. */
+/** A run that saves each step, and whose first save is not answered in its generation: the step after it waits for that. */
 class StuckRun {
   readonly ranks = new Ranks();
   readonly events: TroupeEventBody[] = [];
@@ -109,13 +110,13 @@ class StuckRun {
     const start = startFromSeed(1);
     const answer = (kind: string) => {
       if (kind === "kept") return { state: undefined };
-      if (this.ranks.life > 0) return { path: "somewhere", sizeBytes: 4, durationMs: 1, blockedMs: 0 };
+      if (this.ranks.generation > 0) return { path: "somewhere", sizeBytes: 4, durationMs: 1, blockedMs: 0 };
       ordered.resolve();
       return neverFed.promise;
     };
-    // As the checkpointer does: what an earlier life has begun is given up when the next begins.
+    // As the checkpointer does: what an earlier generation has begun is given up when the next begins.
     const hear = (kind: string) => {
-      if (kind === "begin" && this.ranks.life > 0) neverFed.reject(abandoned(1));
+      if (kind === "begin" && this.ranks.generation > 0) neverFed.reject(abandoned(1));
     };
     const checkpointer = actor<CheckpointerProtocol>(answer, { hear });
     const plan = {
@@ -137,7 +138,7 @@ class StuckRun {
         job: { config: {}, facts: {} },
         layout: { mesh: { pp: 1, dp: 1, tp: 1, ep: 1 } },
         execution: { deadlineMs: 1_000 },
-        training: { seed: 1, course: { step: 0, numSamples: 0, batchSize: 4, skips: [] } },
+        training: { seed: 1, sampler: { step: 0, numSamples: 0, batchSize: 4, skips: [] } },
         anomalies: DEFAULT_RULES,
         initial: start.initial,
       } as unknown as RankPlan,
@@ -170,7 +171,7 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }
 
-describe("a life of the rank group that ends while its conductor asks nothing of it", () => {
+describe("a generation of the rank group that ends while its conductor asks nothing of it", () => {
   it("is gone on from at once, though what it waits for never comes", async () => {
     const run = new StuckRun();
     await run.stuck;
@@ -178,7 +179,7 @@ describe("a life of the rank group that ends while its conductor asks nothing of
     expect(run.told).toEqual(["started 1", "finished 1"]);
     run.ranks.liveAnew();
     await turns();
-    // Of the first life nothing more is told than that its save was given up.
+    // Of the first generation nothing more is told than that its save was given up.
     expect(run.told.slice(2)).toEqual([
       ...["restored 0", "failed 1"],
       ...["started 1", "finished 1", "saved 1"],

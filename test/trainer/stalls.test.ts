@@ -18,7 +18,7 @@ it("waits five times the longest step while steps are few", () => {
   expect(patienceMs(100, [600, ...Array<number>(18).fill(50)])).toBe(5 * 600);
 });
 
-it("leaves one long step in twenty out: the first of a life does not make the wait long for the hundred that follow", () => {
+it("leaves one long step in twenty out: the first of a generation does not make the wait long for the hundred that follow", () => {
   expect(patienceMs(100, [600, ...Array<number>(19).fill(50)])).toBe(5 * 50);
   expect(patienceMs(100, [600, 700, ...Array<number>(37).fill(50)])).toBe(5 * 600);
   expect(patienceMs(100, [...Array<number>(5).fill(600), ...Array<number>(95).fill(50)])).toBe(5 * 50);

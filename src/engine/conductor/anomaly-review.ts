@@ -16,7 +16,7 @@ const ACTIONS = {
   rewind: "rewound",
 } as const satisfies Record<Policy, EventOf<"anomaly.detected">["action"]>;
 
-/** Goes over what ranks and shards have found in each step, tells it, and ends a life that must not go on. */
+/** Goes over what ranks and shards have found in each step, tells it, and ends a generation that must not go on. */
 export class AnomalyReview {
   readonly #stragglers: StragglerWatch;
   readonly #emit: (event: TroupeEventBody) => void;

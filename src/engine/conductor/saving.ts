@@ -12,14 +12,14 @@ export interface SavingOptions {
   readonly rules: SavingRules;
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
   /** Life of the rank group. */
-  readonly life: number;
+  readonly generation: number;
   /** How long one save may take. */
   readonly deadlineMs: number;
   /** What a checkpoint keeps beside tensors, after `step` updates; asked for once those are made and told. */
   readonly stateAt: (step: number) => TrainerState;
   /** Resolves once `step` steps were made and found in order. @throws where they never will be */
   readonly sound: (step: number) => Promise<void>;
-  /** Takes what becomes of a save, also once this life of the group is over: what had come by then may be whole. */
+  /** Takes what becomes of a save, also once this generation of the group is over: what had come by then may be whole. */
   readonly emit: (event: TroupeEventBody) => void;
   /** Hears of the same, before. */
   readonly listener: Pick<RunListener, "saveBegun" | "saved" | "saveFailed">;
@@ -42,7 +42,7 @@ export interface BegunSave {
 }
 
 /**
- * Decides after which steps of one life of the rank group its state is saved, one save at a time: that bounds the memory
+ * Decides after which steps of one generation of the rank group its state is saved, one save at a time: that bounds the memory
  * of copies. A save that fails is told, and training goes on.
  */
 export class Saving {
@@ -100,7 +100,7 @@ export class Saving {
     }
     const beginMs = performance.now();
     await busy?.outcome;
-    // What waited for a save of a life that has ended meanwhile could never be fed.
+    // What waited for a save of a generation that has ended meanwhile could never be fed.
     if (this.#isOver) return undefined;
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
     const { stagedBytes } = this.#plan;
@@ -116,7 +116,7 @@ export class Saving {
     return save;
   }
 
-  /** This life of the group is over: nothing more is begun. What is under way may still become whole. */
+  /** This generation of the group is over: nothing more is begun. What is under way may still become whole. */
   end(): void {
     this.#isOver = true;
   }
@@ -127,11 +127,11 @@ export class Saving {
   }
 
   async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
-    const { rules, life, deadlineMs, stateAt, sound, emit, listener } = this.#options;
+    const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
       await sound(step);
     } catch {
-      // It was not in order, or this life has ended before that was known: neither kept nor written.
+      // It was not in order, or this generation has ended before that was known: neither kept nor written.
       this.#inFlight = undefined;
       listener.saveFailed(step);
       if (write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
@@ -139,7 +139,7 @@ export class Saving {
     }
     const order = {
       ...this.#plan,
-      life,
+      generation,
       modelConfig: this.#modelConfig,
       // Of what the step came to, too.
       state: stateAt(step),

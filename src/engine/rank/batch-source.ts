@@ -1,4 +1,4 @@
-import { type Batch, type SampleCourse, samplesBefore } from "../../data/index.ts";
+import { type Batch, type SamplerState, samplesBefore } from "../../data/index.ts";
 import type { LossWeights } from "../../job/index.ts";
 import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
@@ -6,7 +6,7 @@ import { attach, hold, scope } from "../../tensor/index.ts";
 
 /** How the samples of a run are dealt. */
 export interface BatchDealing {
-  readonly course: SampleCourse;
+  readonly sampler: SamplerState;
   /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
@@ -69,14 +69,14 @@ export class BatchSource {
 
   /** The samples of this replica's micro-batch number `index`, counted over the run. */
   #trainRequest(index: number): BatchRequest {
-    const { course, accumulation, microBatchSize, replica } = this.#dealing;
-    const first = samplesBefore(course, Math.floor(index / accumulation));
+    const { sampler, accumulation, microBatchSize, replica } = this.#dealing;
+    const first = samplesBefore(sampler, Math.floor(index / accumulation));
     const place = replica * accumulation + (index % accumulation);
     return {
       split: "train",
       position: first + place * microBatchSize,
       numSamples: microBatchSize,
-      step: { position: first, numBatches: course.batchSize / microBatchSize },
+      step: { position: first, numBatches: sampler.batchSize / microBatchSize },
     };
   }
 

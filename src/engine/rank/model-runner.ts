@@ -1,7 +1,7 @@
-import { tellActivity } from "../../inspect/index.ts";
+import { reportActivity } from "../../inspect/index.ts";
 import type { Job } from "../../job/index.ts";
 import { type RecordedTensor, TensorRecording } from "../../nn/index.ts";
-import { ActivationShelter } from "../../offload/index.ts";
+import { ActivationOffloader } from "../../offload/index.ts";
 import {
   BlockEngine,
   Mesh,
@@ -54,7 +54,7 @@ export class ModelRunner {
     job: Job,
   ) {
     const { rank } = init;
-    const { course, accumulation, microBatchSize } = plan.training;
+    const { sampler, accumulation, microBatchSize } = plan.training;
     const { numChunks, schedule } = plan.layout;
     const { deadlineMs, prefetchBytes } = plan.execution;
     const { collective: line } = context.board;
@@ -66,7 +66,7 @@ export class ModelRunner {
     this.#batches = new BatchSource(
       context,
       init.feeder,
-      { course, accumulation, microBatchSize, replica: this.#place.dp },
+      { sampler, accumulation, microBatchSize, replica: this.#place.dp },
       { reader: this.#name, deadlineMs },
     );
     this.#model = new RankModel(job, plan, rank, this.#batches, line.memory);
@@ -90,8 +90,8 @@ export class ModelRunner {
       // The line is one: what ranks compute together is where they wait for each other.
       line: groups.isEmpty ? line : undefined,
     });
-    const shelter = activations && new ActivationShelter(activations.directory, { deadlineMs });
-    const engineOptions = { dtype, autocast, prefetchBytes, randomness, shelter, paged };
+    const offloader = activations && new ActivationOffloader(activations.directory, { deadlineMs });
+    const engineOptions = { dtype, autocast, prefetchBytes, randomness, offloader, paged };
     this.#engine = new BlockEngine(blocks, this.#shard, engineOptions);
     this.#microBatches = new MicroBatches({
       engine: this.#engine,
@@ -216,7 +216,7 @@ export class ModelRunner {
 
   #tell(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
     if (this.#plan.telemetry.trace)
-      tellActivity(this.#context, activity, { step: this.#model.randomness.step, ...of }, beginMs);
+      reportActivity(this.#context, activity, { step: this.#model.randomness.step, ...of }, beginMs);
   }
 
   #begin(step: number, pass: string): void {

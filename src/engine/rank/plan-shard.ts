@@ -31,11 +31,11 @@ export function planShard(
     numMicroBatches: training.accumulation * mesh.shape.dp,
     initial,
     run: plan.layout.groups.run,
-    life: plan.generation,
+    generation: plan.generation,
     numThreads: execution.threadsPerRank,
     reader,
     offload: optimizer,
-    parametersAway: parameters && {
+    pagedParameters: parameters && {
       ...parameters,
       blocks: pagedBlocks(blocks),
       windowBytes: execution.prefetchBytes,

@@ -5,7 +5,7 @@ import type { GroupPlan } from "../../protocols/index.ts";
 /** What a rank's groups are joined with. */
 export interface RankGroupOptions {
   /** Of the rank group: each builds its groups anew. */
-  readonly life: number;
+  readonly generation: number;
   /** How long a wait for another rank may last. */
   readonly deadlineMs: number;
   /** Where the rank's collectives are told for others to read: the memory of its collective line. */
@@ -69,32 +69,32 @@ export class RankGroups implements Disposable {
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {
     const { backend, rendezvous } = this.#plan;
-    const { life, deadlineMs, told } = this.#options;
-    const name = nameOf(this.#plan, axis, ranks, life);
+    const { generation, deadlineMs, told } = this.#options;
+    const name = nameOf(this.#plan, axis, ranks, generation);
     return openCommunicator({
       backend,
       name,
       rank: ranks.indexOf(this.#rank),
       size: ranks.length,
       // Groups along one axis share no rank: the first names each, however many ranks there are.
-      ...(rendezvous !== undefined && { rendezvous: `${rendezvous}/${life}-${axis}-${ranks[0]}` }),
+      ...(rendezvous !== undefined && { rendezvous: `${rendezvous}/${generation}-${axis}-${ranks[0]}` }),
       deadlineMs,
       told: { memory: told, group: `${axis} ${ranks.join("-")}` },
     });
   }
 }
 
-/** @returns the names of all groups of one life: what has to be aborted when one of its ranks is gone */
-export function groupNamesOf(plan: GroupPlan, shape: MeshShape, life: number): string[] {
+/** @returns the names of all groups of one generation: what has to be aborted when one of its ranks is gone */
+export function groupNamesOf(plan: GroupPlan, shape: MeshShape, generation: number): string[] {
   const mesh = new Mesh(shape);
   return AXES.flatMap((axis) =>
     mesh
       .groups(axis)
       .filter((ranks) => ranks.length > 1)
-      .map((ranks) => nameOf(plan, axis, ranks, life)),
+      .map((ranks) => nameOf(plan, axis, ranks, generation)),
   );
 }
 
-function nameOf({ run }: GroupPlan, axis: MeshAxis, ranks: readonly number[], life: number): string {
-  return `${run} ${life} ${axis} ${ranks.join("-")}`;
+function nameOf({ run }: GroupPlan, axis: MeshAxis, ranks: readonly number[], generation: number): string {
+  return `${run} ${generation} ${axis} ${ranks.join("-")}`;
 }

@@ -45,7 +45,7 @@ export class RankModel implements Disposable {
     this.optimizers = optimizersOf(job, this.module, config);
     this.rates = new LearningRates(job, this.optimizers, config);
     const { deadlineMs, recompute } = plan.execution;
-    const options = { life: plan.generation, deadlineMs, told };
+    const options = { generation: plan.generation, deadlineMs, told };
     this.groups = new RankGroups(plan.layout.groups, plan.layout.mesh, rank, options);
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;

@@ -1,4 +1,4 @@
-import { tellActivity } from "../../inspect/index.ts";
+import { reportActivity } from "../../inspect/index.ts";
 import type { OptimizerProgress } from "../../optim/index.ts";
 import { BusyTime, type ShardPort } from "../../parallel/index.ts";
 import { type Gathered, type ShardProtocol, sentTo } from "../../protocols/index.ts";
@@ -90,15 +90,15 @@ export class ShardLink implements ShardPort<Gather> {
 
   wait({ step, block, startedAtMs, answer }: Gather): void {
     const beginMs = systemClock.now();
-    const { wholeAtMs, progress } = this.#context.wait(answer);
+    const { gatheredAtMs, progress } = this.#context.wait(answer);
     this.#progress = progress;
     const endMs = systemClock.now();
     this.#exposedMs += endMs - beginMs;
     if (this.#trace) {
-      tellActivity(this.#context, "wait", { step, block }, beginMs);
-      tellActivity(this.#context, "compute", { step, block }, endMs);
+      reportActivity(this.#context, "wait", { step, block }, beginMs);
+      reportActivity(this.#context, "compute", { step, block }, endMs);
     }
-    this.#gathering.add(startedAtMs, wholeAtMs > beginMs ? endMs : wholeAtMs);
+    this.#gathering.add(startedAtMs, gatheredAtMs > beginMs ? endMs : gatheredAtMs);
   }
 
   /** On one host gathered parameters are the shards' own memory, lent: what is not offloaded stays where it is. */

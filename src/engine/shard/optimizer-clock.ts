@@ -51,10 +51,14 @@ export class OptimizerClock {
   }
 
   #tell(step: number): void {
-    const { life } = this.#plan;
+    const { generation } = this.#plan;
     if (this.#saving?.step !== step) return;
     if (mayLeaveOut(this.#plan) && !this.#before.has(step + 1)) return;
-    this.#saving.checkpointer.tell("progress", { life, step: step + 1, progress: this.before(step + 1) });
+    this.#saving.checkpointer.tell("progress", {
+      generation,
+      step: step + 1,
+      progress: this.before(step + 1),
+    });
     this.#saving = undefined;
   }
 }

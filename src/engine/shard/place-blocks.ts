@@ -2,7 +2,7 @@ import type { PagingPlan } from "../../offload/index.ts";
 import { type FlatBlock, memberOf, ShardStore } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { systemClock } from "../../runtime/index.ts";
-import type { BlockPresence } from "../../state/paging/index.ts";
+import type { ShardPaging } from "../../state/paging/index.ts";
 import { Turns } from "../../state/store/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { sliceFor } from "./local-group.ts";
@@ -12,8 +12,8 @@ import type { LocalGroups } from "./local-groups.ts";
 export interface PlacingShard {
   readonly rank: number;
   readonly groups: LocalGroups;
-  /** Of the parameters that come and go; takes those over that are made here. */
-  readonly presence: BlockPresence;
+  /** Of the paged parameters; takes those over that are made here. */
+  readonly paging: ShardPaging;
   /** Told of every way from and to the file, where the run is traced. */
   readonly onTransfer: NonNullable<PagingPlan["onTransfer"]>;
 }
@@ -31,12 +31,12 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
   const owned: Tensor[] = [];
   const memories = new Map<number, Tensor>();
   for (const layout of plan.layouts) owned.push(await place(layout, store, shard, memories));
-  const { parametersAway, slowdown, trace } = plan;
-  if (parametersAway === undefined) return { store, owned };
+  const { pagedParameters, slowdown, trace } = plan;
+  if (pagedParameters === undefined) return { store, owned };
   const turns = new Turns(slowdown.transferMs);
-  shard.presence.hold(memories, {
-    directory: parametersAway.directory,
-    windowBytes: parametersAway.windowBytes,
+  shard.paging.hold(memories, {
+    directory: pagedParameters.directory,
+    windowBytes: pagedParameters.windowBytes,
     now: () => systemClock.now(),
     ...(slowdown.transferMs > 0 && { delay: () => turns.next() }),
     ...(trace && { onTransfer: shard.onTransfer }),
@@ -47,13 +47,13 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
 /**
  * A block's buffer for whole parameters. Where the block is split, the first member of its group makes one for all and gives
  * each its slice to write; all read the whole. At level 0 each rank makes its own.
- * @param memories - gets what is made here and comes and goes, by block
+ * @param memories - gets what is made here and paged, by block
  * @returns the owned range of it, writable; the caller's
  */
 async function place(
   layout: FlatBlock,
   store: ShardStore,
-  { rank, groups, presence }: PlacingShard,
+  { rank, groups, paging }: PlacingShard,
   memories: Map<number, Tensor>,
 ): Promise<Tensor> {
   const group = groups.of(layout.group);
@@ -62,7 +62,7 @@ async function place(
     store.add(layout, full);
     return slice;
   }
-  const full = allocate(layout, store, presence, memories);
+  const full = allocate(layout, store, paging, memories);
   const slice = sliceFor(layout, full, rank);
   if (layout.zero > 0) group.give(layout, full);
   store.add(layout, full);
@@ -72,10 +72,10 @@ async function place(
 function allocate(
   layout: FlatBlock,
   store: ShardStore,
-  presence: BlockPresence,
+  paging: ShardPaging,
   memories: Map<number, Tensor>,
 ): Tensor {
-  if (!presence.comesAndGoes(layout)) return store.allocateFull(layout);
+  if (!paging.isPaged(layout)) return store.allocateFull(layout);
   const { full, memory } = store.allocatePaged(layout);
   memories.set(layout.index, memory);
   return full;

@@ -1,9 +1,14 @@
-import { tellActivity } from "../../inspect/index.ts";
+import { reportActivity } from "../../inspect/index.ts";
 import type { FlatBlock, ShardStore } from "../../parallel/index.ts";
 import type { BlockUpdate, OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef } from "../../runtime/index.ts";
-import type { BlockPresence } from "../../state/paging/index.ts";
-import { keeperOf, type ShareWithRanks, type StateKeeper, Turns } from "../../state/store/index.ts";
+import type { ShardPaging } from "../../state/paging/index.ts";
+import {
+  type OptimizerStateStore,
+  type ShareWithRanks,
+  stateStoreOf,
+  Turns,
+} from "../../state/store/index.ts";
 import { GradientAgreement } from "./gradient-agreement.ts";
 import type { LocalGroups } from "./local-groups.ts";
 import { OptimizerClock } from "./optimizer-clock.ts";
@@ -14,7 +19,7 @@ import { ShardUpdates } from "./shard-updates.ts";
 export interface PreparedShard {
   readonly plan: ShardPlan;
   readonly store: ShardStore;
-  readonly keeper: StateKeeper;
+  readonly stateStore: OptimizerStateStore;
   readonly agreement: GradientAgreement;
   readonly clock: OptimizerClock;
   readonly updates: ShardUpdates;
@@ -30,7 +35,7 @@ export interface ShardPlace {
   readonly context: ActorContext<ShardProtocol>;
   readonly offload: ActorRef<OffloadProtocol> | undefined;
   readonly groups: LocalGroups;
-  readonly presence: BlockPresence;
+  readonly paging: ShardPaging;
   readonly share: ShareWithRanks;
   /** The last step that has begun. */
   readonly step: () => number;
@@ -38,26 +43,26 @@ export interface ShardPlace {
 
 /** Makes the memory of every block and of the state, all still to be filled. */
 export async function prepareShard(plan: ShardPlan, place: ShardPlace): Promise<PreparedShard> {
-  const { rank, context, offload, groups, presence, share } = place;
+  const { rank, context, offload, groups, paging, share } = place;
   const { store, owned } = await placeBlocks(plan, {
     rank,
     groups,
-    presence,
+    paging,
     onTransfer: (block, direction, beginMs) =>
-      tellActivity(context, direction, { step: place.step(), block }, beginMs),
+      reportActivity(context, direction, { step: place.step(), block }, beginMs),
   });
-  const keeper = keeperOf(plan, owned, { rank, shard: context.self, offload, share, presence });
+  const stateStore = stateStoreOf(plan, owned, { rank, shard: context.self, offload, share, paging });
   const clock = new OptimizerClock(plan);
   const onUpdate = (update: BlockUpdate, beginMs: number) => {
-    if (plan.trace) tellActivity(context, "update", update, beginMs);
+    if (plan.trace) reportActivity(context, "update", update, beginMs);
   };
   return {
     plan,
     store,
-    keeper,
+    stateStore,
     agreement: new GradientAgreement(plan, store, groups),
     clock,
-    updates: new ShardUpdates({ plan, store, keeper, clock, presence, onUpdate }),
+    updates: new ShardUpdates({ plan, store, stateStore, clock, paging, onUpdate }),
     delayed: plan.slowdown.reduceMs > 0 ? new Turns(plan.slowdown.reduceMs) : undefined,
     trained: plan.layouts.filter((layout) => layout.trainable),
   };

@@ -1,4 +1,4 @@
-import { ownerOf, tellActivity } from "../../inspect/index.ts";
+import { ownerOf, reportActivity } from "../../inspect/index.ts";
 import { type FlatBlock, ranksOfWhole, sendsPart } from "../../parallel/index.ts";
 import {
   type BlockUpdate,
@@ -18,7 +18,7 @@ import {
   type Down,
   systemClock,
 } from "../../runtime/index.ts";
-import { BlockPresence } from "../../state/paging/index.ts";
+import { ShardPaging } from "../../state/paging/index.ts";
 import {
   attach,
   chargeThreadTo,
@@ -45,7 +45,7 @@ export class ShardBody {
   readonly #steps = new Map<number, ShardStep>();
   /** The last that has begun. */
   #step = 0;
-  #presence: BlockPresence | undefined;
+  #paging: ShardPaging | undefined;
   #prepared: PreparedShard | undefined;
 
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
@@ -56,14 +56,14 @@ export class ShardBody {
     this.#ends = new StepEnds(
       this.groups,
       () => this.#ready,
-      () => this.presence,
+      () => this.paging,
     );
   }
 
   /** Of the parameters; peers ask once they know of this shard's memory. */
-  get presence(): BlockPresence {
-    if (this.#presence === undefined) throw new Error("[shard] not prepared");
-    return this.#presence;
+  get paging(): ShardPaging {
+    if (this.#paging === undefined) throw new Error("[shard] not prepared");
+    return this.#paging;
   }
 
   join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
@@ -79,19 +79,19 @@ export class ShardBody {
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     setNumThreads(plan.numThreads);
     chargeThreadTo(ownerOf(plan.run, this.#rank), "working");
-    const presence = new BlockPresence(this.#rank, plan, this.#peers);
-    this.#presence = presence;
+    const paging = new ShardPaging(this.#rank, plan, this.#peers);
+    this.#paging = paging;
     this.#prepared = await prepareShard(plan, {
       rank: this.#rank,
       context: this.#context,
       offload: this.#offload,
       groups: this.groups,
-      presence,
+      paging,
       share: (update, round, value) => this.#share(update, round, value),
       step: () => this.#step,
     });
-    const { store, keeper } = this.#prepared;
-    await keeper.fill(plan.initial, this.#context.self);
+    const { store, stateStore } = this.#prepared;
+    await stateStore.fill(plan.initial, this.#context.self);
     await this.#ends.begin(plan.initial.step);
     return {
       fulls: plan.layouts.map((layout) => shareRef(store.full(layout.index), { owner: plan.reader })),
@@ -116,12 +116,12 @@ export class ShardBody {
     // What is frozen is whole before it is known how far the optimizer has come.
     if (mayLeaveOut(plan) && !plan.layouts[block]?.trainable) await this.#ends.ended(step);
     const layout = plan.layouts[block] as FlatBlock;
-    if (this.presence.comesAndGoes(layout)) await this.presence.enter(layout, "read");
-    return { wholeAtMs: systemClock.now(), progress: this.#ready.clock.before(step) };
+    if (this.paging.isPaged(layout)) await this.paging.pin(layout, "read");
+    return { gatheredAtMs: systemClock.now(), progress: this.#ready.clock.before(step) };
   }
 
   release(block: number): void {
-    this.presence.leave(this.#ready.plan.layouts[block] as FlatBlock, "read");
+    this.paging.unpin(this.#ready.plan.layouts[block] as FlatBlock, "read");
   }
 
   async reduce(step: number, block: number, gradient: TensorRef): Promise<void> {
@@ -140,7 +140,7 @@ export class ShardBody {
     if (sums !== undefined) progress.sums.set(block, sums);
     progress.lookAtGradient(layout);
     progress.reducing.add(beginMs, systemClock.now());
-    if (plan.trace) tellActivity(this.#context, "reduce", { step, block }, beginMs);
+    if (plan.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
     for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
     this.#ends.reduced(step, block, progress);
@@ -170,18 +170,18 @@ export class ShardBody {
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
-    const { plan, keeper, clock } = this.#ready;
+    const { plan, stateStore, clock } = this.#ready;
     const blocks = plan.layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
-    keeper.snapshot({ step, life: plan.life, rank: this.#rank, checkpointer, blocks });
+    stateStore.snapshot({ step, generation: plan.generation, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
     if (this.#rank === 0) clock.tellAfter(step, checkpointer);
-    if (this.#ends.hasEnded(step + 1)) await keeper.settle(step);
+    if (this.#ends.hasEnded(step + 1)) await stateStore.settle(step);
   }
 
   stop(): void {
-    this.#prepared?.keeper.stop();
+    this.#prepared?.stateStore.stop();
     this.#prepared?.store.dispose();
-    this.#presence?.dispose();
+    this.#paging?.dispose();
   }
 
   /** What an update wants of all ranks that have some of the block's parameters. */
@@ -196,7 +196,7 @@ export class ShardBody {
   #abort(down: Down): void {
     const reason = this.groups.abort(down);
     this.#ends.abort(reason);
-    this.#presence?.abort(reason);
+    this.#paging?.abort(reason);
   }
 
   #progressOf(step: number): ShardStep {

@@ -8,7 +8,7 @@ import type {
   StepBegun,
   StepUpdated,
 } from "../../protocols/index.ts";
-import type { Presence } from "../../state/paging/index.ts";
+import type { ParameterPaging } from "../../state/paging/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { AgreedGradient } from "./gradient-agreement.ts";
 
@@ -51,9 +51,13 @@ export class ShardStep {
    * To be called after the updates of the step: nobody but this shard writes its owned range.
    * @param divisor - of the gradients' sum
    */
-  async lookAtParameters(layouts: readonly FlatBlock[], divisor: number, presence: Presence): Promise<void> {
-    this.#inspected = await this.#inspection.parts(layouts, divisor, presence);
-    this.#histograms = (await this.#buckets?.parts(layouts, divisor, presence)) ?? [];
+  async lookAtParameters(
+    layouts: readonly FlatBlock[],
+    divisor: number,
+    paging: ParameterPaging,
+  ): Promise<void> {
+    this.#inspected = await this.#inspection.parts(layouts, divisor, paging);
+    this.#histograms = (await this.#buckets?.parts(layouts, divisor, paging)) ?? [];
   }
 
   /** A block's update is made. */

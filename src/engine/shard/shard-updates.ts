@@ -2,8 +2,8 @@ import type { Access } from "../../offload/index.ts";
 import { type FlatBlock, offloadedBlocks, type ShardStore } from "../../parallel/index.ts";
 import type { BlockUpdate, ShardPlan } from "../../protocols/index.ts";
 import { systemClock } from "../../runtime/index.ts";
-import { type Presence, whilePresent } from "../../state/paging/index.ts";
-import type { StateKeeper } from "../../state/store/index.ts";
+import { type ParameterPaging, whilePinned } from "../../state/paging/index.ts";
+import type { OptimizerStateStore } from "../../state/store/index.ts";
 import type { ClipFactors } from "./gradient-agreement.ts";
 import type { OptimizerClock } from "./optimizer-clock.ts";
 import type { ShardStep } from "./shard-step.ts";
@@ -12,9 +12,9 @@ import type { ShardStep } from "./shard-step.ts";
 export interface UpdatingShard {
   readonly plan: ShardPlan;
   readonly store: ShardStore;
-  readonly keeper: StateKeeper;
+  readonly stateStore: OptimizerStateStore;
   readonly clock: OptimizerClock;
-  readonly presence: Presence;
+  readonly paging: ParameterPaging;
   /** Told of every update made, with when it began, in milliseconds of the process's clock. */
   readonly onUpdate: (update: BlockUpdate, beginMs: number) => void;
 }
@@ -39,7 +39,7 @@ export class ShardUpdates {
 
   /** @returns fulfilled once this shard's range of the block is updated by the step's gradient, which is gone then */
   async make(step: number, block: number, { all, own }: ClipFactors, progress: ShardStep): Promise<void> {
-    const { plan, store, keeper, clock, presence, onUpdate } = this.#shard;
+    const { plan, store, stateStore, clock, paging, onUpdate } = this.#shard;
     const divisor = clock.divisor(step);
     if (plan.clip?.by === "value") store.clampGradient(block, plan.clip.max * divisor);
     const update = {
@@ -51,9 +51,9 @@ export class ShardUpdates {
       inspect: progress.inspectUpdates,
       ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
     };
-    await whilePresent(presence, plan.layouts[block] as FlatBlock, this.#access, async () => {
+    await whilePinned(paging, plan.layouts[block] as FlatBlock, this.#access, async () => {
       const beginMs = systemClock.now();
-      progress.updated(await keeper.update(update, store.takeGradient(block)));
+      progress.updated(await stateStore.update(update, store.takeGradient(block)));
       onUpdate(update, beginMs);
     });
   }

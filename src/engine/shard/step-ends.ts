@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type FlatBlock, Milestones } from "../../parallel/index.ts";
-import type { Presence } from "../../state/paging/index.ts";
+import { type FlatBlock, StepBarrier } from "../../parallel/index.ts";
+import type { ParameterPaging } from "../../state/paging/index.ts";
 import type { ClipFactors } from "./gradient-agreement.ts";
 import type { LocalGroups } from "./local-groups.ts";
 import type { PreparedShard } from "./prepared-shard.ts";
@@ -12,17 +12,17 @@ const ALL_BLOCKS = -1;
 export class StepEnds {
   readonly #groups: LocalGroups;
   readonly #ready: () => PreparedShard;
-  readonly #presence: () => Presence;
+  readonly #paging: () => ParameterPaging;
   /** By block, the step whose parameters every rank has written. */
-  readonly #whole = new Milestones();
+  readonly #whole = new StepBarrier();
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
-  readonly #updated = new Milestones();
+  readonly #updated = new StepBarrier();
 
   /** @param ready - what the shard works with; not asked for before it is prepared */
-  constructor(groups: LocalGroups, ready: () => PreparedShard, presence: () => Presence) {
+  constructor(groups: LocalGroups, ready: () => PreparedShard, paging: () => ParameterPaging) {
     this.#groups = groups;
     this.#ready = ready;
-    this.#presence = presence;
+    this.#paging = paging;
   }
 
   /** Parameters and state are those that `step` updates have made, on this shard: waits until they are on all. */
@@ -53,7 +53,7 @@ export class StepEnds {
 
   /** Gradient whole on every rank: the norm, the updates that waited for it, and what waits for the step's end. */
   async end(step: number, progress: ShardStep): Promise<void> {
-    const { plan, store, keeper, agreement, clock, updates } = this.#ready();
+    const { plan, store, stateStore, agreement, clock, updates } = this.#ready();
     const { sums, lossesNats = [] } = progress;
     const agreed = await agreement.agree(step, sums, clock.divisor(step), lossesNats);
     progress.agreed = agreed;
@@ -67,9 +67,9 @@ export class StepEnds {
       }
     }
     await Promise.all(progress.updates);
-    await progress.lookAtParameters(plan.layouts, clock.divisor(step), this.#presence());
+    await progress.lookAtParameters(plan.layouts, clock.divisor(step), this.#paging());
     this.#updated.reach(ALL_BLOCKS, step + 1);
-    await keeper.settle(step);
+    await stateStore.settle(step);
   }
 
   /** Whoever waits, now or later, gets `reason`. */

@@ -1,2 +1,2 @@
-export { BlockPresence } from "./block-presence.ts";
-export { ALWAYS_PRESENT, AskedPresence, type Presence, whilePresent } from "./presence.ts";
+export { NOTHING_PAGED, type ParameterPaging, RemotePaging, whilePinned } from "./parameter-paging.ts";
+export { ShardPaging } from "./shard-paging.ts";

@@ -1,5 +1,5 @@
 export { entryName } from "./entry-name.ts";
-export { giveWay } from "./give-way.ts";
+export { lowerPriority } from "./lower-priority.ts";
 export { abandoned, PartCollection } from "./part-collection.ts";
 export { partsOf, planSave } from "./save-plan.ts";
 export { StateImage } from "./state-image.ts";

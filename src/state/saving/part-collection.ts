@@ -6,7 +6,7 @@ import { StateImage } from "./state-image.ts";
 
 /** The parts of one save as they come in. Owns their tensors until its image is taken or it is disposed. */
 export class PartCollection implements Disposable {
-  readonly life: number;
+  readonly generation: number;
   readonly step: number;
   #image: StateImage | undefined = new StateImage();
   #progress: OptimizerProgress | undefined;
@@ -15,8 +15,8 @@ export class PartCollection implements Disposable {
   #abandoned = false;
   #waiting: (() => void)[] = [];
 
-  constructor(life: number, step: number) {
-    this.life = life;
+  constructor(generation: number, step: number) {
+    this.generation = generation;
     this.step = step;
   }
 

@@ -1,4 +1,4 @@
-export { FileKeeper } from "./file-keeper.ts";
-export { keeperOf } from "./keep-state.ts";
-export { MemoryKeeper, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
+export { stateStoreOf } from "./choose-state-store.ts";
+export { FileStateStore } from "./file-state-store.ts";
+export { MemoryStateStore, type OptimizerStateStore, type ShareWithRanks } from "./state-store.ts";
 export { Turns } from "./turns.ts";

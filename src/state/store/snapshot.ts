@@ -77,11 +77,11 @@ export class Snapshot {
   #send(block: number, { copies }: BlockCopy): void {
     if (!this.#blocks.delete(block)) return;
     this.#begun.delete(block);
-    const { life, step, rank, checkpointer } = this.#order;
+    const { generation, step, rank, checkpointer } = this.#order;
     const blockedMs = this.#blockedMs;
     this.#blockedMs = 0;
     checkpointer.tell("part", {
-      life,
+      generation,
       step: step + 1,
       rank,
       blockedMs,

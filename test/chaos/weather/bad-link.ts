@@ -3,8 +3,8 @@ import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { frameHeaderBytes } from "../../../src/runtime/transport/frame.ts";
 import { birthVariable, type ProcessBirth } from "../../../src/runtime/hosting/process-orders.ts";
+import { frameHeaderBytes } from "../../../src/runtime/transport/frame.ts";
 
 /** Which frame, and what becomes of it. Plain data. */
 export interface BadLink {
@@ -41,14 +41,14 @@ function spoil({ to, frame, times, doneFile }: BadLink): void {
     return connect.apply(this, args);
   };
   Socket.prototype.write = function writing(this: Socket, ...args: unknown[]): boolean {
-    const course = courses.get(this);
-    if (course === undefined) return write.apply(this, args);
-    course.pieces.push(args[0] as Uint8Array);
-    if (!isWhole(course.pieces)) return true;
-    const pieces = course.pieces.splice(0);
-    course.numFrames += 1;
-    if (course.numFrames === frame) writeFileSync(doneFile, "", { flag: "wx" });
-    for (let time = 0; time < (course.numFrames === frame ? times : 1); time++)
+    const sampler = courses.get(this);
+    if (sampler === undefined) return write.apply(this, args);
+    sampler.pieces.push(args[0] as Uint8Array);
+    if (!isWhole(sampler.pieces)) return true;
+    const pieces = sampler.pieces.splice(0);
+    sampler.numFrames += 1;
+    if (sampler.numFrames === frame) writeFileSync(doneFile, "", { flag: "wx" });
+    for (let time = 0; time < (sampler.numFrames === frame ? times : 1); time++)
       for (const piece of pieces) write.call(this, piece);
     return true;
   };

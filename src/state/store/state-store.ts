@@ -4,11 +4,11 @@ import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../
 import { type Addressed, systemClock } from "../../runtime/index.ts";
 import { hold, type Tensor, tagMemory, zeros } from "../../tensor/index.ts";
 import { openValues } from "../initial/index.ts";
-import { ALWAYS_PRESENT, type Presence, whilePresent } from "../paging/index.ts";
+import { NOTHING_PAGED, type ParameterPaging, whilePinned } from "../paging/index.ts";
 import { Snapshot } from "./snapshot.ts";
 
 /** Who keeps the optimizers' state of one rank's share of some blocks, and applies the update rules to it. */
-export interface StateKeeper {
+export interface OptimizerStateStore {
   /**
    * Fills state and parameters with where the run begins.
    * @param reader - the actor in whose thread they are
@@ -38,26 +38,26 @@ export type ShareWithRanks = (
 ) => Promise<readonly Tensor[]>;
 
 /** Keeps the state in memory, in the thread that it is made in, and updates it there. */
-export class MemoryKeeper implements StateKeeper {
+export class MemoryStateStore implements OptimizerStateStore {
   readonly #states: ReadonlyMap<number, BlockState>;
   readonly #share: ShareWithRanks;
-  readonly #presence: Presence;
+  readonly #paging: ParameterPaging;
   #snapshot: Snapshot | undefined;
 
   /**
    * @param states - whose memory is made here, as zeros; ownership passes
-   * @param presence - of the parameters; in an update they are present as it is
+   * @param paging - of the parameters; in an update they are present as it is
    * @param kindOf - what the ledger calls memory of a kind of state
    */
   constructor(
     states: readonly BlockState[],
     share: ShareWithRanks,
-    presence: Presence = ALWAYS_PRESENT,
+    paging: ParameterPaging = NOTHING_PAGED,
     kindOf = ledgerKindOf,
   ) {
     this.#states = new Map(states.map((state) => [state.block, state]));
     this.#share = share;
-    this.#presence = presence;
+    this.#paging = paging;
     for (const state of states) {
       state.bind(
         state.layouts.map(({ kind, numel }) =>
@@ -70,7 +70,7 @@ export class MemoryKeeper implements StateKeeper {
   async fill(initial: InitialState, reader: Addressed): Promise<void> {
     await using values = await openValues(initial, reader);
     for (const state of this.#states.values())
-      await whilePresent(this.#presence, state.layout, "overwrite", () => values.fill(state));
+      await whilePinned(this.#paging, state.layout, "overwrite", () => values.fill(state));
   }
 
   async update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
@@ -95,7 +95,7 @@ export class MemoryKeeper implements StateKeeper {
       if (!snapshot.lacks(state.block)) continue;
       const copy = () => snapshot.copyAside(state);
       if (state.keepsMaster) await copy();
-      else await whilePresent(this.#presence, state.layout, "read", copy);
+      else await whilePinned(this.#paging, state.layout, "read", copy);
     }
   }
 
@@ -111,34 +111,37 @@ export class MemoryKeeper implements StateKeeper {
   }
 }
 
-/** Parts the blocks among keepers. */
-export class DividedKeeper implements StateKeeper {
-  readonly #keepers: readonly StateKeeper[];
-  readonly #keeperOf: (block: number) => StateKeeper;
+/** Parts the blocks among stateStores. */
+export class SplitStateStore implements OptimizerStateStore {
+  readonly #stateStores: readonly OptimizerStateStore[];
+  readonly #stateStoreOf: (block: number) => OptimizerStateStore;
 
-  constructor(keepers: readonly StateKeeper[], keeperOf: (block: number) => StateKeeper) {
-    this.#keepers = keepers;
-    this.#keeperOf = keeperOf;
+  constructor(
+    stateStores: readonly OptimizerStateStore[],
+    stateStoreOf: (block: number) => OptimizerStateStore,
+  ) {
+    this.#stateStores = stateStores;
+    this.#stateStoreOf = stateStoreOf;
   }
 
   async fill(initial: InitialState, reader: Addressed): Promise<void> {
-    await Promise.all(this.#keepers.map((keeper) => keeper.fill(initial, reader)));
+    await Promise.all(this.#stateStores.map((stateStore) => stateStore.fill(initial, reader)));
   }
 
   update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated> {
-    return this.#keeperOf(update.block).update(update, gradient);
+    return this.#stateStoreOf(update.block).update(update, gradient);
   }
 
   snapshot(order: SnapshotOrder): void {
-    for (const keeper of this.#keepers) keeper.snapshot(order);
+    for (const stateStore of this.#stateStores) stateStore.snapshot(order);
   }
 
   async settle(step: number): Promise<void> {
-    await Promise.all(this.#keepers.map((keeper) => keeper.settle(step)));
+    await Promise.all(this.#stateStores.map((stateStore) => stateStore.settle(step)));
   }
 
   stop(): void {
-    for (const keeper of this.#keepers) keeper.stop();
+    for (const stateStore of this.#stateStores) stateStore.stop();
   }
 }
 

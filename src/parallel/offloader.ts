@@ -4,7 +4,7 @@ import type { Tensor } from "../tensor/index.ts";
  * Where what a forward pass keeps for its backward may rest in between. The tape hands over what each call keeps as soon
  * as the call is over, and asks for it back in the reverse order.
  */
-export interface Shelter<Ticket = unknown> {
+export interface Offloader<Ticket = unknown> {
   /**
    * Takes the memory of a tensor in. Whatever reads it before {@link bring} throws.
    * @param aliases - of one memory, over the whole of it; still the caller's

@@ -2,13 +2,13 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ActivationShelter, type Sheltered } from "../../src/offload/index.ts";
+import { ActivationOffloader, type OffloadedActivation } from "../../src/offload/index.ts";
 import { arange, hold, memory, scope, type Tensor } from "../../src/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "troupe-shelter-"));
+  folder = mkdtempSync(join(tmpdir(), "troupe-offload-"));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -30,72 +30,72 @@ const isFilled = ([tensor, alias]: readonly Tensor[], first: number) =>
     return [tensor, alias].every((each) => each?.detach().equal(expected));
   });
 
-const open = () => new ActivationShelter(folder, { deadlineMs: 60_000, leastBytes: 1 });
+const open = () => new ActivationOffloader(folder, { deadlineMs: 60_000, leastBytes: 1 });
 
-describe("ActivationShelter", () => {
+describe("ActivationOffloader", () => {
   it("gives every memory back as it was, in the reverse order and in any other", () => {
     for (const order of [
       [5, 4, 3, 2, 1, 0],
       [2, 5, 0, 1, 4, 3],
     ]) {
-      const shelter = open();
+      const offloader = open();
       const pairs = order.map((_, index) => pair(index));
-      const tickets = pairs.map((aliases) => shelter.keep(aliases) as Sheltered);
+      const tickets = pairs.map((aliases) => offloader.keep(aliases) as OffloadedActivation);
       for (const [place, index] of order.entries()) {
-        shelter.bring(tickets[index] as Sheltered);
+        offloader.bring(tickets[index] as OffloadedActivation);
         const next = order[place + 1];
-        if (next !== undefined) shelter.expect(tickets[next] as Sheltered);
+        if (next !== undefined) offloader.expect(tickets[next] as OffloadedActivation);
         expect(isFilled(pairs[index] ?? [], index)).toBe(true);
       }
       for (const tensor of pairs.flat()) tensor.dispose();
-      shelter.dispose();
+      offloader.dispose();
     }
   });
 
   it("frees the memory at once, and what reads it until it is back is told so", () => {
-    const shelter = open();
+    const offloader = open();
     const held = memory().byTag[""] ?? 0;
     const aliases = pair(1);
-    const ticket = shelter.keep(aliases) as Sheltered;
+    const ticket = offloader.keep(aliases) as OffloadedActivation;
     expect((memory().byTag[""] ?? 0) - held).toBeLessThan(numel * 4);
     for (const tensor of aliases) expect(refusal(() => tensor.sum())).toMatchObject({ code: "TENSOR_AWAY" });
-    shelter.bring(ticket);
+    offloader.bring(ticket);
     expect(isFilled(aliases, 1)).toBe(true);
     for (const tensor of aliases) tensor.dispose();
-    shelter.dispose();
+    offloader.dispose();
   });
 
   it("leaves alone what something else uses too: a view, the graph, a tensor over a part", () => {
-    const shelter = open();
+    const offloader = open();
     const [tensor, alias] = pair(0);
     const view = hold(() => tensor.view([-1]));
-    expect(shelter.keep([tensor, alias])).toBeUndefined();
+    expect(offloader.keep([tensor, alias])).toBeUndefined();
     view.dispose();
     const product = hold(() => alias.square());
-    expect(shelter.keep([tensor, alias])).toBeUndefined();
+    expect(offloader.keep([tensor, alias])).toBeUndefined();
     expect(isFilled([tensor, alias], 0)).toBe(true);
     product.dispose();
     const part = hold(() => tensor.narrow(0, 0, 50));
-    expect(shelter.keep([part])).toBeUndefined();
+    expect(offloader.keep([part])).toBeUndefined();
     part.dispose();
-    expect(shelter.keep([tensor, alias])).toBeDefined();
+    expect(offloader.keep([tensor, alias])).toBeDefined();
     for (const each of [tensor, alias]) each.dispose();
-    shelter.dispose();
+    offloader.dispose();
   });
 
   it("uses the places of what is dropped again, and leaves nothing in its folder", () => {
-    const shelter = open();
+    const offloader = open();
     const [first] = Array.from({ length: 40 }, (_, index) => {
       const aliases = pair(index);
-      const ticket = shelter.keep(aliases) as Sheltered;
+      const ticket = offloader.keep(aliases) as OffloadedActivation;
       for (const tensor of aliases) tensor.dispose();
-      shelter.drop(ticket);
+      offloader.drop(ticket);
       return ticket.place;
     });
     const last = pair(0);
-    expect((shelter.keep(last) as Sheltered).place).toBe(first);
+    expect((offloader.keep(last) as OffloadedActivation).place).toBe(first);
     expect(readdirSync(folder)).toEqual([]);
     for (const tensor of last) tensor.dispose();
-    shelter.dispose();
+    offloader.dispose();
   });
 });

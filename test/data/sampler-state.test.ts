@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { passOver, type SampleCourse, samplesBefore } from "../../src/data/index.ts";
+import { passOver, type SamplerState, samplesBefore } from "../../src/data/index.ts";
 
-const fresh: SampleCourse = { step: 0, numSamples: 0, batchSize: 4, skips: [] };
+const fresh: SamplerState = { step: 0, numSamples: 0, batchSize: 4, skips: [] };
 
-describe("the course of samples", () => {
+describe("the sampler state", () => {
   it("takes one batch a step, from where the run begins", () => {
     expect([0, 1, 7].map((step) => samplesBefore(fresh, step))).toEqual([0, 4, 28]);
     const resumed = { ...fresh, step: 5, numSamples: 33 };
@@ -20,19 +20,19 @@ describe("the course of samples", () => {
     const jumps = fc.array(fc.tuple(fc.nat(6), fc.nat(6)), { maxLength: 6 });
     fc.assert(
       fc.property(jumps, (jumps) => {
-        let course = fresh;
+        let sampler = fresh;
         let step = 0;
         let taken = 0;
         for (const [ahead, back] of jumps) {
           for (const end = step + ahead; step < end; step++) {
-            expect(samplesBefore(course, step)).toBe(taken);
-            taken += course.batchSize;
+            expect(samplesBefore(sampler, step)).toBe(taken);
+            taken += sampler.batchSize;
           }
           const to = Math.max(0, step - back);
-          course = passOver(course, to, step);
+          sampler = passOver(sampler, to, step);
           step = to;
         }
-        expect(samplesBefore(course, step)).toBe(taken);
+        expect(samplesBefore(sampler, step)).toBe(taken);
       }),
       { seed: 7 },
     );

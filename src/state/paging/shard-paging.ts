@@ -1,15 +1,15 @@
 import { type Access, type PagedBlock, PagedBlocks, type PagingPlan } from "../../offload/index.ts";
 import type { FlatBlock } from "../../parallel/index.ts";
-import type { BlockUse, PresenceProtocol, ShardPlan } from "../../protocols/index.ts";
+import type { PagingProtocol, PinRequest, ShardPlan } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { AskedPresence, type Presence } from "./presence.ts";
+import { type ParameterPaging, RemotePaging } from "./parameter-paging.ts";
 
-/** Of the blocks that come and go, a shard holds those of which its rank is the first, and asks for the others. */
-export class BlockPresence implements Presence {
+/** Of the blocks whose parameters are paged, a shard holds those of which its rank is the first, and asks for the others. */
+export class ShardPaging implements ParameterPaging {
   readonly #rank: number;
   readonly #byName: ReadonlyMap<string, FlatBlock>;
-  readonly #askedAt: (rank: number) => AskedPresence;
+  readonly #askedAt: (rank: number) => RemotePaging;
   /** Peers may ask before all memory is made. */
   readonly #held = Promise.withResolvers<PagedBlocks>();
   #holder: PagedBlocks | undefined;
@@ -17,20 +17,20 @@ export class BlockPresence implements Presence {
   /** @param peers - every shard of the world, in rank order */
   constructor(
     rank: number,
-    { layouts, parametersAway, deadlineMs }: ShardPlan,
-    peers: readonly ActorRef<PresenceProtocol>[],
+    { layouts, pagedParameters, deadlineMs }: ShardPlan,
+    peers: readonly ActorRef<PagingProtocol>[],
   ) {
     this.#rank = rank;
-    const away = layouts.filter(({ index }) => parametersAway?.blocks.includes(index));
+    const away = layouts.filter(({ index }) => pagedParameters?.blocks.includes(index));
     this.#byName = new Map(away.map((layout) => [layout.name, layout]));
     const names = [...this.#byName.keys()];
     this.#askedAt = (holder) =>
-      new AskedPresence(peers[holder] as ActorRef<PresenceProtocol>, names, deadlineMs);
+      new RemotePaging(peers[holder] as ActorRef<PagingProtocol>, names, deadlineMs);
     this.#held.promise.catch(() => {});
   }
 
   /**
-   * Gives the memory of the blocks that this shard holds up, until somebody enters.
+   * Gives the memory of the blocks that this shard holds up, until somebody pins them.
    * @param memories - by index of the block, of `emptyPaged`; ownership passes
    * @throws {TroupeError} `SCRATCH_FILE`
    */
@@ -45,31 +45,31 @@ export class BlockPresence implements Presence {
     this.#held.resolve(this.#holder);
   }
 
-  comesAndGoes({ name }: FlatBlock): boolean {
+  isPaged({ name }: FlatBlock): boolean {
     return this.#byName.has(name);
   }
 
-  async enter(layout: FlatBlock, access: Access): Promise<void> {
+  async pin(layout: FlatBlock, access: Access): Promise<void> {
     const holder = layout.group[0] as number;
-    if (holder !== this.#rank) return this.#askedAt(holder).enter(layout, access);
+    if (holder !== this.#rank) return this.#askedAt(holder).pin(layout, access);
     const held = this.#holder ?? (await this.#held.promise);
-    await held.enter(layout.index, access);
+    await held.pin(layout.index, access);
   }
 
-  leave(layout: FlatBlock, access: Access): void {
+  unpin(layout: FlatBlock, access: Access): void {
     const holder = layout.group[0] as number;
-    if (holder === this.#rank) this.#holder?.leave(layout.index, access);
-    else this.#askedAt(holder).leave(layout, access);
+    if (holder === this.#rank) this.#holder?.unpin(layout.index, access);
+    else this.#askedAt(holder).unpin(layout, access);
   }
 
-  /** Another actor's use, see {@link PresenceProtocol}. */
-  async enterFor({ block, access }: BlockUse): Promise<{ entered: true }> {
-    await this.enter(this.#at(block), access);
-    return { entered: true };
+  /** Another actor's use, see {@link PagingProtocol}. */
+  async pinFor({ block, access }: PinRequest): Promise<{ pinned: true }> {
+    await this.pin(this.#at(block), access);
+    return { pinned: true };
   }
 
-  leaveFor({ block, access }: BlockUse): void {
-    this.leave(this.#at(block), access);
+  unpinFor({ block, access }: PinRequest): void {
+    this.unpin(this.#at(block), access);
   }
 
   /** Whoever waits for a block, now or later, gets `reason`. */
@@ -84,7 +84,7 @@ export class BlockPresence implements Presence {
 
   #at(name: string): FlatBlock {
     const layout = this.#byName.get(name);
-    if (layout === undefined) throw new RangeError(`[shard] block ${name} does not come and go`);
+    if (layout === undefined) throw new RangeError(`[shard] block ${name} is not paged`);
     return layout;
   }
 }

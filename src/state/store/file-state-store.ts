@@ -4,9 +4,9 @@ import type { BlockUpdate, BlockUpdated, InitialState, SnapshotOrder } from "../
 import type { Addressed } from "../../runtime/index.ts";
 import { hold, PAGE_BYTES, scope, type Tensor } from "../../tensor/index.ts";
 import { openValues } from "../initial/index.ts";
-import { type Presence, whilePresent } from "../paging/index.ts";
+import { type ParameterPaging, whilePinned } from "../paging/index.ts";
 import { Snapshot } from "./snapshot.ts";
-import { copiedBefore, runUpdate, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
+import { copiedBefore, type OptimizerStateStore, runUpdate, type ShareWithRanks } from "./state-store.ts";
 import type { Turns } from "./turns.ts";
 
 /** One block's state and its record in the file. */
@@ -21,13 +21,13 @@ const FLOATS_IN_PAGE = PAGE_BYTES / 4;
  * Keeps the state in a scratch file, a record a block. A block's record is read while another block is updated, and
  * written while the next one is; the records with which the last step began are read before the next step needs them.
  */
-export class FileKeeper implements StateKeeper {
+export class FileStateStore implements OptimizerStateStore {
   readonly #kept: ReadonlyMap<number, Kept>;
   readonly #records: StagedRecords;
   readonly #turns: Turns;
   readonly #share: ShareWithRanks;
   readonly #placeOf: (block: number) => number;
-  readonly #presence: Presence;
+  readonly #paging: ParameterPaging;
   #snapshot: Snapshot | undefined;
   /** The blocks of the present step, in the order of their updates, and of the step before. */
   #order: number[] = [];
@@ -38,7 +38,7 @@ export class FileKeeper implements StateKeeper {
    * @param directory - on the disk that is to hold the file
    * @param states - ownership passes
    * @param turns - in which the arithmetic is done
-   * @param presence - of the parameters; in an update they are present as it is
+   * @param paging - of the parameters; in an update they are present as it is
    * @param placeOf - which block goes first of those that wait for the disk, the lowest
    * @throws {TroupeError} `SCRATCH_FILE`
    */
@@ -47,11 +47,11 @@ export class FileKeeper implements StateKeeper {
     states: readonly BlockState[],
     turns: Turns,
     share: ShareWithRanks,
-    presence: Presence,
+    paging: ParameterPaging,
     placeOf: (block: number) => number,
   ) {
     this.#placeOf = placeOf;
-    this.#presence = presence;
+    this.#paging = paging;
     this.#kept = new Map(states.map((state, record) => [state.block, { state, record }]));
     this.#records = new StagedRecords(directory, states.map(recordNumel));
     this.#turns = turns;
@@ -70,7 +70,7 @@ export class FileKeeper implements StateKeeper {
         scope(() => memory.zero_());
         await this.#bound(state, memory, () => values.fill(state));
       };
-      await whilePresent(this.#presence, state.layout, "overwrite", () =>
+      await whilePinned(this.#paging, state.layout, "overwrite", () =>
         this.#records.use(record, zeroAndFill, { fresh: true }),
       );
     }
@@ -110,7 +110,7 @@ export class FileKeeper implements StateKeeper {
         const copy = (memory: Tensor) => this.#bound(state, memory, () => snapshot.copy(state));
         const send = () => this.#records.use(record, copy, { readOnly: true });
         if (state.keepsMaster) await send();
-        else await whilePresent(this.#presence, state.layout, "read", send);
+        else await whilePinned(this.#paging, state.layout, "read", send);
       }
     }
     await this.#records.written();

@@ -3,38 +3,47 @@ import { BlockState, type FlatBlock, offloadedBlocks } from "../../parallel/inde
 import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import type { Presence } from "../paging/index.ts";
-import { RemoteKeeper } from "./remote-keeper.ts";
-import { DividedKeeper, MemoryKeeper, type ShareWithRanks, type StateKeeper } from "./state-keeper.ts";
+import type { ParameterPaging } from "../paging/index.ts";
+import { RemoteStateStore } from "./remote-state-store.ts";
+import {
+  MemoryStateStore,
+  type OptimizerStateStore,
+  type ShareWithRanks,
+  SplitStateStore,
+} from "./state-store.ts";
 
 /** Who works together to keep one rank's state. */
-export interface KeeperPlace {
+export interface StateStorePlace {
   readonly rank: number;
   readonly shard: ActorRef<ShardProtocol>;
   /** Where the shard may leave state. */
   readonly offload: ActorRef<OffloadProtocol> | undefined;
   readonly share: ShareWithRanks;
-  readonly presence: Presence;
+  readonly paging: ParameterPaging;
 }
 
 /**
  * @param owned - the owned range of each block's parameters, writable; ownership passes
  * @returns who keeps the optimizers' state: the shard's own thread, its offload actor, or each a part, as the plan says
  */
-export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: KeeperPlace): StateKeeper {
+export function stateStoreOf(
+  plan: ShardPlan,
+  owned: readonly Tensor[],
+  place: StateStorePlace,
+): OptimizerStateStore {
   const { run, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
-  const { rank, shard, share, presence } = place;
+  const { rank, shard, share, paging } = place;
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
   const rules = optimizers.map(updateRuleOf);
   const states = layouts.flatMap((layout, index) =>
     isAway(layout) ? [] : new BlockState(layout, rank, rules, owned[index] as Tensor),
   );
-  const here = new MemoryKeeper(states, share, presence);
+  const here = new MemoryStateStore(states, share, paging);
   if (offload === undefined || place.offload === undefined) return here;
   const layoutsAway = layouts.filter(isAway);
   const ownedAway = owned.filter((_, index) => isAway(layouts[index] as FlatBlock));
-  const away = new RemoteKeeper(
+  const away = new RemoteStateStore(
     place.offload,
     {
       run,
@@ -45,11 +54,11 @@ export function keeperOf(plan: ShardPlan, owned: readonly Tensor[], place: Keepe
       shard,
       numThreads,
       deadlineMs,
-      comingAndGoing: layoutsAway.flatMap((layout) => (presence.comesAndGoes(layout) ? layout.name : [])),
+      paged: layoutsAway.flatMap((layout) => (paging.isPaged(layout) ? layout.name : [])),
       delayMs: slowdown.updateMs,
       trace,
     },
     ownedAway,
   );
-  return new DividedKeeper([away, here], (block) => (blocksAway.includes(block) ? away : here));
+  return new SplitStateStore([away, here], (block) => (blocksAway.includes(block) ? away : here));
 }

@@ -8,10 +8,10 @@ import {
 } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
-import type { StateKeeper } from "./state-keeper.ts";
+import type { OptimizerStateStore } from "./state-store.ts";
 
 /** Has an offload actor keep the state: gradients go there as refs, and the new parameters are written by it in place. */
-export class RemoteKeeper implements StateKeeper {
+export class RemoteStateStore implements OptimizerStateStore {
   readonly #offload: ActorRef<OffloadProtocol>;
   readonly #deadline: { readonly deadlineMs: number };
   readonly #blocks: ReadonlySet<number>;

@@ -15,7 +15,7 @@ import {
 import { Shelf } from "./shelf.ts";
 
 /** One memory that is away. */
-export interface Sheltered {
+export interface OffloadedActivation {
   /** The tensors whose memory it was. */
   readonly aliases: readonly Tensor[];
   readonly shelf: Shelf;
@@ -26,7 +26,7 @@ export interface Sheltered {
 interface Stage {
   buffer: Tensor;
   /** Whose bytes it holds, or is about to. */
-  holds: Sheltered | undefined;
+  holds: OffloadedActivation | undefined;
   /** What is under way between it and the file. */
   transfer: BlockingTransfer | undefined;
   /** Whether its bytes are about to be asked for. */
@@ -41,7 +41,7 @@ const LEAST_BYTES = 64 * 1024;
  * copied into one of three buffers and freed at once; native threads write the buffer while the next block computes, and
  * fill it again while the block behind it walks backwards.
  */
-export class ActivationShelter {
+export class ActivationOffloader {
   readonly #directory: string;
   readonly #deadlineMs: number;
   readonly #leastBytes: number;
@@ -64,10 +64,10 @@ export class ActivationShelter {
   }
 
   /**
-   * Takes the memory of a tensor in; see `Shelter` in `src/parallel/shelter.ts`.
+   * Takes the memory of a tensor in; see `Offloader` in `src/parallel/offloader.ts`.
    * @throws {TroupeError} `SCRATCH_FILE` where the disk is full or fails, now or with what was kept before
    */
-  keep(aliases: readonly Tensor[]): Sheltered | undefined {
+  keep(aliases: readonly Tensor[]): OffloadedActivation | undefined {
     const [first] = aliases;
     if (first === undefined || bytesOf(first) < this.#leastBytes) return undefined;
     const stage = this.#freeStage(first.numel, first.dtype);
@@ -77,20 +77,20 @@ export class ActivationShelter {
       return undefined;
     }
     const shelf = this.#shelfFor(bytesOf(first));
-    const sheltered = { aliases, shelf, place: shelf.take() };
-    const { file, offsetBytes } = shelf.at(sheltered.place);
-    this.#put(stage, sheltered, (pages) => file.beginWrite(pages, offsetBytes));
-    return sheltered;
+    const offloaded = { aliases, shelf, place: shelf.take() };
+    const { file, offsetBytes } = shelf.at(offloaded.place);
+    this.#put(stage, offloaded, (pages) => file.beginWrite(pages, offsetBytes));
+    return offloaded;
   }
 
   /** Begins to read what will soon be asked for. */
-  expect(sheltered: Sheltered): void {
-    const present = this.#stages.find(({ holds }) => holds === sheltered);
-    const { file, offsetBytes } = sheltered.shelf.at(sheltered.place);
+  expect(offloaded: OffloadedActivation): void {
+    const present = this.#stages.find(({ holds }) => holds === offloaded);
+    const { file, offsetBytes } = offloaded.shelf.at(offloaded.place);
     if (present === undefined) {
-      const [first] = sheltered.aliases as [Tensor];
+      const [first] = offloaded.aliases as [Tensor];
       const stage = this.#freeStage(first.numel, first.dtype);
-      this.#put(stage, sheltered, (pages) => file.beginRead(pages, offsetBytes));
+      this.#put(stage, offloaded, (pages) => file.beginRead(pages, offsetBytes));
       stage.expected = true;
     } else {
       present.expected = true;
@@ -98,26 +98,26 @@ export class ActivationShelter {
   }
 
   /** Gives the tensors their memory back, as it was. */
-  bring(sheltered: Sheltered): void {
-    this.expect(sheltered);
-    const stage = this.#stages.find(({ holds }) => holds === sheltered) as Stage;
+  bring(offloaded: OffloadedActivation): void {
+    this.expect(offloaded);
+    const stage = this.#stages.find(({ holds }) => holds === offloaded) as Stage;
     this.#finish(stage);
-    const [first] = sheltered.aliases as [Tensor];
-    takeMemoryBack(sheltered.aliases);
+    const [first] = offloaded.aliases as [Tensor];
+    takeMemoryBack(offloaded.aliases);
     copy(first, stage.buffer);
-    this.drop(sheltered);
+    this.drop(offloaded);
   }
 
   /** Forgets what nobody will ask for. */
-  drop(sheltered: Sheltered): void {
-    const stage = this.#stages.find(({ holds }) => holds === sheltered);
+  drop(offloaded: OffloadedActivation): void {
+    const stage = this.#stages.find(({ holds }) => holds === offloaded);
     if (stage !== undefined) {
       stage.holds = undefined;
       stage.expected = false;
       // Once its transfer has ended it is the next to be used.
       this.#stages = [stage, ...this.#stages.filter((other) => other !== stage)];
     }
-    sheltered.shelf.give(sheltered.place);
+    offloaded.shelf.give(offloaded.place);
   }
 
   /** Gives buffers and files up. */
@@ -148,7 +148,7 @@ export class ActivationShelter {
     return stage;
   }
 
-  #put(stage: Stage, holds: Sheltered, begin: (pages: Tensor) => BlockingTransfer): void {
+  #put(stage: Stage, holds: OffloadedActivation, begin: (pages: Tensor) => BlockingTransfer): void {
     const { dtype } = stage.buffer;
     stage.holds = holds;
     stage.transfer = scope(() => begin(stage.buffer.narrow(0, 0, holds.shelf.placeBytes / itemBytes(dtype))));

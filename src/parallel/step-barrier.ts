@@ -6,7 +6,7 @@ interface Waiting {
 }
 
 /** Counters that only rise, and promises for their reaching a value: "block 3 is whole for step 12". */
-export class Milestones {
+export class StepBarrier {
   readonly #reached = new Map<number, number>();
   #waiting: Waiting[] = [];
   #aborted: Error | undefined;

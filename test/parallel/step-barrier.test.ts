@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Milestones } from "../../src/parallel/index.ts";
+import { StepBarrier } from "../../src/parallel/index.ts";
 
-describe("Milestones", () => {
+describe("StepBarrier", () => {
   it("answers who waited once the counter is there, and not before", async () => {
-    const milestones = new Milestones();
+    const milestones = new StepBarrier();
     let passed = false;
     const waiting = milestones.until(3, 12).then(() => {
       passed = true;
@@ -18,7 +18,7 @@ describe("Milestones", () => {
   });
 
   it("answers at once for what has been passed", async () => {
-    const milestones = new Milestones();
+    const milestones = new StepBarrier();
     milestones.reach(0, 5);
     await milestones.until(0, 4);
     expect(milestones.has(0, 5)).toBe(true);
@@ -27,7 +27,7 @@ describe("Milestones", () => {
   });
 
   it("lets nobody wait for ever once it is aborted", async () => {
-    const milestones = new Milestones();
+    const milestones = new StepBarrier();
     const early = milestones.until(0, 1);
     milestones.abort(new Error("a rank is gone"));
     await expect(early).rejects.toThrow("a rank is gone");

@@ -1,19 +1,19 @@
 import { type Failure, fromFailure } from "../runtime/index.ts";
 
 /** Counts the lives of a group for whoever waits for the next, and how long the present one has made steps. */
-export class Lives {
+export class Generations {
   #present = 0;
   #firstStepAtMs: number | undefined;
   #endedBy: Failure | undefined;
   #givenUp: Failure | undefined;
   readonly #waiting: (() => void)[] = [];
 
-  /** Which life the group is in, counted from 0. */
+  /** Which generation the group is in, counted from 0. */
   get present(): number {
     return this.#present;
   }
 
-  /** The next life has begun; `endedBy` is what ended the last, where it failed. */
+  /** The next generation has begun; `endedBy` is what ended the last, where it failed. */
   begin(endedBy: Failure | undefined): void {
     this.#present += 1;
     this.#firstStepAtMs = undefined;
@@ -21,24 +21,24 @@ export class Lives {
     this.#wake();
   }
 
-  /** @returns for how long the present life has made steps, in ms */
+  /** @returns for how long the present generation has made steps, in ms */
   madeStep(nowMs: number): number {
     this.#firstStepAtMs ??= nowMs;
     return nowMs - this.#firstStepAtMs;
   }
 
-  /** No life follows. */
+  /** No generation follows. */
   giveUp(cause: Failure): void {
     this.#givenUp = cause;
     this.#wake();
   }
 
   /**
-   * Resolves once the group lives again after its life number `life`, with what ended the one before.
+   * Resolves once the group lives again after its generation number `generation`, with what ended the one before.
    * @throws {TroupeError} the cause for which the group was given up
    */
-  async after(life: number): Promise<Failure | undefined> {
-    while (this.#present <= life) {
+  async after(generation: number): Promise<Failure | undefined> {
+    while (this.#present <= generation) {
       if (this.#givenUp !== undefined) throw fromFailure(this.#givenUp);
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }

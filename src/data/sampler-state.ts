@@ -2,7 +2,7 @@
  * Which samples of a run's endless sequence each step takes. Plain data. Every life of a run and every save asks it for
  * positions, so that what is repeated after a loss takes the samples that it took before.
  */
-export interface SampleCourse {
+export interface SamplerState {
   /** Where the run begins: `numSamples` had been taken before its step `step`. */
   readonly step: number;
   readonly numSamples: number;
@@ -13,8 +13,8 @@ export interface SampleCourse {
 }
 
 /** @returns samples that are behind a run before it makes its step `step` (counted from 0): the first that it takes */
-export function samplesBefore(course: SampleCourse, step: number): number {
-  const { step: first, numSamples, batchSize, skips } = course;
+export function samplesBefore(sampler: SamplerState, step: number): number {
+  const { step: first, numSamples, batchSize, skips } = sampler;
   const skipped = skips
     .filter((skip) => skip.step <= step)
     .reduce((total, skip) => total + skip.numSamples, 0);
@@ -25,9 +25,9 @@ export function samplesBefore(course: SampleCourse, step: number): number {
  * A run that goes back from before step `from` to before step `to`, and leaves out the samples that it had taken between
  * them: its next step takes what step `from` would have.
  */
-export function passOver(course: SampleCourse, to: number, from: number): SampleCourse {
-  const numSamples = samplesBefore(course, from) - samplesBefore(course, to);
+export function passOver(sampler: SamplerState, to: number, from: number): SamplerState {
+  const numSamples = samplesBefore(sampler, from) - samplesBefore(sampler, to);
   // What was left out on the way that is given up is among them.
-  const skips = course.skips.filter((skip) => skip.step <= to);
-  return { ...course, skips: [...skips, { step: to, numSamples }] };
+  const skips = sampler.skips.filter((skip) => skip.step <= to);
+  return { ...sampler, skips: [...skips, { step: to, numSamples }] };
 }

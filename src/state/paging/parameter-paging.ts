@@ -1,0 +1,62 @@
+import type { Access } from "../../offload/index.ts";
+import type { FlatBlock } from "../../parallel/index.ts";
+import type { PagingProtocol } from "../../protocols/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
+
+/** Sees to it that parameters are in memory while something is done with them. */
+export interface ParameterPaging {
+  /** Whether a block's parameters are ever elsewhere. */
+  isPaged(layout: FlatBlock): boolean;
+  /** Fulfilled once the block is in memory, until {@link unpin}. */
+  pin(layout: FlatBlock, access: Access): Promise<void>;
+  unpin(layout: FlatBlock, access: Access): void;
+}
+
+/** Runs `work` while a block is in memory: at once where it always is. */
+export async function whilePinned<T>(
+  paging: ParameterPaging,
+  layout: FlatBlock,
+  access: Access,
+  work: () => T | Promise<T>,
+): Promise<T> {
+  if (!paging.isPaged(layout)) return work();
+  await paging.pin(layout, access);
+  try {
+    return await work();
+  } finally {
+    paging.unpin(layout, access);
+  }
+}
+
+/** Of a run that offloads no parameters. */
+export const NOTHING_PAGED: ParameterPaging = {
+  isPaged: () => false,
+  pin: async () => {},
+  unpin: () => {},
+};
+
+/** The paging of blocks that another actor sees to. */
+export class RemotePaging implements ParameterPaging {
+  readonly #asked: ActorRef<PagingProtocol>;
+  readonly #blocks: ReadonlySet<string>;
+  readonly #deadline: { readonly deadlineMs: number };
+
+  /** @param blocks - names of those that are paged */
+  constructor(asked: ActorRef<PagingProtocol>, blocks: readonly string[], deadlineMs: number) {
+    this.#asked = asked;
+    this.#blocks = new Set(blocks);
+    this.#deadline = { deadlineMs };
+  }
+
+  isPaged({ name }: FlatBlock): boolean {
+    return this.#blocks.has(name);
+  }
+
+  async pin({ name }: FlatBlock, access: Access): Promise<void> {
+    await this.#asked.ask("pin", { block: name, access }, this.#deadline);
+  }
+
+  unpin({ name }: FlatBlock, access: Access): void {
+    this.#asked.tell("unpin", { block: name, access });
+  }
+}
