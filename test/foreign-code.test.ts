@@ -9,7 +9,7 @@ const sources = globSync(
   { cwd: root },
 );
 
-/** What would run the code of a stranger, and a line of each kind that must be seen. */
+/** What would run foreign code, and a line of each kind that must be seen. */
 const ways: readonly [string, RegExp, readonly string[]][] = [
   [
     "evaluates text",

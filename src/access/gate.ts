@@ -58,7 +58,7 @@ export class Gate {
   }
 
   /** @returns why a request, not refused otherwise, may not have what the token guards; undefined where it may */
-  refuseStranger({ headers }: IncomingMessage): Refusal | undefined {
+  refuseUnauthenticated({ headers }: IncomingMessage): Refusal | undefined {
     const [, given = ""] = /^Bearer (\S+)$/i.exec(headers.authorization ?? "") ?? [];
     if (sameToken(given, this.#token)) return undefined;
     return { status: 401, reason: "the token is needed, as Authorization: Bearer TOKEN" };

@@ -29,10 +29,10 @@ export const processes: ProcessSupport = {
   mapFile: mapShared,
   enter: enterSharedFolder,
   leave: leaveSharedFolder,
-  border: {
+  ipcCodec: {
     accepts: isTensorRef,
-    leave: (record) => exportRef(record as unknown as TensorRef),
-    enter: (data) => importRef(data as RefAbroad),
+    encode: (record) => exportRef(record as unknown as TensorRef),
+    decode: (data) => importRef(data as RefAbroad),
   },
   onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
 };

@@ -93,11 +93,11 @@ export interface RuntimeOptions {
    */
   readonly stallMs?: number | undefined;
   /**
-   * Whether each actor of the group has an understudy once the group has made steps for 2 s: a thread, or process, that
-   * has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their memory is
-   * the price. Default: true.
+   * Whether each actor of the group has a warm standby once the group has made steps for 2 s: a thread, or process,
+   * that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their
+   * memory is the price. Default: true.
    */
-  readonly understudies?: boolean | undefined;
+  readonly warmStandby?: boolean | undefined;
   /** How often the rank group may be restarted within five minutes before the run fails. Default: 3. */
   readonly maxRestarts?: number | undefined;
   /** What is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated. */

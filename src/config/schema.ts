@@ -318,11 +318,11 @@ const supervision = {
     "how long an actor may show no progress in the middle of a step before it is named by actor.stalled and ended, so that its group starts again; never less than five times what is long among the latest 100 steps",
     { unit: "ms" },
   ),
-  understudies: option(
+  warmStandby: option(
     toggle().default(true),
-    "--no-understudies",
+    "--no-warm-standby",
     "supervision",
-    "whether each actor of the group has an understudy once the group has made steps for 2 s: a thread, or process, that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their memory is the price",
+    "whether each actor of the group has a warm standby once the group has made steps for 2 s: a thread, or process, that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their memory is the price",
   ),
   maxRestarts: option(
     whole(0).default(3),

@@ -101,7 +101,7 @@ export interface CheckpointSettings {
 /** When an actor counts as stuck, and how often it may be started again. */
 export interface SupervisionSettings {
   readonly stallMs: number;
-  readonly understudies: boolean;
+  readonly warmStandby: boolean;
   readonly maxRestarts: number;
 }
 

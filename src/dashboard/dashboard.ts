@@ -139,7 +139,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
   }
 
   #stream(request: IncomingMessage, response: ServerResponse): void {
-    const refusal = this.#gate.refuseStranger(request);
+    const refusal = this.#gate.refuseUnauthenticated(request);
     if (refusal !== undefined) refuse(response, refusal);
     else if (request.method === "HEAD") response.writeHead(200).end();
     else if (this.#broadcast.numListeners >= maxListeners) {

@@ -72,7 +72,7 @@ export class ActorSystem {
       clock,
       stallAfterMs: typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs,
       inspect: () => this.inspect().filter(isToProgress),
-      knock: () => this.#launcher.registry.knock(),
+      probe: () => this.#launcher.registry.probe(),
       onStall: (stalled) => this.#launcher.report({ kind: "actor.stalled", ...stalled }),
     });
     this.#watchdog.start();

@@ -36,6 +36,6 @@ export type {
   SupervisorOptions,
 } from "./supervision/supervisor-options.ts";
 export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
-export type { Border } from "./transport/border.ts";
+export type { IpcCodec } from "./transport/ipc-codec.ts";
 export type { Codec } from "./transport/codec.ts";
 export type { ProcessSupport } from "./transport/link-opener.ts";

@@ -21,12 +21,13 @@ export function explainHang(error: unknown, inspections: readonly ActorInspectio
 }
 
 function describe(inspection: ActorInspection): string {
-  const { actor, state, ageMs, handling, waitingFor, unheardMs, op, collective, numQueued } = inspection;
+  const { actor, state, ageMs, handling, waitingFor, unresponsiveMs, op, collective, numQueued } = inspection;
   const message = handling === undefined ? "" : ` ${handling}`;
   const awaited = waitingFor === undefined ? "" : ` for ${waitingFor}`;
   const work = op === undefined ? "" : `, ${op.name} ${op.block} #${op.sequence}`;
   const place = describeCollective(collective);
-  const deaf = unheardMs === undefined ? "" : `, unheard for ${(unheardMs / 1000).toFixed(1)} s`;
+  const unresponsive =
+    unresponsiveMs === undefined ? "" : `, unresponsive for ${(unresponsiveMs / 1000).toFixed(1)} s`;
   const queue = numQueued === 0 ? "" : `, ${numQueued} queued`;
-  return `${actor} ${state}${message}${awaited} since ${(ageMs / 1000).toFixed(1)} s${work}${place}${deaf}${queue}`;
+  return `${actor} ${state}${message}${awaited} since ${(ageMs / 1000).toFixed(1)} s${work}${place}${unresponsive}${queue}`;
 }

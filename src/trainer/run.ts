@@ -126,7 +126,7 @@ export class Run {
     emit(runStarted(jobUrl, settings, batch.steps, start, model));
     const ranks = await SupervisedRanks.start(
       system,
-      { ...layout, offload, understudies: supervision.understudies },
+      { ...layout, offload, warmStandby: supervision.warmStandby },
       feeder,
       supervision.maxRestarts,
     );

@@ -40,9 +40,9 @@ export class Stalls {
   }
 
   /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
-  isToBlame({ actor, state, handling, unheardMs, op, collective, pid }: ActorInspection): boolean {
+  isToBlame({ actor, state, handling, unresponsiveMs, op, collective, pid }: ActorInspection): boolean {
     // It is never at one thing that takes long: native threads write for it.
-    if (actor === CHECKPOINTER) return unheardMs !== undefined;
+    if (actor === CHECKPOINTER) return unresponsiveMs !== undefined;
     if (!CAST.test(actor)) return false;
     const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
     // Who waits in native code has come to its collective, and waits for one that is behind: that one is to blame.
@@ -50,7 +50,7 @@ export class Stalls {
     // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
     if (pid !== process.pid && isStopped(pid)) return actor.startsWith("rank-") || state === "starting";
     // Stuck behind an `await`, in the middle of what it said last; who has said nothing yet is being prepared.
-    return unheardMs !== undefined && op !== undefined;
+    return unresponsiveMs !== undefined && op !== undefined;
   }
 }
 

@@ -30,10 +30,10 @@ export interface RankSpread {
   /** Where it has to do with the optimizer, each shard has an offload actor at its side. */
   readonly offload: OffloadSettings;
   /** Whether others wait to take their places. */
-  readonly understudies: boolean;
+  readonly warmStandby: boolean;
 }
 
-/** A generation that has made steps for so long has its own start behind it: what learns its parts now is in nobody's way. */
+/** A generation that has made steps for so long has its own start behind it: what loads its modules now is in nobody's way. */
 const CALM_MS = 2_000;
 
 /**
@@ -99,9 +99,9 @@ export class SupervisedRanks {
     return this.#lives.after(generation);
   }
 
-  /** A step was made. With each of them one more actor gets its understudy, once the generation has gone on for a while. */
+  /** A step was made. With each of them one more actor gets its warm standby, once the generation has gone on for a while. */
   madeStep(): void {
-    if (this.#lives.madeStep(performance.now()) >= CALM_MS) this.#supervisor.rehearse();
+    if (this.#lives.madeStep(performance.now()) >= CALM_MS) this.#supervisor.prepareStandby();
   }
 
   /** The group makes progress again: earlier restarts do not count any more. */
@@ -133,32 +133,32 @@ export class SupervisedRanks {
 
 /** The group's actors, in the order in which they are started: each knows those before it that it works with. */
 function membersOf(
-  { numRanks, placement, offload, understudies }: RankSpread,
+  { numRanks, placement, offload, warmStandby }: RankSpread,
   feeder: FeederInit,
 ): ChildSpec[] {
   const places = placesOf(numRanks);
   const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
-  const understudy = (...moduleUrls: string[]) =>
-    understudies ? { understudy: moduleUrls.map((url) => new URL(url)) } : {};
+  const standby = (...moduleUrls: string[]) =>
+    warmStandby ? { standbyModules: moduleUrls.map((url) => new URL(url)) } : {};
   return [
     {
       name: "feeder",
       module: actorModules.feeder,
-      ...understudy(feeder.jobUrl),
+      ...standby(feeder.jobUrl),
       init: () => feeder,
     },
     ...(offload.optimizer === undefined ? [] : places).map((rank) => ({
       name: `offload-${rank}`,
       module: actorModules.offload,
       ...placeOf(rank),
-      ...understudy(),
+      ...standby(),
       init: () => undefined,
     })),
     ...places.map((rank) => ({
       name: `shard-${rank}`,
       module: actorModules.shard,
       ...placeOf(rank),
-      ...understudy(),
+      ...standby(),
       init: (_incarnation: number, refs: SiblingRefs): ShardInit => ({
         rank,
         offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
@@ -168,7 +168,7 @@ function membersOf(
       name: `rank-${rank}`,
       module: actorModules.rank,
       ...placeOf(rank),
-      ...understudy(feeder.jobUrl),
+      ...standby(feeder.jobUrl),
       init: (_incarnation: number, refs: SiblingRefs): RankInit => ({
         rank,
         shard: refs<ShardProtocol>(`shard-${rank}`),

@@ -16,7 +16,7 @@ describe("the register of BMTrain's tests, defects and golden values", () => {
   });
 });
 
-describe("the register of what is promised of failures and of strangers", () => {
+describe("the register of what is promised of failures and of untrusted peers", () => {
   const register = new Register("docs/reference/reliability.md");
 
   it("names tests that are there", () => {

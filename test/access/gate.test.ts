@@ -10,7 +10,7 @@ const bearer = { Authorization: `Bearer ${token}` };
 async function serve(options: Partial<GateOptions> = {}): Promise<Server> {
   const gate = new Gate({ host: "127.0.0.1", token, ...options });
   const server = createServer((incoming, response) => {
-    const refusal = gate.refuse(incoming) ?? gate.refuseStranger(incoming);
+    const refusal = gate.refuse(incoming) ?? gate.refuseUnauthenticated(incoming);
     response.writeHead(refusal?.status ?? 200).end(refusal?.reason);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

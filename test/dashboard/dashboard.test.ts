@@ -26,7 +26,7 @@ describe("Dashboard", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  describe("to strangers", () => {
+  describe("to unauthenticated clients", () => {
     it("listens on this machine only, and its address holds the token where browsers keep it to themselves", async () => {
       await using dashboard = await open();
       expect(dashboard.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[0-9a-f]{64}$/);

@@ -212,14 +212,14 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await using dashboard = await Dashboard.open({ port: 0 });
     dashboard.write(begun({ job: "secret.ts" }));
     const { origin } = new URL(dashboard.url);
-    const stranger = await look(origin);
-    await stranger.getByRole("dialog", { name: "This page needs its token" }).waitFor();
-    expect(await stranger.content()).not.toContain("secret.ts");
+    const unauthenticated = await look(origin);
+    await unauthenticated.getByRole("dialog", { name: "This page needs its token" }).waitFor();
+    expect(await unauthenticated.content()).not.toContain("secret.ts");
     const guest = await look(dashboard.url);
     await shows(guest, "h1", "secret.ts");
     expect(guest.url()).toBe(`${origin}/`);
     await guest.reload();
     await shows(guest, "h1", "secret.ts");
-    for (const page of [stranger, guest]) await page.context().close();
+    for (const page of [unauthenticated, guest]) await page.context().close();
   });
 });

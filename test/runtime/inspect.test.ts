@@ -76,7 +76,7 @@ test("DL-23 an actor that is stuck behind an await, and so seems idle, is told f
   const { system, log } = startSystem({
     clock,
     stallAfterMs: 1_000,
-    isToProgress: ({ unheardMs }) => unheardMs !== undefined,
+    isToProgress: ({ unresponsiveMs }) => unresponsiveMs !== undefined,
   });
   const { gate, open } = closedGate();
   const stuck = await system.spawn<CollectiveProtocol>({ name: "stuck", module: actorModule("collective") });
@@ -91,7 +91,12 @@ test("DL-23 an actor that is stuck behind an await, and so seems idle, is told f
     await idle.ask("echo", look, { deadlineMs: 60_000 });
   }
   expect(log.ofKind("actor.stalled")).toMatchObject([
-    { actor: "stuck", state: "idle", op: { name: "all_reduce", sequence: 7 }, unheardMs: expect.any(Number) },
+    {
+      actor: "stuck",
+      state: "idle",
+      op: { name: "all_reduce", sequence: 7 },
+      unresponsiveMs: expect.any(Number),
+    },
   ]);
   open();
 });

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { BorderPost } from "../../src/runtime/transport/border.ts";
+import { IpcEncoding } from "../../src/runtime/transport/ipc-codec.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
 import { Hub, socketPath } from "../../src/runtime/transport/unix/hub.ts";
-import { Ledger, ledgerSizeBytes } from "../../src/runtime/mailbox/ledger.ts";
+import { CreditCounters, creditCountersBytes } from "../../src/runtime/mailbox/credit-counters.ts";
 import type { Link } from "../../src/runtime/transport/link.ts";
 import { LinkOpener } from "../../src/runtime/transport/link-opener.ts";
 import { MemoryLink } from "../../src/runtime/transport/memory-link.ts";
@@ -38,11 +38,11 @@ afterAll(() => {
 /** Two ends over real sockets, as the actors of two main threads would have them. */
 function packedLinks(): [Link, Link] {
   lastRoute += 1;
-  const books = new SharedArrayBuffer(ledgerSizeBytes);
+  const counters = new SharedArrayBuffer(creditCountersBytes);
   const [left, right] = ([0, 1] as const).map((side) => {
-    const end = { id: lastRoute, peer: 1 - side, side, ledger: { path: "", byteOffset: 0 } };
+    const end = { id: lastRoute, peer: 1 - side, side, credits: { path: "", byteOffset: 0 } };
     const pipe = new HubPipe(hubs[side] as Hub, end, new Signal());
-    return new PackedLink(new Ledger(books, side), pipe, new BorderPost(undefined), 1 << 20);
+    return new PackedLink(new CreditCounters(counters, side), pipe, new IpcEncoding(undefined), 1 << 20);
   });
   return [left as Link, right as Link];
 }
@@ -139,21 +139,21 @@ describe.each(Object.keys(makers))("%s", (name) => {
     expect(await arrival).toEqual(["after"]);
   });
 
-  test("keeps one set of books for both ends", () => {
+  test("keeps one set of credit counters for both ends", () => {
     const [left, right] = makeLink();
-    for (let count = 0; count < 3; count++) right.ledger.take(1);
-    left.ledger.take(2);
-    expect([left.ledger.takenByPeer(0), left.ledger.takenByPeer(1), left.ledger.takenByPeer(2)]).toEqual([
+    for (let count = 0; count < 3; count++) right.credits.take(1);
+    left.credits.take(2);
+    expect([left.credits.takenByPeer(0), left.credits.takenByPeer(1), left.credits.takenByPeer(2)]).toEqual([
       0, 3, 0,
     ]);
-    expect(right.ledger.takenByPeer(2)).toBe(1);
-    left.ledger.askForCredit(1, 5);
-    expect([right.ledger.take(1), right.ledger.take(2), right.ledger.take(1), right.ledger.take(1)]).toEqual([
-      false,
-      false,
-      true,
-      false,
-    ]);
+    expect(right.credits.takenByPeer(2)).toBe(1);
+    left.credits.askForCredit(1, 5);
+    expect([
+      right.credits.take(1),
+      right.credits.take(2),
+      right.credits.take(1),
+      right.credits.take(1),
+    ]).toEqual([false, false, true, false]);
   });
 
   test("brings what was posted before its end closed, and nothing after", async () => {

@@ -138,12 +138,12 @@ test("nothing is left of processes that are started and killed again and again",
     process.kill(pid, "SIGKILL");
     await failed;
     await until(() => !isAlive(pid));
-    // The first cycle opens what lasts: the door, the books.
+    // The first cycle opens what lasts: the socket, the shared memory.
     if (cycle === 1) numDescriptors = readdirSync("/proc/self/fd").length;
   }
   expect(readdirSync("/proc/self/fd").length).toBeLessThanOrEqual(numDescriptors);
   const [folder = ""] = foldersOf(process.pid);
-  expect(readdirSync(folder).toSorted()).toEqual(["books", "p0.sock"]);
+  expect(readdirSync(folder).toSorted()).toEqual(["p0.sock", "shared"]);
   await system.stop();
   expect(foldersOf(process.pid)).toEqual([]);
   expect(pids.filter(isAlive)).toEqual([]);

@@ -32,7 +32,7 @@ class Ordered implements AsyncDisposable {
 
   static async spawn(name: string, options: RuntimeOptions = {}): Promise<Ordered> {
     const checkpoint = { dir: workspace.path(name), everySteps: never };
-    const defaults = { ranks: 2, zero: 3, steps, threadsPerRank: 1, understudies: false, checkpoint };
+    const defaults = { ranks: 2, zero: 3, steps, threadsPerRank: 1, warmStandby: false, checkpoint };
     return new Ordered(await Runtime.spawn({ ...defaults, ...options }));
   }
 

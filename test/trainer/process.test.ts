@@ -26,7 +26,7 @@ describe("ranks in processes of their own", () => {
     "compute collectives over Gloo to the digits of threads, and listen where no other machine calls",
     async () => {
       const split = { ranks: 2, tp: 2, steps: 4 };
-      const place = { threadsPerRank: 1, understudies: false, placement: "process" } as const;
+      const place = { threadsPerRank: 1, warmStandby: false, placement: "process" } as const;
       await using runtime = await Runtime.spawn({ ...split, ...place });
       const losses: number[] = [];
       let ports: string[] = [];

@@ -35,13 +35,13 @@ it("blames who seems idle and hears nothing in the middle of its work, and nobod
     ageMs: 0,
     handling: undefined,
     waitingFor: undefined,
-    unheardMs: undefined,
+    unresponsiveMs: undefined,
     numQueued: 0,
     numHandled: 9,
     op: { name: "reduce", block: "h.0", sequence: 4, ageMs: 0 },
     collective: undefined,
   };
   expect(stalls.isToBlame(shard)).toBe(false);
-  expect(stalls.isToBlame({ ...shard, unheardMs: 5 })).toBe(true);
-  expect(stalls.isToBlame({ ...shard, unheardMs: 5, op: undefined })).toBe(false);
+  expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5 })).toBe(true);
+  expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5, op: undefined })).toBe(false);
 });

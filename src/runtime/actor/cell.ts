@@ -94,7 +94,7 @@ export class Cell implements Resident {
   }
 
   onMessage(delivery: Delivery): void {
-    // What is not taken stays on its sender's books and becomes a dead letter there when this actor is gone.
+    // What is not taken stays counted as under way at its sender and becomes a dead letter there when this actor is gone.
     if (!this.#isOpen) return;
     this.mailbox.put(delivery);
   }
@@ -102,7 +102,7 @@ export class Cell implements Resident {
   onSystemRecord(_from: Connection, record: Envelope): void {
     if (record.type === RecordType.stop) this.life.requestStop(record.body as StopRequest);
     else if (record.type === RecordType.childFailed) this.life.fail(fromFailure(record.body as Failure));
-    else if (record.type === RecordType.knock) this.board.enterHeard(record.body as number);
+    else if (record.type === RecordType.probe) this.board.enterProbe(record.body as number);
   }
 
   onDown(): void {

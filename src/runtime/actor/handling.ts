@@ -110,7 +110,7 @@ export class Handling {
     }
   }
 
-  /** Takes the message off the books and finds its handler, unless it came too late or to the wrong door. */
+  /** Counts the message as taken and finds its handler, unless it came too late or is of a kind that has none. */
   #accept(delivery: Delivery): KindEntry | undefined {
     const { endpoint, board } = this.#options;
     endpoint.take(delivery);

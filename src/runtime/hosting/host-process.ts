@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { TroupeError } from "../../errors.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { Hub } from "../transport/unix/hub.ts";
-import { type Vessel, type Part, entryUrl, workerEnv, workerFlags } from "./thread.ts";
+import { type WorkerHandle, type Warmup, entryUrl, workerEnv, workerFlags } from "./thread.ts";
 import {
   type ProcessBirth,
   birthVariable,
@@ -31,10 +31,10 @@ export class HostProcess {
   readonly #hub: Hub;
   readonly #child: ChildProcess;
   readonly #lines: LastLines;
-  readonly #parts = new Set<string>();
-  readonly #vessels = new Map<number, (error: Error | undefined) => void>();
+  readonly #warmups = new Set<string>();
+  readonly #workers = new Map<number, (error: Error | undefined) => void>();
   readonly #ready = Promise.withResolvers<void>();
-  readonly #unheard = Promise.withResolvers<void>();
+  readonly #disconnected = Promise.withResolvers<void>();
   #isReady = false;
   #isLeaving = false;
   #blame: Error | undefined;
@@ -76,7 +76,7 @@ export class HostProcess {
 
   /** Whether no actor lives in it. */
   get isEmpty(): boolean {
-    return this.#vessels.size === 0;
+    return this.#workers.size === 0;
   }
 
   /** Has it do something, after everything it was told before. */
@@ -84,27 +84,27 @@ export class HostProcess {
     this.#hub.control(this.index, packControl(order));
   }
 
-  /** Has a thread of it learn a part, where none does; returns whether it is to begin. */
-  rehearse(part: Part): boolean {
-    if (this.#parts.has(part.name)) return false;
-    this.#parts.add(part.name);
+  /** Has a thread of it load what an actor needs, where none does; returns whether it is to begin. */
+  prepareStandby(warmup: Warmup): boolean {
+    if (this.#warmups.has(warmup.name)) return false;
+    this.#warmups.add(warmup.name);
     this.ready.then(
-      () => this.order({ kind: "rehearse", part }),
-      () => {}, // who does not start learns nothing, and whoever needs it is told why
+      () => this.order({ kind: "prepareStandby", warmup }),
+      () => {}, // who does not start loads nothing, and whoever needs it is told why
     );
     return true;
   }
 
   /** Has it start an actor. */
-  start(boot: HostedBoot): Vessel {
+  start(boot: HostedBoot): WorkerHandle {
     const { uid } = boot.address;
-    const exited = new Promise<Error | undefined>((resolve) => this.#vessels.set(uid, resolve));
+    const exited = new Promise<Error | undefined>((resolve) => this.#workers.set(uid, resolve));
     this.order({ kind: "start", boot });
     return { exited, terminate: () => this.#terminate(uid, exited) };
   }
 
   /** Takes in what it says of itself. */
-  hear(news: Exclude<News, { readonly kind: "misheard" }>): void {
+  hear(news: Exclude<News, { readonly kind: "corrupted" }>): void {
     if (news.kind === "ready") {
       this.#isReady = true;
       this.#ready.resolve();
@@ -112,14 +112,14 @@ export class HostProcess {
   }
 
   /** It has said to another process what cannot be: none of it can be relied on. */
-  misheard(failure: Failure): void {
-    this.unheard(errorOf(failure));
+  corrupted(failure: Failure): void {
+    this.disconnected(errorOf(failure));
   }
 
   /** It can be heard no more: it has ended, or must. */
-  unheard(error: Error | undefined): void {
+  disconnected(error: Error | undefined): void {
     this.#blame ??= error;
-    this.#unheard.resolve();
+    this.#disconnected.resolve();
     if (error === undefined) this.#endBy(patienceMs);
     else this.kill();
   }
@@ -138,8 +138,8 @@ export class HostProcess {
   }
 
   #exited(uid: number, error: Error | undefined): void {
-    const resolve = this.#vessels.get(uid);
-    this.#vessels.delete(uid);
+    const resolve = this.#workers.get(uid);
+    this.#workers.delete(uid);
     resolve?.(error);
   }
 
@@ -164,10 +164,10 @@ export class HostProcess {
     });
     await left.promise;
     // Its last words come by two ways, and each of them closes behind the last.
-    await within(lastWordsMs, Promise.all([untilClosed(this.#child), this.#unheard.promise]));
+    await within(lastWordsMs, Promise.all([untilClosed(this.#child), this.#disconnected.promise]));
     const error = this.#blame ?? this.#deathOf(this.#child);
     this.#refuse(error);
-    for (const uid of [...this.#vessels.keys()]) this.#exited(uid, error);
+    for (const uid of [...this.#workers.keys()]) this.#exited(uid, error);
   }
 
   #refuse(cause: Error): void {

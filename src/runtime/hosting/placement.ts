@@ -6,7 +6,7 @@ import type { Signal } from "../transport/signal.ts";
 import { portLinkEnds } from "../transport/port-link.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import { MemoryLink } from "../transport/memory-link.ts";
-import type { Vessel } from "./thread.ts";
+import type { WorkerHandle } from "./thread.ts";
 import type { HostProcess } from "./host-process.ts";
 
 /**
@@ -33,7 +33,7 @@ export interface LinkPlace {
 }
 
 /** Starts an actor on the main thread, beside the system. */
-export function startOnMain(boot: Boot, clock: Clock): Vessel {
+export function startOnMain(boot: Boot, clock: Clock): WorkerHandle {
   const exited = Promise.withResolvers<undefined>();
   let cell: Cell | undefined;
   const onCell = (made: Cell): void => {

@@ -8,8 +8,8 @@ import { type Packet, singlePacket } from "../transport/packet.ts";
 import type { ProcessSupport } from "../transport/link-opener.ts";
 import { Hub } from "../transport/unix/hub.ts";
 import { type RouteEnd, PortRoute } from "../transport/unix/routes.ts";
-import type { Vessel } from "./thread.ts";
-import { Understudies } from "./understudies.ts";
+import type { WorkerHandle } from "./thread.ts";
+import { WarmStandbys } from "./warm-standbys.ts";
 import {
   type ProcessBirth,
   type HostedBoot,
@@ -26,7 +26,7 @@ const system = 0;
 /** An actor of this process. */
 interface Hosted {
   readonly boot: HostedBoot;
-  readonly vessel: Vessel;
+  readonly worker: WorkerHandle;
   readonly signal: Signal;
   /** Brings the actor packets of the system's own. */
   readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
@@ -38,7 +38,7 @@ export class ProcessHost {
   readonly #birth: ProcessBirth;
   readonly #support: ProcessSupport | undefined;
   readonly #actors = new Map<number, Hosted>();
-  readonly #understudies = new Understudies();
+  readonly #standbys = new WarmStandbys();
   #hub: Hub | undefined;
 
   private constructor(birth: ProcessBirth, support: ProcessSupport | undefined) {
@@ -55,18 +55,18 @@ export class ProcessHost {
       onControl: (_from, bytes) => host.#obey(unpackOrder(bytes)),
       onLost: (index, error) => {
         if (index === system) host.#endWithSystem(error);
-        else if (error !== undefined) host.#report({ kind: "misheard", index, failure: toFailure(error) });
+        else if (error !== undefined) host.#report({ kind: "corrupted", index, failure: toFailure(error) });
       },
     });
     host.#report({ kind: "ready" });
   }
 
   #obey(order: Order): void {
-    if (order.kind === "rehearse") this.#understudies.rehearse(order.part);
+    if (order.kind === "prepareStandby") this.#standbys.prepareStandby(order.warmup);
     else if (order.kind === "start") this.#start(order.boot);
     else if (order.kind === "join") this.#join(order.left, order.right);
     else if (order.kind === "route") this.#openRoute(order.joined, order.end);
-    else if (order.kind === "terminate") void this.#actors.get(order.uid)?.vessel.terminate();
+    else if (order.kind === "terminate") void this.#actors.get(order.uid)?.worker.terminate();
     else if (order.kind === "lost") this.#open.lose(order.index);
     else if (order.kind === "leave") process.exit(0);
     else this.#open.afterRoute(order.route, () => this.#actors.get(order.uid)?.tell(order.packet, []));
@@ -76,7 +76,7 @@ export class ProcessHost {
     const { port1, port2 } = new MessageChannel();
     const signal = new Signal();
     const { address, moduleUrl, init, settings, systemRoute, board, resourceLimits } = boot;
-    const vessel = this.#understudies.cast(
+    const worker = this.#standbys.take(
       {
         address,
         hasThread: true,
@@ -96,8 +96,8 @@ export class ProcessHost {
       signal.ring(true);
     };
     const routes = [new PortRoute(this.#open, systemRoute, port2, signal)];
-    this.#actors.set(address.uid, { boot, vessel, signal, tell, routes });
-    void vessel.exited.then((error) => this.#exited(address.uid, error));
+    this.#actors.set(address.uid, { boot, worker, signal, tell, routes });
+    void worker.exited.then((error) => this.#exited(address.uid, error));
   }
 
   #exited(uid: number, error: Error | undefined): void {
@@ -133,8 +133,8 @@ export class ProcessHost {
     actor.routes.push(new PortRoute(this.#open, end, port2, actor.signal));
   }
 
-  #end({ side, ledger }: RouteEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
-    return { kind: "packed", side, ledger, pipe, maxFrameBytes: this.#birth.maxFrameBytes };
+  #end({ side, credits }: RouteEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
+    return { kind: "packed", side, credits, pipe, maxFrameBytes: this.#birth.maxFrameBytes };
   }
 
   get #open(): Hub {
@@ -146,9 +146,9 @@ export class ProcessHost {
   }
 
   /** Whoever started this process is gone, and nobody else will clear up. A thread in native code would hold up an exit. */
-  #endWithSystem(misheard: Error | undefined): void {
+  #endWithSystem(corrupted: Error | undefined): void {
     // Of a system that was only misunderstood others live, and need it.
-    if (misheard === undefined) removeOwnedFolder(this.#birth.folder);
+    if (corrupted === undefined) removeOwnedFolder(this.#birth.folder);
     process.kill(process.pid, "SIGKILL");
   }
 }

@@ -7,7 +7,7 @@ import type { Failure } from "../protocol/failure.ts";
 import type { MemoryPlace } from "../transport/shared-memory.ts";
 import type { Packet } from "../transport/packet.ts";
 import type { RouteEnd } from "../transport/unix/routes.ts";
-import type { Part } from "./thread.ts";
+import type { Warmup } from "./thread.ts";
 
 /** What a process is born with. */
 export interface ProcessBirth {
@@ -25,7 +25,7 @@ export const birthVariable = "TROUPE_PROCESS";
 export interface HostedBoot extends ThreadOptions {
   readonly address: Omit<Address, "lanes">;
   readonly moduleUrl: string;
-  /** Encoded by the system's codecs, and fit to have crossed the border. */
+  /** Encoded by the system's codecs, and for IPC. */
   readonly init: unknown;
   readonly settings: MessagingSettings;
   readonly systemRoute: RouteEnd;
@@ -40,8 +40,8 @@ export interface Joined {
 
 /** What the system has a process do; carried out in the order it is said. */
 export type Order =
-  /** Has a thread learn what an actor is going to need. */
-  | { readonly kind: "rehearse"; readonly part: Part }
+  /** Has a thread load what an actor is going to need. */
+  | { readonly kind: "prepareStandby"; readonly warmup: Warmup }
   | { readonly kind: "start"; readonly boot: HostedBoot }
   /** Joins two actors of the process. */
   | { readonly kind: "join"; readonly left: Joined; readonly right: Joined }
@@ -60,7 +60,7 @@ export type News =
   /** Of this actor nothing runs any more. */
   | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined }
   /** Another process has said to it what cannot be, and is heard no more. */
-  | { readonly kind: "misheard"; readonly index: number; readonly failure: Failure };
+  | { readonly kind: "corrupted"; readonly index: number; readonly failure: Failure };
 
 const packer = (): Packr => new Packr({ moreTypes: true } as never);
 
@@ -88,7 +88,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type Checks<T extends { readonly kind: string }> = Readonly<Record<T["kind"], (said: Fields) => boolean>>;
 
 const orders: Checks<Order> = {
-  rehearse: ({ part }) => isRecord(part),
+  prepareStandby: ({ warmup }) => isRecord(warmup),
   start: ({ boot }) => isRecord(boot) && isRecord(boot.address) && typeof boot.moduleUrl === "string",
   join: ({ left, right }) => isJoined(left) && isJoined(right),
   route: ({ joined, end }) => isJoined(joined) && isRecord(end),
@@ -101,7 +101,7 @@ const orders: Checks<Order> = {
 const news: Checks<News> = {
   ready: () => true,
   exited: ({ uid, failure }) => isCount(uid) && (failure === undefined || isRecord(failure)),
-  misheard: ({ index, failure }) => isCount(index) && isRecord(failure),
+  corrupted: ({ index, failure }) => isCount(index) && isRecord(failure),
 };
 
 function unpack<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
 import { defaultStartDeadlineMs } from "../protocol/settings.ts";
-import { ledgerSizeBytes } from "../mailbox/ledger.ts";
+import { creditCountersBytes } from "../mailbox/credit-counters.ts";
 import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
 import { Hub } from "../transport/unix/hub.ts";
 import { type RouteEnd, PortRoute, HubPipe } from "../transport/unix/routes.ts";
-import type { Part } from "./thread.ts";
+import type { Warmup } from "./thread.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackNews } from "./process-orders.ts";
@@ -38,8 +38,8 @@ export class ProcessPool {
   readonly #token = randomBytes(16).toString("hex");
   readonly #byName = new Map<string, HostProcess>();
   /** By the name of the process whose place each is to take. */
-  readonly #understudies = new Map<string, HostProcess>();
-  /** Whose understudy ended by itself, as in `Understudies`. */
+  readonly #standbys = new Map<string, HostProcess>();
+  /** Whose standby ended by itself, as in `WarmStandbys`. */
   readonly #lost = new Set<string>();
   readonly #running = new Map<number, HostProcess>();
   #opening: Promise<Opened> | undefined;
@@ -60,17 +60,17 @@ export class ProcessPool {
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     if (this.#isClosed) throw closed(name);
-    const host = this.#byName.get(name) ?? this.#cast(name, opened);
+    const host = this.#byName.get(name) ?? this.#take(name, opened);
     await untilReady(host);
     return host;
   }
 
-  /** Has a process be ready to take the place of the one of this name, with a thread that has learnt `part`; returns whether there was something left to begin. */
-  rehearse(name: string, part: Part): boolean {
+  /** Has a process be ready to take the place of the one of this name, with a thread for `warmup`; returns whether there was something left to begin. */
+  prepareStandby(name: string, warmup: Warmup): boolean {
     if (this.#opened === undefined || this.#isClosed || this.#lost.has(name)) return false;
-    const host = this.#understudies.get(name) ?? this.#start(name, this.#opened);
-    this.#understudies.set(name, host);
-    return host.rehearse(part);
+    const host = this.#standbys.get(name) ?? this.#start(name, this.#opened);
+    this.#standbys.set(name, host);
+    return host.prepareStandby(warmup);
   }
 
   /** What the operating system knows its processes by, those included that wait for their turn. */
@@ -87,24 +87,24 @@ export class ProcessPool {
   route(left: LinkPlace, right: LinkPlace): [RouteEnd, RouteEnd] {
     this.#lastRoute += 1;
     const id = this.#lastRoute;
-    const ledger = this.allocate(ledgerSizeBytes).place;
+    const credits = this.allocate(creditCountersBytes).place;
     return [
-      { id, peer: right.host?.index ?? own, side: 0, ledger },
-      { id, peer: left.host?.index ?? own, side: 1, ledger },
+      { id, peer: right.host?.index ?? own, side: 0, credits },
+      { id, peer: left.host?.index ?? own, side: 1, credits },
     ];
   }
 
   /** Opens an end of a route in this process, for an actor at `place`. */
   open(end: RouteEnd, place: LinkPlace): LinkEnd & { readonly kind: "packed" } {
-    const { side, ledger } = end;
+    const { side, credits } = end;
     const { maxFrameBytes } = this.#options;
     const { hub } = this.#use();
     if (place.placement === "main") {
-      return { kind: "packed", side, ledger, maxFrameBytes, pipe: new HubPipe(hub, end, place.signal) };
+      return { kind: "packed", side, credits, maxFrameBytes, pipe: new HubPipe(hub, end, place.signal) };
     }
     const { port1, port2 } = new MessageChannel();
     new PortRoute(hub, end, port2, place.signal);
-    return { kind: "packed", side, ledger, maxFrameBytes, pipe: port1 };
+    return { kind: "packed", side, credits, maxFrameBytes, pipe: port1 };
   }
 
   /** Calls `run` once nothing more can come over a route that ends in this process. */
@@ -124,7 +124,7 @@ export class ProcessPool {
     this.#isClosed = true;
     if (this.#opening === undefined) return;
     await this.#opening.catch(() => {});
-    for (const host of [...this.#byName.values(), ...this.#understudies.values()]) void host.leave();
+    for (const host of [...this.#byName.values(), ...this.#standbys.values()]) void host.leave();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     this.#opened?.hub.close();
     if (this.#opened === undefined) return;
@@ -141,22 +141,22 @@ export class ProcessPool {
       removeOwnedFolder(folder);
       throw error;
     }
-    const memory = new SharedMemory(join(folder, "books"), support.mapFile);
+    const memory = new SharedMemory(join(folder, "shared"), support.mapFile);
     const hub = await Hub.open({
       index: own,
       folder,
       token: this.#token,
       maxFrameBytes: this.#options.maxFrameBytes,
       onControl: (from, bytes) => this.#hear(from, unpackNews(bytes)),
-      onLost: (index, error) => this.#running.get(index)?.unheard(error),
+      onLost: (index, error) => this.#running.get(index)?.disconnected(error),
     });
     this.#opened = { folder, hub, memory };
     return this.#opened;
   }
 
-  #cast(name: string, opened: Opened): HostProcess {
-    const host = this.#understudies.get(name) ?? this.#start(name, opened);
-    this.#understudies.delete(name);
+  #take(name: string, opened: Opened): HostProcess {
+    const host = this.#standbys.get(name) ?? this.#start(name, opened);
+    this.#standbys.delete(name);
     this.#lost.delete(name);
     this.#byName.set(name, host);
     return host;
@@ -173,15 +173,15 @@ export class ProcessPool {
   }
 
   #hear(from: number, news: News): void {
-    if (news.kind === "misheard") this.#running.get(news.index)?.misheard(news.failure);
+    if (news.kind === "corrupted") this.#running.get(news.index)?.corrupted(news.failure);
     else this.#running.get(from)?.hear(news);
   }
 
   #ended(host: HostProcess, folder: string): void {
     this.#running.delete(host.index);
     if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
-    if (this.#understudies.get(host.name) === host) {
-      this.#understudies.delete(host.name);
+    if (this.#standbys.get(host.name) === host) {
+      this.#standbys.delete(host.name);
       this.#lost.add(host.name);
     }
     this.#opened?.hub.lose(host.index);

@@ -6,27 +6,27 @@ import type { Boot } from "../actor/actor-host.ts";
 import { portsOf } from "../transport/link.ts";
 
 /** What holds a running actor. */
-export interface Vessel {
+export interface WorkerHandle {
   /** Ends it without its consent: the last resort. */
   terminate(): Promise<void>;
   /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
   readonly exited: Promise<Error | undefined>;
 }
 
-/** What a thread can learn before there is an actor for it. Plain data. */
-export interface Part extends ThreadOptions {
+/** What a thread can load before there is an actor for it. Plain data. */
+export interface Warmup extends ThreadOptions {
   /** The actor's name, and the thread's. */
   readonly name: string;
   /** Imported in this order; what cannot be is imported again by the actor, and is its failure then. */
   readonly moduleUrls: readonly string[];
 }
 
-/** A thread for one actor. It learns its part first, and takes the actor on whenever that comes. */
-export class ActorThread implements Vessel {
+/** A thread for one actor. It loads what it is told to first, and takes the actor on whenever that comes. */
+export class ActorThread implements WorkerHandle {
   readonly exited: Promise<Error | undefined>;
   readonly #worker: Worker;
 
-  constructor({ name, moduleUrls, resourceLimits }: Part) {
+  constructor({ name, moduleUrls, resourceLimits }: Warmup) {
     this.#worker = new Worker(entryUrl("thread-entry"), {
       name,
       env: workerEnv(process.env),

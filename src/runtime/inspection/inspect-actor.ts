@@ -10,8 +10,8 @@ export interface InspectedActor {
   readonly board: StatusBoard;
   /** Kinds by the index the board names them with. */
   readonly kinds: readonly string[];
-  /** When its system last knocked; 0 before the first. */
-  readonly knockedMs: number;
+  /** When its system last probed it; 0 before the first. */
+  readonly probedMs: number;
 }
 
 /** Reads an actor's board. */
@@ -22,7 +22,7 @@ export function inspectActor(
 ): ActorInspection {
   const status = record.board.read();
   const { op, block, sequence, opSinceMs, collective } = status;
-  const isUnheard = status.state === "idle" && record.knockedMs > status.heardMs;
+  const isUnresponsive = status.state === "idle" && record.probedMs > status.answeredMs;
   return {
     actor: record.address.name,
     incarnation: record.address.incarnation,
@@ -31,7 +31,7 @@ export function inspectActor(
     ageMs: nowMs - status.sinceMs,
     handling: status.kindIndex < 0 ? undefined : record.kinds[status.kindIndex],
     waitingFor: status.waitingFor < 0 ? undefined : nameOf(status.waitingFor),
-    unheardMs: isUnheard ? nowMs - record.knockedMs : undefined,
+    unresponsiveMs: isUnresponsive ? nowMs - record.probedMs : undefined,
     numQueued: status.numQueued,
     numHandled: status.numHandled,
     op: op === "" ? undefined : { name: op, block, sequence, ageMs: nowMs - opSinceMs },

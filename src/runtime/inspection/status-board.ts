@@ -11,7 +11,7 @@ const word = {
   blockLength: 6,
 } as const;
 const numWords = 8;
-const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3, heardMs: 4 } as const;
+const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3, answeredMs: 4 } as const;
 const numReals = 5;
 const textLength = 40;
 const realsOffset = numWords * 4;
@@ -41,8 +41,8 @@ export interface Status {
   readonly block: string;
   readonly sequence: number;
   readonly opSinceMs: number;
-  /** When its system knocked, of the last time that it was heard; 0 before the first. */
-  readonly heardMs: number;
+  /** When its system sent the heartbeat probe that it has answered last; 0 before the first. */
+  readonly answeredMs: number;
   /** The collective it is in or was in last, undefined before the first. */
   readonly collective: CollectiveStatus | undefined;
 }
@@ -115,9 +115,9 @@ export class StatusBoard {
     this.#reals[real.numHandled] = (this.#reals[real.numHandled] as number) + 1;
   }
 
-  /** Enters that this thread has taken in its system's knock of `knockedMs`. */
-  enterHeard(knockedMs: number): void {
-    this.#reals[real.heardMs] = knockedMs;
+  /** Answers its system's heartbeat probe of `probedMs`: this thread takes in what comes. */
+  enterProbe(probedMs: number): void {
+    this.#reals[real.answeredMs] = probedMs;
   }
 
   /** Enters how many messages wait. */
@@ -153,7 +153,7 @@ export class StatusBoard {
       block: read(this.#block, words[word.blockLength] as number),
       sequence: reals[real.sequence] as number,
       opSinceMs: reals[real.opSinceMs] as number,
-      heardMs: reals[real.heardMs] as number,
+      answeredMs: reals[real.answeredMs] as number,
       collective: this.collective.read(),
     };
   }

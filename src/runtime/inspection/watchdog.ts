@@ -9,7 +9,7 @@ export interface WatchdogOptions {
   /** The actors that ought to make progress now. */
   inspect(): readonly ActorInspection[];
   /** Asks those who seem idle for a sign; called after each look, the answer is read at the next. */
-  knock(): void;
+  probe(): void;
   onStall(stalled: ActorInspection): void;
 }
 
@@ -50,7 +50,7 @@ export class Watchdog {
       if (quietMs < stallAfterMs) pauseMs = Math.min(pauseMs, Math.ceil(stallAfterMs - quietMs));
       else this.#report(actor, Math.round(nowMs - quietMs));
     }
-    this.#options.knock();
+    this.#options.probe();
     return pauseMs;
   }
 
@@ -63,10 +63,10 @@ export class Watchdog {
 }
 
 /** How long ago an actor last showed progress. */
-export function quietOf({ ageMs, unheardMs, op, collective }: ActorInspection): number {
+export function quietOf({ ageMs, unresponsiveMs, op, collective }: ActorInspection): number {
   return Math.min(
     ageMs,
-    unheardMs ?? Number.POSITIVE_INFINITY,
+    unresponsiveMs ?? Number.POSITIVE_INFINITY,
     op?.ageMs ?? Number.POSITIVE_INFINITY,
     collective?.ageMs ?? Number.POSITIVE_INFINITY,
   );

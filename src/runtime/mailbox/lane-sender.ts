@@ -2,7 +2,7 @@ import { TroupeError } from "../../errors.ts";
 import type { Outgoing } from "../protocol/record.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
 import { Queue } from "./queue.ts";
-import type { Ledger } from "./ledger.ts";
+import type { CreditCounters } from "./credit-counters.ts";
 
 /** How much of a lane may be under way. */
 export interface LaneLimits {
@@ -39,8 +39,8 @@ export class LaneSender {
   }
 
   /** Accepts a message and returns it when it may go at once. */
-  offer(message: Outgoing, ledger: Ledger | undefined): Outgoing | undefined {
-    this.#settle(ledger);
+  offer(message: Outgoing, credits: CreditCounters | undefined): Outgoing | undefined {
+    this.#settle(credits);
     if (this.#waiting.size === 0 && this.#underWay.size < this.#limits.window) {
       this.#underWay.push(message);
       return message;
@@ -51,9 +51,9 @@ export class LaneSender {
   }
 
   /** The next message that waited and may go now. */
-  release(ledger: Ledger): Outgoing | undefined {
+  release(credits: CreditCounters): Outgoing | undefined {
     if (this.#waiting.size === 0) return undefined;
-    this.#settle(ledger);
+    this.#settle(credits);
     if (this.#underWay.size >= this.#limits.window) return undefined;
     const message = this.#waiting.shift() as Outgoing;
     this.#underWay.push(message);
@@ -66,8 +66,8 @@ export class LaneSender {
   }
 
   /** Everything the receiver has not taken, oldest first; the lane is empty after it. */
-  abandon(ledger: Ledger | undefined): Outgoing[] {
-    this.#settle(ledger);
+  abandon(credits: CreditCounters | undefined): Outgoing[] {
+    this.#settle(credits);
     return [...this.#underWay.drain(), ...this.#waiting.drain()];
   }
 
@@ -84,9 +84,9 @@ export class LaneSender {
   }
 
   /** Lets go of what the receiver has taken; at every message, so that no body is held for longer than need be. */
-  #settle(ledger: Ledger | undefined): void {
-    if (ledger === undefined) return;
-    const numTaken = ledger.takenByPeer(this.index);
+  #settle(credits: CreditCounters | undefined): void {
+    if (credits === undefined) return;
+    const numTaken = credits.takenByPeer(this.index);
     for (let left = (numTaken - this.#numTaken) | 0; left > 0; left--) this.#underWay.shift();
     this.#numTaken = numTaken;
   }

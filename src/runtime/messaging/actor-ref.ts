@@ -75,7 +75,7 @@ export class ActorRef<P> implements Addressed {
   }
 }
 
-/** Carries refs across borders: the address travels, the receiver's own ref is made of it. */
+/** Carries refs in messages: the address travels, the receiver's own ref is made of it. */
 export function refCodec(holder: () => Sender): Codec {
   return {
     tag: "actor-ref",

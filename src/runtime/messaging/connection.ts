@@ -78,7 +78,7 @@ export class Connection {
       this.#onLost({ message });
       return true;
     }
-    const ready = this.#lanes[message.lane].offer(message, this.#link?.ledger);
+    const ready = this.#lanes[message.lane].offer(message, this.#link?.credits);
     if (ready === undefined) {
       this.#hasWaiting = true;
       return false;
@@ -116,7 +116,7 @@ export class Connection {
 
   /** Enters that a message of this lane is being handled; returns whether the peer waits to hear of it. */
   take(lane: LaneIndex): boolean {
-    return this.#link?.ledger.take(lane) ?? false;
+    return this.#link?.credits.take(lane) ?? false;
   }
 
   /** Messages of the telemetry lane dropped since it was last asked. */
@@ -142,7 +142,7 @@ export class Connection {
     if (this.#closed) return;
     this.#closed = true;
     for (const lane of this.#lanes) {
-      for (const message of lane.abandon(this.#link?.ledger)) this.#onLost({ message });
+      for (const message of lane.abandon(this.#link?.credits)) this.#onLost({ message });
     }
     this.#link?.close();
     this.#resolve(this.#readyWaiters);
@@ -155,14 +155,14 @@ export class Connection {
       if (lane.numWaiting > 0) this.#releaseLane(lane, link);
       if (lane.numWaiting === 0) continue;
       // The peer may have taken its last message just before the wish was written: look once more after it.
-      link.ledger.askForCredit(lane.index, lane.numTakenToResume);
+      link.credits.askForCredit(lane.index, lane.numTakenToResume);
       this.#releaseLane(lane, link);
       if (lane.numWaiting > 0) this.#hasWaiting = true;
     }
   }
 
   #releaseLane(lane: LaneSender, link: Link): void {
-    for (let next = lane.release(link.ledger); next !== undefined; next = lane.release(link.ledger)) {
+    for (let next = lane.release(link.credits); next !== undefined; next = lane.release(link.credits)) {
       this.#writer.append(next);
     }
   }

@@ -39,8 +39,8 @@ export interface ActorInspection {
   readonly handling: string | undefined;
   /** The actor whose answer it blocks for, `name#incarnation`. */
   readonly waitingFor: string | undefined;
-  /** How long ago its system knocked where it seems idle and has not heard: its thread is stuck. Undefined where it has. */
-  readonly unheardMs: number | undefined;
+  /** How long ago its system sent a heartbeat probe, where it seems idle and has not answered: its thread is stuck. Undefined where it has. */
+  readonly unresponsiveMs: number | undefined;
   readonly numQueued: number;
   readonly numHandled: number;
   /** What it said last it was doing, by `context.board.set`; undefined when it never did. */

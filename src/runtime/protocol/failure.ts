@@ -1,7 +1,7 @@
 import { type ErrorCode, errorTable, TroupeError } from "../../errors.ts";
 import { type Address, describe } from "./address.ts";
 
-/** An error as it crosses an actor's border: plain data, its first cause kept. */
+/** An error as it travels between actors: plain data, its first cause kept. */
 export interface Failure {
   readonly name: string;
   readonly code?: string;

@@ -24,7 +24,7 @@ export const RecordType = {
   down: 15,
   stop: 16,
   childFailed: 17,
-  knock: 18,
+  probe: 18,
 } as const;
 
 /** A value of {@link RecordType}. */
@@ -40,7 +40,7 @@ export function isAnswer(type: RecordType): boolean {
   return type === RecordType.answer || type === RecordType.failure;
 }
 
-/** Whether records of this type are kept in the books until the receiver has taken them: all that carries an actor's data. */
+/** Whether records of this type are counted until the receiver has taken them: all that carries an actor's data. */
 export function isCounted(type: RecordType): boolean {
   return isMessage(type) || isAnswer(type);
 }

@@ -18,8 +18,8 @@ export interface SpawnPlace extends ThreadOptions {
   readonly placement?: Placement;
   /** With placement "process": which one; actors that name the same share it, a thread each. Its own name by default. */
   readonly process?: string;
-  /** What else it comes to import: who is to take its place, see `rehearse` of its supervisor, has loaded it by then. */
-  readonly understudy?: readonly URL[];
+  /** What else it comes to import: its warm standby, see `Supervisor.prepareStandby`, has loaded it by then. None without it. */
+  readonly standbyModules?: readonly URL[];
   /** How long loading and `start` may take, once its process has started. */
   readonly startDeadlineMs?: number;
 }

@@ -36,9 +36,9 @@ export class SupervisedChild {
     return this.#target.address.incarnation;
   }
 
-  /** Has somebody learn its part, where nobody does; returns whether there was something left to begin. */
-  rehearse(): boolean {
-    return this.#launcher.rehearse(this.#spec);
+  /** Has a warm standby begin to load what the next incarnation needs; returns whether there was something left to begin. */
+  prepareStandby(): boolean {
+    return this.#launcher.prepareStandby(this.#spec);
   }
 
   /** Called some time before `start`, for what takes long. */

@@ -64,11 +64,11 @@ export class Supervisor {
   }
 
   /**
-   * Has one more understudy learn a child's part, of those children that name one: it loads what the next incarnation needs and
-   * waits for it. One a call, so that whoever calls says how fast; returns whether there was one left to begin.
+   * Has one more child's warm standby, of those children that name `standbyModules`, load what the next incarnation needs and
+   * wait for it. One a call, so that whoever calls says how fast; returns whether there was one left to begin.
    */
-  rehearse(): boolean {
-    return !this.#stopping && !this.#isRecovering && this.#children.some((child) => child.rehearse());
+  prepareStandby(): boolean {
+    return !this.#stopping && !this.#isRecovering && this.#children.some((child) => child.prepareStandby());
   }
 
   /** Starts all children anew, on purpose: no failure is counted. Where a recovery is under way, that is enough. */

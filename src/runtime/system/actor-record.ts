@@ -1,7 +1,7 @@
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
-import type { Vessel } from "../hosting/thread.ts";
+import type { WorkerHandle } from "../hosting/thread.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 
 /** Who answers for an incarnation's failure; nobody where neither is said. */
@@ -20,7 +20,7 @@ export interface ActorRecord {
   /** Of the process it lives in, as the operating system numbers it. */
   readonly pid: number;
   readonly board: StatusBoard;
-  readonly vessel: Vessel;
+  readonly worker: WorkerHandle;
   /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
   readonly supervised: boolean;
   /** The actor that spawned it, which it does not outlive. */
@@ -30,7 +30,7 @@ export interface ActorRecord {
   /** Whether its `start` has resolved. */
   hasStarted: boolean;
   /** When its system last asked for a sign that its thread takes in what comes; 0 before the first. */
-  knockedMs: number;
+  probedMs: number;
   /** Actors that watch it. */
   readonly watchers: Set<number>;
   /** Actors with a link of their own to it, and the route that it takes between processes; 0 within one. */
@@ -44,7 +44,7 @@ export interface ActorRecord {
 export function recordOf(
   address: Address,
   place: LinkPlace,
-  { board, vessel }: Pick<ActorRecord, "board" | "vessel">,
+  { board, worker }: Pick<ActorRecord, "board" | "worker">,
   { supervised = false, ownerUid }: Answerable,
 ): ActorRecord {
   return {
@@ -52,12 +52,12 @@ export function recordOf(
     place,
     pid: place.host?.pid ?? process.pid,
     board,
-    vessel,
+    worker,
     supervised,
     ownerUid,
     kinds: [],
     hasStarted: false,
-    knockedMs: 0,
+    probedMs: 0,
     watchers: new Set(),
     linked: new Map(),
     started: Promise.withResolvers<void>(),

@@ -5,8 +5,8 @@ import type { SpawnPlace } from "../protocol/spawn.ts";
 import type { Address } from "../protocol/address.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
-import type { Vessel } from "../hosting/thread.ts";
-import type { Understudies } from "../hosting/understudies.ts";
+import type { WorkerHandle } from "../hosting/thread.ts";
+import type { WarmStandbys } from "../hosting/warm-standbys.ts";
 import { linkBetween, type LinkPlace, startOnMain } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
 
@@ -18,14 +18,14 @@ export interface LaunchContext {
   readonly opener: LinkOpener;
   readonly processes: ProcessPool;
   /** Of this process. */
-  readonly understudies: Understudies;
+  readonly standbys: WarmStandbys;
   /** Where the system itself lives. */
   readonly systemPlace: LinkPlace;
 }
 
 /** An incarnation that has been started, as its system holds it. */
 export interface Launched {
-  readonly vessel: Vessel;
+  readonly worker: WorkerHandle;
   readonly board: StatusBoard;
   /** The system's end of its link to it. */
   readonly systemEnd: LinkEnd;
@@ -45,24 +45,24 @@ export function launch(
   const { host } = linkPlace;
   if (host === undefined) return launchHere(context, place, address, init, linkPlace);
   const { clock, settings, opener, processes, systemPlace } = context;
-  const crossing = opener.border.leave(init).value;
+  const encoded = opener.ipc.encode(init).value;
   const board = processes.allocate(boardSizeBytes);
   const [systemRoute, actorRoute] = processes.route(systemPlace, linkPlace);
   const systemEnd = processes.open(systemRoute, systemPlace);
-  const vessel = host.start({
+  const worker = host.start({
     address,
     moduleUrl: place.module.href,
-    init: crossing,
+    init: encoded,
     settings,
     systemRoute: actorRoute,
     board: board.place,
     resourceLimits: place.resourceLimits,
   });
-  return { vessel, board: new StatusBoard(clock.now, board.bytes), systemEnd };
+  return { worker, board: new StatusBoard(clock.now, board.bytes), systemEnd };
 }
 
 function launchHere(
-  { clock, settings, preloadUrl, understudies, systemPlace }: LaunchContext,
+  { clock, settings, preloadUrl, standbys, systemPlace }: LaunchContext,
   place: SpawnPlace,
   address: Address,
   init: unknown,
@@ -83,7 +83,7 @@ function launchHere(
     board,
   };
   return {
-    vessel: placement === "thread" ? understudies.cast(boot, place) : startOnMain(boot, clock),
+    worker: placement === "thread" ? standbys.take(boot, place) : startOnMain(boot, clock),
     board: new StatusBoard(clock.now, new Uint8Array(board)),
     systemEnd,
   };

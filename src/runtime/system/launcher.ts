@@ -13,7 +13,7 @@ import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import { Preloaded } from "../actor/preload.ts";
 import { ActorRef } from "../messaging/actor-ref.ts";
 import { Signal } from "../transport/signal.ts";
-import { Understudies } from "../hosting/understudies.ts";
+import { WarmStandbys } from "../hosting/warm-standbys.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import { ProcessPool } from "../hosting/process-pool.ts";
 import type { HostProcess } from "../hosting/host-process.ts";
@@ -47,7 +47,7 @@ export class Launcher {
   readonly #options: LauncherOptions;
   readonly #preloaded: Preloaded;
   readonly #processes: ProcessPool;
-  readonly #understudies = new Understudies();
+  readonly #standbys = new WarmStandbys();
   readonly #context: LaunchContext;
   #refusesStarts = false;
 
@@ -63,7 +63,7 @@ export class Launcher {
       maxFrameBytes: settings.maxFrameBytes,
       support: () => this.#preloaded.processes,
     });
-    const [processes, understudies] = [this.#processes, this.#understudies];
+    const [processes, standbys] = [this.#processes, this.#standbys];
     this.registry = new Registry({
       clock,
       opener,
@@ -77,7 +77,7 @@ export class Launcher {
       stop: (record, options) => this.stop(record, options),
     });
     const systemPlace = this.registry.place;
-    this.#context = { clock, settings, preloadUrl, opener, processes, understudies, systemPlace };
+    this.#context = { clock, settings, preloadUrl, opener, processes, standbys, systemPlace };
   }
 
   /** A ref of the system's own; `target.address` may change. */
@@ -97,13 +97,20 @@ export class Launcher {
    * Has a thread, in a process of its own where the actor has one, load what its next incarnation needs, and wait for it; returns
    * whether there was something left to begin.
    */
-  rehearse({ name, module, placement = "thread", process, understudy, resourceLimits }: SpawnPlace): boolean {
-    if (understudy === undefined || placement === "main" || this.#refusesStarts) return false;
+  prepareStandby({
+    name,
+    module,
+    placement = "thread",
+    process,
+    standbyModules,
+    resourceLimits,
+  }: SpawnPlace): boolean {
+    if (standbyModules === undefined || placement === "main" || this.#refusesStarts) return false;
     const { preload } = this.#options;
-    const moduleUrls = [preload, module, ...understudy].flatMap((url) => url?.href ?? []);
-    const part = { name, moduleUrls, resourceLimits };
-    if (placement === "thread") return this.#understudies.rehearse(part);
-    return this.#processes.rehearse(process ?? name, part);
+    const moduleUrls = [preload, module, ...standbyModules].flatMap((url) => url?.href ?? []);
+    const warmup = { name, moduleUrls, resourceLimits };
+    if (placement === "thread") return this.#standbys.prepareStandby(warmup);
+    return this.#processes.prepareStandby(process ?? name, warmup);
   }
 
   /** Starts one incarnation and resolves once its `start` has. */
@@ -141,7 +148,7 @@ export class Launcher {
       stuck.reject(isStuck(record.address)),
     );
     try {
-      await Promise.race([record.vessel.exited, stuck.promise]);
+      await Promise.race([record.worker.exited, stuck.promise]);
     } finally {
       force.cancel();
       giveUp.cancel();
@@ -160,7 +167,7 @@ export class Launcher {
 
   /** Ends the processes, in none of which an actor lives any more, and who waits to take an actor's place. */
   async close(): Promise<void> {
-    await Promise.all([this.#processes.close(), this.#understudies.close()]);
+    await Promise.all([this.#processes.close(), this.#standbys.close()]);
   }
 
   /** Passes an event on; what the listener throws becomes a process warning. */
@@ -210,6 +217,6 @@ export class Launcher {
 
   async #terminate(record: ActorRecord): Promise<void> {
     this.registry.deathWatch.stopped(record, true);
-    await record.vessel.terminate();
+    await record.worker.terminate();
   }
 }

@@ -89,16 +89,16 @@ export class Registry implements Resident {
    * Asks each actor that seems idle for a sign that its thread takes in what comes, unless it still owes one: who is stuck
    * behind an `await` seems idle too. The price is one wake-up of each idle actor a look of the watchdog's.
    */
-  knock(): void {
-    for (const record of this.census.living) this.#knockAt(record);
+  probe(): void {
+    for (const record of this.census.living) this.#probe(record);
   }
 
-  #knockAt(record: ActorRecord): void {
-    const { state, heardMs } = record.board.read();
-    const isAsked = record.knockedMs > heardMs;
+  #probe(record: ActorRecord): void {
+    const { state, answeredMs } = record.board.read();
+    const isAsked = record.probedMs > answeredMs;
     if (state !== "idle" || isAsked || !record.hasStarted || record.place.placement === "main") return;
-    record.knockedMs = this.#options.clock.now();
-    this.sendTo(record, { type: RecordType.knock, body: record.knockedMs });
+    record.probedMs = this.#options.clock.now();
+    this.sendTo(record, { type: RecordType.probe, body: record.probedMs });
   }
 
   /** Enters a new incarnation and opens this side of its link to the system. */
@@ -106,7 +106,7 @@ export class Registry implements Resident {
     this.census.enter(record);
     this.endpoint.attach(record.address, end);
     record.started.promise.catch(() => {}); // told to whoever spawns; a later end is told by `ended`
-    void record.vessel.exited.then((error) => this.#exited(record, error));
+    void record.worker.exited.then((error) => this.#exited(record, error));
   }
 
   onMessage(delivery: Delivery): void {

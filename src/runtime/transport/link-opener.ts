@@ -1,17 +1,17 @@
 import { MessagePort } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
 import type { Address } from "../protocol/address.ts";
-import { Ledger } from "../mailbox/ledger.ts";
+import { CreditCounters } from "../mailbox/credit-counters.ts";
 import { PortLink } from "./port-link.ts";
 import type { MapFile, MemoryPlace } from "./shared-memory.ts";
 import type { Link, LinkEnd } from "./link.ts";
-import { type Border, BorderPost } from "./border.ts";
+import { type IpcCodec, IpcEncoding } from "./ipc-codec.ts";
 import { PackedLink, PortPipe } from "./packed-link.ts";
 
 /** What placement "process" needs and the kernel cannot do by itself: exported as `processes` by the preload module. */
 export interface ProcessSupport {
   readonly mapFile: MapFile;
-  readonly border?: Border;
+  readonly ipcCodec?: IpcCodec;
   /**
    * Called once in every process, before any actor, with the folder where what processes share is to lie; a file there
    * that begins with `p${index}-` is removed when the process ends.
@@ -27,7 +27,7 @@ export interface ProcessSupport {
 export class LinkOpener {
   readonly #support: () => ProcessSupport | undefined;
   readonly #mapped = new Map<string, ArrayBuffer>();
-  #border: BorderPost | undefined;
+  #ipc: IpcEncoding | undefined;
 
   /** @param support - asked for when the first link to another process is opened */
   constructor(support: () => ProcessSupport | undefined) {
@@ -38,15 +38,20 @@ export class LinkOpener {
   open(end: LinkEnd): Link {
     if (end.kind === "memory") return end.link;
     if (end.kind === "port") return new PortLink(end);
-    const { buffer, byteOffset } = this.map(end.ledger, 0);
+    const { buffer, byteOffset } = this.map(end.credits, 0);
     const pipe = end.pipe instanceof MessagePort ? new PortPipe(end.pipe) : end.pipe;
-    return new PackedLink(new Ledger(buffer, end.side, byteOffset), pipe, this.border, end.maxFrameBytes);
+    return new PackedLink(
+      new CreditCounters(buffer, end.side, byteOffset),
+      pipe,
+      this.ipc,
+      end.maxFrameBytes,
+    );
   }
 
-  /** This thread's side of the border to other processes. */
-  get border(): BorderPost {
-    this.#border ??= new BorderPost(this.#support()?.border);
-    return this.#border;
+  /** What this thread sends to other processes goes through, and what comes from them. */
+  get ipc(): IpcEncoding {
+    this.#ipc ??= new IpcEncoding(this.#support()?.ipcCodec);
+    return this.#ipc;
   }
 
   /** Bytes that processes share, mapped into this thread. */

@@ -1,5 +1,5 @@
 import { MessagePort, type Transferable } from "node:worker_threads";
-import type { Ledger } from "../mailbox/ledger.ts";
+import type { CreditCounters } from "../mailbox/credit-counters.ts";
 import type { MemoryPlace } from "./shared-memory.ts";
 import type { Packet } from "./packet.ts";
 
@@ -8,8 +8,8 @@ import type { Packet } from "./packet.ts";
  * whatever carries bytes. `MemoryLink` joins actors of one thread, `PortLink` those of two, `PackedLink` those of two processes.
  */
 export interface Link {
-  /** The books of this channel. */
-  readonly ledger: Ledger;
+  /** Counts what each end has taken, which is the credit of the other. */
+  readonly credits: CreditCounters;
   /**
    * Sends `packet`; nothing of it is sent when this throws because a part cannot be cloned.
    * @param urgent - whether the receiver should look at it before its next message
@@ -42,14 +42,14 @@ export type LinkEnd =
   | {
       readonly kind: "port";
       readonly port: MessagePort;
-      readonly ledger: SharedArrayBuffer;
+      readonly credits: SharedArrayBuffer;
       readonly side: 0 | 1;
       readonly peerSignal: SharedArrayBuffer;
     }
   | {
       readonly kind: "packed";
       readonly side: 0 | 1;
-      readonly ledger: MemoryPlace;
+      readonly credits: MemoryPlace;
       /** To the hub of the actor's process: a port, or the hub itself where it shares the actor's thread. */
       readonly pipe: MessagePort | Pipe;
       readonly maxFrameBytes: number;

@@ -1,6 +1,6 @@
 import { RecordType } from "../protocol/record.ts";
 import { Queue } from "../mailbox/queue.ts";
-import { ledgerSizeBytes, Ledger } from "../mailbox/ledger.ts";
+import { creditCountersBytes, CreditCounters } from "../mailbox/credit-counters.ts";
 import type { Link } from "./link.ts";
 import { type Packet, readPacket } from "./packet.ts";
 
@@ -9,23 +9,23 @@ import { type Packet, readPacket } from "./packet.ts";
  * refuses what could not be cloned, so that what works here works between threads too.
  */
 export class MemoryLink implements Link {
-  readonly ledger: Ledger;
+  readonly credits: CreditCounters;
   #peer: MemoryLink | undefined;
   #receive: ((packet: Packet) => void) | undefined;
   readonly #inbound = new Queue<Packet>();
   readonly #strict: boolean;
   #scheduled = false;
 
-  private constructor(ledger: Ledger, strict: boolean) {
-    this.ledger = ledger;
+  private constructor(credits: CreditCounters, strict: boolean) {
+    this.credits = credits;
     this.#strict = strict;
   }
 
   /** Both ends of a new link. */
   static pair(strict: boolean): [MemoryLink, MemoryLink] {
-    const books = new ArrayBuffer(ledgerSizeBytes);
-    const left = new MemoryLink(new Ledger(books, 0), strict);
-    const right = new MemoryLink(new Ledger(books, 1), strict);
+    const memory = new ArrayBuffer(creditCountersBytes);
+    const left = new MemoryLink(new CreditCounters(memory, 0), strict);
+    const right = new MemoryLink(new CreditCounters(memory, 1), strict);
     left.#peer = right;
     right.#peer = left;
     return [left, right];

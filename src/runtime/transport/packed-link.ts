@@ -1,11 +1,11 @@
 import { type MessagePort, receiveMessageOnPort, type Transferable } from "node:worker_threads";
 import type { Options } from "msgpackr";
 import { Packr, Unpackr } from "msgpackr/pack";
-import type { Ledger } from "../mailbox/ledger.ts";
+import type { CreditCounters } from "../mailbox/credit-counters.ts";
 import type { Link, Parcel, Pipe } from "./link.ts";
 import { frameFlag } from "./frame.ts";
 import { type Packet, checkPacket } from "./packet.ts";
-import type { BorderPost } from "./border.ts";
+import type { IpcEncoding } from "./ipc-codec.ts";
 
 // Anew for each: a packer keeps what it has named in the options it was given.
 const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) as Options;
@@ -15,24 +15,24 @@ const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) 
  * the shape of a record the first time only. What carries the bytes never looks into them.
  */
 export class PackedLink implements Link {
-  readonly ledger: Ledger;
+  readonly credits: CreditCounters;
   readonly #pipe: Pipe;
-  readonly #border: BorderPost;
+  readonly #ipc: IpcEncoding;
   readonly #maxBytes: number;
   #packer = newPacker();
   #isFresh = true;
   #unpacker = new Unpackr(packing());
 
   /** @param maxBytes - the most that one packet may take */
-  constructor(ledger: Ledger, pipe: Pipe, border: BorderPost, maxBytes: number) {
-    this.ledger = ledger;
+  constructor(credits: CreditCounters, pipe: Pipe, ipc: IpcEncoding, maxBytes: number) {
+    this.credits = credits;
     this.#pipe = pipe;
-    this.#border = border;
+    this.#ipc = ipc;
     this.#maxBytes = maxBytes;
   }
 
   post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
-    const { value, hasChanged } = this.#border.leave(packet);
+    const { value, hasChanged } = this.#ipc.encode(packet);
     const bytes = this.#pack(value);
     const flags =
       (urgent ? frameFlag.urgent : 0) |
@@ -40,7 +40,7 @@ export class PackedLink implements Link {
       (hasChanged ? frameFlag.exported : 0);
     this.#isFresh = false;
     this.#pipe.send({ flags, bytes });
-    // Bytes cannot change owner over a border; that the sender has given them up holds all the same.
+    // Bytes cannot change owner between processes; that the sender has given them up holds all the same.
     for (const item of transfer) if (item instanceof ArrayBuffer) item.transfer();
   }
 
@@ -79,7 +79,7 @@ export class PackedLink implements Link {
     try {
       if ((parcel.flags & frameFlag.fresh) !== 0) this.#unpacker = new Unpackr(packing());
       const packet = this.#unpacker.unpack(parcel.bytes);
-      return checkPacket((parcel.flags & frameFlag.exported) === 0 ? packet : this.#border.enter(packet));
+      return checkPacket((parcel.flags & frameFlag.exported) === 0 ? packet : this.#ipc.decode(packet));
     } catch (error) {
       garbled(error as Error);
       return undefined;

@@ -4,19 +4,19 @@ import {
   receiveMessageOnPort,
   type Transferable,
 } from "node:worker_threads";
-import { ledgerSizeBytes, Ledger } from "../mailbox/ledger.ts";
+import { creditCountersBytes, CreditCounters } from "../mailbox/credit-counters.ts";
 import { Signal } from "./signal.ts";
 import type { Link, LinkEnd } from "./link.ts";
 import type { Packet } from "./packet.ts";
 
 /** A link between two threads of one process, over a message port; the receiver is rung after each post. */
 export class PortLink implements Link {
-  readonly ledger: Ledger;
+  readonly credits: CreditCounters;
   readonly #port: MessagePort;
   readonly #peerSignal: Signal;
 
   constructor(end: Extract<LinkEnd, { kind: "port" }>) {
-    this.ledger = new Ledger(end.ledger, end.side);
+    this.credits = new CreditCounters(end.credits, end.side);
     this.#port = end.port;
     this.#peerSignal = new Signal(end.peerSignal);
   }
@@ -44,9 +44,9 @@ export class PortLink implements Link {
 /** What both ends of a new link between the threads with these doorbells need. */
 export function portLinkEnds(leftSignal: Signal, rightSignal: Signal): [LinkEnd, LinkEnd] {
   const { port1, port2 } = new MessageChannel();
-  const ledger = new SharedArrayBuffer(ledgerSizeBytes);
+  const credits = new SharedArrayBuffer(creditCountersBytes);
   return [
-    { kind: "port", port: port1, ledger, side: 0, peerSignal: rightSignal.buffer },
-    { kind: "port", port: port2, ledger, side: 1, peerSignal: leftSignal.buffer },
+    { kind: "port", port: port1, credits, side: 0, peerSignal: rightSignal.buffer },
+    { kind: "port", port: port2, credits, side: 1, peerSignal: leftSignal.buffer },
   ];
 }

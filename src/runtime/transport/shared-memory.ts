@@ -21,7 +21,7 @@ const fileSizeBytes = 1 << 24;
 const alignmentBytes = 128;
 
 /**
- * The memory in which boards and books of actors lie that live in other processes: one file, which outlives a process that
+ * The memory in which status boards and credit counters of actors lie that live in other processes: one file, which outlives a process that
  * is killed. Places are not reused: a thread may still write to one after everybody else has forgotten it.
  */
 export class SharedMemory {
@@ -56,7 +56,7 @@ export class SharedMemory {
 function allGiven(path: string): TroupeError {
   return new TroupeError(
     "PROCESS_MEMORY",
-    `[spawn] books for one more link between processes: all of ${path} are given out (start a new system)`,
+    `[spawn] credit counters for one more link between processes: all of ${path} are given out (start a new system)`,
     { fields: { path } },
   );
 }

@@ -101,7 +101,7 @@ async function serve(call: Parameters<typeof route>[0], gate: Gate | undefined):
     if (!servedMethods.includes(request.method ?? ""))
       throw new Refused(405, `only ${servedMethods.join(", ")} are served`);
   }
-  const refusal = gate?.refuse(request) ?? gate?.refuseStranger(request);
+  const refusal = gate?.refuse(request) ?? gate?.refuseUnauthenticated(request);
   if (refusal !== undefined) throw new Refused(refusal.status, refusal.reason);
   await route(call);
 }

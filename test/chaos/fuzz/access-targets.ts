@@ -29,7 +29,7 @@ const gateTarget: Target = {
   take(input) {
     const request = requestOf(new TextDecoder().decode(input));
     const gate = new Gate({ host: "127.0.0.1", token });
-    if (gate.refuse(request) !== undefined || gate.refuseStranger(request) !== undefined) return;
+    if (gate.refuse(request) !== undefined || gate.refuseUnauthenticated(request) !== undefined) return;
     const { method, headers } = request;
     const isOurs =
       ["GET", "HEAD"].includes(method ?? "") &&

@@ -53,7 +53,7 @@ export const fileTargets: readonly Target[] = [
     refusals: ["CHECKPOINT_DAMAGED", "JSON_INVALID"],
   },
   {
-    name: "JSON of strangers",
+    name: "untrusted JSON",
     sources: /checkpoint\/(json-cursor|strict-json)/,
     corpus: hostileJson.map(text),
     take(input) {

@@ -13,7 +13,7 @@ afterAll(async () => {
 });
 
 // `npm run chaos -- fuzz --minutes N` goes on for as long as it is asked to.
-describe("bytes of strangers", () => {
+describe("untrusted bytes", () => {
   it.each(targets.all.map((target) => [target.name, target] as const))(
     "are taken or refused, never more: %s",
     async (_name, target) => {

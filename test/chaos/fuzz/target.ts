@@ -1,4 +1,4 @@
-/** Something that takes bytes from strangers. */
+/** Something that takes untrusted bytes. */
 export interface Target {
   readonly name: string;
   /** Inputs to begin with: good ones, and what attackers are known to try. */

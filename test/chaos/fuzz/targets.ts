@@ -5,7 +5,7 @@ import { openServiceTarget } from "./service-target.ts";
 import type { Target } from "./target.ts";
 import { wireTargets } from "./wire-targets.ts";
 
-/** Everything that takes bytes of strangers, ready to take them. */
+/** Everything that takes untrusted bytes, ready to take them. */
 export interface OpenTargets extends AsyncDisposable {
   readonly all: readonly Target[];
 }

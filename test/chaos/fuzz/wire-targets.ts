@@ -1,8 +1,8 @@
 import { Unpackr } from "msgpackr/pack";
-import { BorderPost } from "../../../src/runtime/transport/border.ts";
+import { IpcEncoding } from "../../../src/runtime/transport/ipc-codec.ts";
 import { CodecSet } from "../../../src/runtime/transport/codec.ts";
 import { FrameReader, frameFlag, frameHeader } from "../../../src/runtime/transport/frame.ts";
-import { Ledger, ledgerSizeBytes } from "../../../src/runtime/mailbox/ledger.ts";
+import { CreditCounters, creditCountersBytes } from "../../../src/runtime/mailbox/credit-counters.ts";
 import type { Parcel } from "../../../src/runtime/transport/link.ts";
 import { PackedLink } from "../../../src/runtime/transport/packed-link.ts";
 import { checkPacket, type Packet, readPacket, singlePacket } from "../../../src/runtime/transport/packet.ts";
@@ -32,7 +32,7 @@ const asked: Packet = singlePacket({
 const news = [
   { kind: "ready" },
   { kind: "exited", uid: 3, failure: { name: "Error", message: "gone", code: "X" } },
-  { kind: "misheard", index: 2, failure: { name: "Error", message: "no frame" } },
+  { kind: "corrupted", index: 2, failure: { name: "Error", message: "no frame" } },
 ] as const;
 const orders = [
   { kind: "terminate", uid: 4 },
@@ -70,7 +70,7 @@ class Parcels {
 export const wireTargets: readonly Target[] = [
   {
     name: "frames of a socket",
-    sources: /runtime\/frame/,
+    sources: /runtime\/transport\/frame/,
     corpus: [
       Buffer.concat([frameHeader(3, route, 0, 0), Uint8Array.of(1, 2, 3), frameHeader(0, route, 8, 1)]),
       frameHeader(0xffff_ffff, 1, 0, 0),
@@ -89,7 +89,7 @@ export const wireTargets: readonly Target[] = [
   },
   {
     name: "packed messages",
-    sources: /runtime\/(packet|codec)/,
+    sources: /runtime\/transport\/(packet|codec)/,
     corpus: [
       packControl({ kind: "ready" }),
       // A run of two billion messages.
@@ -111,7 +111,7 @@ export const wireTargets: readonly Target[] = [
   },
   {
     name: "orders and news of processes",
-    sources: /runtime\/process-orders|msgpackr\/unpack/,
+    sources: /runtime\/hosting\/process-orders|msgpackr\/unpack/,
     corpus: [...orders, ...news, ["ready"], { kind: "exited", uid: -1 }, { kind: "start", boot: null }].map(
       (said) => packControl(said as never),
     ),
@@ -132,12 +132,12 @@ export const wireTargets: readonly Target[] = [
   },
   {
     name: "a socket from end to end: frames, what is packed in them, records, bodies",
-    sources: /runtime\/(frame|packed-link|packet|codec|border|process-orders)|msgpackr\/unpack/,
+    sources: /runtime\/(transport|hosting\/process-orders)|msgpackr\/unpack/,
     corpus: [conversation(), conversation().subarray(0, 60), Buffer.concat([conversation(), conversation()])],
     take(input) {
       const reader = new FrameReader(maxFrameBytes);
       const pipe = new Parcels();
-      const link = new PackedLink(emptyLedger(), pipe, crossing(), maxFrameBytes);
+      const link = new PackedLink(emptyCounters(), pipe, nothingToEncode(), maxFrameBytes);
       let garbled = false;
       link.listen(readAll, () => {
         garbled = true;
@@ -158,7 +158,7 @@ export const wireTargets: readonly Target[] = [
 /** What one process says to another: news, then packets of which the later ones name shapes that the first has told. */
 function conversation(): Buffer {
   const pipe = new Parcels();
-  const link = new PackedLink(emptyLedger(), pipe, crossing(), maxFrameBytes);
+  const link = new PackedLink(emptyCounters(), pipe, nothingToEncode(), maxFrameBytes);
   for (const packet of [told, asked, asked]) link.post(packet, [], false);
   let numFrames = 0;
   const frame = (bytes: Uint8Array, to: number, flags: number) =>
@@ -175,13 +175,13 @@ function readAll(packet: Packet): void {
   readPacket(packet, ({ body }) => void codecs.decode(body));
 }
 
-function emptyLedger(): Ledger {
-  return new Ledger(new SharedArrayBuffer(ledgerSizeBytes), 0);
+function emptyCounters(): CreditCounters {
+  return new CreditCounters(new SharedArrayBuffer(creditCountersBytes), 0);
 }
 
-/** A border that nothing has to change at. */
-function crossing(): BorderPost {
-  return new BorderPost({ accepts: () => false, leave: (record) => record, enter: (data) => data });
+/** For packets in which nothing has to be encoded. */
+function nothingToEncode(): IpcEncoding {
+  return new IpcEncoding({ accepts: () => false, encode: (record) => record, decode: (data) => data });
 }
 
 /** In pieces, as sockets bring them. */

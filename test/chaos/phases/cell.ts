@@ -41,7 +41,7 @@ export async function tryCell(
     threadsPerRank: 1,
     steps: STEPS,
     stallMs: STALL_MS,
-    understudies: false,
+    warmStandby: false,
     checkpoint: { dir, everySteps: SAVE_EVERY },
     ...(standsBeforeSteps(cell) ? { deadlineMs: SHORT_DEADLINE_MS } : {}),
   };

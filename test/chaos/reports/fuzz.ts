@@ -5,7 +5,7 @@ import { fuzzingCompiler, fuzzNative } from "../fuzz/native.ts";
 import { openTargets } from "../fuzz/targets.ts";
 import { type ChaosOptions, say } from "./report.ts";
 
-/** Bytes of strangers: each is taken, or refused with an error of ours. */
+/** Untrusted bytes: each is taken, or refused with an error of ours. */
 export async function reportFuzz({ workspace, seed, minutes, target: part }: ChaosOptions): Promise<boolean> {
   const compiler = fuzzingCompiler();
   await using targets = await openTargets(workspace.path("fuzz"));

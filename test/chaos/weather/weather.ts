@@ -88,7 +88,7 @@ export async function tryWeather(
     threadsPerRank: 1,
     steps: STEPS,
     stallMs: 1_000,
-    understudies: false,
+    warmStandby: false,
     checkpoint: { dir, everySteps: 3 },
   };
   const config = { data: workspace.text, cache: workspace.path("cache") };

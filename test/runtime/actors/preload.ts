@@ -26,7 +26,7 @@ export const codecs: readonly Codec[] = [
   },
 ];
 
-/** These actors send no tensors: all that their processes share is books and boards. */
+/** These actors send no tensors: all that their processes share is credit counters and status boards. */
 export const processes: ProcessSupport = { mapFile: mapShared };
 
 export function onUndelivered(message: unknown): void {

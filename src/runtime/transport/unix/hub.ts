@@ -162,7 +162,7 @@ export class Hub {
     if (token === this.#options.token && typeof index === "number" && !this.#inbound.has(index)) return index;
     throw new TroupeError(
       "FRAME_INVALID",
-      "[hub] a process of this system: a stranger called (nothing is to be done)",
+      "[hub] a process of this system: an unauthenticated peer called (nothing is to be done)",
     );
   }
 

@@ -13,8 +13,8 @@ export interface RouteEnd {
   /** The process at the other end. */
   readonly peer: number;
   readonly side: 0 | 1;
-  /** The books of the link. */
-  readonly ledger: MemoryPlace;
+  /** The credit counters of the link. */
+  readonly credits: MemoryPlace;
 }
 
 /** Where bytes of a route come out: an actor's port, and the doorbell of its thread. */

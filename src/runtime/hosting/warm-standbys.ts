@@ -1,21 +1,21 @@
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Boot } from "../actor/actor-host.ts";
-import { type Vessel, type Part, ActorThread } from "./thread.ts";
+import { type WorkerHandle, type Warmup, ActorThread } from "./thread.ts";
 
 /**
  * Threads of this process that have loaded what an actor needs and wait to take its place: one for each name at most. Most
  * of the time that an actor takes to start is taken by its modules, and has passed before it is needed.
  */
-export class Understudies {
+export class WarmStandbys {
   readonly #waiting = new Map<string, ActorThread>();
-  /** Whose understudy ended by itself: what ends it once may do so as often as it is replaced. */
+  /** Whose standby ended by itself: what ends it once may do so as often as it is replaced. */
   readonly #lost = new Set<string>();
 
-  /** Has a thread learn a part, unless one has, or had and ended; returns whether it begins to. */
-  rehearse(part: Part): boolean {
-    const { name } = part;
+  /** Has a thread load what an actor needs, unless one has, or had and ended; returns whether it begins to. */
+  prepareStandby(warmup: Warmup): boolean {
+    const { name } = warmup;
     if (this.#waiting.has(name) || this.#lost.has(name)) return false;
-    const thread = new ActorThread(part);
+    const thread = new ActorThread(warmup);
     this.#waiting.set(name, thread);
     void thread.exited.then(() => {
       if (this.#waiting.get(name) !== thread) return;
@@ -26,7 +26,7 @@ export class Understudies {
   }
 
   /** Starts an actor on the thread that waits for it, however far that has come, else on a new one. */
-  cast(boot: Boot, { resourceLimits }: ThreadOptions): Vessel {
+  take(boot: Boot, { resourceLimits }: ThreadOptions): WorkerHandle {
     const { name } = boot.address;
     const thread = this.#waiting.get(name) ?? new ActorThread({ name, moduleUrls: [], resourceLimits });
     this.#waiting.delete(name);

@@ -4,59 +4,65 @@ import { type Replacer, replaceParts, isPlain } from "./codec.ts";
  * Teaches messages what must change where they leave their process: plain data that names something of the process, such
  * as a tensor in its memory. Given by the preload module.
  */
-export interface Border {
+export interface IpcCodec {
   /** Whether this piece of plain data names something of its process. */
   accepts(record: Readonly<Record<string, unknown>>): boolean;
   /** Makes it fit for another process; asked once for each record, in the sender's thread. */
-  leave(record: Readonly<Record<string, unknown>>): unknown;
+  encode(record: Readonly<Record<string, unknown>>): unknown;
   /** Makes of that what the receiver's process knows, in the receiver's thread. */
-  enter(data: unknown): unknown;
+  decode(data: unknown): unknown;
 }
 
-const borderField = "$border";
+const ipcField = "$ipc";
 
-/** One thread's side of the border: what it sends out and takes in. */
-export class BorderPost {
-  readonly #border: Border | undefined;
-  /** A packet that could not be sent whole is sent in parts: what left once does not leave again. */
-  readonly #left = new WeakMap<object, unknown>();
-  readonly #leaving: Replacer = { plain: (record) => this.#leave(record), foreign: (object) => object };
-  readonly #entering: Replacer = { plain: (record) => this.#enter(record), foreign: (object) => object };
+/** The {@link IpcCodec} of one thread, applied to every packet that it sends to another process or takes in from one. */
+export class IpcEncoding {
+  readonly #codec: IpcCodec | undefined;
+  /** A packet that could not be sent whole is sent in parts: what was encoded once is not encoded again. */
+  readonly #encoded = new WeakMap<object, unknown>();
+  readonly #encoder: Replacer = {
+    plain: (record) => this.#encodeRecord(record),
+    foreign: (object) => object,
+  };
+  readonly #decoder: Replacer = {
+    plain: (record) => this.#decodeRecord(record),
+    foreign: (object) => object,
+  };
   #hasChanged = false;
 
-  constructor(border: Border | undefined) {
-    this.#border = border;
+  constructor(codec: IpcCodec | undefined) {
+    this.#codec = codec;
   }
 
   /**
    * What of `value` can be sent to another process, and whether anything in it had to change.
-   * @throws {Error} where something in it can be in one process only; nothing has left then
+   * @throws {Error} where something in it can be in one process only; nothing is encoded then
    */
-  leave(value: unknown): { readonly value: unknown; readonly hasChanged: boolean } {
+  encode(value: unknown): { readonly value: unknown; readonly hasChanged: boolean } {
     refuseUncopyable(value);
     this.#hasChanged = false;
-    const left = replaceParts(value, this.#leaving, 0);
-    return { value: left, hasChanged: this.#hasChanged };
+    const encoded = replaceParts(value, this.#encoder, 0);
+    return { value: encoded, hasChanged: this.#hasChanged };
   }
 
-  /** The reverse of {@link leave}. */
-  enter(value: unknown): unknown {
-    return replaceParts(value, this.#entering, 0);
+  /** The reverse of {@link encode}. */
+  decode(value: unknown): unknown {
+    return replaceParts(value, this.#decoder, 0);
   }
 
-  #leave(record: Record<string, unknown>): unknown {
-    if (this.#border?.accepts(record) !== true) return record;
+  #encodeRecord(record: Record<string, unknown>): unknown {
+    if (this.#codec?.accepts(record) !== true) return record;
     this.#hasChanged = true;
-    const before = this.#left.get(record);
+    const before = this.#encoded.get(record);
     if (before !== undefined) return before;
-    const left = { [borderField]: this.#border.leave(record) };
-    this.#left.set(record, left);
-    return left;
+    const encoded = { [ipcField]: this.#codec.encode(record) };
+    this.#encoded.set(record, encoded);
+    return encoded;
   }
 
-  #enter(record: Record<string, unknown>): unknown {
-    const data = record[borderField];
-    return data === undefined || this.#border === undefined ? record : this.#border.enter(data);
+  #decodeRecord(record: Record<string, unknown>): unknown {
+    const data = record[ipcField];
+    return data === undefined || this.#codec === undefined ? record : this.#codec.decode(data);
   }
 }
 

@@ -6,15 +6,15 @@ const wantedWord = takenWord + numLanes;
 const wantsWord = wantedWord + numLanes;
 const wordsPerDirection = wantsWord + numLanes;
 
-/** Bytes one link's ledger takes. */
-export const ledgerSizeBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEMENT;
+/** Bytes the counters of one link take. */
+export const creditCountersBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEMENT;
 
 /**
- * The books of one link, shared by both ends: how many messages of each lane the receiver has taken to
+ * The counters of one link, shared by both ends: how many messages of each lane the receiver has taken to
  * handle. From it come the sender's credit and, when the receiver dies, exactly what was lost.
  * Counts wrap at 2^31: compare them by difference.
  */
-export class Ledger {
+export class CreditCounters {
   readonly #words: Int32Array;
   readonly #outBase: number;
   readonly #inBase: number;

@@ -10,9 +10,9 @@ const cast = ["feeder", "rank-0", "rank-1", "shard-0", "shard-1"];
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
-it("has understudies once steps were made for two seconds: after a death no thread is started, and losses are the same", async () => {
+it("has warm standbys once steps were made for two seconds: after a death no thread is started, and losses are the same", async () => {
   const steps = 17;
-  const options = { ranks: 2, steps, understudies: true, checkpoint: { inMemoryEverySteps: 4 } };
+  const options = { ranks: 2, steps, warmStandby: true, checkpoint: { inMemoryEverySteps: 4 } };
   const strikes = workspace.path("strikes");
   mkdirSync(strikes);
   const started = watchThreads();
@@ -42,7 +42,7 @@ it("has understudies once steps were made for two seconds: after a death no thre
 
 it("has none where that is asked for", async () => {
   const started = watchThreads();
-  const options = { ranks: 2, steps: 10, understudies: false };
+  const options = { ranks: 2, steps: 10, warmStandby: false };
   const { error } = await runTiny(workspace, options, { pauseMs: 250 }, struckJob);
   expect(error).toBeUndefined();
   const names = started.filter((name) => cast.includes(name));

@@ -8,12 +8,12 @@ import { actorModule, startSystem } from "./start-system.ts";
 
 const deadlineMs = 20_000;
 
-describe.each(["thread", "process"] as const)("an understudy of an actor with placement %s", (placement) => {
+describe.each(["thread", "process"] as const)("a warm standby of an actor with placement %s", (placement) => {
   test("has loaded the modules before it is needed, and is whom the actor is started again on", async () => {
     const { supervisor, log, loaders } = await superviseLearner(placement);
     const [first] = loaders();
-    expect(supervisor.rehearse()).toBe(true);
-    expect(supervisor.rehearse()).toBe(false); // one is enough
+    expect(supervisor.prepareStandby()).toBe(true);
+    expect(supervisor.prepareStandby()).toBe(false); // one is enough
     await until(() => loaders().length === 2);
     const [, second] = loaders();
     const ref = supervisor.ref<LearnerProtocol>("learner");
@@ -22,15 +22,15 @@ describe.each(["thread", "process"] as const)("an understudy of an actor with pl
     await log.until(({ kind }) => kind === "actor.restarted");
     expect(await ref.ask("where", null, { deadlineMs })).toBe(second);
     expect(loaders()).toHaveLength(2); // nothing was loaded once more
-    expect(supervisor.rehearse()).toBe(true); // the next life has nobody yet
+    expect(supervisor.prepareStandby()).toBe(true); // the next life has nobody yet
   });
 
   test("that ends is nobody's failure: the actor lives, and is started again without it", async () => {
     const { supervisor, log, loaders, endNewest } = await superviseLearner(placement);
-    supervisor.rehearse();
+    supervisor.prepareStandby();
     await until(() => loaders().length === 2);
     await endNewest();
-    expect(supervisor.rehearse()).toBe(false); // what ended it may end the next one too
+    expect(supervisor.prepareStandby()).toBe(false); // what ended it may end the next one too
     expect(log.ofKind("actor.failed")).toEqual([]);
     const ref = supervisor.ref<LearnerProtocol>("learner");
     ref.tell("fail", null);
@@ -40,15 +40,15 @@ describe.each(["thread", "process"] as const)("an understudy of an actor with pl
 
   test("ends with its system, also while it still loads", async () => {
     const { system, supervisor, loaders, running } = await superviseLearner(placement);
-    supervisor.rehearse();
+    supervisor.prepareStandby();
     await system.stop();
     expect(running()).toBe(0);
     expect(loaders().length).toBeLessThanOrEqual(2);
-    expect(supervisor.rehearse()).toBe(false);
+    expect(supervisor.prepareStandby()).toBe(false);
   });
 });
 
-/** One actor that may have an understudy, and what is known of the threads and processes that are there for it. */
+/** One actor that may have a warm standby, and what is known of the threads and processes that are there for it. */
 async function superviseLearner(placement: "thread" | "process") {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -65,7 +65,7 @@ async function superviseLearner(placement: "thread" | "process") {
   const supervisor = await system.supervise({
     name: "group",
     strategy: "one_for_one",
-    children: [{ name: "learner", module, placement, understudy: [] }],
+    children: [{ name: "learner", module, placement, standbyModules: [] }],
   });
   const loaders = () => readFileSync(path, "utf8").trim().split("\n");
   const pids = () => loaders().map((line) => Number(line.split(" ")[0]));
