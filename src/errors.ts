@@ -75,6 +75,8 @@ export const errorTable = {
   GRADIENT_NOT_FINITE: "the norm of a step's gradient is infinite or not a number",
   LAYOUT: "a model cannot be spread over its ranks in the way that was asked for",
   MESH_SHAPE: "the numbers of ranks along the axes of parallelism do not fit each other",
+  PIPELINE_LOOP:
+    "a training loop walks losses backwards by itself where the model is cut into pipeline stages",
   PIPELINE_SCHEDULE: "a pipeline schedule does not exist for that many stages, micro-batches and chunks",
   PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",
   SEQUENCE_LENGTH: "tensor-parallel ranks cannot share the positions of a text evenly",
@@ -117,6 +119,7 @@ export const errorTable = {
   INSPECTION_OVER: "a model was to be inspected after its last step",
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
+  LOOP_ORDER: "a training loop calls forward, backward and step in an order in which nothing can be trained",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
   LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",

@@ -7,13 +7,21 @@ export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
 export * from "./events/index.ts";
 export { formatSummary, type TensorSummary, type UpdateSummary } from "./inspect/index.ts";
 export {
+  type Axis,
+  type BackwardOptions,
   type ConfigValue,
   defineJob,
+  defineLoop,
+  type ForwardResult,
   type Job,
   type JobConfig,
   type JobDefinition,
+  type Loop,
+  type LoopDefinition,
   type Losses,
   type LossWeights,
+  type Rank,
+  type RankContext,
   type SampleContext,
   type TrainingPlan,
 } from "./job/index.ts";

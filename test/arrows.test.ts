@@ -24,7 +24,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   inspect: ["state/paging"],
   "state/paging": ["protocols"],
   protocols: ["job", "anomalies", "runtime", "parallel", "offload", "checkpoint"],
-  job: ["optim", "data", "nn"],
+  job: ["parallel", "optim", "data", "nn"],
   planner: ["parallel", "models", "sinks"],
   convert: ["checkpoint", "models"],
   service: ["checkpoint", "runtime", "access"],

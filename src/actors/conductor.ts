@@ -110,6 +110,7 @@ export class Conductor {
       await this.#saveAsked(steps);
       const isComplete = steps >= score.steps;
       const sample = score.sample && isComplete ? await this.#sample(steps) : undefined;
+      await Promise.all(this.#group.ranks.map((rank) => rank.ask("end", {}, this.#deadline)));
       await this.#saveAsked(steps);
       await this.#saving?.settle();
       return {
@@ -144,6 +145,7 @@ export class Conductor {
     );
     checkAlike(models);
     await Promise.all(ranks.map((rank) => rank.ask("prepare", {}, this.#deadline)));
+    for (const rank of ranks) rank.tell("train", {});
     return models;
   }
 

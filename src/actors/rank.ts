@@ -1,4 +1,4 @@
-import { ModelRunner } from "../engine/rank/index.ts";
+import { ModelRunner, RankLoop } from "../engine/rank/index.ts";
 import { ownerOf } from "../inspect/index.ts";
 import { loadJob } from "../job/index.ts";
 import type { RankInit, RankProtocol } from "../protocols/index.ts";
@@ -9,22 +9,32 @@ export default defineActor<RankProtocol, RankInit>({
   lanes: { activation: "control", gradient: "control", result: "control" },
   async start(context, init) {
     let runner: ModelRunner | undefined;
+    let loop: RankLoop | undefined;
     const declared = () => {
       if (runner === undefined) throw new Error("[rank] not declared");
       return runner;
+    };
+    // The loop takes its orders itself; those that find none running are refused with its reason.
+    const refuse = () => {
+      if (loop === undefined) throw new Error("[rank] expected its loop to be begun: it was not");
+      return loop.refuse();
     };
     return {
       handlers: {
         async declare({ plan, peers }) {
           setNumThreads(plan.execution.threadsPerRank);
           chargeThreadTo(ownerOf(plan.layout.groups.run, init.rank), "activations");
-          runner = new ModelRunner(context, init, plan, peers, await loadJob(plan.job.url));
+          const job = await loadJob(plan.job.url);
+          runner = new ModelRunner(context, init, plan, peers, job);
+          loop = new RankLoop(context, runner, job);
           return runner.declared;
         },
         prepare: () => declared().prepare(),
-        step: (message) => declared().step(message),
-        evaluate: (message) => declared().evaluate(message.step, message.requests),
-        sample: (message) => declared().sample(message.step),
+        train: () => loop?.run(),
+        step: refuse,
+        evaluate: refuse,
+        sample: refuse,
+        end: refuse,
         activation: (message) => declared().stages.arrived(message),
         gradient: (message) => declared().stages.arrived(message),
         result: (message) => declared().stages.arrived(message),

@@ -1,8 +1,8 @@
+export type { Axis } from "./axis.ts";
+export { defineLoop, hasLoss, type LoopDefinition, loopOf } from "./define-loop.ts";
 export {
-  type ConfigValue,
   defineJob,
   type Job,
-  type JobConfig,
   type JobDefinition,
   loadJob,
   optimizersOf,
@@ -11,6 +11,8 @@ export {
   type TrainingPlan,
   weighingOf,
 } from "./job.ts";
+export type { ConfigValue, JobConfig } from "./job-config.ts";
 export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
 export { type LossValues, type Losses, valuesOf, weighLosses, weighValue, weighValues } from "./losses.ts";
+export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext } from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

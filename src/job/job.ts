@@ -9,14 +9,10 @@ import {
   type OptimizerSpec,
   type Schedule,
 } from "../optim/index.ts";
+import type { JobConfig } from "./job-config.ts";
 import type { LossWeights } from "./loss-weights.ts";
 import type { Losses } from "./losses.ts";
-
-/** A value that `--set KEY=VALUE` can write. */
-export type ConfigValue = string | number | boolean;
-
-/** A job's own settings: flat, plain, each with a default that tells its type. */
-export type JobConfig = Readonly<Record<string, ConfigValue>>;
+import type { Rank, RankContext } from "./rank-context.ts";
 
 /** How a job is trained, where the command line does not say otherwise. */
 export interface TrainingPlan {
@@ -60,8 +56,11 @@ export interface Job<Config extends JobConfig = JobConfig> {
   data(config: Config, context: { readonly seed: number }): Promise<Dataset> | Dataset;
   /** Declares the model, without memory; parameters are sharded and filled from outside. */
   model(config: Config, facts: DatasetFacts): Module;
-  /** A mean over the batch, in nats, or several by name, of which the sum is made small; float32 scalars. */
-  loss(model: Module, batch: Batch): Losses;
+  /**
+   * A mean over the batch, in nats, or several by name, of which the sum is made small; float32 scalars.
+   * @param rank - for what ranks compute together; most losses need none of it
+   */
+  loss(model: Module, batch: Batch, rank: Rank): Losses;
   /**
    * What each mean is over, such as the targets that count: a step's loss is then Σ weight · loss / Σ weight over all its
    * micro-batches, however many ranks these are dealt to. Runs beside the data, of the batch alone. All weigh alike unless
@@ -81,14 +80,16 @@ export interface Job<Config extends JobConfig = JobConfig> {
   tensorPlan?(config: Config): TensorPlan;
   /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
   sample?(model: Module, context: SampleContext<Config>): string;
+  /** How a step is made, where the job says so itself; else each step is its {@link loss} of all micro-batches. */
+  loop?(rank: RankContext): void;
 }
 
 /** A {@link Job} whose batches and model keep their own types from `data` and `model` to `loss`. */
 export interface JobDefinition<Config extends JobConfig, B extends Batch, M extends Module>
-  extends Omit<Job<Config>, "data" | "model" | "loss" | "weigh" | "predict" | "sample"> {
+  extends Omit<Job<Config>, "data" | "model" | "loss" | "weigh" | "predict" | "sample" | "loop"> {
   data(config: Config, context: { readonly seed: number }): Promise<Dataset<B>> | Dataset<B>;
   model(config: Config, facts: DatasetFacts): M;
-  loss(model: M, batch: B): Losses;
+  loss(model: M, batch: B, rank: Rank): Losses;
   weigh?(batch: B, config: Config): LossWeights;
   predict?(model: M, batch: B): Rows;
   sample?(model: M, context: SampleContext<Config>): string;

@@ -5,7 +5,7 @@ import { BlockTape } from "./block-tape.ts";
 import type { Offloader } from "./offloader.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
 import type { BlockRange } from "./stage-cut.ts";
-import { type Completion, UnitGradients } from "./unit-gradients.ts";
+import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
 import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 
 /** Choices that change speed and memory, never the result. */
@@ -102,12 +102,19 @@ export class BlockEngine<Ticket> {
   /**
    * Backward of a pass, and the end of what was kept for it.
    * @param gradients - of what was sent and asks for gradients, in order; on the last stage what multiplies the loss's
+   * @param completion - where it is left out, {@link flush} says when the step's gradients are complete
+   * @param only - names of the parameters whose gradients count; all unless told otherwise
    * @returns the gradients of what was received and asks for them, in order; the caller's to dispose
    */
-  backward(key: PassKey, gradients: readonly (Tensor | null)[], completion: Completion): (Tensor | null)[] {
+  backward(
+    key: PassKey,
+    gradients: readonly (Tensor | null)[],
+    completion: Completion = MORE_MAY_COME,
+    only?: RegExp,
+  ): (Tensor | null)[] {
     const { tape, roots, received } = this.#open.get(nameOf(key)) as OpenPass;
     this.#open.delete(nameOf(key));
-    this.#gradients.begin(this.#unitsOf(key.chunk), completion);
+    this.#gradients.begin(this.#unitsOf(key.chunk), completion, only);
     try {
       return scope(() => {
         const asking = roots.filter((root) => root.requiresGrad);
@@ -123,6 +130,20 @@ export class BlockEngine<Ticket> {
     } finally {
       for (const tensor of [...roots, ...received]) tensor.dispose();
     }
+  }
+
+  /** No further pass of the step follows: the gradients that are still kept back are handed on, on a stage that has the whole model. */
+  flush(): void {
+    this.#gradients.flush();
+  }
+
+  /** Gives up a pass that waits for its backward. */
+  drop(key: PassKey): void {
+    const pass = this.#open.get(nameOf(key));
+    if (pass === undefined) return;
+    this.#open.delete(nameOf(key));
+    pass.tape.clear();
+    for (const tensor of [...pass.roots, ...pass.received]) tensor.dispose();
   }
 
   /** Gives up every pass that waits for its backward, and the gradients collected so far. */

@@ -11,6 +11,11 @@ export interface Completion {
   readonly step: boolean;
 }
 
+/** Whether or not more passes of the step follow is said later, by {@link UnitGradients.flush}. */
+export const MORE_MAY_COME: Completion = { chunk: false, step: false };
+
+const NOTHING_MORE: Completion = { chunk: true, step: true };
+
 /**
  * The gradients that a backward pass makes, unit by unit: sorted into flat blocks, and handed on as soon as they are
  * whole. Every unit of a pass is handed on, used or not: what ranks agree on never depends on what a batch touched.
@@ -21,7 +26,8 @@ export class UnitGradients {
   readonly #handOn: (block: number, gradient: Tensor) => void;
   /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
   #pending = new Set<number>();
-  #completion: Completion = { chunk: true, step: true };
+  #completion: Completion = NOTHING_MORE;
+  #only: RegExp | undefined;
 
   /**
    * @param dtype - of the gradients that autograd makes
@@ -33,10 +39,14 @@ export class UnitGradients {
     this.#handOn = handOn;
   }
 
-  /** A pass over these units is walked backwards from now on. */
-  begin(units: Iterable<number>, completion: Completion): void {
+  /**
+   * A pass over these units is walked backwards from now on.
+   * @param only - names of the parameters whose gradients count; all unless told otherwise
+   */
+  begin(units: Iterable<number>, completion: Completion, only?: RegExp): void {
     this.#pending = new Set(units);
     this.#completion = completion;
+    this.#only = only;
   }
 
   /** Adds to a unit's gradients, in the order of what is trained of it; `null` counts as zero. */
@@ -44,7 +54,10 @@ export class UnitGradients {
     let begin = 0;
     for (const { index, parameters } of this.#trainedFlats(unit)) {
       const end = begin + parameters.length;
-      this.#buckets.contribute(index, gradients.slice(begin, end));
+      const given = gradients.slice(begin, end);
+      const only = this.#only;
+      const counted = only && given.map((each, at) => (only.test(parameters[at]?.name ?? "") ? each : null));
+      this.#buckets.contribute(index, counted ?? given);
       begin = end;
     }
   }
@@ -70,6 +83,12 @@ export class UnitGradients {
       }
       this.whole(unit);
     }
+  }
+
+  /** No further pass of the step follows: what was collected of all units is handed on. */
+  flush(): void {
+    for (const unit of this.#plan.units.keys())
+      for (const { index } of this.#trainedFlats(unit)) this.#handOn(index, this.#buckets.take(index));
   }
 
   /** Forgets everything of a pass that will not be finished. */

@@ -33,6 +33,7 @@ export type {
   RankEvaluated,
   RankInit,
   RankProtocol,
+  MetricSum,
   RankStepped,
   StepOrder,
 } from "./rank.ts";

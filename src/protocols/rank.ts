@@ -32,12 +32,16 @@ export type RankProtocol = StageLinkProtocol & {
   declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
   /** Has the shard lay out the state of what was declared, and binds the model to it. */
   prepare: { in: Record<string, never>; out: Record<string, never> };
+  /** Begins the job's training loop, which takes the orders below, one after the other. */
+  train: { in: Record<string, never> };
   /** One optimizer step; parameters of step s have seen s updates. */
   step: { in: StepOrder; out: RankStepped };
   /** Held-out loss of the parameters of `step`: this rank's share of `requests`. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** What the job's `sample` makes of the parameters of `step`; every rank computes it, so that all gather alike. */
   sample: { in: { step: number }; out: { text: string } };
+  /** No step follows: answered once the loop has returned. */
+  end: { in: Record<string, never>; out: Record<string, never> };
 };
 
 /** What a rank is born with. */
@@ -78,6 +82,17 @@ export interface RankStepped {
   readonly waits: Waits;
   /** Tensors that the model records, where they are looked at. */
   readonly recorded: readonly RecordedTensor[];
+  /** What the rank's code has logged, where it tells its loss. */
+  readonly metrics: readonly MetricSum[];
+}
+
+/** One rank's share of a metric, over its micro-batches. */
+export interface MetricSum {
+  readonly name: string;
+  /** Of its values, each times its micro-batch's share. */
+  readonly sum: number;
+  /** Of those shares. */
+  readonly weight: number;
 }
 
 /** What a rank waited for in one step, in milliseconds. */

@@ -51,7 +51,7 @@ export {
   shareRef,
   type TensorRef,
 } from "./ref.ts";
-export { hold, keep, liveTensors, scope } from "./scope.ts";
+export { hold, keep, liveTensors, OpenScope, scope } from "./scope.ts";
 export {
   type BlockingTransfer,
   giveMemoryUp,

@@ -61,6 +61,24 @@ export function scope<T>(body: () => T): T {
 }
 
 /**
+ * A scope that is opened and closed by hand, for what no function encloses: the turn of a loop that a generator leads. What
+ * is opened inside must be closed inside.
+ */
+export class OpenScope implements Disposable {
+  readonly #scope = new Scope(current);
+
+  constructor() {
+    current = this.#scope;
+  }
+
+  /** Releases what was made since, and was not kept. */
+  [Symbol.dispose](): void {
+    current = this.#scope.outer;
+    close(this.#scope, nobody);
+  }
+}
+
+/**
  * Takes a tensor out of every scope: it lives until `dispose()`, or until nothing refers to it any more.
  * @returns the same tensor
  */

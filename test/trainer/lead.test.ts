@@ -33,6 +33,7 @@ const stepped: RankStepped = {
   durationMs: 1,
   waits: { exposedMs: 0, gatherMs: 0, dataMs: 0 },
   recorded: [],
+  metrics: [],
 };
 const updated: StepUpdated = {
   gradientNorm: 1,

@@ -7,7 +7,7 @@ import {
   summarizeParameters,
   summarizeTensors,
 } from "../../inspect/index.ts";
-import type { DeclaredModel, RankStepped, StepUpdated } from "../../protocols/index.ts";
+import type { DeclaredModel, MetricSum, RankStepped, StepUpdated } from "../../protocols/index.ts";
 import { measureStep } from "./measure-step.ts";
 import type { RunListener } from "./run-listener.ts";
 
@@ -58,7 +58,15 @@ export class StepReport {
     const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
     listener.stepMade(step, lossNats, durationMs);
     const losses = meanLosses(ranks);
-    emit({ kind: "step.finished", step, lossNats, ...(losses && { losses }), ...measured });
+    const metrics = meanMetrics(ranks);
+    emit({
+      kind: "step.finished",
+      step,
+      lossNats,
+      ...(losses && { losses }),
+      ...(metrics && { metrics }),
+      ...measured,
+    });
     const memory = shards.flatMap(({ held }) => held ?? []);
     if (step % memoryEverySteps === 0) {
       for (const held of memory) emit({ kind: "memory.measured", step, ...held });
@@ -96,4 +104,14 @@ function meanLosses(ranks: readonly RankStepped[]): Readonly<Record<string, numb
   if (first === undefined) return undefined;
   const meanOf = (name: string) => sum(named.map((losses) => losses[name] ?? Number.NaN)) / named.length;
   return Object.fromEntries(Object.keys(first).map((name) => [name, meanOf(name)]));
+}
+
+/** Of what ranks have logged, in the order in which its names came; undefined where nothing was. */
+function meanMetrics(ranks: readonly RankStepped[]): Readonly<Record<string, number>> | undefined {
+  const all = ranks.flatMap(({ metrics }) => metrics);
+  if (all.length === 0) return undefined;
+  const meanOf = (shares: readonly MetricSum[]) =>
+    sum(shares.map((share) => share.sum)) / sum(shares.map(({ weight }) => weight));
+  const byName = Map.groupBy(all, ({ name }) => name);
+  return Object.fromEntries([...byName].map(([name, shares]) => [name, meanOf(shares)]));
 }

@@ -6,6 +6,7 @@ import { full, hold, scope, Tensor } from "../../tensor/index.ts";
 import { type BatchSource, disposeBatch, type WeighedBatch } from "./batch-source.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
+import type { StepMetrics } from "./step-metrics.ts";
 
 /** What micro-batches pass through on one rank. */
 export interface MicroBatchPath {
@@ -18,8 +19,7 @@ export interface MicroBatchPath {
   /** Micro-batches of one replica in one step. */
   readonly accumulation: number;
   readonly numChunks: number;
-  /** The job's losses of one batch. */
-  readonly lossesOf: (batch: Batch) => Losses;
+  readonly metrics: StepMetrics;
 }
 
 /** What a step adds up of its micro-batches, where their losses are computed and told. */
@@ -43,12 +43,14 @@ export class MicroBatches {
     this.#path = path;
   }
 
-  forward(step: number, key: PassKey, report: StepReport): void {
-    const { engine, stages, lossesOf } = this.#path;
+  /** @param lossesOf - the losses of one batch */
+  forward(step: number, key: PassKey, lossesOf: (batch: Batch) => Losses, report: StepReport): void {
+    const { engine, stages } = this.#path;
     const work = `step ${step}`;
     const batch = this.#batchOf(step, key.microBatch);
     const received = stages.isFirst(key.chunk) ? [] : stages.receiveActivations(work, key);
     this.#draw(key);
+    this.#path.metrics.begin(batch.weight);
     scope(() => {
       let losses: Losses | undefined;
       const weighed = () => {
@@ -57,7 +59,7 @@ export class MicroBatches {
       };
       const { result: loss, sent } = engine.forward(key, weighed, received);
       if (loss === undefined) stages.sendActivations(work, key, sent);
-      else this.#report(loss, losses as Losses, batch, report);
+      else this.report(loss.item(), namedValues(losses as Losses), batch, report);
     });
   }
 
@@ -101,10 +103,20 @@ export class MicroBatches {
     return this.#path.place.tp === 0;
   }
 
-  #report(loss: Tensor, losses: Losses, batch: WeighedBatch, report: StepReport): void {
+  /**
+   * Adds what a micro-batch came to, where this rank tells it.
+   * @param lossNats - of the losses together, weighed by their share
+   * @param named - each of them as it is, where they have names
+   */
+  report(
+    lossNats: number,
+    named: Readonly<Record<string, number>> | undefined,
+    batch: WeighedBatch,
+    report: StepReport,
+  ): void {
     if (!this.reports) return;
-    report.lossesNats.push(loss.item());
-    if (!(losses instanceof Tensor)) report.namedLosses.push(weighValues(valuesOf(losses), batch.weight));
+    report.lossesNats.push(lossNats);
+    if (named !== undefined) report.namedLosses.push(weighValues(named, batch.weight));
     report.numSamples += batch.numSamples;
     report.numTokens = batch.numTokens === undefined ? undefined : (report.numTokens ?? 0) + batch.numTokens;
   }
@@ -128,4 +140,9 @@ export class MicroBatches {
     this.#inUse.delete(microBatch);
     if (batch !== undefined) disposeBatch(batch.batch);
   }
+}
+
+/** The values of losses that have names. Waits for them */
+export function namedValues(losses: Losses): Record<string, number> | undefined {
+  return losses instanceof Tensor ? undefined : valuesOf(losses);
 }

@@ -1,10 +1,11 @@
 import { type Job, valuesOf } from "../../job/index.ts";
-import { evaluating, type Module, wrapForward } from "../../nn/index.ts";
+import { evaluating, wrapForward } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
 import { scope, Tensor } from "../../tensor/index.ts";
 import { type BatchSource, disposeBatch } from "./batch-source.ts";
 import type { MicroBatches } from "./micro-batches.ts";
+import type { RankModel } from "./rank-model.ts";
 import type { Gather } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
 
@@ -12,7 +13,7 @@ import type { StageLink } from "./stage-link.ts";
 export interface ReadModel {
   readonly plan: RankPlan;
   readonly job: Job;
-  readonly model: Module;
+  readonly model: RankModel;
   readonly place: MeshPlace;
   readonly engine: BlockEngine<Gather>;
   readonly batches: BatchSource;
@@ -30,10 +31,10 @@ export class ModelReadings {
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
-    const { plan, job, model, place, batches: source, microBatches } = this.#read;
+    const { plan, model, place, batches: source, microBatches } = this.#read;
     const { dp, ep } = plan.layout.mesh;
     const batches: EvaluatedBatch[] = [];
-    evaluating(model, () => {
+    evaluating(model.module, () => {
       for (let first = 0; first < requests.length; first += dp) {
         const request = requests[first + place.dp];
         // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
@@ -42,7 +43,7 @@ export class ModelReadings {
         // Several orders of one step may be under way: a pass is named by what it reads.
         const pass = `evaluate ${step} ${requests[first]?.position}`;
         scope(() => {
-          const losses = microBatches.throughChunks(pass, () => job.loss(model, batch));
+          const losses = microBatches.throughChunks(pass, () => model.lossesOf(batch));
           if (losses === undefined || !microBatches.reports || request === undefined) return;
           const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
           batches.push({ losses: values, ...counts });
@@ -60,8 +61,8 @@ export class ModelReadings {
     const { seed } = plan.training;
     const restore = plan.layout.mesh.pp > 1 ? this.#stageForward(step) : () => {};
     try {
-      const text = evaluating(model, () =>
-        engine.evaluate(() => scope(() => job.sample?.(model, { config, facts, seed }))),
+      const text = evaluating(model.module, () =>
+        engine.evaluate(() => scope(() => job.sample?.(model.module, { config, facts, seed }))),
       );
       return { text: text ?? "" };
     } finally {
@@ -73,7 +74,7 @@ export class ModelReadings {
   #stageForward(step: number): () => void {
     const { model, stages, microBatches } = this.#read;
     let numCalls = 0;
-    return wrapForward(model, (forward, inputs) => {
+    return wrapForward(model.module, (forward, inputs) => {
       const pass = `sample ${step} ${numCalls++}`;
       const result = microBatches.throughChunks(pass, () => forward(...inputs));
       if (result === undefined) return stages.receiveResult(pass) as never;

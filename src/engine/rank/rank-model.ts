@@ -10,7 +10,9 @@ import { type BatchSource, disposeBatch } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import { HeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
+import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
+import { StepMetrics } from "./step-metrics.ts";
 
 /** A job's model as one rank has it: built without memory, spread over the ranks, and what it is trained with. */
 export class RankModel implements Disposable {
@@ -20,12 +22,16 @@ export class RankModel implements Disposable {
   readonly rates: LearningRates;
   /** The ranks that it is computed together with. */
   readonly groups: RankGroups;
+  /** What its code logs in a step. */
+  readonly metrics = new StepMetrics();
   /** What this rank has of it. */
   readonly blocks: BlockPlan;
   readonly #job: Job;
   readonly #plan: RankPlan;
   readonly #rank: number;
   readonly #held: HeldTensors;
+  /** What a loss is given of the ranks. */
+  readonly #self: MeshRank;
 
   /**
    * @param rank - of the world
@@ -50,6 +56,7 @@ export class RankModel implements Disposable {
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;
     const trial = () => this.#trialLoss(batches);
+    this.#self = new MeshRank(this.groups, rank, this.metrics);
     this.blocks = spreadModel(this.module, tensorPlan, this.groups, trial, {
       ...plan.layout,
       recompute,
@@ -72,7 +79,7 @@ export class RankModel implements Disposable {
 
   /** The job's losses of a batch, with whatever the parameters are now. */
   lossesOf(batch: Batch): Losses {
-    return this.#job.loss(this.module, batch);
+    return this.#job.loss(this.module, batch, this.#self);
   }
 
   /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */

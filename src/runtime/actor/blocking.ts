@@ -94,26 +94,27 @@ export class Blocking {
       const delivery = this.#cell.mailbox.takeKind(kinds);
       if (delivery === undefined) return undefined;
       endpoint.take(delivery);
-      if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) {
-        this.#cell.handling.taken(delivery);
-        return delivery;
-      }
+      if (delivery.deadlineMs === 0 || delivery.deadlineMs > endpoint.clock.now()) return delivery;
       endpoint.undelivered.refused(delivery, "Expired");
     }
   }
 
+  /** A question is at hand until it is answered, a statement for a moment. */
   #received(delivery: Delivery): AnyReceived {
-    const endpoint = this.#cell.endpoint;
+    const { outbox } = this.#cell.endpoint;
     const isAsk = delivery.type === RecordType.ask;
+    let end: (() => void) | undefined = this.#cell.handling.taken(delivery);
+    const answer = (send: () => void) => {
+      if (isAsk) send();
+      end?.();
+      end = undefined;
+    };
+    if (!isAsk) answer(() => {});
     return {
       kind: delivery.kind,
       message: delivery.body,
-      reply: (answer) => {
-        if (isAsk) endpoint.outbox.answer(delivery, answer);
-      },
-      fail: (error) => {
-        if (isAsk) endpoint.outbox.answerFailure(delivery, error);
-      },
+      reply: (value) => answer(() => outbox.answer(delivery, value)),
+      fail: (error) => answer(() => outbox.answerFailure(delivery, error)),
     };
   }
 

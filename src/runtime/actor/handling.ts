@@ -93,9 +93,21 @@ export class Handling {
     }
   }
 
-  /** Enters that a handler which blocks has taken this message itself. */
-  taken(delivery: Delivery): void {
-    if (delivery.trace !== undefined) this.#options.tracer?.taken(traced(delivery));
+  /**
+   * A handler that blocks has taken this message itself: it is what this actor handles for now.
+   * @returns ends that: the actor is back at what it handled before
+   */
+  taken(delivery: Delivery): () => void {
+    const { board, tracer, endpoint } = this.#options;
+    const outer = this.#current;
+    this.#current = delivery;
+    board.enterHandling(this.currentKindIndex, endpoint.clock.now());
+    const endSpan = tracer?.open(traced(delivery));
+    return () => {
+      this.#current = outer;
+      board.enter("handling", this.currentKindIndex);
+      endSpan?.();
+    };
   }
 
   #call(delivery: Delivery, { handler }: KindEntry): unknown {

@@ -61,11 +61,26 @@ export class Tracer {
     return this.#span({ ...root, sentMs: nowMs, receivedMs: nowMs }, body);
   }
 
-  /** Tells of a message that a blocking handler took out of its mailbox: a moment, of the trace it came by. */
-  taken(message: TracedMessage): void {
-    if (message.trace === undefined) return;
+  /**
+   * A blocking handler has taken a message out of its mailbox: what is sent from here on belongs to the message's trace.
+   * @returns ends that, and tells of it as one span
+   */
+  open(message: TracedMessage): () => void {
+    const outer = this.#current.getStore();
+    if (message.trace === undefined) {
+      this.#current.enterWith("untraced");
+      return () => this.#current.enterWith(outer as Current);
+    }
     const [traceId, parentId, sentMs] = message.trace;
-    this.#span({ ...message, traceId, parentId, sentMs }, () => {});
+    const { kind: messageKind, from, receivedMs } = message;
+    const spanId = this.#newId();
+    const beginMs = this.#now();
+    this.#current.enterWith({ traceId, spanId });
+    return () => {
+      this.#current.enterWith(outer as Current);
+      const times = { sentMs, receivedMs, beginMs, endMs: this.#now() };
+      this.#report({ traceId, spanId, parentId, from, messageKind, awaited: false, ...times });
+    };
   }
 
   #span<T>(

@@ -19,8 +19,8 @@ export default defineJob<typeof tiny.config, Batch, Module>({
     reach("spawn");
     return tiny.model(config, facts);
   },
-  loss(model, batch) {
+  loss(model, batch, rank) {
     reach("forward");
-    return tiny.loss(model, batch);
+    return tiny.loss(model, batch, rank);
   },
 });

@@ -1,0 +1,39 @@
+import { writeSync } from "node:fs";
+
+/**
+ * Runs `body`, in which what this thread writes to standard output and error is written at once. A thread's streams go by way
+ * of its main thread, which answers each piece: a body that does not come back to its event loop would be heard after its end.
+ */
+export function withDirectOutput<R>(body: () => R): R {
+  const { stdout, stderr } = process;
+  const before = [stdout.write, stderr.write] as const;
+  stdout.write = writerOf(1);
+  stderr.write = writerOf(2);
+  try {
+    return body();
+  } finally {
+    [stdout.write, stderr.write] = before;
+  }
+}
+
+/** Writes text to a descriptor at once, however full its pipe is. */
+export function writeNow(descriptor: 1 | 2, text: string | Uint8Array): void {
+  let rest = typeof text === "string" ? Buffer.from(text) : text;
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(descriptor, rest));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return; // nobody reads it any more
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
+}
+
+function writerOf(descriptor: 1 | 2): typeof process.stdout.write {
+  return (chunk: string | Uint8Array, ...rest: unknown[]) => {
+    writeNow(descriptor, chunk);
+    const done = rest.find((each) => typeof each === "function");
+    if (done !== undefined) queueMicrotask(() => done());
+    return true;
+  };
+}

@@ -1,0 +1,270 @@
+import { type BackwardOptions, type ForwardResult, type Losses, weighLosses } from "../../job/index.ts";
+import { type RecordedTensor, TensorRecording } from "../../nn/index.ts";
+import type { Batch } from "../../data/index.ts";
+import type { BlockEngine, MeshPlace, PassKey, PipelineAction } from "../../parallel/index.ts";
+import type { RankPlan, RankStepped, ShardProtocol, StepOrder } from "../../protocols/index.ts";
+import { type ActorRef, systemClock } from "../../runtime/index.ts";
+import { full, hold, scaleStatistics, scope, Tensor } from "../../tensor/index.ts";
+import { type BatchSource, disposeBatch, type WeighedBatch } from "./batch-source.ts";
+import { loopOrder } from "./loop-order.ts";
+import { type MicroBatches, namedValues, type StepReport } from "./micro-batches.ts";
+import type { RankModel } from "./rank-model.ts";
+import type { Gather, ShardLink } from "./shard-link.ts";
+import type { StageLink } from "./stage-link.ts";
+
+/** What a rank makes its steps with. */
+export interface StepParts {
+  readonly plan: RankPlan;
+  readonly place: MeshPlace;
+  readonly model: RankModel;
+  /** What this stage does in one step, in order. */
+  readonly actions: readonly PipelineAction[];
+  readonly engine: BlockEngine<Gather>;
+  readonly shard: ShardLink;
+  readonly shardRef: ActorRef<ShardProtocol>;
+  readonly stages: StageLink;
+  readonly batches: BatchSource;
+  readonly microBatches: MicroBatches;
+  /** Tells what was done to one micro-batch, and since when. */
+  readonly tell: (activity: "forward" | "backward", of: { microBatch: number }, beginMs: number) => void;
+}
+
+/** A forward of a loop that waits for its backward. */
+interface OpenForward {
+  readonly key: PassKey;
+  /** The number that its random numbers were drawn by. */
+  readonly draws: number;
+  /** Weighed by the micro-batch's share. */
+  readonly lossNats: number;
+  readonly named: Readonly<Record<string, number>> | undefined;
+}
+
+/**
+ * One step that the conductor has granted, on one rank, from its first forward to what is told of it: either {@link train},
+ * all micro-batches in the order of the layout; or, for a loop of one's own, micro-batch after micro-batch by
+ * {@link beginMicroBatch}, {@link forward}, {@link backward} and {@link endMicroBatch}. {@link end} ends both.
+ */
+export class GrantedStep implements Disposable {
+  readonly #parts: StepParts;
+  readonly #order: StepOrder;
+  readonly #beginMs = performance.now();
+  readonly #recording: TensorRecording | undefined;
+  readonly #report: StepReport = { lossesNats: [], namedLosses: [], numSamples: 0, numTokens: undefined };
+  /** The micro-batch that a loop is at, and its batch. */
+  #at: { readonly microBatch: number; readonly batch: WeighedBatch } | undefined;
+  /** Of the micro-batch that a loop is at, by what was returned as its loss; undefined once walked backwards. */
+  readonly #forwards = new Map<Losses, OpenForward | undefined>();
+  /** Of that micro-batch: the sum of the losses walked backwards. */
+  #lossNats: number | undefined;
+  #named: Readonly<Record<string, number>> | undefined;
+  #numForwards = 0;
+  #hasBegun = false;
+
+  constructor(parts: StepParts, order: StepOrder) {
+    this.#parts = parts;
+    this.#order = order;
+    // What was logged outside any step is none's.
+    parts.model.metrics.take();
+    this.#recording = order.record === true ? new TensorRecording() : undefined;
+  }
+
+  /** Number of the step, from 0. */
+  get index(): number {
+    return this.#order.step;
+  }
+
+  /** Whether a micro-batch has given the step a gradient. */
+  get isTrained(): boolean {
+    return this.#lossNats !== undefined;
+  }
+
+  /**
+   * All micro-batches, forward and backward; gradients leave for the shard block by block, while backward goes on.
+   * @param lossesOf - the losses of one batch
+   */
+  train(lossesOf: (batch: Batch) => Losses): void {
+    const { actions, microBatches, tell } = this.#parts;
+    const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
+    actions.forEach((action, index) => {
+      const beginMs = systemClock.now();
+      if (action.kind === "forward") microBatches.forward(this.index, action, lossesOf, this.#report);
+      else microBatches.backward(this.index, action, index === actions.length - 1);
+      if (index === 0) this.#tellBegin();
+      if (index === lastForward) this.#tellScored();
+      tell(action.kind, { microBatch: action.microBatch }, beginMs);
+    });
+  }
+
+  /** @returns the batch of a loop's next micro-batch, which {@link endMicroBatch} releases */
+  beginMicroBatch(microBatch: number): Batch {
+    const batch = this.#parts.batches.next(this.index, microBatch);
+    this.#at = { microBatch, batch };
+    this.#lossNats = undefined;
+    this.#named = undefined;
+    this.#parts.model.metrics.begin(batch.weight);
+    return batch.batch;
+  }
+
+  /**
+   * A forward of a loop.
+   * @throws {TroupeError} `LOOP_ORDER`
+   */
+  forward<R extends ForwardResult>(body: () => R): R {
+    const { engine, tell } = this.#parts;
+    const { microBatch, batch } = this.#place("forward");
+    const beginMs = systemClock.now();
+    const key = { microBatch: this.#numForwards++, chunk: 0 };
+    const draws = this.#draw(this.#forwards.size);
+    let result: R | undefined;
+    return scope(() => {
+      const { result: loss } = engine.forward(key, () => {
+        result = body();
+        return weighLosses(lossesIn(result), batch.weight);
+      });
+      const losses = lossesIn(result as R);
+      const lossNats = (loss as Tensor).item();
+      this.#forwards.set(losses, { key, draws, lossNats, named: namedValues(losses) });
+      if (!this.#hasBegun) this.#tellBegin();
+      tell("forward", { microBatch }, beginMs);
+      return result as R;
+    });
+  }
+
+  /**
+   * The backward of a loop's forward.
+   * @throws {TroupeError} `LOOP_ORDER`
+   */
+  backward(given: ForwardResult, { only }: BackwardOptions): void {
+    const { engine, shard, model, tell } = this.#parts;
+    const { microBatch } = this.#place("backward");
+    const losses = lossesIn(given);
+    if (!this.#forwards.has(losses))
+      throw loopOrder(
+        "the loss of a rank.forward of this batch",
+        "another tensor",
+        "pass what rank.forward has returned",
+      );
+    const open = this.#forwards.get(losses);
+    if (open === undefined)
+      throw loopOrder(
+        "one backward for each forward",
+        "a second",
+        "call rank.forward again, or add the losses up before",
+      );
+    const beginMs = systemClock.now();
+    this.#forwards.set(losses, undefined);
+    this.#lossNats = this.#lossNats === undefined ? open.lossNats : this.#lossNats + open.lossNats;
+    if (open.named !== undefined) this.#named = { ...this.#named, ...open.named };
+    model.randomness.microBatch = open.draws;
+    const gradient = hold(() => full([], shard.progress.lossScale?.scale ?? 1));
+    engine.backward(open.key, [gradient], undefined, only);
+    gradient.dispose();
+    tell("backward", { microBatch }, beginMs);
+  }
+
+  /** The micro-batch that a loop is at is over: what it left without a backward is given up. */
+  endMicroBatch(): void {
+    const at = this.#at;
+    if (at === undefined) return;
+    this.#at = undefined;
+    for (const open of this.#forwards.values()) if (open !== undefined) this.#parts.engine.drop(open.key);
+    this.#forwards.clear();
+    if (this.#lossNats !== undefined)
+      this.#parts.microBatches.report(this.#lossNats, this.#named, at.batch, this.#report);
+    disposeBatch(at.batch.batch);
+  }
+
+  /** A loop's gradients are complete: they leave for the shard. */
+  handOn(): void {
+    this.#tellScored();
+    this.#parts.engine.flush();
+  }
+
+  /** @returns what is told of the step; its gradients have left for the shard */
+  end(): RankStepped {
+    const { plan, model, shard, shardRef, stages, batches } = this.#parts;
+    const { step, snapshotTo } = this.#order;
+    // What a model does in one step it does in all: said before anything is trained in vain.
+    if (step === plan.initial.step) model.checkUnchanged();
+    if (snapshotTo !== undefined) shardRef.tell("snapshot", { step, checkpointer: snapshotTo });
+    const { exposedMs, gatherMs } = shard.measured;
+    const waits = {
+      exposedMs: exposedMs + stages.waitedMs,
+      gatherMs: gatherMs + stages.waitedMs,
+      dataMs: batches.waitedMs,
+    };
+    const learningRate = model.rates.told(this.#update);
+    const recorded = this.#recording === undefined ? [] : this.#unscaled(this.#recording.finish());
+    const durationMs = performance.now() - this.#beginMs;
+    const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
+    return { ...this.#report, learningRate, durationMs, waits, recorded, metrics };
+  }
+
+  /** Stops looking at what the model records. */
+  [Symbol.dispose](): void {
+    this.#recording?.[Symbol.dispose]();
+  }
+
+  #place(call: string): { readonly microBatch: number; readonly batch: WeighedBatch } {
+    if (this.#at !== undefined) return this.#at;
+    throw loopOrder(`rank.${call} on a batch of rank.batches()`, "none at hand", "call it inside the loop");
+  }
+
+  /**
+   * Sets which random numbers a forward draws: those of its micro-batch, and for a second one of it, others.
+   * @returns what backward sets where it computes again
+   */
+  #draw(numBefore: number): number {
+    const { model, place, plan } = this.#parts;
+    const { microBatch } = this.#place("forward");
+    const numInAll = plan.layout.mesh.dp * plan.training.accumulation;
+    const draws = place.dp * plan.training.accumulation + microBatch + numBefore * numInAll;
+    model.randomness.microBatch = draws;
+    return draws;
+  }
+
+  /** Rates follow from how far the optimizer has come, which the first gathers have told. */
+  #tellBegin(): void {
+    const { model, shardRef } = this.#parts;
+    const { step, inspect = [], inspectUpdates = [], ledger = false, histograms = false } = this.#order;
+    const learningRates = model.rates.ofGroups(this.#update);
+    shardRef.tell("begin", { step, learningRates, inspect, inspectUpdates, ledger, histograms });
+    this.#hasBegun = true;
+  }
+
+  /** Before the last gradients, so that the shards know all that they judge the step by once these are reduced. */
+  #tellScored(): void {
+    const { shardRef } = this.#parts;
+    shardRef.tell("scored", { step: this.index, lossesNats: this.#report.lossesNats });
+  }
+
+  /** Number of the update that this step is to make, skipped ones left out. */
+  get #update(): number {
+    return this.#parts.shard.progress.numUpdates + 1;
+  }
+
+  /** Without the loss scale; of tensor-parallel neighbours the first tells for all. */
+  #unscaled(recorded: readonly RecordedTensor[]): RecordedTensor[] {
+    if (this.#parts.place.tp > 0) return [];
+    const scale = this.#parts.shard.progress.lossScale?.scale ?? 1;
+    return recorded.map((each) => ({
+      ...each,
+      gradient: each.gradient && scaleStatistics(each.gradient, 1 / scale),
+    }));
+  }
+}
+
+/** @throws {TroupeError} `LOOP_ORDER` for what is no scalar loss, nor several by name */
+function lossesIn(given: ForwardResult): Losses {
+  const losses: unknown = given instanceof Tensor ? given : given?.loss;
+  const each = losses instanceof Tensor ? [losses] : Object.values(losses ?? {});
+  if (each.length > 0 && each.every((loss) => loss instanceof Tensor && loss.numel === 1))
+    return losses as Losses;
+  const [first] = each;
+  const got = first instanceof Tensor ? `a tensor of shape [${first.shape}]` : typeof given;
+  throw loopOrder(
+    "a scalar loss, or an object with one as `loss`",
+    got,
+    "return it from the body of rank.forward, and give that to rank.backward",
+  );
+}

@@ -1,0 +1,107 @@
+import {
+  allGather,
+  allReduce,
+  allToAll,
+  broadcast,
+  type Communicator,
+  type ReduceOp,
+  reduceScatter,
+} from "../../collectives/index.ts";
+import { TroupeError } from "../../errors.ts";
+import type { Axis } from "../../job/index.ts";
+import type { MeshAxis } from "../../parallel/index.ts";
+import { noGrad, ops, scope, type Tensor, tensor } from "../../tensor/index.ts";
+import type { RankGroups } from "./rank-groups.ts";
+
+/** One axis of the mesh in a user's hands. Its group is joined with the first call, which every rank of it makes alike. */
+export class GroupAxis implements Axis {
+  readonly index: number;
+  readonly size: number;
+  readonly #groups: RankGroups;
+  readonly #axis: MeshAxis;
+
+  /** @param rank - of the world */
+  constructor(groups: RankGroups, axis: MeshAxis, rank: number) {
+    const ranks = groups.ranksAlong(axis);
+    this.#groups = groups;
+    this.#axis = axis;
+    this.index = ranks.indexOf(rank);
+    this.size = ranks.length;
+  }
+
+  allReduce(x: Tensor, op?: ReduceOp): Tensor;
+  allReduce(x: number, op?: ReduceOp): number;
+  allReduce(x: Tensor | number, op: ReduceOp = "sum"): Tensor | number {
+    if (typeof x !== "number") return this.#with(x, (group) => allReduce(x, group, op));
+    return scope(() => noGrad(() => this.allReduce(tensor(x, { dtype: "float64" }), op).item()));
+  }
+
+  allGather(x: Tensor): Tensor {
+    return this.#with(x, (group) => allGather(x, group));
+  }
+
+  gather(rows: Tensor): Tensor[] {
+    return this.#group?.gatherRagged(rows) ?? [rows.clone()];
+  }
+
+  reduceScatter(x: Tensor, op: ReduceOp = "sum"): Tensor {
+    return this.#with(x, (group) => reduceScatter(x, group, op));
+  }
+
+  broadcast(x: Tensor, root = 0): Tensor {
+    this.#member("broadcast", root);
+    return this.#with(x, (group) => broadcast(x, group, root));
+  }
+
+  allToAll(
+    x: Tensor,
+    splits?: { readonly output: readonly number[]; readonly input: readonly number[] },
+  ): Tensor {
+    return this.#with(x, (group) => allToAll(x, group, splits));
+  }
+
+  send(x: Tensor, to: number): void {
+    this.#other("send", to).send(x, to).wait();
+  }
+
+  receive(like: Tensor, from: number): Tensor {
+    const group = this.#other("receive", from);
+    const received = noGrad(() => ops.emptyLike(like));
+    group.recv(received, from).wait();
+    return received;
+  }
+
+  barrier(): void {
+    this.#group?.barrier();
+  }
+
+  get #group(): Communicator | undefined {
+    return this.#groups.along(this.#axis);
+  }
+
+  #with(x: Tensor, body: (group: Communicator) => Tensor): Tensor {
+    const group = this.#group;
+    return group === undefined ? x.clone() : body(group);
+  }
+
+  #other(call: string, member: number): Communicator {
+    this.#member(call, member);
+    const group = this.#group;
+    if (group === undefined || member === this.index)
+      throw wrongMember(this.#axis, call, "another rank", member);
+    return group;
+  }
+
+  #member(call: string, member: number): void {
+    if (Number.isSafeInteger(member) && member >= 0 && member < this.size) return;
+    throw wrongMember(this.#axis, call, `a place from 0 to ${this.size - 1}`, member);
+  }
+}
+
+function wrongMember(axis: MeshAxis, call: string, expected: string, got: number): TroupeError {
+  return new TroupeError(
+    "COLLECTIVE_ARGUMENT",
+    `[${axis}.${call}] expected ${expected}: got ${got} (places count along the axis, from 0)`,
+    { fields: { axis, got } },
+  );
+}

@@ -1,0 +1,40 @@
+import { inspect } from "node:util";
+import type { Axis, Rank } from "../../job/index.ts";
+import type { MeshAxis } from "../../parallel/index.ts";
+import { writeNow } from "./direct-output.ts";
+import { GroupAxis } from "./group-axis.ts";
+import type { RankGroups } from "./rank-groups.ts";
+import type { StepMetrics } from "./step-metrics.ts";
+
+/** A rank of the mesh as a user's code sees it. */
+export class MeshRank extends GroupAxis implements Rank {
+  readonly axes: Readonly<Record<MeshAxis, Axis>>;
+  readonly #metrics: StepMetrics;
+
+  /**
+   * @param rank - of the world
+   * @param metrics - takes what is logged
+   */
+  constructor(groups: RankGroups, rank: number, metrics: StepMetrics) {
+    super(groups, "world", rank);
+    this.#metrics = metrics;
+    const along = (axis: MeshAxis) => new GroupAxis(groups, axis, rank);
+    this.axes = {
+      dp: along("dp"),
+      tp: along("tp"),
+      pp: along("pp"),
+      ep: along("ep"),
+      edp: along("edp"),
+      mp: along("mp"),
+      world: this,
+    };
+  }
+
+  log(metrics: Readonly<Record<string, number>>): void {
+    this.#metrics.add(metrics);
+  }
+
+  print(text: unknown, rank = 0): void {
+    if (this.index === rank) writeNow(1, `${typeof text === "string" ? text : inspect(text)}\n`);
+  }
+}

@@ -1,0 +1,226 @@
+import type { Batch, DatasetFacts } from "../../data/index.ts";
+import { TroupeError } from "../../errors.ts";
+import {
+  type BackwardOptions,
+  type ForwardResult,
+  type Job,
+  type JobConfig,
+  loopOf,
+  type Losses,
+  type RankContext,
+} from "../../job/index.ts";
+import type { Module } from "../../nn/index.ts";
+import type { RankProtocol } from "../../protocols/index.ts";
+import type { ActorContext, Received } from "../../runtime/index.ts";
+import { OpenScope } from "../../tensor/index.ts";
+import { withDirectOutput } from "./direct-output.ts";
+import type { GrantedStep } from "./granted-step.ts";
+import { loopOrder } from "./loop-order.ts";
+import { MeshRank } from "./mesh-rank.ts";
+import type { ModelRunner } from "./model-runner.ts";
+
+const ORDERS = ["step", "evaluate", "sample", "end"] as const;
+
+type Order = Received<RankProtocol, (typeof ORDERS)[number]>;
+
+/** A step that was granted and is to be answered. */
+interface Granted {
+  readonly order: Extract<Order, { kind: "step" }>;
+  readonly step: GrantedStep;
+}
+
+/**
+ * Runs a job's training loop in a rank's thread, from the first step to the last: the loop blocks for the conductor's next
+ * order, and what is asked between two steps is answered there.
+ */
+export class RankLoop extends MeshRank implements RankContext {
+  readonly #context: Pick<ActorContext<RankProtocol>, "receive">;
+  readonly #runner: ModelRunner;
+  readonly #job: Job;
+  #granted: Granted | undefined;
+  /** The conductor's word that no step follows, once it has come. */
+  #end: Extract<Order, { kind: "end" }> | undefined;
+  /** Whether the loop goes through its batches itself. */
+  #byBatches = false;
+  #hasFailed: { readonly error: unknown } | undefined;
+
+  constructor(context: Pick<ActorContext<RankProtocol>, "receive">, runner: ModelRunner, job: Job) {
+    const { groups, metrics } = runner.model;
+    super(groups, runner.rank, metrics);
+    this.#context = context;
+    this.#runner = runner;
+    this.#job = job;
+  }
+
+  /** Runs the loop to its end. What it throws is the answer to the order that it is at, or to the next that comes. */
+  run(): void {
+    try {
+      withDirectOutput(() => loopOf(this.#job)(this));
+      if (this.#end === undefined)
+        throw loopOrder(
+          "the loop to go on until rank.batches() ends",
+          `its return after ${this.numSteps} steps`,
+          "give the run that number of steps, or leave the loop by rank.batches() alone",
+        );
+      this.#end.reply({});
+    } catch (error) {
+      this.#hasFailed = { error };
+      const order = this.#granted?.order ?? this.#end;
+      this.#granted = undefined;
+      order?.fail(error);
+    }
+  }
+
+  /** @throws what the loop threw: it is over, and makes no step */
+  refuse(): never {
+    if (this.#hasFailed !== undefined) throw this.#hasFailed.error;
+    throw loopOrder("an order while the loop runs", "one after its end", "this is a fault of the runtime");
+  }
+
+  get config(): JobConfig {
+    return this.#runner.plan.job.config;
+  }
+
+  get facts(): DatasetFacts {
+    return this.#runner.plan.job.facts;
+  }
+
+  get model(): Module {
+    return this.#runner.model.module;
+  }
+
+  get accumulation(): number {
+    return this.#runner.plan.training.accumulation;
+  }
+
+  numSteps = 0;
+
+  *batches(): Generator<Batch> {
+    this.#refusePipeline("rank.batches()");
+    for (const _ of this.steps()) {
+      this.#byBatches = true;
+      for (let microBatch = 0; microBatch < this.accumulation; microBatch++) yield* this.#turn(microBatch);
+      this.#byBatches = false;
+      if (this.#granted !== undefined)
+        throw loopOrder(
+          "rank.step() before the next batch",
+          "none",
+          "call it at the end of each turn of the loop",
+        );
+    }
+  }
+
+  *steps(): Generator<number> {
+    for (let step = this.#next(); step !== undefined; step = this.#next()) {
+      yield step;
+      if (this.#granted !== undefined && !this.#byBatches)
+        throw loopOrder("rank.trainStep(…) in each step", "none", "call it once in each turn of the loop");
+    }
+  }
+
+  forward<R extends ForwardResult>(body: () => R): R {
+    this.#refusePipeline("rank.forward");
+    return this.#stepAt("rank.forward").forward(body);
+  }
+
+  backward(loss: ForwardResult, options: BackwardOptions = {}): void {
+    this.#refusePipeline("rank.backward");
+    this.#stepAt("rank.backward").backward(loss, options);
+  }
+
+  step(): void {
+    this.#refusePipeline("rank.step");
+    const step = this.#stepAt("rank.step");
+    if (!step.isTrained)
+      throw loopOrder(
+        "rank.backward before rank.step()",
+        "none on this batch",
+        "walk a loss backwards first",
+      );
+    step.endMicroBatch();
+    if (!this.#isLastTurn) return;
+    step.handOn();
+    this.#answer(step);
+  }
+
+  trainStep(body: (batch: never) => Losses): void {
+    const step = this.#stepAt("rank.trainStep");
+    if (this.#byBatches)
+      throw loopOrder(
+        "rank.trainStep in a loop over rank.steps()",
+        "one over rank.batches()",
+        "it goes through the micro-batches itself",
+      );
+    step.train(body as (batch: Batch) => Losses);
+    this.#answer(step);
+  }
+
+  evaluate<R>(body: () => R): R {
+    return this.#runner.evaluateBody(body);
+  }
+
+  #isLastTurn = false;
+
+  /** One turn of a loop over batches: tensors that it makes are released behind it. */
+  *#turn(microBatch: number): Generator<Batch> {
+    const step = this.#stepAt("rank.batches()");
+    this.#isLastTurn = microBatch === this.accumulation - 1;
+    using _ = new OpenScope();
+    yield step.beginMicroBatch(microBatch);
+    if (!step.isTrained)
+      throw loopOrder(
+        "rank.backward of a loss of each batch",
+        "the next batch without one",
+        "walk a loss of it backwards",
+      );
+    step.endMicroBatch();
+  }
+
+  /** Blocks until the next step is granted; answers meanwhile what else is asked. @returns undefined where none follows */
+  #next(): number | undefined {
+    for (;;) {
+      const order: Order = this.#context.receive(ORDERS, { deadlineMs: Number.POSITIVE_INFINITY });
+      if (order.kind === "step") {
+        this.#granted = { order, step: this.#runner.begin(order.message) };
+        return order.message.step;
+      }
+      if (order.kind === "end") {
+        this.#end = order;
+        return undefined;
+      }
+      try {
+        if (order.kind === "sample") order.reply(this.#runner.sample(order.message.step));
+        else order.reply(this.#runner.evaluate(order.message.step, order.message.requests));
+      } catch (error) {
+        order.fail(error);
+        throw error;
+      }
+    }
+  }
+
+  #answer(step: GrantedStep): void {
+    const granted = this.#granted;
+    const stepped = step.end();
+    step[Symbol.dispose]();
+    this.#granted = undefined;
+    this.numSteps = step.index + 1;
+    granted?.order.reply(stepped);
+  }
+
+  #stepAt(call: string): GrantedStep {
+    if (this.#granted !== undefined) return this.#granted.step;
+    throw loopOrder(
+      `${call} in a turn of the loop`,
+      "a call between two steps",
+      "each step is answered once; call it inside `for (const batch of rank.batches())`",
+    );
+  }
+
+  #refusePipeline(call: string): void {
+    if (this.axes.pp.size === 1) return;
+    throw new TroupeError(
+      "PIPELINE_LOOP",
+      `[loop] expected a pipeline to be trained by rank.trainStep(body) in a loop over rank.steps(): got ${call} with ${this.axes.pp.size} stages (a stage knows neither the batch's loss nor its gradient by itself)`,
+    );
+  }
+}

@@ -1,0 +1,56 @@
+import type { Batch } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { Module } from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+import type { Job, JobDefinition } from "./job.ts";
+import type { JobConfig } from "./job-config.ts";
+import type { Loop, RankContext } from "./rank-context.ts";
+
+/** A job that says itself how a step is made. */
+export interface LoopDefinition<Config extends JobConfig, B extends Batch, M extends Module>
+  extends Omit<JobDefinition<Config, B, M>, "loss"> {
+  /** The mean loss of a batch: what evaluations on held-out data measure, and what pipelines look for stages in. */
+  loss?: JobDefinition<Config, B, M>["loss"];
+}
+
+/**
+ * Declares a job with a training loop of one's own; the default export of the job's module.
+ *
+ * ```ts
+ * export default defineLoop({ config, training, data, model, optimizer }, (rank) => {
+ *   for (const batch of rank.batches()) {
+ *     const loss = rank.forward(() => crossEntropy(rank.model.forward(batch.x), batch.y));
+ *     rank.backward(loss);
+ *     rank.step();
+ *   }
+ * });
+ * ```
+ */
+export function defineLoop<Config extends JobConfig, B extends Batch, M extends Module>(
+  definition: LoopDefinition<Config, B, M>,
+  loop: Loop<Config, B, M>,
+): Job<Config> {
+  return { loss: refuseLoss, ...definition, loop } as unknown as Job<Config>;
+}
+
+/** How a step is made: as the job says, or its loss of all micro-batches. */
+export function loopOf(job: Job): (rank: RankContext) => void {
+  return (
+    job.loop ??
+    ((rank) => {
+      for (const _ of rank.steps()) rank.trainStep((batch) => job.loss(rank.model, batch, rank));
+    })
+  );
+}
+
+/** Whether a job says what held-out loss is. */
+export function hasLoss(job: Job): boolean {
+  return job.loss !== refuseLoss;
+}
+
+function refuseLoss(): Tensor {
+  throw new TroupeError(
+    "JOB_INVALID",
+    "[loop] expected a loss for held-out data and pipelines: got none (give defineLoop a loss(model, batch))",
+  );
+}
