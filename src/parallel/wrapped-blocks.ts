@@ -1,3 +1,4 @@
+import { TroupeError } from "../errors.ts";
 import { type Module, presentRecording, type Randomness, recordedOnce, wrapForward } from "../nn/index.ts";
 import { type AutocastDType, autocast, gradEnabled, noGrad, type Tensor } from "../tensor/index.ts";
 import type { BlockGathers } from "./block-gathers.ts";
@@ -128,6 +129,8 @@ export class WrappedBlocks {
       if (this.#tape !== undefined && gradEnabled()) {
         return this.#record(this.#tape, unit, run, entered.args) as never;
       }
+      // Passes that record nothing have said so.
+      if (this.#tape === undefined && gradEnabled()) throw calledOutside();
       this.#gathers.need(unit);
       const result = run(...entered.args);
       this.#gathers.release(unit);
@@ -150,4 +153,11 @@ export class WrappedBlocks {
   #unit(unit: number): BlockUnit {
     return this.#plan.units[unit] as BlockUnit;
   }
+}
+
+function calledOutside(): TroupeError {
+  return new TroupeError(
+    "LOOP_ORDER",
+    "[loop] expected the model to be called in rank.forward, rank.trainStep or rank.evaluate: got a call outside of them (its parameters are not gathered there)",
+  );
 }
