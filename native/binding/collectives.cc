@@ -1,4 +1,5 @@
 // Collectives: memberships and works by number. What is differentiable goes through the dispatcher instead.
+#include "binding/awaited_works.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
@@ -108,6 +109,11 @@ Napi::Value WorkDone(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), found == works.end() || found->second->done());
 }
 
+// awaitWork(work): a promise; the event loop goes on meanwhile. Forgets it, whatever comes of it.
+Napi::Value AwaitWork(const Napi::CallbackInfo& info) {
+  return AwaitedWorks::of(info.Env()).await(info.Env(), info[0].As<Napi::Number>().DoubleValue());
+}
+
 // gatherRagged(communicator, input): how many tensors; their handles are in the frame behind that count.
 Napi::Value GatherRagged(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
@@ -125,6 +131,7 @@ void InitCollectives(Napi::Env env, Napi::Object exports) {
   define<AbortGroup>(env, exports, "abortGroup");
   define<IssueCollective>(env, exports, "issueCollective");
   define<WaitWork>(env, exports, "waitWork");
+  define<AwaitWork>(env, exports, "awaitWork");
   define<WorkDone>(env, exports, "workDone");
   define<GatherRagged>(env, exports, "gatherRagged");
 }

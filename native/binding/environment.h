@@ -16,6 +16,7 @@ namespace troupe {
 class ScratchFiles;
 class SummedFiles;
 class UnderWay;
+class AwaitedWorks;
 
 namespace comm {
 class Work;
@@ -54,6 +55,7 @@ class Environment {
   // Each null until it is first needed.
   std::shared_ptr<UnderWay> under_way;
   std::shared_ptr<UnderWay> aside;
+  std::shared_ptr<AwaitedWorks> awaited;
   std::shared_ptr<ScratchFiles> scratch;
   std::shared_ptr<SummedFiles> summed;
 };

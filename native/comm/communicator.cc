@@ -69,6 +69,11 @@ bool must_copy_input(const Operation& operation, int rank) {
 
 }  // namespace
 
+void Work::when_done(std::function<void()>) {
+  throw CodedError("COLLECTIVE_ARGUMENT", "[awaitWork] work of a group of gloo or nccl was expected: got that of a group whose "
+                                          "ranks carry it out while they wait (use wait)");
+}
+
 void Work::wait() {
   if (done()) {
     block();

@@ -38,6 +38,16 @@ bool OrderedQueue::is_finished(const Task& task) {
   return task.finished;
 }
 
+void OrderedQueue::when_finished(Task& task, std::function<void()> then) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!task.finished) {
+    task.then = std::move(then);
+    return;
+  }
+  lock.unlock();
+  then();
+}
+
 void OrderedQueue::run_first(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Task> task = tasks_.front();
   running_ = true;
@@ -49,6 +59,10 @@ void OrderedQueue::run_first(std::unique_lock<std::mutex>& lock) {
   task->finished = true;
   tasks_.pop_front();
   changed_.notify_all();
+  if (!task->then) return;
+  lock.unlock();
+  task->then();
+  lock.lock();
 }
 
 void OrderedQueue::run_until_stopped() {

@@ -16,6 +16,7 @@ class OrderedQueue {
   struct Task {
     std::function<void()> run;  // must not throw
     bool finished = false;
+    std::function<void()> then;  // must not throw
   };
 
   OrderedQueue() = default;
@@ -27,6 +28,8 @@ class OrderedQueue {
   std::shared_ptr<Task> put(std::function<void()> run, bool waited_for_at_once);
   void wait(const Task& task);
   bool is_finished(const Task& task);
+  // Calls `then` once the task is finished, at once or from the thread that runs it.
+  void when_finished(Task& task, std::function<void()> then);
 
  private:
   void run_first(std::unique_lock<std::mutex>& lock);

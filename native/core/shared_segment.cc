@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -36,6 +37,13 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free, "words are shared by p
                    "[shared memory] " + std::to_string(bytes) + " bytes in " + shared_folder() + ": " + std::strerror(error) +
                        " (give the place more room, as docker run --shm-size does, or use placement \"thread\")",
                    {{"bytes", std::to_string(bytes)}, {"folder", shared_folder()}});
+}
+
+[[noreturn]] void refuse(int64_t bytes) {
+  throw CodedError("SHARED_MEMORY_REFUSED",
+                   "[shared memory] expected no tensor in memory that processes share: got one of " + std::to_string(bytes) +
+                       " bytes (this process shares none: carry tensors over a group, or as bytes of a message)",
+                   {{"bytes", std::to_string(bytes)}});
 }
 
 [[noreturn]] void gone(const std::string& name) {
@@ -79,6 +87,7 @@ std::shared_ptr<Segment> Segment::create(int64_t bytes, const std::string& tag, 
 }
 
 std::shared_ptr<Segment> Segment::make(int64_t bytes) {
+  if (!in_shared_folder() || std::getenv("TROUPE_REFUSE_SHARED_MEMORY") != nullptr) refuse(bytes);
   const std::string path = new_shared_path();
   const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.number < 0) no_memory(bytes, errno);

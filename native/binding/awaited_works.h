@@ -1,0 +1,29 @@
+// Collectives that JavaScript awaits as promises.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+namespace troupe {
+
+// The works of one JavaScript thread that somebody awaits. Whatever thread completes one tells its number: the environment owns
+// the work all the while, so that neither it nor its communicator ends in a thread of its own.
+class AwaitedWorks {
+ public:
+  static AwaitedWorks& of(Napi::Env env);
+  explicit AwaitedWorks(Napi::Env env);
+
+  // In the JavaScript thread: settled as the work's wait() would end; resolved at once for one that was waited for before.
+  Napi::Promise await(Napi::Env env, double work);
+
+ private:
+  struct Way;
+  struct Told;
+  static void come_back(napi_env env, napi_value, void* context, void* data);
+
+  const std::shared_ptr<Way> way_;
+  int count_ = 0;
+};
+
+}  // namespace troupe
