@@ -142,6 +142,7 @@ export const errorTable = {
     "a file for offloaded state cannot be made, read or written: no room, no access, or a fault of the disk",
   SHARED_FOLDER_TAKEN: "two systems of one program were to have processes at once",
   SHARED_MEMORY_FULL: "the system has no room left for memory that processes share",
+  SHARED_MEMORY_REFUSED: "a tensor was to be in memory that processes share, in a process that shares none",
   TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
   TENSOR_AWAY:
     "a tensor was read while its memory is given up, as that of offloaded activations and parameters is",

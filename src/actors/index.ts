@@ -3,6 +3,8 @@ export { Conductor } from "./conductor.ts";
 /** The modules to spawn the cast from, and the one that every thread imports first. */
 export const actorModules = {
   preload: new URL("./preload.ts", import.meta.url),
+  /** In place of it for processes that share no memory. */
+  preloadApart: new URL("./preload-apart.ts", import.meta.url),
   rank: new URL("./rank.ts", import.meta.url),
   offload: new URL("./offload.ts", import.meta.url),
   shard: new URL("./shard.ts", import.meta.url),

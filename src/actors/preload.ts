@@ -37,6 +37,7 @@ export const processes: ProcessSupport = {
   onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
 };
 
-function isTensorRef(value: object): value is TensorRef {
+/** Whether a piece of plain data names a tensor of its process. */
+export function isTensorRef(value: object): value is TensorRef {
   return (value as Partial<TensorRef>).kind === "tensor-ref";
 }

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { TroupeError } from "../errors.ts";
 import {
   type AnomalyOptions,
+  type CarrierChoice,
   type Precision,
   type RankPlacement,
   type Rounding,
@@ -33,6 +34,7 @@ interface RunFlags extends CheckpointFlags, DashboardFlags, SinkFlags {
   readonly zero: number | ZeroName;
   readonly prefetch?: number;
   readonly placement: RankPlacement;
+  readonly carrier: CarrierChoice;
   readonly precision: Precision;
   readonly lossScale?: NonNullable<RuntimeOptions["lossScale"]>;
   readonly rounding: Rounding;
@@ -69,6 +71,7 @@ export function addRunCommand(program: Command): void {
     )
     .option("--recompute", "compute blocks again in backward instead of keeping what they computed", false)
     .option("--recompute-parts <names>", "only these modules of each block, such as attn,mlp", parts)
+    .option("--carrier <what>", "what carries tensors between ranks: auto, or gloo between processes", "auto")
     .option("--placement <where>", "where ranks live: thread, or process for one each", "thread")
     .option(
       "--zero <level>",
@@ -135,6 +138,7 @@ async function run(job: string, flags: RunFlags): Promise<void> {
     ...(flags.schedule === undefined ? {} : { schedule: flags.schedule }),
     ...(flags.accumulation === undefined ? {} : { accumulation: flags.accumulation }),
     placement: flags.placement,
+    carrier: flags.carrier,
     precision: flags.precision,
     rounding: flags.rounding,
     ...(flags.lossScale === undefined ? {} : { lossScale: flags.lossScale }),

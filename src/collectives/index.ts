@@ -1,5 +1,14 @@
 /** Collectives: what the ranks of a group compute together, over memory, Gloo or NCCL. The only door of this room. */
 export {
+  ALIAS,
+  type Carried,
+  type Carrier,
+  GlooCarrier,
+  type Incoming,
+  type Parcel,
+  type Recipient,
+} from "./carrier.ts";
+export {
   abortGroup,
   type Backend,
   Communicator,
@@ -19,5 +28,7 @@ export {
   reduceScatterSequence,
   scatterToGroup,
 } from "./differentiable.ts";
+export { type CarrierName, type GroupPlace, type GroupPlan, openCarrier } from "./group-plan.ts";
+export type { Gathered, MemberRange, ProcessGroup } from "./process-group.ts";
 export type { ReduceOp } from "./reduce-op.ts";
 export type { Work } from "./work.ts";

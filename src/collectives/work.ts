@@ -10,12 +10,17 @@ export interface Work {
    * @throws {TroupeError} `COLLECTIVE_MISMATCH`, `COLLECTIVE_TIMEOUT`, `COLLECTIVE_ABORTED`
    */
   wait(): void;
+  /**
+   * The same for an event loop, which goes on meanwhile.
+   * @throws {TroupeError} `COLLECTIVE_ARGUMENT` too, for work of `local`, which its ranks carry out while they wait
+   */
+  ended(): Promise<void>;
   /** Whether {@link wait} would return, or throw, without blocking. */
   readonly done: boolean;
 }
 
 /** A work that was complete when it was issued. */
-export const finished: Work = { wait() {}, done: true };
+export const finished: Work = { wait() {}, async ended() {}, done: true };
 
 /** A work by its native number, which names it until it was waited for. */
 export class PendingWork implements Work {
@@ -29,6 +34,12 @@ export class PendingWork implements Work {
     const number = this.#number;
     this.#number = 0;
     if (number !== 0) native().waitWork(number);
+  }
+
+  async ended(): Promise<void> {
+    const number = this.#number;
+    this.#number = 0;
+    if (number !== 0) await native().awaitWork(number);
   }
 
   get done(): boolean {

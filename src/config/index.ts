@@ -4,6 +4,7 @@
  */
 export type {
   AnomalyOptions,
+  CarrierChoice,
   CheckpointOptions,
   DashboardOptions,
   Precision,

@@ -8,6 +8,9 @@ export type Precision = "fp32" | "bf16" | "fp16" | "amp-bf16" | "amp-fp16";
 /** Where ranks live. */
 export type RankPlacement = "thread" | "process";
 
+/** What carries tensors between ranks. */
+export type CarrierChoice = "auto" | "gloo";
+
 /** How low-precision weights are made of their masters. */
 export type Rounding = "nearest" | "stochastic";
 
@@ -44,6 +47,11 @@ export interface RuntimeOptions {
    * alive. Default: thread.
    */
   readonly placement?: "thread" | "process" | undefined;
+  /**
+   * What carries tensors between ranks: auto, which is references within a process and shared memory between those of a
+   * host; or gloo, which is TCP between processes that share no memory. Default: auto.
+   */
+  readonly carrier?: "auto" | "gloo" | undefined;
   /** Optimizer steps in all; cuts the job's run short or prolongs it, its schedule stays. Default: the job's. */
   readonly steps?: number | undefined;
   /** Micro-batches of one replica in one step. Default: the job's. */

@@ -57,6 +57,24 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
+  relation("carrier", 'gloo needs placement "process"', ({ chosen: { carrier, placement } }) =>
+    carrier === "gloo" && placement !== "process"
+      ? {
+          expected: 'used with placement "process"',
+          got: carrier,
+          hint: "threads of one process share memory",
+        }
+      : undefined,
+  ),
+  relation("carrier", "gloo goes without offload.parameters", ({ chosen: { carrier, offload } }) =>
+    carrier === "gloo" && offload?.parameters !== undefined
+      ? {
+          expected: "used without offload.parameters",
+          got: carrier,
+          hint: "each rank has the gathered parameters in memory of its own",
+        }
+      : undefined,
+  ),
   relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) =>
     rounding === "stochastic" && precision !== "bf16" && precision !== "fp16"
       ? { expected: `nearest with ${precision}, whose weights are their masters`, got: rounding }

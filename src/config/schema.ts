@@ -76,6 +76,12 @@ const layout = {
     "layout",
     "where ranks live: on threads of this process, or in a process each, which a crash of native code in another leaves alive",
   ),
+  carrier: option(
+    oneOf(["auto", "gloo"]).default("auto"),
+    "--carrier <what>",
+    "layout",
+    "what carries tensors between ranks: auto, which is references within a process and shared memory between those of a host; or gloo, which is TCP between processes that share no memory",
+  ),
 };
 
 const training = {

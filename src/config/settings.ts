@@ -1,4 +1,5 @@
 import type { AnomalyRules } from "../anomalies/index.ts";
+import type { CarrierName } from "../collectives/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
 import type { AutocastDType, DType } from "../tensor/index.ts";
@@ -33,6 +34,7 @@ export interface LayoutSettings {
   /** In how many chunks their gathers overlap products. */
   readonly overlapChunks: number;
   readonly placement: RankPlacement;
+  readonly carrier: CarrierName;
 }
 
 /** What of a job's training is said from outside. */

@@ -67,7 +67,8 @@ export function settingsOf(chosen: Chosen): RuntimeSettings {
 
 /** Whether the mesh divides the ranks, the model and the batch, is checked once these are known. */
 function layoutOf(chosen: Chosen): LayoutSettings {
-  const { ranks, tp, pp, ep, chunks, schedule, zero, sequenceParallel, overlapChunks, placement } = chosen;
+  const { ranks, tp, pp, ep, chunks, schedule, zero, sequenceParallel, overlapChunks, placement, carrier } =
+    chosen;
   return {
     numRanks: ranks,
     mesh: { tp, pp, ep, dp: ranks / (tp * pp) },
@@ -77,6 +78,7 @@ function layoutOf(chosen: Chosen): LayoutSettings {
     sequence: sequenceParallel,
     overlapChunks,
     placement,
+    carrier: carrier === "auto" ? (placement === "thread" ? "alias" : "shared") : carrier,
   };
 }
 

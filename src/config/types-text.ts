@@ -16,6 +16,9 @@ export type Precision = ${typeOf(runtimeSchema.shape.precision)};
 /** Where ranks live. */
 export type RankPlacement = ${typeOf(runtimeSchema.shape.placement)};
 
+/** What carries tensors between ranks. */
+export type CarrierChoice = ${typeOf(runtimeSchema.shape.carrier)};
+
 /** How low-precision weights are made of their masters. */
 export type Rounding = ${typeOf(runtimeSchema.shape.rounding)};
 

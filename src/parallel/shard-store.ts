@@ -1,3 +1,4 @@
+import type { Gathered, ProcessGroup } from "../collectives/index.ts";
 import {
   type DType,
   empty,
@@ -16,8 +17,10 @@ import { splittingOf } from "./zero.ts";
 
 interface HeldBlock {
   readonly layout: FlatBlock;
-  /** Whole parameters in the compute dtype; at level ≥ 1 all ranks of the process share these bytes. */
+  /** Whole parameters in the compute dtype; at level ≥ 1 ranks that share memory share these bytes. */
   readonly full: Tensor;
+  /** Its ranges, where ranks send each other theirs. */
+  readonly gathered: Gathered | undefined;
   /** Reduced gradient of the step, float32; at level ≥ 2 only the owned range. */
   gradient: Tensor | undefined;
 }
@@ -57,10 +60,11 @@ export class ShardStore {
 
   /**
    * Adds a block, in index order.
-   * @param full - whole parameters in the compute dtype; ownership passes to the store
+   * @param full - whole parameters in the compute dtype; ownership passes
+   * @param gathered - its ranges, where ranks do not share memory; ownership passes
    */
-  add(layout: FlatBlock, full: Tensor): void {
-    this.#blocks.push({ layout, full, gradient: undefined });
+  add(layout: FlatBlock, full: Tensor, gathered?: Gathered): void {
+    this.#blocks.push({ layout, full, gathered, gradient: undefined });
   }
 
   get numBlocks(): number {
@@ -72,21 +76,27 @@ export class ShardStore {
     return this.#at(block).full;
   }
 
+  /** @returns the ranges of a block's whole parameters; none where the ranks share memory */
+  gathered(block: number): Gathered | undefined {
+    return this.#at(block).gathered;
+  }
+
   /**
    * Sums the ranks' gradients in rank order, in float32: the whole block where gradients are not split, else the owned
    * range. The order makes every level, and accumulation in place of ranks, equal to the bit.
-   * @param contributions - every rank's flat gradient, whole block, in rank order
+   * @param key - names this sum in the group
+   * @param gradient - this rank's, of the whole block, flat; ownership passes
+   * @param group - the block's ranks
    */
-  reduce(block: number, contributions: readonly Tensor[]): void {
+  async reduce(block: number, key: string, gradient: Tensor, group: ProcessGroup): Promise<void> {
     const held = this.#at(block);
-    const range = splittingOf(held.layout.zero).gradients
-      ? ownedRange(held.layout, this.#rank)
-      : { begin: 0, end: held.layout.numel };
-    held.gradient?.dispose();
-    held.gradient = tagMemory("gradients", () =>
-      hold(() => empty([range.end - range.begin], { dtype: "float32" })),
-    );
-    ops.troupe.reduceRanks_(held.gradient, contributions, range.begin, false);
+    const { layout } = held;
+    const slices = layout.group.map((_, member) => sliceOf(layout, member));
+    if (splittingOf(layout.zero).gradients) {
+      await group.reduceScatter(key, gradient, slices, () => renewGradient(held, layout.sliceNumel));
+    } else {
+      await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
+    }
   }
 
   /**
@@ -163,7 +173,11 @@ export class ShardStore {
   /** Releases every tensor. */
   dispose(): void {
     this.dropGradients();
-    for (const { full } of this.#blocks.splice(0)) full.dispose();
+    for (const { full, gathered } of this.#blocks.splice(0)) {
+      full.dispose();
+      gathered?.own.dispose();
+      for (const slice of gathered?.others ?? []) slice?.dispose();
+    }
   }
 
   #at(block: number): HeldBlock {
@@ -171,6 +185,13 @@ export class ShardStore {
     if (held === undefined) throw new RangeError(`[shard] block ${block} of ${this.#blocks.length}`);
     return held;
   }
+}
+
+/** Memory for a gradient that is about to be reduced, in place of the last. */
+function renewGradient(held: HeldBlock, numel: number): Tensor {
+  held.gradient?.dispose();
+  held.gradient = tagMemory("gradients", () => hold(() => empty([numel], { dtype: "float32" })));
+  return held.gradient;
 }
 
 function reducedGradient(held: HeldBlock): Tensor {

@@ -37,7 +37,7 @@ export type {
   RankStepped,
   StepOrder,
 } from "./rank.ts";
-export type { GroupPlan, OffloadSettings, RankPlan } from "./rank-plan.ts";
+export type { OffloadSettings, RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";

@@ -1,9 +1,10 @@
+import type { Carried } from "../collectives/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 
-/** What the shards of one process tell each other. */
+/** What the members of a group of shards tell each other. */
 export type LocalGroupProtocol = {
-  /** One rank's value of a collective. */
-  contribute: { in: { group: string; key: string; member: number; value: TensorRef | null } };
+  /** One member's value under a key. */
+  contribute: { in: { group: string; key: string; member: number; value: Carried | null } };
   /** A split block's memory, from the first member: the whole to read, the receiver's slice to write. */
   own: { in: { group: string; block: string; full: TensorRef; slice: TensorRef } };
 };

@@ -1,5 +1,5 @@
 import type { AnomalyRules } from "../anomalies/index.ts";
-import type { Backend } from "../collectives/index.ts";
+import type { GroupPlan } from "../collectives/index.ts";
 import type { DatasetFacts, SamplerState } from "../data/index.ts";
 import type { JobConfig } from "../job/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
@@ -96,13 +96,4 @@ export interface OffloadSettings {
   readonly activations: { readonly directory: string } | undefined;
   /** The parameters of blocks at level 3, between their uses: in files on the disk of a folder. */
   readonly parameters: { readonly directory: string } | undefined;
-}
-
-/** How the ranks of one generation compute collectives together. Plain data. */
-export interface GroupPlan {
-  /** Names this run in the process, and beside others of the machine. */
-  readonly run: string;
-  readonly backend: Backend;
-  /** Folder in which ranks of several processes meet; none within one process. */
-  readonly rendezvous: string | undefined;
 }

@@ -1,4 +1,5 @@
 import type { AnomalyRules } from "../anomalies/index.ts";
+import type { GroupPlan } from "../collectives/index.ts";
 import type { ClipRule, LossScaleRule, OptimizerSpec } from "../optim/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { DType } from "../tensor/index.ts";
@@ -26,8 +27,8 @@ export interface ShardPlan {
   /** Gradients are sums over this many micro-batches of all ranks. */
   readonly numMicroBatches: number;
   readonly initial: InitialState;
-  /** Names the run in the process. */
-  readonly run: string;
+  /** How it meets other ranks' shards. */
+  readonly groups: GroupPlan;
   /** Life of the rank group, counted from 0. */
   readonly generation: number;
   /** Threads of this shard's arithmetic. */

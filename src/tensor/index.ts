@@ -44,12 +44,15 @@ export {
   liveRefs,
   moveRef,
   type RefAbroad,
+  packRef,
   type RefOptions,
   releaseRef,
   releaseRefsOf,
   returnRef,
   shareRef,
   type TensorRef,
+  type PackedTensor,
+  unpackRef,
 } from "./ref.ts";
 export { hold, keep, liveTensors, OpenScope, scope } from "./scope.ts";
 export {

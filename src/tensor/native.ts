@@ -85,6 +85,7 @@ export interface Native {
     inputSplits: readonly number[],
   ): number;
   waitWork(work: number): void;
+  awaitWork(work: number): Promise<void>;
   workDone(work: number): boolean;
   /** How many tensors; the frame then holds their handles, from place 1 on. */
   gatherRagged(communicator: number, input: number): number;

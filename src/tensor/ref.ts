@@ -1,5 +1,8 @@
-import type { DType } from "./dtype.ts";
+import { tensor } from "./create.ts";
+import { type DType, viewFor } from "./dtype.ts";
 import { frame, native } from "./native.ts";
+import { numelOf } from "./numel.ts";
+import { hold } from "./scope.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
 /**
@@ -12,6 +15,8 @@ export interface TensorRef {
   readonly generation: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Who answers for it; empty where nobody does. */
+  readonly owner: string;
 }
 
 /** Who answers for a ref: an actor's incarnation, by the name that {@link releaseRefsOf} will be given. */
@@ -81,14 +86,46 @@ export interface RefAbroad extends Omit<TensorRef, "id" | "generation"> {
  * process has ended. Until it is taken in, {@link releaseRef} with the ref as it was gives it up.
  * @throws {TroupeError} `TENSOR_REF_GONE`, `SHARED_MEMORY_FULL`
  */
-export function exportRef({ kind, id, generation, dtype, shape }: TensorRef): RefAbroad {
-  return { kind, dtype, shape, crossing: native().exportRef(id, generation) };
+export function exportRef({ kind, id, generation, dtype, shape, owner }: TensorRef): RefAbroad {
+  return { kind, dtype, shape, owner, crossing: native().exportRef(id, generation) };
 }
 
 /** Takes a ref from another process in, once. @throws {TroupeError} `TENSOR_REF_GONE` the second time */
-export function importRef({ kind, dtype, shape, crossing }: RefAbroad): TensorRef {
+export function importRef({ kind, dtype, shape, owner, crossing }: RefAbroad): TensorRef {
   const id = native().importRef(crossing);
-  return { kind, id, generation: frame[0] ?? 0, dtype, shape };
+  return { kind, id, generation: frame[0] ?? 0, dtype, shape, owner };
+}
+
+/** A tensor as it travels to a process that shares no memory: plain data. */
+export interface PackedTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly owner: string;
+  /** Its elements, the last dim fastest, in this machine's byte order. */
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Makes a ref fit to leave its process as a copy of its elements, and consumes it. A tensor that was shared is the sender's
+ * again at once.
+ * @throws {TroupeError} `TENSOR_REF_GONE`; `TENSOR_REF_KIND` for a loan, which could not come back
+ */
+export function packRef(ref: TensorRef): PackedTensor {
+  const { dtype, shape, owner } = ref;
+  const attached = hold(() => attach(ref));
+  const { buffer, byteOffset, byteLength } = attached.toTypedArray();
+  attached.dispose();
+  return { dtype, shape, owner, bytes: new Uint8Array(buffer, byteOffset, byteLength) };
+}
+
+/** Takes such a tensor in, into memory of this process. */
+export function unpackRef({ dtype, shape, owner, bytes }: PackedTensor): TensorRef {
+  const { buffer } = bytes.slice(); // aligned, as it lay anywhere in a message
+  const elements = viewFor(dtype, buffer, 0, numelOf(shape));
+  return moveRef(
+    hold(() => tensor(elements, { dtype, shape })),
+    { owner },
+  );
 }
 
 /** Refs under way in the whole process: made, not yet attached or released. */
@@ -98,6 +135,7 @@ export function liveRefs(): number {
 
 function makeRef(tensor: Tensor, kind: number, options: RefOptions): TensorRef {
   const { dtype, shape } = tensor;
-  const id = native().makeRef(tensor.handle, kind, options.owner ?? "");
-  return { kind: "tensor-ref", id, generation: frame[0] ?? 0, dtype, shape };
+  const { owner = "" } = options;
+  const id = native().makeRef(tensor.handle, kind, owner);
+  return { kind: "tensor-ref", id, generation: frame[0] ?? 0, dtype, shape, owner };
 }

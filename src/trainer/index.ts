@@ -1,5 +1,6 @@
 export type {
   AnomalyOptions,
+  CarrierChoice,
   CheckpointOptions,
   Precision,
   RankPlacement,

@@ -1,10 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
-import { abortGroup } from "../collectives/index.ts";
-import type { RankPlacement } from "../config/index.ts";
+import { abortGroup, type CarrierName, type GroupPlan } from "../collectives/index.ts";
 import { groupNamesOf } from "../engine/rank/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
-import type { GroupPlan } from "../protocols/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 
 /**
@@ -21,13 +19,13 @@ export class MeetingPlace implements AsyncDisposable {
   }
 
   /** Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed. */
-  static async open(mesh: MeshShape, placement: RankPlacement): Promise<MeetingPlace> {
+  static async open(mesh: MeshShape, carrier: CarrierName): Promise<MeetingPlace> {
     const run = randomUUID();
-    if (placement === "thread") {
-      return new MeetingPlace({ run, backend: "local", rendezvous: undefined }, mesh);
+    if (carrier === "alias") {
+      return new MeetingPlace({ run, backend: "local", carrier, rendezvous: undefined }, mesh);
     }
     const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
-    return new MeetingPlace({ run, backend: "gloo", rendezvous }, mesh);
+    return new MeetingPlace({ run, backend: "gloo", carrier, rendezvous }, mesh);
   }
 
   /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */

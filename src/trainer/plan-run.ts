@@ -1,3 +1,4 @@
+import type { GroupPlan } from "../collectives/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SamplerState } from "../data/index.ts";
 import { tensorPlanOf } from "../engine/rank/index.ts";
@@ -14,14 +15,7 @@ import {
   type LayoutFacts,
   tensorDivisors,
 } from "../parallel/index.ts";
-import type {
-  BatchRequest,
-  GroupPlan,
-  OpenedData,
-  RankPlan,
-  RunSchedule,
-  SavingRules,
-} from "../protocols/index.ts";
+import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } from "../protocols/index.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 import { checkResumed, type Start } from "./start.ts";
 import { whole } from "./whole.ts";

@@ -29,6 +29,9 @@ import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from
 import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
 import { SupervisedRanks } from "./supervised-ranks.ts";
 
+/** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
+const MAX_PART_BYTES = 2 ** 31;
+
 /** What a run is made of. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
@@ -51,13 +54,17 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, telemetry } = options.settings;
+    const { supervision, telemetry, layout } = options.settings;
+    const { carrier } = layout;
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs);
     this.#system = new ActorSystem({
       name: "troupe",
-      preload: actorModules.preload,
-      messaging: { traceEvery: telemetry.traceEvery },
+      preload: carrier === "gloo" ? actorModules.preloadApart : actorModules.preload,
+      messaging: {
+        traceEvery: telemetry.traceEvery,
+        ...(carrier === "gloo" && { maxFrameBytes: MAX_PART_BYTES }),
+      },
       stallAfterMs: () => this.#stalls.afterMs,
       isToProgress: (actor) => this.#stalls.isToBlame(actor),
       onEvent: (event) => this.#hear(event),
@@ -118,7 +125,7 @@ export class Run {
     const data = await openData(system, feeder, settings.execution.deadlineMs);
     const model = rehearse(job, config, data, settings, batch);
     const start = resumed ?? (await startAfresh(job.training(config), model, seed));
-    await using place = await MeetingPlace.open(layout.mesh, layout.placement);
+    await using place = await MeetingPlace.open(layout.mesh, layout.carrier);
     this.#place = place;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));

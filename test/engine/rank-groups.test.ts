@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from "vitest";
-import { abortGroup } from "../../src/collectives/index.ts";
+import { abortGroup, type GroupPlan } from "../../src/collectives/index.ts";
 import { groupNamesOf, RankGroups } from "../../src/engine/rank/rank-groups.ts";
 import { Mesh, type MeshAxis } from "../../src/parallel/index.ts";
-import type { GroupPlan } from "../../src/protocols/rank-plan.ts";
 import { scope, tensor } from "../../src/tensor/index.ts";
 
 const mesh = new Mesh({ pp: 2, dp: 2, tp: 2, ep: 2 });
@@ -15,7 +14,7 @@ afterEach(() => {
 
 /** Every rank's groups, in one thread: it issues each rank's part before it waits for any. */
 function everyRank(run: string): { plan: GroupPlan; groups: RankGroups[] } {
-  const plan: GroupPlan = { run, backend: "local", rendezvous: undefined };
+  const plan: GroupPlan = { run, backend: "local", carrier: "alias", rendezvous: undefined };
   const groups = mesh.ranks.map(
     (rank) =>
       new RankGroups(plan, mesh.shape, rank, { generation: 0, deadlineMs: 30_000, told: new Uint8Array(80) }),

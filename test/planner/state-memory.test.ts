@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ProcessGroup } from "../../src/collectives/index.ts";
 import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { AdamW, updateRuleOf } from "../../src/optim/index.ts";
 import {
@@ -22,6 +23,17 @@ function layoutsAt(zero: number): readonly FlatBlock[] {
   return shareOfStages(factsOf(model), layout)[0]?.layouts ?? [];
 }
 
+/** Sums what one rank gives: of a reduction, the memory is what counts. */
+const alone: ProcessGroup = {
+  rank: 0,
+  size: 1,
+  barrier: async () => {},
+  gather: async () => {},
+  allGather: async (_key, value) => [value],
+  reduceScatter: async (_key, _input, _ranges, output) => void output(),
+  allReduce: async (_key, _input, _ranges, output) => void output(),
+};
+
 /** Bytes by kind that a rank holds once every block is reduced, as the allocator counts them. */
 function measure(layouts: readonly FlatBlock[], rank: number, dtype: DType): Record<string, number> {
   const before = memory().byTag;
@@ -36,8 +48,7 @@ function measure(layouts: readonly FlatBlock[], rank: number, dtype: DType): Rec
   const stateStore = new MemoryStateStore(states, async () => []);
   scope(() => {
     for (const { index, numel } of layouts) {
-      const contributions = Array.from({ length: numRanks }, () => zeros([numel], { dtype }));
-      store.reduce(index, contributions);
+      void store.reduce(index, "", zeros([numel], { dtype }), alone);
     }
   });
   const after = memory().byTag;

@@ -70,8 +70,13 @@ export class ModelRunner {
       numMicroBatches: accumulation,
       numChunks,
     });
-    this.stages = new StageLink(context, peers, { mesh, rank, numChunks }, deadlineMs, (beginMs) =>
-      this.#tell("wait", {}, beginMs),
+    this.stages = new StageLink(
+      context,
+      peers,
+      { mesh, rank, numChunks },
+      groups.stages,
+      deadlineMs,
+      (beginMs) => this.#tell("wait", {}, beginMs),
     );
     const { weights: dtype, autocast } = plan.precision;
     const { trace } = plan.telemetry;

@@ -30,7 +30,7 @@ export function planShard(
     recentLosses: training.recentLosses,
     numMicroBatches: training.accumulation * mesh.shape.dp,
     initial,
-    run: plan.layout.groups.run,
+    groups: plan.layout.groups,
     generation: plan.generation,
     numThreads: execution.threadsPerRank,
     reader,

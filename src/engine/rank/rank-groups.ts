@@ -1,6 +1,11 @@
-import { type Communicator, openCommunicator } from "../../collectives/index.ts";
+import {
+  type Carrier,
+  type Communicator,
+  type GroupPlan,
+  openCarrier,
+  openCommunicator,
+} from "../../collectives/index.ts";
 import { Mesh, type MeshAxis, type MeshShape } from "../../parallel/index.ts";
-import type { GroupPlan } from "../../protocols/index.ts";
 
 /** What a rank's groups are joined with. */
 export interface RankGroupOptions {
@@ -24,6 +29,8 @@ const AXES = ["tp", "ep", "dp", "pp", "edp", "mp", "world"] as const satisfies r
  * same order: joining one is a collective too.
  */
 export class RankGroups implements Disposable {
+  /** What carries tensors between the stages of this rank's pipeline. */
+  readonly stages: Carrier;
   readonly #members = new Map<MeshAxis, Communicator>();
   readonly #plan: GroupPlan;
   readonly #mesh: Mesh;
@@ -36,6 +43,7 @@ export class RankGroups implements Disposable {
     this.#rank = rank;
     this.#options = options;
     for (const axis of MODEL_AXES) this.along(axis);
+    this.stages = this.#joinStages();
   }
 
   /** Whether no axis splits the model: what is computed, is computed alone. */
@@ -65,6 +73,14 @@ export class RankGroups implements Disposable {
   [Symbol.dispose](): void {
     for (const member of this.#members.values()) member.close();
     this.#members.clear();
+    this.stages[Symbol.dispose]();
+  }
+
+  #joinStages(): Carrier {
+    const { generation, deadlineMs } = this.#options;
+    const ranks = this.ranksAlong("pp");
+    const place = { rank: ranks.indexOf(this.#rank), size: ranks.length };
+    return openCarrier(this.#plan, { group: `stages ${ranks[0]}`, generation, deadlineMs, ...place });
   }
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {

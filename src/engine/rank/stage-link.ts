@@ -1,7 +1,15 @@
+import type { Carried, Carrier, Incoming, Recipient } from "../../collectives/index.ts";
 import { type Mesh, mapTensors, type PassKey } from "../../parallel/index.ts";
 import { type StageLinkProtocol, sentTo } from "../../protocols/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
-import { attach, hold, moveRef, shareRef, type Tensor, type TensorRef } from "../../tensor/index.ts";
+import { hold, type Tensor } from "../../tensor/index.ts";
+
+/** Messages that have come, and whose tensors are there or on their way. */
+interface Arrived {
+  readonly activation: { readonly tensors: readonly Incoming[]; readonly asking: readonly boolean[] };
+  readonly gradient: { readonly gradients: readonly (Incoming | null)[] };
+  readonly result: { readonly value: unknown; readonly tensors: readonly Incoming[] };
+}
 
 /** Where a rank stands in its pipeline. */
 export interface StagePosition {
@@ -22,21 +30,24 @@ export class StageLink {
   readonly #peers: readonly ActorRef<StageLinkProtocol>[];
   readonly #position: StagePosition;
   readonly #deadline: { readonly deadlineMs: number };
-  readonly #activations = new Map<string, StageLinkProtocol["activation"]["in"]>();
-  readonly #gradients = new Map<string, StageLinkProtocol["gradient"]["in"]>();
-  readonly #results = new Map<string, StageLinkProtocol["result"]["in"]>();
+  readonly #carrier: Carrier;
+  readonly #activations = new Map<string, Arrived["activation"]>();
+  readonly #gradients = new Map<string, Arrived["gradient"]>();
+  readonly #results = new Map<string, Arrived["result"]>();
   readonly #onWaited: (beginMs: number) => void;
   /** Time the computation stood still for another stage since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
   /**
    * @param peers - every rank of the world, in order
+   * @param carrier - of tensors between the stages of this pipeline
    * @param onWaited - told of each wait that ends, with its begin on the runtime's clock
    */
   constructor(
     context: Context,
     peers: readonly ActorRef<StageLinkProtocol>[],
     position: StagePosition,
+    carrier: Carrier,
     deadlineMs: number,
     onWaited: (beginMs: number) => void = () => {},
   ) {
@@ -44,6 +55,7 @@ export class StageLink {
     this.#onWaited = onWaited;
     this.#peers = peers;
     this.#position = position;
+    this.#carrier = carrier;
     this.#deadline = { deadlineMs };
   }
 
@@ -60,15 +72,15 @@ export class StageLink {
 
   /** Hands what a forward pass of `chunk` came to on to the next; the tensors stay the caller's. */
   sendActivations(work: string, { microBatch, chunk }: PassKey, tensors: readonly Tensor[]): void {
-    const peer = this.#peerAt(this.#virtual(chunk) + 1);
-    const pass = passName(work, microBatch, this.#virtual(chunk) + 1);
+    const { peer, to } = this.#peerAt(this.#virtual(chunk) + 1);
     peer.tell("activation", {
-      pass,
+      from: this.#stage,
+      pass: passName(work, microBatch, this.#virtual(chunk) + 1),
       tensors: tensors.map((tensor) => {
         const plain = hold(() => tensor.detach());
-        const ref = shareRef(plain, sentTo(peer));
+        const carried = this.#carrier.share(plain, to);
         plain.dispose();
-        return ref;
+        return carried;
       }),
       asking: tensors.map((tensor) => tensor.requiresGrad),
     });
@@ -78,19 +90,20 @@ export class StageLink {
   /** What the stage before has sent into `chunk`, as leaves; the caller's to dispose. Blocks. */
   receiveActivations(work: string, { microBatch, chunk }: PassKey): Tensor[] {
     const pass = passName(work, microBatch, this.#virtual(chunk));
-    const { tensors, asking } = this.#take(this.#activations, "activation", pass);
-    return tensors.map((ref, index) => {
-      const tensor = hold(() => attach(ref).detach());
+    const { tensors, asking } = this.#take(this.#activations, pass, ({ tensors }) => tensors);
+    return tensors.map(({ open }, index) => {
+      const tensor = hold(() => open().detach());
       return asking[index] ? tensor.requiresGrad_() : tensor;
     });
   }
 
   /** Hands the gradients of what `chunk` received back; ownership passes. */
   sendGradients(work: string, { microBatch, chunk }: PassKey, gradients: readonly (Tensor | null)[]): void {
-    const peer = this.#peerAt(this.#virtual(chunk) - 1);
+    const { peer, to } = this.#peerAt(this.#virtual(chunk) - 1);
     peer.tell("gradient", {
+      from: this.#stage,
       pass: passName(work, microBatch, this.#virtual(chunk) - 1),
-      gradients: gradients.map((gradient) => gradient && moveRef(gradient, sentTo(peer))),
+      gradients: gradients.map((gradient) => gradient && this.#carrier.move(gradient, to)),
     });
     this.#context.flush();
   }
@@ -98,50 +111,63 @@ export class StageLink {
   /** The gradients of what `chunk` sent; the caller's to dispose. Blocks. */
   receiveGradients(work: string, { microBatch, chunk }: PassKey): (Tensor | null)[] {
     const pass = passName(work, microBatch, this.#virtual(chunk));
-    const { gradients } = this.#take(this.#gradients, "gradient", pass);
-    return gradients.map((ref) => ref && hold(() => attach(ref)));
+    const { gradients } = this.#take(this.#gradients, pass, ({ gradients }) => gradients);
+    return gradients.map((incoming) => incoming && hold(incoming.open));
   }
 
   /** Tells all other stages what the last one computed; the tensors stay the caller's. */
   sendResult(work: string, value: unknown): void {
-    const { mesh, rank } = this.#position;
-    for (let stage = 0; stage < mesh.placeOf(rank).pp; stage++) {
-      const peer = this.#peerAt(stage);
+    for (let stage = 0; stage < this.#stage; stage++) {
+      const { peer, to } = this.#peerAt(stage);
       const sent = mapTensors(value, (tensor) =>
-        moveRef(
+        this.#carrier.move(
           hold(() => tensor.clone()),
-          sentTo(peer),
+          to,
         ),
       );
-      peer.tell("result", { pass: work, value: sent });
+      peer.tell("result", { from: this.#stage, pass: work, value: sent });
     }
     this.#context.flush();
   }
 
   /** What the last stage computed; its tensors belong to the running scope. Blocks. */
   receiveResult(work: string): unknown {
-    return attachAll(this.#take(this.#results, "result", work).value);
+    const { value, tensors } = this.#take(this.#results, work, ({ tensors }) => tensors);
+    const opened = tensors.values();
+    return mapCarried(value, () => opened.next().value?.open());
   }
 
-  /** Takes in a message that came while nobody waited for it. */
+  /** Takes in a message, in the order in which they come: its tensors may still be on their way. */
   arrived(message: StageLinkProtocol[keyof StageLinkProtocol]["in"]): void {
-    if ("tensors" in message) this.#activations.set(message.pass, message);
-    else if ("gradients" in message) this.#gradients.set(message.pass, message);
-    else this.#results.set(message.pass, message);
+    const { from, pass } = message;
+    const take = (carried: Carried) => this.#carrier.take(carried, from);
+    if ("tensors" in message) {
+      this.#activations.set(pass, { tensors: message.tensors.map(take), asking: message.asking });
+    } else if ("gradients" in message) {
+      this.#gradients.set(pass, { gradients: message.gradients.map((carried) => carried && take(carried)) });
+    } else {
+      const tensors: Incoming[] = [];
+      mapCarried(message.value, (carried) => tensors.push(take(carried)));
+      this.#results.set(pass, { value: message.value, tensors });
+    }
   }
 
-  #take<M>(arrived: Map<string, M>, kind: keyof StageLinkProtocol, pass: string): M {
+  #take<M>(
+    arrived: Map<string, M>,
+    pass: string,
+    tensorsOf: (message: M) => readonly (Incoming | null)[],
+  ): M {
     const beginMs = systemClock.now();
-    for (;;) {
-      const message = arrived.get(pass);
-      if (message !== undefined) {
-        arrived.delete(pass);
-        this.waitedMs += systemClock.now() - beginMs;
-        this.#onWaited(beginMs);
-        return message;
-      }
-      this.arrived(this.#context.receive([kind], this.#deadline).message);
+    let message = arrived.get(pass);
+    while (message === undefined) {
+      this.arrived(this.#context.receive(KINDS, this.#deadline).message);
+      message = arrived.get(pass);
     }
+    arrived.delete(pass);
+    for (const incoming of tensorsOf(message)) incoming?.work.wait();
+    this.waitedMs += systemClock.now() - beginMs;
+    this.#onWaited(beginMs);
+    return message;
   }
 
   #virtual(chunk: number): number {
@@ -149,19 +175,30 @@ export class StageLink {
     return chunk * mesh.shape.pp + mesh.placeOf(rank).pp;
   }
 
-  #peerAt(virtual: number): ActorRef<StageLinkProtocol> {
+  get #stage(): number {
+    const { mesh, rank } = this.#position;
+    return mesh.placeOf(rank).pp;
+  }
+
+  #peerAt(virtual: number): { peer: ActorRef<StageLinkProtocol>; to: Recipient } {
     const { mesh, rank } = this.#position;
     const { dp, tp } = mesh.placeOf(rank);
-    return this.#peers[mesh.rankAt({ pp: virtual % mesh.shape.pp, dp, tp })] as ActorRef<StageLinkProtocol>;
+    const pp = virtual % mesh.shape.pp;
+    const peer = this.#peers[mesh.rankAt({ pp, dp, tp })] as ActorRef<StageLinkProtocol>;
+    return { peer, to: { rank: pp, ...sentTo(peer) } };
   }
 }
 
-/** @returns `value` with a tensor in place of every ref in it */
-function attachAll(value: unknown): unknown {
+/** Every kind, as what a carrier sends apart comes in the order of all messages. */
+const KINDS: readonly (keyof StageLinkProtocol)[] = ["activation", "gradient", "result"];
+
+/** @returns `value` with `change` applied to everything carried in it, in order */
+function mapCarried(value: unknown, change: (carried: Carried) => unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if ((value as Partial<TensorRef>).kind === "tensor-ref") return attach(value as TensorRef);
-  if (Array.isArray(value)) return value.map(attachAll);
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, attachAll(item)]));
+  const { kind } = value as Partial<Carried>;
+  if (kind === "tensor-ref" || kind === "parcel") return change(value as Carried);
+  if (Array.isArray(value)) return value.map((item) => mapCarried(item, change));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapCarried(item, change)]));
 }
 
 /** @param virtual - the chunk along the model whose input (or output's gradient) is meant */

@@ -150,7 +150,7 @@ export class GradientAgreement {
 
   /** The float64 values of all ranks of a group, in order; takes `value`. */
   async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
-    const all = (await this.#groups.of(group).all(key, value)) as Tensor[];
+    const all = await this.#groups.of(group).allGather(key, value);
     const values = all.map((each) => each.toTypedArray() as Float64Array);
     for (const each of all) each.dispose();
     return values;

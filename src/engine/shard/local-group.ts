@@ -1,8 +1,24 @@
+import {
+  type Carried,
+  type Carrier,
+  type Gathered,
+  type MemberRange,
+  type ProcessGroup,
+} from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { Exchange, type FlatBlock, ownedRange } from "../../parallel/index.ts";
 import { type LocalGroupProtocol, sentTo } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
-import { attach, hold, moveRef, shareRef, type Tensor, type TensorRef } from "../../tensor/index.ts";
+import {
+  attach,
+  hold,
+  moveRef,
+  ops,
+  scope,
+  shareRef,
+  type Tensor,
+  type TensorRef,
+} from "../../tensor/index.ts";
 
 /** A split block's memory as one rank has it. */
 export interface SharedBlock {
@@ -13,40 +29,94 @@ export interface SharedBlock {
 }
 
 /**
- * The collectives of shards in one process that share something: values pass by reference in messages, memory is shared,
- * nothing is copied. Every key names one place in the program, and each member takes part in it once.
+ * A group of shards, by messages: each brings a member's value under its key, or announces it where the carrier sends bytes
+ * apart. Where the members share memory values pass by reference and nothing is copied; elsewhere each gets its part.
  */
-export class LocalGroup {
+export class LocalGroup implements ProcessGroup {
   /** Its name in messages: {@link groupName} of its ranks. */
   readonly name: string;
-  readonly #member: number;
+  readonly rank: number;
+  readonly #ranks: readonly number[];
   readonly #peers: readonly ActorRef<LocalGroupProtocol>[];
+  readonly #carrier: Carrier;
   readonly #values: Exchange<Tensor | null>;
   /** Memory that the first member gave, perhaps before this one asked for it. */
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
 
   /**
-   * @param member - this shard's position
+   * @param ranks - of the world, in order
+   * @param rank - this shard's position among them
    * @param peers - the members in order, this one included
+   * @param carrier - between the ranks of the world
    */
-  constructor(name: string, member: number, peers: readonly ActorRef<LocalGroupProtocol>[]) {
-    this.name = name;
-    this.#member = member;
+  constructor(
+    ranks: readonly number[],
+    rank: number,
+    peers: readonly ActorRef<LocalGroupProtocol>[],
+    carrier: Carrier,
+  ) {
+    this.name = groupName(ranks);
+    this.rank = rank;
+    this.#ranks = ranks;
     this.#peers = peers;
+    this.#carrier = carrier;
     this.#values = new Exchange(peers.length);
   }
 
-  /**
-   * All members' values under `key`, in order. `value` and what comes back are the caller's to dispose.
-   * @throws {TroupeError} `COLLECTIVE_ABORTED` once a member has ended
-   */
-  all(key: string, value: Tensor | null): Promise<(Tensor | null)[]> {
-    for (const { peer } of this.#others()) {
-      const sent = value === null ? null : shareRef(value, sentTo(peer));
-      peer.tell("contribute", { group: this.name, key, member: this.#member, value: sent });
-    }
-    this.#values.contribute(key, this.#member, value);
-    return this.#values.all(key);
+  get size(): number {
+    return this.#peers.length;
+  }
+
+  /** Whether its members have one memory for what they gather: {@link give}, {@link given}. */
+  get sharesMemory(): boolean {
+    return this.#carrier.sharesMemory;
+  }
+
+  async barrier(key: string): Promise<void> {
+    await this.#exchange(key, () => null);
+  }
+
+  async allGather(key: string, value: Tensor): Promise<Tensor[]> {
+    return (await this.#exchange(key, () => value)) as Tensor[];
+  }
+
+  async gather(key: string, gathered: Gathered | undefined): Promise<void> {
+    if (gathered === undefined) return this.barrier(key);
+    const { own, others } = gathered;
+    const values = (await this.#exchange(key, () => own)) as Tensor[];
+    values.forEach((value, member) => {
+      if (member === this.rank) return;
+      scope(() => others[member]?.copy_(value));
+      value.dispose();
+    });
+  }
+
+  async reduceScatter(
+    key: string,
+    input: Tensor,
+    ranges: readonly MemberRange[],
+    output: () => Tensor,
+  ): Promise<void> {
+    const parts = await this.#parts(key, input, ranges);
+    const begin = this.sharesMemory ? (ranges[this.rank]?.begin ?? 0) : 0;
+    ops.troupe.reduceRanks_(output(), parts, begin, false);
+    for (const part of parts) part.dispose();
+  }
+
+  async allReduce(
+    key: string,
+    input: Tensor,
+    ranges: readonly MemberRange[],
+    output: () => Tensor,
+  ): Promise<void> {
+    const parts = await this.#parts(key, input, ranges);
+    const sum = output();
+    const slices = this.sharesMemory ? [] : slicesOf(sum, ranges);
+    ops.troupe.reduceRanks_(slices[this.rank] ?? sum, parts, 0, false);
+    for (const part of parts) part.dispose();
+    if (this.sharesMemory) return;
+    await this.gather(`${key} sums`, { own: slices[this.rank] as Tensor, others: slices });
+    for (const slice of slices) slice.dispose();
   }
 
   /** Gives every other member its slice of `full` to write, and all of it to read. Called by the first member. */
@@ -74,7 +144,14 @@ export class LocalGroup {
 
   /** Takes in a peer's message. */
   contributed({ key, member, value }: LocalGroupProtocol["contribute"]["in"]): void {
-    this.#values.contribute(key, member, value === null ? null : hold(() => attach(value)));
+    if (value === null) return this.#values.contribute(key, member, null);
+    const { work, open } = this.#carrier.take(value, this.#ranks[member] as number);
+    const contribute = () => this.#values.contribute(key, member, hold(open));
+    if (work.done) return contribute();
+    work
+      .ended()
+      .then(contribute)
+      .catch((error: Error) => this.#values.abort(error));
   }
 
   /** Takes in the first member's message. */
@@ -97,14 +174,41 @@ export class LocalGroup {
     return reason;
   }
 
+  /** Sends each member its value, and has theirs. */
+  #exchange(key: string, valueFor: (member: number) => Tensor | null): Promise<(Tensor | null)[]> {
+    for (const { peer, member } of this.#others()) {
+      const value = valueFor(member);
+      const to = { rank: this.#ranks[member] as number, ...sentTo(peer) };
+      const sent = value === null ? null : this.#carrier.share(value, to);
+      peer.tell("contribute", { group: this.name, key, member: this.rank, value: sent });
+    }
+    this.#values.contribute(key, this.rank, valueFor(this.rank));
+    return this.#values.all(key);
+  }
+
+  /** What this member has to sum: whole inputs where they need not be sent, else their parts in its range. Takes `input`. */
+  async #parts(key: string, input: Tensor, ranges: readonly MemberRange[]): Promise<Tensor[]> {
+    if (this.sharesMemory) return this.allGather(key, input);
+    const slices = slicesOf(input, ranges);
+    input.dispose();
+    const parts = (await this.#exchange(key, (member) => slices[member] as Tensor)) as Tensor[];
+    slices.forEach((slice, member) => member !== this.rank && slice.dispose());
+    return parts;
+  }
+
   #others() {
-    return this.#peers.flatMap((peer, member) => (member === this.#member ? [] : { peer, member }));
+    return this.#peers.flatMap((peer, member) => (member === this.rank ? [] : { peer, member }));
   }
 }
 
 /** @returns the name of the group of these ranks of the world, in order */
 export function groupName(ranks: readonly number[]): string {
   return ranks.join(" ");
+}
+
+/** Views of a flat tensor, the caller's. */
+function slicesOf(tensor: Tensor, ranges: readonly MemberRange[]): Tensor[] {
+  return ranges.map(({ begin, end }) => hold(() => tensor.narrow(0, begin, end - begin)));
 }
 
 /** @returns the range of a block's whole parameters that `rank` owns, a view */

@@ -1,3 +1,4 @@
+import { ALIAS, type Carrier } from "../../collectives/index.ts";
 import type { TroupeError } from "../../errors.ts";
 import type { LocalGroupProtocol } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
@@ -7,10 +8,11 @@ import { groupName, LocalGroup } from "./local-group.ts";
  * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer
  * that was faster.
  */
-export class LocalGroups {
+export class LocalGroups implements Disposable {
   readonly #rank: number;
   readonly #groups = new Map<string, LocalGroup>();
   #peers: readonly ActorRef<LocalGroupProtocol>[] = [];
+  #carrier: Carrier = ALIAS;
   #ended: Down | undefined;
 
   /** @param rank - of the world */
@@ -21,6 +23,12 @@ export class LocalGroups {
   /** @param peers - every shard of the world, in rank order */
   join(peers: readonly ActorRef<LocalGroupProtocol>[]): void {
     this.#peers = peers;
+  }
+
+  /** @param carrier - what carries tensors between the ranks of the world; it passes, and is to be known before any is sent */
+  carryBy(carrier: Carrier): void {
+    this.#carrier = carrier;
+    if (this.#ended !== undefined) carrier.abort(reasonOf(this.#ended));
   }
 
   /** @returns the group of these ranks of the world, this one's among them */
@@ -34,7 +42,7 @@ export class LocalGroups {
     if (known !== undefined) return known;
     const ranks = name.split(" ").map(Number);
     const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<LocalGroupProtocol>);
-    const group = new LocalGroup(name, ranks.indexOf(this.#rank), peers);
+    const group = new LocalGroup(ranks, ranks.indexOf(this.#rank), peers, this.#carrier);
     this.#groups.set(name, group);
     if (this.#ended !== undefined) group.abort(this.#ended);
     return group;
@@ -46,7 +54,14 @@ export class LocalGroups {
    */
   abort(down: Down): TroupeError {
     this.#ended ??= down;
+    this.#carrier.abort(reasonOf(down));
     const reasons = [...this.#groups.values()].map((group) => group.abort(down));
     return reasons[0] ?? this.of([this.#rank]).abort(down);
   }
+
+  [Symbol.dispose](): void {
+    this.#carrier[Symbol.dispose]();
+  }
 }
+
+const reasonOf = ({ actor }: Down) => `${actor} has ended`;

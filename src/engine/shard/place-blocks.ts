@@ -1,3 +1,4 @@
+import type { Gathered } from "../../collectives/index.ts";
 import type { PagingPlan } from "../../offload/index.ts";
 import { type FlatBlock, memberOf, ShardStore } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
@@ -45,8 +46,8 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
 }
 
 /**
- * A block's buffer for whole parameters. Where the block is split, the first member of its group makes one for all and gives
- * each its slice to write; all read the whole. At level 0 each rank makes its own.
+ * A block's buffer for whole parameters. Where the block is split and its ranks share memory, the first member of its group
+ * makes one for all and gives each its slice to write; all read the whole. Elsewhere, and at level 0, each rank makes its own.
  * @param memories - gets what is made here and paged, by block
  * @returns the owned range of it, writable; the caller's
  */
@@ -57,6 +58,12 @@ async function place(
   memories: Map<number, Tensor>,
 ): Promise<Tensor> {
   const group = groups.of(layout.group);
+  if (layout.zero > 0 && !group.sharesMemory) {
+    const full = store.allocateFull(layout);
+    const gathered = gatheredOf(layout, full, memberOf(layout, rank));
+    store.add(layout, full, gathered);
+    return sliceFor(layout, full, rank);
+  }
   if (layout.zero > 0 && memberOf(layout, rank) > 0) {
     const { full, slice } = await group.given(layout.name);
     store.add(layout, full);
@@ -67,6 +74,15 @@ async function place(
   if (layout.zero > 0) group.give(layout, full);
   store.add(layout, full);
   return slice;
+}
+
+/** A rank's own buffer for whole parameters, cut before anybody reads it: its members' slices stay writable. */
+function gatheredOf(layout: FlatBlock, full: Tensor, member: number): Gathered {
+  const slices = layout.group.map((rank) => sliceFor(layout, full, rank));
+  return {
+    own: slices[member] as Tensor,
+    others: slices.map((slice, of) => (of === member ? undefined : slice)),
+  };
 }
 
 function allocate(

@@ -1,4 +1,5 @@
 import { ownerOf, reportActivity } from "../../inspect/index.ts";
+import { type GroupPlace, openCarrier } from "../../collectives/index.ts";
 import { type FlatBlock, ranksOfWhole, sendsPart } from "../../parallel/index.ts";
 import {
   type BlockUpdate,
@@ -78,7 +79,8 @@ export class ShardBody {
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
     setNumThreads(plan.numThreads);
-    chargeThreadTo(ownerOf(plan.run, this.#rank), "working");
+    chargeThreadTo(ownerOf(plan.groups.run, this.#rank), "working");
+    this.groups.carryBy(openCarrier(plan.groups, this.#placeIn(plan)));
     const paging = new ShardPaging(this.#rank, plan, this.#peers);
     this.#paging = paging;
     this.#prepared = await prepareShard(plan, {
@@ -130,18 +132,15 @@ export class ShardBody {
     const layout = plan.layouts[block] as FlatBlock;
     this.#context.board.set("reduce", layout.name, step);
     const beginMs = systemClock.now();
-    const flats = await this.groups.of(layout.group).all(
-      `reduce/${step}/${layout.name}`,
-      hold(() => attach(gradient)),
-    );
+    const key = `reduce/${step}/${layout.name}`;
+    const flat = hold(() => attach(gradient));
+    await store.reduce(block, key, flat, this.groups.of(layout.group));
     await delayed?.next();
-    store.reduce(block, flats as Tensor[]);
     const sums = agreement.squareSums(layout);
     if (sums !== undefined) progress.sums.set(block, sums);
     progress.lookAtGradient(layout);
     progress.reducing.add(beginMs, systemClock.now());
     if (plan.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
-    for (const flat of flats) flat?.dispose();
     progress.numReduced += 1;
     this.#ends.reduced(step, block, progress);
     if (progress.numReduced === trained.length) await this.#ends.end(step, progress);
@@ -166,7 +165,7 @@ export class ShardBody {
     const lossScale = clock.before(step).lossScale?.scale;
     this.#steps.delete(step);
     clock.forget(step);
-    return progress.ended(plan.run, this.#rank, lossScale);
+    return progress.ended(plan.groups.run, this.#rank, lossScale);
   }
 
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
@@ -182,6 +181,11 @@ export class ShardBody {
     this.#prepared?.stateStore.stop();
     this.#prepared?.store.dispose();
     this.#paging?.dispose();
+    this.groups[Symbol.dispose]();
+  }
+
+  #placeIn({ generation, deadlineMs }: ShardPlan): GroupPlace {
+    return { group: "shards", generation, rank: this.#rank, size: this.#peers.length, deadlineMs };
   }
 
   /** What an update wants of all ranks that have some of the block's parameters. */
@@ -189,7 +193,7 @@ export class ShardBody {
     const layout = this.#ready.plan.layouts[block] as FlatBlock;
     const ranks = ranksOfWhole(layout, this.#rank);
     if (ranks.length === 1) return [value];
-    return (await this.groups.of(ranks).all(`update/${step}/${layout.name}/${round}`, value)) as Tensor[];
+    return this.groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
   }
 
   /** Whoever waits for a member that has ended is told so. */

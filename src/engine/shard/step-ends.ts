@@ -92,9 +92,10 @@ export class StepEnds {
   }
 
   async #announceWhole(block: number, step: number): Promise<void> {
-    const { name, zero, group, trainable } = this.#ready().plan.layouts[block] as FlatBlock;
+    const { plan, store } = this.#ready();
+    const { name, zero, group, trainable } = plan.layouts[block] as FlatBlock;
     // At level 0 a rank has its own replica and reads nothing of its peers.
-    if (zero !== 0) await this.#groups.of(group).all(`whole/${step}/${name}`, null);
+    if (zero !== 0) await this.#groups.of(group).gather(`whole/${step}/${name}`, store.gathered(block));
     // What is frozen is whole for good.
     this.#whole.reach(block, trainable ? step : Number.POSITIVE_INFINITY);
   }

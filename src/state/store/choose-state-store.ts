@@ -31,7 +31,7 @@ export function stateStoreOf(
   owned: readonly Tensor[],
   place: StateStorePlace,
 ): OptimizerStateStore {
-  const { run, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
+  const { groups, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
   const { rank, shard, share, paging } = place;
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
@@ -46,7 +46,7 @@ export function stateStoreOf(
   const away = new RemoteStateStore(
     place.offload,
     {
-      run,
+      run: groups.run,
       rank,
       layouts: layoutsAway,
       optimizers,

@@ -1,0 +1,28 @@
+import { recipientName } from "../protocols/index.ts";
+import type { ProcessSupport } from "../runtime/index.ts";
+import {
+  mapShared,
+  packRef,
+  releaseRefsOf,
+  type PackedTensor,
+  type TensorRef,
+  unpackRef,
+} from "../tensor/index.ts";
+import { isTensorRef } from "./preload.ts";
+
+export { onUndelivered } from "./preload.ts";
+
+/**
+ * What actors need to live in processes that share no memory but the kernel's own words (credit, status): none of them is in a
+ * shared folder, and a tensor in a message crosses as a copy of its bytes. Batches do, and what is saved or restored; what
+ * ranks compute together goes over their groups.
+ */
+export const processes: ProcessSupport = {
+  mapFile: mapShared,
+  border: {
+    accepts: isTensorRef,
+    leave: (record) => packRef(record as unknown as TensorRef),
+    enter: (data) => unpackRef(data as PackedTensor),
+  },
+  onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
+};

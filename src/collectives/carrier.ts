@@ -1,0 +1,124 @@
+import {
+  attach,
+  type DType,
+  empty,
+  hold,
+  moveRef,
+  type RefOptions,
+  shareRef,
+  type Tensor,
+  type TensorRef,
+} from "../tensor/index.ts";
+import { type Communicator, openCommunicator } from "./communicator.ts";
+import { finished, type Work } from "./work.ts";
+
+/** A tensor whose bytes follow a message over a group, in the order in which the messages between two members come. Plain data. */
+export interface Parcel {
+  readonly kind: "parcel";
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+/** What a message holds in a tensor's place. */
+export type Carried = TensorRef | Parcel;
+
+/** To whom a tensor goes. */
+export interface Recipient extends RefOptions {
+  /** Its place among the members. */
+  readonly rank: number;
+}
+
+/** A tensor that a message has announced. */
+export interface Incoming {
+  /** Complete once its bytes are there. */
+  readonly work: Work;
+  /** The tensor, in the running scope, once {@link work} is complete; asked for once. */
+  readonly open: () => Tensor;
+}
+
+/**
+ * How tensors get from one member of a group to another: beside messages, which say what comes and where it belongs. Who takes
+ * part in them sees to it that every message is taken in the order in which it came from its sender.
+ */
+export interface Carrier extends Disposable {
+  /** Whether what one member writes another can read, without sending. */
+  readonly sharesMemory: boolean;
+  /** @returns what to send in the tensor's place; the tensor stays the caller's, and as it is until it has been taken */
+  share(tensor: Tensor, to: Recipient): Carried;
+  /** The same, and ownership passes. */
+  move(tensor: Tensor, to: Recipient): Carried;
+  /** Takes in what a message of member `from` holds, in the thread and the turn in which the message came. */
+  take(carried: Carried, from: number): Incoming;
+  /** Whatever is under way, now or later, fails with `COLLECTIVE_ABORTED` and this reason. */
+  abort(reason: string): void;
+}
+
+/** Within one process, or on one host by shared segments: refs in messages, bytes stay where they are. */
+export const ALIAS: Carrier = {
+  sharesMemory: true,
+  share: (tensor, to) => shareRef(tensor, to),
+  move: (tensor, to) => moveRef(tensor, to),
+  take: (carried) => ({ work: finished, open: () => attach(carried as TensorRef) }),
+  abort() {},
+  [Symbol.dispose]() {},
+};
+
+/** Who is in a group whose bytes go over Gloo, and how they meet. */
+export interface GlooMembership {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  readonly rendezvous: string;
+  readonly deadlineMs: number;
+}
+
+/** Between processes that share no memory: the bytes go over Gloo, by threads of the group, while event loops go on. */
+export class GlooCarrier implements Carrier {
+  readonly sharesMemory = false;
+  readonly #group: Communicator;
+
+  /**
+   * Joins the group; blocks until all members have.
+   * @throws {TroupeError} what `openCommunicator` throws
+   */
+  constructor(membership: GlooMembership) {
+    this.#group = openCommunicator({ backend: "gloo", ...membership });
+  }
+
+  share(tensor: Tensor, to: Recipient): Parcel {
+    // What goes wrong the group has failed with: whoever takes next is told.
+    this.#group
+      .send(tensor, to.rank)
+      .ended()
+      .catch(() => {});
+    return { kind: "parcel", dtype: tensor.dtype, shape: tensor.shape };
+  }
+
+  move(tensor: Tensor, to: Recipient): Parcel {
+    const parcel = this.share(tensor, to);
+    tensor.dispose();
+    return parcel;
+  }
+
+  take(carried: Carried, from: number): Incoming {
+    const { dtype, shape } = carried as Parcel;
+    const tensor = hold(() => empty(shape, { dtype }));
+    const work = this.#group.recv(tensor, from);
+    return {
+      work,
+      open() {
+        const opened = tensor.alias();
+        tensor.dispose();
+        return opened;
+      },
+    };
+  }
+
+  abort(reason: string): void {
+    this.#group.abort(reason);
+  }
+
+  [Symbol.dispose](): void {
+    this.#group.close();
+  }
+}
