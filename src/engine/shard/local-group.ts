@@ -1,10 +1,4 @@
-import {
-  type Carried,
-  type Carrier,
-  type Gathered,
-  type MemberRange,
-  type ProcessGroup,
-} from "../../collectives/index.ts";
+import type { Carrier, Gathered, MemberRange, ProcessGroup } from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { Exchange, type FlatBlock, ownedRange } from "../../parallel/index.ts";
 import { type LocalGroupProtocol, sentTo } from "../../protocols/index.ts";
@@ -144,14 +138,14 @@ export class LocalGroup implements ProcessGroup {
 
   /** Takes in a peer's message. */
   contributed({ key, member, value }: LocalGroupProtocol["contribute"]["in"]): void {
-    if (value === null) return this.#values.contribute(key, member, null);
+    if (value === null) {
+      this.#values.contribute(key, member, null);
+      return;
+    }
     const { work, open } = this.#carrier.take(value, this.#ranks[member] as number);
     const contribute = () => this.#values.contribute(key, member, hold(open));
-    if (work.done) return contribute();
-    work
-      .ended()
-      .then(contribute)
-      .catch((error: Error) => this.#values.abort(error));
+    if (work.done) contribute();
+    else work.ended().then(contribute, (error: Error) => this.#values.abort(error));
   }
 
   /** Takes in the first member's message. */
@@ -192,7 +186,7 @@ export class LocalGroup implements ProcessGroup {
     const slices = slicesOf(input, ranges);
     input.dispose();
     const parts = (await this.#exchange(key, (member) => slices[member] as Tensor)) as Tensor[];
-    slices.forEach((slice, member) => member !== this.rank && slice.dispose());
+    for (const slice of slices) if (slice !== parts[this.rank]) slice.dispose();
     return parts;
   }
 
