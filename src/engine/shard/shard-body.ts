@@ -1,5 +1,5 @@
-import { ownerOf, reportActivity } from "../../inspect/index.ts";
 import { type GroupPlace, openCarrier } from "../../collectives/index.ts";
+import { ownerOf, reportActivity } from "../../inspect/index.ts";
 import { type FlatBlock, ranksOfWhole, sendsPart } from "../../parallel/index.ts";
 import {
   type BlockUpdate,
