@@ -19,10 +19,10 @@ export { onUndelivered } from "./preload.ts";
  */
 export const processes: ProcessSupport = {
   mapFile: mapShared,
-  border: {
+  ipcCodec: {
     accepts: isTensorRef,
-    leave: (record) => packRef(record as unknown as TensorRef),
-    enter: (data) => unpackRef(data as PackedTensor),
+    encode: (record) => packRef(record as unknown as TensorRef),
+    decode: (data) => unpackRef(data as PackedTensor),
   },
   onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
 };
