@@ -125,6 +125,7 @@ export const errorTable = {
   LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",
   MEMORY_COPY_LOST: "the copy of a run's state that was kept in memory is gone",
   OPTION: "an option of the runtime is out of its range",
+  PREDICTIONS: "what a job predicts is not a row for each sample, or nobody scores it",
   RESUME_MISMATCH:
     "a run was to go on from a checkpoint with another batch size, other data or another optimizer",
   RUN_HUNG: "a run made no progress within its deadline",

@@ -1,4 +1,5 @@
 import type { TrainerState } from "../checkpoint/index.ts";
+import type { Scores } from "../data/index.ts";
 import {
   AnomalyReview,
   type BegunSave,
@@ -278,18 +279,33 @@ export class Conductor {
     const { ranks } = this.#group;
     const evaluation = new Evaluation();
     const orders = evaluationOrders(this.#options.score.evaluation, ranks.length);
-    for (const [index, requests] of orders.entries()) {
+    for (const requests of orders) {
       const work = Promise.all(ranks.map((rank) => rank.ask("evaluate", { step, requests }, this.#deadline)));
-      await this.#pipeline.add(work, (shares) => {
+      const isLast = requests === orders.at(-1);
+      // A rank answers once its rows have arrived: after all of them have, all rows are there.
+      const scored = work.then(async (shares) => ({
+        shares,
+        metrics: isLast ? await this.#scores(step) : undefined,
+      }));
+      await this.#pipeline.add(scored, ({ shares, metrics }) => {
         evaluation.add(shares);
-        if (index === orders.length - 1) this.#tellEvaluation(step, evaluation.loss);
+        if (isLast) this.#tellEvaluation(step, evaluation.loss, metrics);
       });
     }
   }
 
-  #tellEvaluation(step: number, evaluated: EvaluatedLoss): void {
+  /** The dataset's scores of what the ranks have sent it; none where the job predicts nothing. */
+  async #scores(step: number): Promise<Scores | undefined> {
+    const { predicts, evaluation } = this.#options.score;
+    if (!predicts) return undefined;
+    const numSamples = evaluation.reduce((total, request) => total + request.numSamples, 0);
+    return this.#group.feeder.ask("score", { step, split: "validation", numSamples }, this.#deadline);
+  }
+
+  #tellEvaluation(step: number, evaluated: EvaluatedLoss, metrics: Scores | undefined): void {
     this.#evaluationLossNats = evaluated.lossNats;
-    this.#options.emit({ kind: "evaluation.finished", step, split: "validation", ...evaluated });
+    const named = metrics && { metrics };
+    this.#options.emit({ kind: "evaluation.finished", step, split: "validation", ...evaluated, ...named });
     this.#report.restartClock();
   }
 

@@ -1,4 +1,5 @@
 import type { Batch, Dataset } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
 import {
   checkWeights,
   type Job,
@@ -11,10 +12,12 @@ import {
 import type { BatchRequest, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { moveRef, scope } from "../tensor/index.ts";
+import { Predictions } from "./predictions.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
   async start(_context, init) {
     const job = await loadJob(init.jobUrl);
+    const predictions = new Predictions();
     let data: FedData | undefined;
     const opened = async () => {
       data ??= new FedData(job, init.config, await job.data(init.config, { seed: init.seed }));
@@ -23,11 +26,25 @@ export default defineActor<FeederProtocol, FeederInit>({
     return {
       handlers: {
         async open() {
-          const { facts, numValidationSamples } = (await opened()).dataset;
+          const { facts, numValidationSamples, score } = (await opened()).dataset;
+          if (job.predict !== undefined && score === undefined) throw unscored(facts.source);
           return { facts, numValidationSamples };
         },
         async next({ reader, ...request }) {
           return (await opened()).deal(request, reader);
+        },
+        predicted(part) {
+          predictions.add(part);
+          return {};
+        },
+        async score(evaluation) {
+          const { dataset } = await opened();
+          const rows = predictions.take(evaluation);
+          try {
+            return (await dataset.score?.(evaluation.split, rows)) ?? {};
+          } finally {
+            for (const tensor of Object.values(rows)) tensor.dispose();
+          }
         },
       },
     };
@@ -65,6 +82,14 @@ class FedData {
   #weightOf(request: BatchRequest): LossWeights {
     return scope(() => this.#weigh?.(batchOf(this.dataset, request)) ?? 1);
   }
+}
+
+function unscored(source: string): TroupeError {
+  return new TroupeError(
+    "PREDICTIONS",
+    `[predict] expected a dataset that scores what the job predicts: got ${source} without score(…) (give the dataset one, or leave predict out)`,
+    { fields: { source } },
+  );
 }
 
 function batchOf(dataset: Dataset, { split, position, numSamples }: BatchRequest): Batch {

@@ -27,7 +27,10 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
   const numClasses = logits.shape.at(-1) ?? 0;
   const rows = logits.reshape([-1, numClasses]); // [N, V]
   const ids = targets.reshape([-1]); // [N]
-  if (!isPlain(options)) return weighedCrossEntropy(rows, ids, options);
+  if (logits.device === "meta" && options.reduction === "none")
+    return ops.troupe.placeholder(ids.shape, "float32");
+  // A pipeline stage that is not the last only asks for the shape.
+  if (logits.device !== "meta" && !isPlain(options)) return weighedCrossEntropy(rows, ids, options);
   return ops.troupe.crossEntropy(rows, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
 

@@ -1,4 +1,4 @@
-import type { DatasetFacts } from "../data/index.ts";
+import type { DatasetFacts, Scores } from "../data/index.ts";
 import type { JobConfig, LossWeights, StepSamples } from "../job/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 
@@ -30,11 +30,27 @@ export interface OpenedData {
   readonly numValidationSamples: number;
 }
 
-/** The feeder opens a job's data and serves batches by position; it keeps no place, so it can be restarted. */
+/** An evaluation: of what the parameters of a step make of a part of the data. */
+export interface EvaluationName {
+  readonly step: number;
+  readonly split: string;
+}
+
+/**
+ * The feeder opens a job's data and serves batches by position, of which it keeps no place, so that it can be restarted. It
+ * gathers what the model predicts in an evaluation, for the dataset to score; that is lost with it.
+ */
 export type FeederProtocol = {
   open: { in: Record<string, never>; out: OpenedData };
   /** `reader`: whose the tensors are, by the name of {@link recipientName}. */
   next: { in: BatchRequest & { readonly reader: string }; out: DealtBatch };
+  /** Rows that the model predicts of an evaluation's samples `position` on. */
+  predicted: {
+    in: EvaluationName & { readonly position: number; readonly rows: BatchRefs };
+    out: Record<string, never>;
+  };
+  /** Scores the rows of all `numSamples` samples of an evaluation, which it then forgets. */
+  score: { in: EvaluationName & { readonly numSamples: number }; out: Scores };
 };
 
 /** What a feeder is born with. */

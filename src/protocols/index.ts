@@ -12,6 +12,7 @@ export type {
   BatchRefs,
   BatchRequest,
   DealtBatch,
+  EvaluationName,
   FeederInit,
   FeederProtocol,
   OpenedData,

@@ -1,6 +1,6 @@
 import type { ErrorReport } from "../events/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import type { BatchRequest } from "./feeder.ts";
+import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { ShardProtocol } from "./shard.ts";
 
@@ -8,6 +8,7 @@ import type { ShardProtocol } from "./shard.ts";
 export interface RankGroup {
   readonly ranks: readonly ActorRef<RankProtocol>[];
   readonly shards: readonly ActorRef<ShardProtocol>[];
+  readonly feeder: ActorRef<FeederProtocol>;
 }
 
 /** What the conductor follows: what happens after which step. Plain data. */
@@ -16,6 +17,8 @@ export interface RunSchedule {
   readonly evaluateEverySteps: number;
   /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */
   readonly evaluation: readonly BatchRequest[];
+  /** Whether the dataset scores what the model predicts of them. */
+  readonly predicts: boolean;
   readonly saving: SavingRules;
   /** How often it is told what each rank holds. Infinity: never. */
   readonly memoryEverySteps: number;

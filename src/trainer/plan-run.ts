@@ -154,7 +154,8 @@ export function planRun(
       evaluation:
         training.evaluateEverySteps === undefined
           ? []
-          : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings),
+          : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings, job),
+      predicts: job.predict !== undefined,
       saving: savingRules(settings.checkpoint),
       memoryEverySteps: settings.telemetry.memoryEverySteps,
       histogramsEverySteps: settings.telemetry.histogramsEverySteps,
@@ -203,19 +204,18 @@ export function samplerStateOf({ initial, resumed }: Start, batchSize: number): 
 /** Held-out samples side by side, as many a batch as a micro-batch has. */
 function evaluationBatches(
   numSamples: number,
-  batch: BatchPlan,
+  { microBatchSize }: BatchPlan,
   limit = Number.POSITIVE_INFINITY,
   { layout: { mesh } }: RuntimeSettings,
+  { predict }: Job,
 ): BatchRequest[] {
   const numUsed = Math.min(numSamples, limit);
+  // Replicas that share experts exchange tokens in equal numbers: a rest is left out, but never of what is scored.
+  const isEven = mesh.ep > 1;
+  const size =
+    isEven && predict !== undefined ? greatestCommonDivisor(microBatchSize, numUsed) : microBatchSize;
   const requests: BatchRequest[] = [];
-  for (let position = 0; position < numUsed; position += batch.microBatchSize) {
-    requests.push({
-      split: "validation",
-      position,
-      numSamples: Math.min(batch.microBatchSize, numUsed - position),
-    });
-  }
-  // Replicas that share experts exchange tokens in equal numbers.
-  return mesh.ep === 1 ? requests : requests.filter(({ numSamples }) => numSamples === batch.microBatchSize);
+  for (let position = 0; position < numUsed; position += size)
+    requests.push({ split: "validation", position, numSamples: Math.min(size, numUsed - position) });
+  return isEven ? requests.filter((request) => request.numSamples === size) : requests;
 }

@@ -81,6 +81,7 @@ export class SupervisedRanks {
   get group(): RankGroup {
     const places = placesOf(this.#numRanks);
     return {
+      feeder: this.#supervisor.ref<FeederProtocol>("feeder").pinned(),
       ranks: places.map((rank) => this.#supervisor.ref<RankProtocol>(`rank-${rank}`).pinned()),
       shards: places.map((rank) => this.#supervisor.ref<ShardProtocol>(`shard-${rank}`).pinned()),
     };

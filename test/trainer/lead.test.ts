@@ -76,7 +76,7 @@ class Ranks {
     const { generation } = this;
     const member = <P>() =>
       actor<P>((kind) => answers[kind], { isAlive: () => generation === this.generation });
-    return { ranks: [member()], shards: [member()] };
+    return { ranks: [member()], shards: [member()], feeder: member() };
   }
 
   generationAfter(generation: number): Promise<undefined> {
@@ -132,6 +132,7 @@ class StuckRun {
           maxStagedBytes: Number.POSITIVE_INFINITY,
         },
         memoryEverySteps: Number.POSITIVE_INFINITY,
+        predicts: false,
         histogramsEverySteps: Number.POSITIVE_INFINITY,
         sample: false,
       } as const,

@@ -1,3 +1,4 @@
+import type { Batch } from "../../data/index.ts";
 import { type Job, valuesOf } from "../../job/index.ts";
 import { evaluating, wrapForward } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
@@ -5,6 +6,7 @@ import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../.
 import { scope, Tensor } from "../../tensor/index.ts";
 import { type BatchSource, disposeBatch } from "./batch-source.ts";
 import type { MicroBatches } from "./micro-batches.ts";
+import type { PredictionLink } from "./prediction-link.ts";
 import type { RankModel } from "./rank-model.ts";
 import type { Gather } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
@@ -19,6 +21,7 @@ export interface ReadModel {
   readonly batches: BatchSource;
   readonly stages: StageLink;
   readonly microBatches: MicroBatches;
+  readonly predictions: PredictionLink;
 }
 
 /** What a rank's model computes without being trained. Each is a pass that the runner has begun. */
@@ -31,7 +34,7 @@ export class ModelReadings {
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
   evaluate(step: number, requests: readonly BatchRequest[]): RankEvaluated {
-    const { plan, model, place, batches: source, microBatches } = this.#read;
+    const { plan, job, model, place, batches: source, microBatches } = this.#read;
     const { dp, ep } = plan.layout.mesh;
     const batches: EvaluatedBatch[] = [];
     evaluating(model.module, () => {
@@ -48,10 +51,23 @@ export class ModelReadings {
           const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
           batches.push({ losses: values, ...counts });
         });
+        if (job.predict !== undefined) this.#predict(step, batch, requests[first] as BatchRequest, request);
         disposeBatch(batch);
       }
     });
+    this.#read.predictions.settle();
     return { batches };
+  }
+
+  /** @param request - whose rows are sent; none where others only compute along */
+  #predict(step: number, batch: Batch, first: BatchRequest, request: BatchRequest | undefined): void {
+    const { job, model, microBatches, predictions } = this.#read;
+    scope(() => {
+      const pass = `predict ${step} ${first.position}`;
+      const rows = microBatches.throughChunks(pass, () => job.predict?.(model.module, batch));
+      if (rows !== undefined && microBatches.reports && request !== undefined)
+        predictions.send(step, request, rows);
+    });
   }
 
   /** What the job shows of its model. */

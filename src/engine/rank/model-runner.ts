@@ -20,6 +20,7 @@ import { GrantedStep, type StepParts } from "./granted-step.ts";
 import { MicroBatches } from "./micro-batches.ts";
 import { ModelReadings } from "./model-readings.ts";
 import { planShard } from "./plan-shard.ts";
+import { PredictionLink } from "./prediction-link.ts";
 import { RankModel } from "./rank-model.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
 import { StageLink } from "./stage-link.ts";
@@ -125,6 +126,7 @@ export class ModelRunner {
       batches: this.#batches,
       stages: this.stages,
       microBatches,
+      predictions: new PredictionLink(context, init.feeder, deadlineMs),
     });
   }
 

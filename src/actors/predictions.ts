@@ -1,0 +1,73 @@
+import type { Rows } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { BatchRefs, EvaluationName } from "../protocols/index.ts";
+import { attach, hold, ops, scope, type Tensor } from "../tensor/index.ts";
+
+/** The rows of samples side by side, each tensor held. */
+interface PredictedPart {
+  readonly position: number;
+  readonly rows: Rows;
+}
+
+/** What the model predicts of an evaluation's samples, until all of it is there; sent by whatever ranks, in whatever order. */
+export class Predictions {
+  readonly #parts = new Map<string, PredictedPart[]>();
+
+  /** Takes rows that were sent. */
+  add(evaluation: EvaluationName & { readonly position: number; readonly rows: BatchRefs }): void {
+    const rows = Object.fromEntries(
+      Object.entries(evaluation.rows).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
+    );
+    const parts = this.#parts.get(keyOf(evaluation)) ?? [];
+    this.#parts.set(keyOf(evaluation), [...parts, { position: evaluation.position, rows }]);
+  }
+
+  /**
+   * Gives out what an evaluation came to, and forgets it.
+   * @returns the rows of its samples, in their order; the caller's to dispose
+   * @throws {TroupeError} `PREDICTIONS` where batches differ in names, types or shapes, or rows are missing
+   */
+  take(evaluation: EvaluationName & { readonly numSamples: number }): Rows {
+    const parts = this.#parts.get(keyOf(evaluation)) ?? [];
+    this.#parts.delete(keyOf(evaluation));
+    parts.sort((a, b) => a.position - b.position);
+    try {
+      return joined(parts, evaluation.numSamples);
+    } finally {
+      for (const { rows } of parts) for (const tensor of Object.values(rows)) tensor.dispose();
+    }
+  }
+}
+
+const keyOf = ({ step, split }: EvaluationName) => `${step} ${split}`;
+
+function joined(parts: readonly PredictedPart[], numSamples: number): Rows {
+  const [first] = parts;
+  for (const part of parts) checkAlike(first?.rows ?? {}, part.rows);
+  return Object.fromEntries(
+    Object.keys(first?.rows ?? {}).map((name) => {
+      const all = hold(() => ops.cat(parts.map(({ rows }) => rows[name] as Tensor)));
+      if (all.shape[0] !== numSamples) throw refuse(`a row for each of ${numSamples} samples`, all.shape[0]);
+      return [name, all];
+    }),
+  );
+}
+
+/** @throws {TroupeError} `PREDICTIONS` where two batches cannot be joined */
+function checkAlike(first: Rows, rows: Rows): void {
+  const kindsOf = (of: Rows) =>
+    Object.entries(of)
+      .map(([name, { dtype, shape }]) => `${name}: ${dtype} [samples, ${shape.slice(1)}]`)
+      .sort()
+      .join("; ");
+  if (kindsOf(first) === kindsOf(rows)) return;
+  throw refuse(`every batch's rows to be alike, ${kindsOf(first)}`, kindsOf(rows));
+}
+
+function refuse(expected: string, got: unknown): TroupeError {
+  return new TroupeError(
+    "PREDICTIONS",
+    `[predict] expected ${expected}: got ${got} (pad what differs in length to one length)`,
+    { fields: { got } },
+  );
+}

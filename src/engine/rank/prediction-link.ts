@@ -1,0 +1,59 @@
+import type { Rows } from "../../data/index.ts";
+import { TroupeError } from "../../errors.ts";
+import { type BatchRefs, type BatchRequest, type FeederProtocol, sentTo } from "../../protocols/index.ts";
+import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
+import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
+
+/** A rank's way for what its model predicts, back to where the data is. */
+export class PredictionLink {
+  readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
+  readonly #feeder: ActorRef<FeederProtocol>;
+  readonly #deadlineMs: number;
+  readonly #underWay: Pending<Record<string, never>>[] = [];
+
+  constructor(
+    context: Pick<ActorContext<unknown>, "request" | "wait">,
+    feeder: ActorRef<FeederProtocol>,
+    deadlineMs: number,
+  ) {
+    this.#context = context;
+    this.#feeder = feeder;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /**
+   * Sends what was predicted of a batch; the tensors stay the caller's.
+   * @throws {TroupeError} `PREDICTIONS` where a tensor has not a row for each of the batch's samples
+   */
+  send(step: number, { split, position, numSamples }: BatchRequest, rows: Rows): void {
+    const refs: [string, BatchRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
+      checkRows(name, tensor, numSamples);
+      // A copy: a row may be a part of the batch, or of what the model keeps.
+      return [
+        name,
+        moveRef(
+          hold(() => tensor.detach().clone()),
+          sentTo(this.#feeder),
+        ),
+      ];
+    });
+    const part = { step, split, position, rows: Object.fromEntries(refs) };
+    this.#underWay.push(
+      this.#context.request(this.#feeder, "predicted", part, { deadlineMs: this.#deadlineMs }),
+    );
+  }
+
+  /** Returns once all that was sent has arrived. */
+  settle(): void {
+    for (const arrived of this.#underWay.splice(0)) this.#context.wait(arrived);
+  }
+}
+
+function checkRows(name: string, { shape }: Tensor, numSamples: number): void {
+  if (shape[0] === numSamples) return;
+  throw new TroupeError(
+    "PREDICTIONS",
+    `[predict] expected "${name}" to have a row for each of ${numSamples} samples: got shape [${shape}] (keep the batch's samples in dim 0)`,
+    { fields: { name, numSamples, shape: [...shape] } },
+  );
+}
