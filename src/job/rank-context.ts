@@ -57,7 +57,7 @@ export interface RankContext<
   /**
    * Runs `body` recorded, on gathered parameters. Several forwards, of several models, may stand in one step.
    * @param body - returns a scalar loss, a mean over the batch, or an object with it, or with several by name, as `loss`
-   * @returns what `body` returns; other tensors made in it are released
+   * @returns what `body` returns, its tensors without their graph; others made in it are released
    * @throws {TroupeError} `LOOP_ORDER`, `PIPELINE_LOOP`
    */
   forward<R extends ForwardResult>(body: () => R): R;

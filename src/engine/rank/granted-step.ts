@@ -1,7 +1,13 @@
 import { type BackwardOptions, type ForwardResult, type Losses, weighLosses } from "../../job/index.ts";
 import { type RecordedTensor, TensorRecording } from "../../nn/index.ts";
 import type { Batch } from "../../data/index.ts";
-import type { BlockEngine, MeshPlace, PassKey, PipelineAction } from "../../parallel/index.ts";
+import {
+  type BlockEngine,
+  type MeshPlace,
+  mapTensors,
+  type PassKey,
+  type PipelineAction,
+} from "../../parallel/index.ts";
 import type { RankPlan, RankStepped, ShardProtocol, StepOrder } from "../../protocols/index.ts";
 import { type ActorRef, systemClock } from "../../runtime/index.ts";
 import { full, hold, scaleStatistics, scope, Tensor } from "../../tensor/index.ts";
@@ -121,12 +127,14 @@ export class GrantedStep implements Disposable {
         result = body();
         return weighLosses(lossesIn(result), batch.weight);
       });
-      const losses = lossesIn(result as R);
+      // The tape's own tensors go with its walk: what a loop is given are others, of the same memory.
+      const given = mapTensors(result, (each) => each.detach()) as R;
+      const losses = lossesIn(given);
       const lossNats = (loss as Tensor).item();
       this.#forwards.set(losses, { key, draws, lossNats, named: namedValues(losses) });
       if (!this.#hasBegun) this.#tellBegin();
       tell("forward", { microBatch }, beginMs);
-      return result as R;
+      return given;
     });
   }
 
