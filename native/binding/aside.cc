@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "binding/arguments.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
@@ -13,8 +14,6 @@
 
 namespace troupe {
 namespace {
-
-int64_t whole_number(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int64Value(); }
 
 // copyAside(from, into, begin, numel): a promise; both tensors' memory lives until then.
 Napi::Value CopyAside(const Napi::CallbackInfo& info) {

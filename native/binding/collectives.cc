@@ -1,4 +1,5 @@
 // Collectives: memberships and works by number. What is differentiable goes through the dispatcher instead.
+#include "binding/arguments.h"
 #include "binding/awaited_works.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
@@ -10,15 +11,6 @@ namespace troupe {
 namespace {
 
 using comm::Communicator;
-
-int64_t number(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int64Value(); }
-
-std::vector<int64_t> numbers(const Napi::Value& value) {
-  const auto array = value.As<Napi::Array>();
-  std::vector<int64_t> result(array.Length());
-  for (uint32_t i = 0; i < array.Length(); ++i) result[i] = array.Get(i).As<Napi::Number>().Int64Value();
-  return result;
-}
 
 // Memory in which a membership tells where it is; the environment keeps it, as it keeps the membership.
 std::shared_ptr<comm::Whereabouts> whereabouts(const Napi::CallbackInfo& info, size_t memory, size_t group) {
@@ -43,10 +35,10 @@ Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   Communicator::Identity identity;
   identity.backend = info[0].As<Napi::String>();
   identity.name = info[1].As<Napi::String>();
-  identity.rank = static_cast<int>(number(info, 2));
-  identity.size = static_cast<int>(number(info, 3));
+  identity.rank = static_cast<int>(whole_number(info, 2));
+  identity.size = static_cast<int>(whole_number(info, 3));
   identity.rendezvous = info[4].As<Napi::String>();
-  identity.deadline_ms = number(info, 5);
+  identity.deadline_ms = whole_number(info, 5);
   identity.delay_ms = info[6].As<Napi::Number>().DoubleValue();
   identity.whereabouts = whereabouts(info, 7, 8);
   const int64_t opened = comm::open_communicator(std::move(identity));
@@ -55,13 +47,13 @@ Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value CloseCommunicator(const Napi::CallbackInfo& info) {
-  Environment::of(info.Env()).close_communicator(number(info, 0));
+  Environment::of(info.Env()).close_communicator(whole_number(info, 0));
   return info.Env().Undefined();
 }
 
 // abortCommunicator(communicator, reason)
 Napi::Value AbortCommunicator(const Napi::CallbackInfo& info) {
-  comm::communicator(number(info, 0))->abort(info[1].As<Napi::String>());
+  comm::communicator(whole_number(info, 0))->abort(info[1].As<Napi::String>());
   return info.Env().Undefined();
 }
 
@@ -82,13 +74,13 @@ void take_tensors(const Napi::CallbackInfo& info, comm::Operation& operation) {
 // it is complete.
 Napi::Value IssueCollective(const Napi::CallbackInfo& info) {
   comm::Operation operation;
-  operation.kind = static_cast<comm::Kind>(number(info, 1));
+  operation.kind = static_cast<comm::Kind>(whole_number(info, 1));
   take_tensors(info, operation);
-  operation.reduction = static_cast<comm::Reduction>(number(info, 4));
-  operation.peer = static_cast<int>(number(info, 5));
-  operation.output_splits = numbers(info[6]);
-  operation.input_splits = numbers(info[7]);
-  const comm::WorkPointer work = comm::communicator(number(info, 0))->issue(std::move(operation));
+  operation.reduction = static_cast<comm::Reduction>(whole_number(info, 4));
+  operation.peer = static_cast<int>(whole_number(info, 5));
+  operation.output_splits = whole_numbers(info[6]);
+  operation.input_splits = whole_numbers(info[7]);
+  const comm::WorkPointer work = comm::communicator(whole_number(info, 0))->issue(std::move(operation));
   if (!work) return Napi::Number::New(info.Env(), 0);
   Environment& environment = Environment::of(info.Env());
   environment.works.emplace(environment.next_work, work);
@@ -117,7 +109,7 @@ Napi::Value AwaitWork(const Napi::CallbackInfo& info) {
 // gatherRagged(communicator, input): how many tensors; their handles are in the frame behind that count.
 Napi::Value GatherRagged(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
-  const auto parts = comm::communicator(number(info, 0))->gather_ragged(Environment::tensor(info, 1, "gatherRagged"));
+  const auto parts = comm::communicator(whole_number(info, 0))->gather_ragged(Environment::tensor(info, 1, "gatherRagged"));
   for (size_t i = 0; i < parts.size(); ++i) environment.frame.data[i + 1] = environment.handles.put(parts[i]);
   return Napi::Number::New(info.Env(), static_cast<double>(parts.size()));
 }

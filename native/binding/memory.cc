@@ -17,7 +17,7 @@ Napi::Object use_object(Napi::Env env, const MemoryUse& use) {
 }
 
 // memory(): { liveBytes, peakBytes, residentBytes, tags: { [tag]: { liveBytes, peakBytes } } }
-Napi::Value Memory(const Napi::CallbackInfo& info) {
+Napi::Value MemoryInUse(const Napi::CallbackInfo& info) {
   settle_crossings(true);  // what other processes have given back counts no more
   const MemoryReport report = memory_report();
   Napi::Object result = use_object(info.Env(), report.total);
@@ -52,7 +52,7 @@ Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void InitMemory(Napi::Env env, Napi::Object exports) {
-  define<Memory>(env, exports, "memory");
+  define<MemoryInUse>(env, exports, "memory");
   define<AllocationTag>(env, exports, "allocationTag");
   define<SetAllocationTag>(env, exports, "setAllocationTag");
   define<ResetPeakMemory>(env, exports, "resetPeakMemory");

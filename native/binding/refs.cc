@@ -1,4 +1,5 @@
 // Tensors between threads.
+#include "binding/arguments.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
@@ -8,10 +9,6 @@
 
 namespace troupe {
 namespace {
-
-RefId ref_argument(const Napi::CallbackInfo& info) {
-  return {info[0].As<Napi::Number>().Uint32Value(), info[1].As<Napi::Number>().Uint32Value()};
-}
 
 // makeRef(handle, kind 0 move | 1 share | 2 lend, owner): the ref's id; the frame then holds its generation.
 Napi::Value MakeRef(const Napi::CallbackInfo& info) {

@@ -18,11 +18,10 @@
 #include "io/scratch_file.h"
 
 namespace troupe {
-namespace {
 
 // A transfer that is waited for by blocking.
-struct Awaited {
-  explicit Awaited(at::Tensor used) : tensor(std::move(used)) {}
+struct AwaitedTransfer {
+  explicit AwaitedTransfer(at::Tensor used) : tensor(std::move(used)) {}
 
   const at::Tensor tensor;  // whose memory it uses
   std::mutex mutex;
@@ -48,8 +47,6 @@ struct Awaited {
     if (error) std::rethrow_exception(error);
   }
 };
-
-}  // namespace
 
 // The scratch files of one JavaScript thread.
 class ScratchFiles {
@@ -87,7 +84,7 @@ class ScratchFiles {
     check(*at(id), tensor, offset_bytes);
     auto* memory = static_cast<char*>(tensor.data_ptr());
     const size_t size_bytes = tensor.nbytes();
-    const auto awaited = std::make_shared<Awaited>(std::move(tensor));
+    const auto awaited = std::make_shared<AwaitedTransfer>(std::move(tensor));
     UnderWay::of(env).threads().submit(
         ScratchFile::transfer(at(id), write, memory, size_bytes, offset_bytes,
                               [awaited](std::exception_ptr error) { awaited->end(std::move(error)); }));
@@ -98,7 +95,7 @@ class ScratchFiles {
   void await(int32_t transfer, std::chrono::milliseconds deadline) {
     const auto found = awaited_.find(transfer);
     if (found == awaited_.end()) throw CodedError("TENSOR_ARGUMENT", "[scratch] a transfer under way was expected: it has ended");
-    const std::shared_ptr<Awaited> awaited = found->second;
+    const std::shared_ptr<AwaitedTransfer> awaited = found->second;
     awaited_.erase(found);
     awaited->wait(deadline);
   }
@@ -121,7 +118,7 @@ class ScratchFiles {
   }
 
   std::unordered_map<int32_t, std::shared_ptr<const ScratchFile>> files_;
-  std::unordered_map<int32_t, std::shared_ptr<Awaited>> awaited_;
+  std::unordered_map<int32_t, std::shared_ptr<AwaitedTransfer>> awaited_;
   int32_t next_id_ = 1;
 };
 

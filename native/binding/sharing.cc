@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "binding/arguments.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
@@ -104,17 +105,6 @@ Napi::Array numbers(Napi::Env env, const std::vector<int64_t>& values) {
   return array;
 }
 
-std::vector<int64_t> numbers(const Napi::Value& value) {
-  const auto array = value.As<Napi::Array>();
-  std::vector<int64_t> values;
-  for (uint32_t i = 0; i < array.Length(); ++i) values.push_back(array.Get(i).As<Napi::Number>().Int64Value());
-  return values;
-}
-
-RefId ref_argument(const Napi::CallbackInfo& info) {
-  return {info[0].As<Napi::Number>().Uint32Value(), info[1].As<Napi::Number>().Uint32Value()};
-}
-
 // exportRef(id, generation): what travels, plain data.
 Napi::Value ExportRef(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -136,8 +126,8 @@ Napi::Value ExportRef(const Napi::CallbackInfo& info) {
 Napi::Value ImportRef(const Napi::CallbackInfo& info) {
   const auto data = info[0].As<Napi::Object>();
   const RefId ref = import_ref({data.Get("name").As<Napi::String>(), data.Get("owner").As<Napi::String>(),
-                                data.Get("dtype").As<Napi::Number>().Int32Value(), numbers(data.Get("sizes")),
-                                numbers(data.Get("strides")), data.Get("offset").As<Napi::Number>().Int64Value(),
+                                data.Get("dtype").As<Napi::Number>().Int32Value(), whole_numbers(data.Get("sizes")),
+                                whole_numbers(data.Get("strides")), data.Get("offset").As<Napi::Number>().Int64Value(),
                                 data.Get("lent").ToBoolean(), data.Get("readOnly").ToBoolean(),
                                 data.Get("slot").As<Napi::Number>().Int32Value()});
   Environment::of(info.Env()).frame.data[0] = ref.generation;

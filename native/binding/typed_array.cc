@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-[[noreturn]] void refuse(const std::string& came) {
+[[noreturn]] void refuse_array(const std::string& came) {
   throw CodedError("TENSOR_ARGUMENT",
                    "[tensor] a typed array was expected, 16-bit raw ones with dtype bfloat16, float16 or int16: " + came);
 }
@@ -31,8 +31,8 @@ at::ScalarType element_type(napi_typedarray_type type, at::ScalarType dtype) {
     case napi_uint8_clamped_array: return at::ScalarType::Byte;
     case napi_uint16_array:
       if (takes_raw_bits(dtype)) return dtype;
-      refuse("a Uint16Array for " + dtype_name(dtype));
-    default: refuse("an array kind that no dtype matches");
+      refuse_array("a Uint16Array for " + dtype_name(dtype));
+    default: refuse_array("an array kind that no dtype matches");
   }
 }
 
@@ -44,7 +44,7 @@ at::Tensor view_of_typed_array(const Napi::Value& value, at::ScalarType dtype) {
   void* data = nullptr;
   // The plain C call: it also takes arrays over a SharedArrayBuffer, which the C++ wrapper does not.
   if (napi_get_typedarray_info(value.Env(), value, &type, &length, &data, nullptr, nullptr) != napi_ok) {
-    refuse("another value");
+    refuse_array("another value");
   }
   const auto options = at::TensorOptions().dtype(element_type(type, dtype));
   // A zero-length array may have no memory at all.

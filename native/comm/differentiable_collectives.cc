@@ -150,7 +150,7 @@ at::Tensor group_all_to_all(const at::Tensor& x, int64_t number, at::IntArrayRef
 }
 
 template <class Library>
-void implement(Library& m) {
+void implement_collectives(Library& m) {
   m.impl("copy_to_group", copy_to_group);
   m.impl("reduce_from_group", reduce_from_group);
   m.impl("gather_from_group", gather_from_group);
@@ -179,8 +179,8 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
 }
 
 // Below autograd the same functions record nothing, since nothing there requires a gradient; they serve every device.
-TORCH_LIBRARY_IMPL(troupe, CompositeExplicitAutograd, m) { implement(m); }
+TORCH_LIBRARY_IMPL(troupe, CompositeExplicitAutograd, m) { implement_collectives(m); }
 
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { implement(m); }
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) { implement_collectives(m); }
 
 }  // namespace troupe::comm

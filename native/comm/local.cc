@@ -110,7 +110,7 @@ Groups& groups() {
   return *instance;
 }
 
-std::shared_ptr<LocalGroup> join(const Communicator::Identity& identity) {
+std::shared_ptr<LocalGroup> join_group(const Communicator::Identity& identity) {
   const std::lock_guard<std::mutex> lock(groups().mutex);
   std::shared_ptr<LocalGroup>& group = groups().by_name[identity.name];
   if (!group) group = std::make_shared<LocalGroup>(identity.name, identity.size);
@@ -125,7 +125,7 @@ std::shared_ptr<LocalGroup> join(const Communicator::Identity& identity) {
 class LocalCommunicator final : public Communicator {
  public:
   explicit LocalCommunicator(Identity identity)
-      : Communicator(std::move(identity)), group_(join(this->identity())), patience_(std::make_shared<Patience>(size())) {}
+      : Communicator(std::move(identity)), group_(join_group(this->identity())), patience_(std::make_shared<Patience>(size())) {}
   ~LocalCommunicator() override { leave(); }
 
   void leave() override {

@@ -93,14 +93,14 @@ at::Tensor like(const at::Tensor& x, int64_t dim, int64_t rows, int64_t width) {
   return at::empty(shape, x.options());
 }
 
-at::Tensor flat(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
 // A weight as the product takes it, [in, out].
 at::Tensor inputs_first(const at::Tensor& weight, bool outputs_first) { return outputs_first ? weight.t() : weight; }
 
 // dW of y = x W.
 at::Tensor weight_gradient(const at::Tensor& x, const at::Tensor& dy, bool outputs_first) {
-  return outputs_first ? at::mm(flat(dy).t(), flat(x)) : at::mm(flat(x).t(), flat(dy));
+  return outputs_first ? at::mm(as_rows(dy).t(), as_rows(x)) : at::mm(as_rows(x).t(), as_rows(dy));
 }
 
 // Calls use(c, chunk c of all ranks) while chunk c + 1 of `share` is being gathered.
@@ -195,7 +195,7 @@ at::Tensor matmul_reduce_scatter(const at::Tensor& x, const at::Tensor& weight, 
 }
 
 template <class Library>
-void implement(Library& m) {
+void implement_overlapped(Library& m) {
   m.impl("gather_matmul", gather_matmul);
   m.impl("matmul_reduce_scatter", matmul_reduce_scatter);
 }
@@ -208,8 +208,8 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
 }
 
 // Below autograd the same functions record nothing, since nothing there requires a gradient; they serve every device.
-TORCH_LIBRARY_IMPL(troupe, CompositeExplicitAutograd, m) { implement(m); }
+TORCH_LIBRARY_IMPL(troupe, CompositeExplicitAutograd, m) { implement_overlapped(m); }
 
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { implement(m); }
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) { implement_overlapped(m); }
 
 }  // namespace troupe::comm

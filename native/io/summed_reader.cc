@@ -16,7 +16,7 @@ namespace troupe {
 namespace {
 
 // Enough for a piece to be worth a thread's while, few enough for all threads to have one.
-constexpr int64_t kPieceBytes = int64_t{2} << 20;
+constexpr int64_t kReadBytes = int64_t{2} << 20;
 // Bytes that are summed while they are still in the cache of the core that read them.
 constexpr int64_t kCacheBytes = int64_t{256} << 10;
 // Chunks of a file that are kept in case the next read begins in one.
@@ -117,9 +117,9 @@ std::shared_ptr<SummedReader::Read> SummedReader::begin(std::vector<Stretch> str
       rest.file_begin += taken, rest.memory_begin += taken, rest.size_bytes -= taken;
     }
   }
-  int64_t piece_bytes = kPieceBytes;
+  int64_t piece_bytes = kReadBytes;
   for (size_t i = 0; i < plan->chunks_.size(); ++i) {
-    if (piece_bytes >= kPieceBytes) plan->pieces_.push_back({i, i}), piece_bytes = 0;
+    if (piece_bytes >= kReadBytes) plan->pieces_.push_back({i, i}), piece_bytes = 0;
     plan->pieces_.back().last_chunk = i + 1;
     piece_bytes += plan->chunks_[i].end - plan->chunks_[i].begin;
   }

@@ -10,10 +10,10 @@ import { SetupError, step } from "./say.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
 
-/** Memory that compiling one file takes at most, with libtorch's headers. */
-const bytesPerJob = 1.2 * 2 ** 30;
-/** One file on one core, on average. */
-const secondsPerFile = 5;
+/** Memory that compiling the files of a room takes at most, with libtorch's headers. */
+const bytesPerJob = 1.4 * 2 ** 30;
+/** One file on one core, on average, among the others of its room. */
+const secondsPerFile = 2;
 
 /**
  * Configures cmake against a libtorch.

@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kBlock = 1 << 14;  // looked at whole; between blocks a thread stops when another has found something
+constexpr int64_t kScanBlock = 1 << 14;  // looked at whole; between blocks a thread stops when another has found something
 
 // An exponent of all ones marks infinity and NaN in each format.
 TROUPE_INLINE bool is_finite(float value) { return (bits_of(value) & 0x7F800000u) != 0x7F800000u; }
@@ -35,11 +35,11 @@ template <class Element>
 bool contiguous_is_finite(const at::Tensor& tensor) {
   const Element* from = tensor.data_ptr<Element>();
   std::atomic<bool> finite{true};
-  const int64_t num_blocks = (tensor.numel() + kBlock - 1) / kBlock;
-  at::parallel_for(0, num_blocks, grain_rows(kBlock), [&](int64_t first, int64_t last) {
+  const int64_t num_blocks = (tensor.numel() + kScanBlock - 1) / kScanBlock;
+  at::parallel_for(0, num_blocks, grain_rows(kScanBlock), [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last && finite.load(std::memory_order_relaxed); block++) {
-      const int64_t length = std::min(kBlock, tensor.numel() - block * kBlock);
-      if (!run_best<AllFinite<Element>>(from + block * kBlock, length)) finite.store(false, std::memory_order_relaxed);
+      const int64_t length = std::min(kScanBlock, tensor.numel() - block * kScanBlock);
+      if (!run_best<AllFinite<Element>>(from + block * kScanBlock, length)) finite.store(false, std::memory_order_relaxed);
     }
   });
   return finite;

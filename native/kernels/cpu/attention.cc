@@ -113,11 +113,11 @@ Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, O
   return result;
 }
 
-struct Gradients {
+struct AttentionGradients {
   at::Tensor q, k, v;
 };
 
-Gradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const Attended& saved, Options options) {
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
   const at::Tensor dq = empty_heads(q.sizes(), q.options());
@@ -151,7 +151,7 @@ at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at
   const Attended attended = without_recording([&] { return attend(q, k, v, options); });
   record("attention", {q, k, v}, {attended.out_BHTD}, {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1},
          [options](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           const Gradients d =
+           const AttentionGradients d =
                attend_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, options);
            return {d.q, d.k, d.v};
          });

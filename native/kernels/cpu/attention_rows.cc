@@ -15,12 +15,12 @@
 namespace troupe {
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kScoreLanes = 32;
 
 // Columns that the loops below walk: the visible ones and the hidden ones up to a whole number of lanes, so that no row has
 // a scalar tail (which would cost more than all else where rows are short).
 TROUPE_INLINE int64_t whole_lanes(int64_t visible, int64_t num_columns) {
-  return std::min(num_columns, (visible + kLanes - 1) / kLanes * kLanes);
+  return std::min(num_columns, (visible + kScoreLanes - 1) / kScoreLanes * kScoreLanes);
 }
 
 // exp() of it is 0 beside any score that is seen.
@@ -34,9 +34,9 @@ struct Softmax {
     const int64_t walked = whole_lanes(visible, num_columns);
     for (int64_t i = 0; i < visible; i++) scores[i] *= scale;
     for (int64_t i = visible; i < walked; i++) scores[i] = kHidden;
-    const float max = max_of<kLanes>(0, walked, kHidden, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
+    const float max = max_of<kScoreLanes>(0, walked, kHidden, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
     for (int64_t i = 0; i < walked; i++) scores[i] = exp_f32(scores[i] - max);
-    const float sum = sum_terms<float, kLanes>(0, walked, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
+    const float sum = sum_terms<float, kScoreLanes>(0, walked, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; });
     const float inverse = 1.0f / sum;
     for (int64_t i = 0; i < walked; i++) store(probabilities, i, scores[i] * inverse);
     for (int64_t i = walked; i < num_columns; i++) store(probabilities, i, 0.0f);
@@ -63,7 +63,7 @@ struct SoftmaxBackward {
 template <class Element>
 struct Dot {
   static TROUPE_INLINE float run(const Element* a, const Element* b, int64_t numel) {
-    return sum_terms<float, kLanes>(0, numel, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(a, i) * load(b, i); });
+    return sum_terms<float, kScoreLanes>(0, numel, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(a, i) * load(b, i); });
   }
 };
 

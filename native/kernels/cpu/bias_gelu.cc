@@ -79,11 +79,11 @@ at::Tensor activate(const at::Tensor& x, const at::Tensor& bias) {
   return y;
 }
 
-struct Gradients {
+struct BiasGeluGradients {
   at::Tensor x, bias;
 };
 
-Gradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
+BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
   const at::Tensor dx = at::empty_like(x), sums = blocks.zero_sums(x);
@@ -111,7 +111,7 @@ at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias) {
   const at::Tensor input = x.detach().contiguous();
   const at::Tensor y = without_recording([&] { return activate(input, bias); });
   record("bias_gelu", {x, bias}, {y}, {input, bias}, [](const Tensors& gradients, const Tensors& saved) -> Tensors {
-    const Gradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1]);
+    const BiasGeluGradients d = activate_backward(gradients[0].contiguous(), saved[0], saved[1]);
     return {d.x, d.bias};
   });
   return y;

@@ -17,7 +17,7 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kChunk = 1024;
-constexpr int kLanes = 32;
+constexpr int kChunkLanes = 32;
 
 // The square of a float is exact in float64, so only the order of the additions matters, and that is the lanes'.
 template <class Element>
@@ -26,7 +26,7 @@ struct ChunkSquareSums {
                                 int64_t first_chunk, int64_t last_chunk) {
     for (int64_t chunk = first_chunk; chunk < last_chunk; chunk++) {
       const int64_t end = std::min(numel, (chunk + 1) * kChunk);
-      sums[chunk] = sum_terms<double, kLanes>(chunk * kChunk, end, [&](int64_t i) TROUPE_INLINE_LAMBDA {
+      sums[chunk] = sum_terms<double, kChunkLanes>(chunk * kChunk, end, [&](int64_t i) TROUPE_INLINE_LAMBDA {
         const double value = load(from, i);
         return value * value;
       });

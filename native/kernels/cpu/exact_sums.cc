@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr int kLanes = 16;
+constexpr int kSquareLanes = 16;
 
 void check(const char* op, const at::Tensor& flat, at::IntArrayRef ends) {
   TORCH_CHECK(flat.is_contiguous() && flat.scalar_type() == at::kFloat, "[", op, "] flat must be contiguous float32: got ",
@@ -26,7 +26,7 @@ void check(const char* op, const at::Tensor& flat, at::IntArrayRef ends) {
 
 struct LargestMagnitude {
   static TROUPE_INLINE float run(const float* from, int64_t begin, int64_t end) {
-    return max_of<kLanes>(begin, end, 0.0f, [&](int64_t i) TROUPE_INLINE_LAMBDA { return std::fabs(from[i]); });
+    return max_of<kSquareLanes>(begin, end, 0.0f, [&](int64_t i) TROUPE_INLINE_LAMBDA { return std::fabs(from[i]); });
   }
 };
 
@@ -43,10 +43,10 @@ at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
 
 struct SquareSums {
   static TROUPE_INLINE void run(const float* from, int64_t begin, int64_t end, ExactBins bins, double* sums) {
-    double coarse[kLanes] = {}, fine[kLanes] = {};
+    double coarse[kSquareLanes] = {}, fine[kSquareLanes] = {};
     int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int lane = 0; lane < kLanes; lane++) {
+    for (; i + kSquareLanes <= end; i += kSquareLanes) {
+      for (int lane = 0; lane < kSquareLanes; lane++) {
         double c, f;
         const double value = from[i + lane];
         bins.split(value * value, c, f);
@@ -83,7 +83,7 @@ at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::A
 struct RowOfSquares {
   static TROUPE_INLINE void run(const float* from, int64_t numel, float scale, ExactBins bins, double* __restrict row_sums,
                                 double* __restrict columns_coarse, double* __restrict columns_fine) {
-    double coarse[kLanes] = {}, fine[kLanes] = {};
+    double coarse[kSquareLanes] = {}, fine[kSquareLanes] = {};
     const auto add = [&](int64_t i, int lane) TROUPE_INLINE_LAMBDA {
       double c, f;
       const double value = from[i] * scale;
@@ -94,8 +94,8 @@ struct RowOfSquares {
       columns_fine[i] += f;
     };
     int64_t i = 0;
-    for (; i + kLanes <= numel; i += kLanes) {
-      for (int lane = 0; lane < kLanes; lane++) add(i + lane, lane);
+    for (; i + kSquareLanes <= numel; i += kSquareLanes) {
+      for (int lane = 0; lane < kSquareLanes; lane++) add(i + lane, lane);
     }
     for (; i < numel; i++) add(i, 0);
     row_sums[0] += sum_lanes(coarse);

@@ -23,7 +23,7 @@
 namespace troupe {
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kFeatureLanes = 32;
 
 template <class Element>
 struct Normalize {
@@ -34,10 +34,10 @@ struct Normalize {
       const Element* x = x_RD + row * rows.dim;
       Element* __restrict y = y_RD + row * rows.dim;
       const auto value = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x, i); };
-      const float mean = sum_terms<float, kLanes>(0, rows.dim, value) / dim;
+      const float mean = sum_terms<float, kFeatureLanes>(0, rows.dim, value) / dim;
       // A second pass over the row, which is in the cache: the difference of two large sums would lose digits.
       const auto square = [&](int64_t i) TROUPE_INLINE_LAMBDA { return (load(x, i) - mean) * (load(x, i) - mean); };
-      const float variance = sum_terms<float, kLanes>(0, rows.dim, square) / dim;
+      const float variance = sum_terms<float, kFeatureLanes>(0, rows.dim, square) / dim;
       const float rstd = 1.0f / std::sqrt(variance + eps);
       for (int64_t i = 0; i < rows.dim; i++) {
         store(y, i, (load(x, i) - mean) * rstd * weight_D[i] + (bias_D ? bias_D[i] : 0.0f));
@@ -63,8 +63,8 @@ struct NormalizeBackward {
       const float mean = mean_R[row], rstd = rstd_R[row];
       const auto scaled = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(dy, i) * weight_D[i]; };
       const auto projected = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scaled(i) * ((load(x, i) - mean) * rstd); };
-      const float mean_scaled = sum_terms<float, kLanes>(0, rows.dim, scaled) / dim;
-      const float mean_projected = sum_terms<float, kLanes>(0, rows.dim, projected) / dim;
+      const float mean_scaled = sum_terms<float, kFeatureLanes>(0, rows.dim, scaled) / dim;
+      const float mean_projected = sum_terms<float, kFeatureLanes>(0, rows.dim, projected) / dim;
       for (int64_t i = 0; i < rows.dim; i++) {
         const float xhat = (load(x, i) - mean) * rstd;
         const float g = load(dy, i);
@@ -81,7 +81,7 @@ struct Normalized {
   at::Tensor y, mean, rstd;
 };
 
-struct Gradients {
+struct NormGradients {
   at::Tensor x, weight, bias;
 };
 
@@ -116,7 +116,7 @@ Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::o
   return out;
 }
 
-Gradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
+NormGradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
                              const at::Tensor& rstd, const at::Tensor& dsum) {
   const RowBlocks blocks(x);
   const at::Tensor weight32 = as_float(weight);
@@ -150,7 +150,7 @@ at::Tensor layer_norm_autograd(const at::Tensor& x, const at::Tensor& weight, co
   const Normalized out = without_recording([&] { return normalize(input, weight, bias, eps); });
   record("layer_norm", {x, weight, bias.value_or(at::Tensor())}, {out.y}, {input, weight, out.mean, out.rstd},
          [](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           const Gradients d =
+           const NormGradients d =
                normalize_backward(gradients[0].contiguous(), saved[0], saved[1], saved[2], saved[3], at::Tensor());
            return {d.x, d.weight, d.bias};
          });
@@ -175,7 +175,7 @@ std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at:
 Tensors add_layer_norm_backward(const Tensors& gradients, const Tensors& saved) {
   const at::Tensor dsum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
   if (!gradients[1].defined()) return {dsum, dsum, at::Tensor(), at::Tensor()};
-  const Gradients d = normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
+  const NormGradients d = normalize_backward(gradients[1].contiguous(), saved[0], saved[1], saved[2], saved[3], dsum);
   return {d.x, d.x, d.weight, d.bias};
 }
 

@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // of the result; stays in the first-level cache while the ranks are added to it
+constexpr int64_t kSumBlock = 4096;  // of the result; stays in the first-level cache while the ranks are added to it
 
 void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool accumulate) {
   TORCH_CHECK(out.scalar_type() == at::kFloat && out.is_contiguous(), "[reduce_ranks_] out must be contiguous float32: got ",
@@ -26,11 +26,11 @@ void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool a
                 "[reduce_ranks_] sources must be float32, bfloat16 or float16: got ", source.scalar_type());
   }
   float* to = out.data_ptr<float>();
-  const int64_t num_blocks = (out.numel() + kBlock - 1) / kBlock;
-  at::parallel_for(0, num_blocks, grain_rows(kBlock), [&](int64_t first, int64_t last) {
+  const int64_t num_blocks = (out.numel() + kSumBlock - 1) / kSumBlock;
+  at::parallel_for(0, num_blocks, grain_rows(kSumBlock), [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; block++) {
-      const int64_t offset = block * kBlock;
-      const int64_t length = std::min(kBlock, out.numel() - offset);
+      const int64_t offset = block * kSumBlock;
+      const int64_t length = std::min(kSumBlock, out.numel() - offset);
       for (size_t rank = 0; rank < sources.size(); rank++) {
         with_float_type(sources[rank].scalar_type(), [&](auto* type) {
           using From = std::remove_pointer_t<decltype(type)>;
