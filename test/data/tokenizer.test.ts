@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,12 +9,13 @@ import { CharacterSet, CharacterTokenizer } from "../../src/data/character-token
 import { HuggingFaceTokenizer } from "../../src/data/hugging-face-tokenizer.ts";
 import { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "../../src/data/load-tokenizer.ts";
 import type { Tokenizer } from "../../src/data/tokenizer.ts";
+import { sharedPath } from "../fixtures/shared.ts";
 import { miniGpt2 } from "./mini-gpt2.ts";
 
-const shared = new URL("../../../shared/data/", import.meta.url).pathname;
-const vocabPath = `${shared}vocab/gpt2-vocab.json`;
-const mergesPath = `${shared}vocab/gpt2-merges.txt`;
-const shakespeare = `${shared}tinyshakespeare/input.txt`;
+const vocabPath = sharedPath("data/vocab/gpt2-vocab.json");
+const mergesPath = sharedPath("data/vocab/gpt2-merges.txt");
+const shakespeare = sharedPath("data/tinyshakespeare/input.txt");
+const isComplete = vocabPath !== undefined && mergesPath !== undefined && shakespeare !== undefined;
 
 function code(error: unknown): unknown {
   return (error as { code?: unknown }).code;
@@ -198,22 +199,20 @@ describe("loading a tokenizer", () => {
   });
 });
 
-describe.skipIf(!existsSync(vocabPath))(
-  "GPT-2's vocabulary (skipped where ../shared/data/vocab is absent)",
-  () => {
-    test("encodes the published sentences and tinyshakespeare's 338,025 tokens, and gives the text back", async () => {
-      const tokenizer = await loadGpt2Tokenizer({ vocabPath, mergesPath });
-      expect(tokenizer.vocabSize).toBe(50257);
-      expect(Array.from(tokenizer.encode("Hello world"))).toEqual([15496, 995]);
-      expect(Array.from(tokenizer.encode("Hello, my dog is cute"))).toEqual([
-        15496, 11, 616, 3290, 318, 13779,
-      ]);
-      expect(Array.from(tokenizer.encode("<|endoftext|>"))).toEqual([50256]);
-      const text = readFileSync(shakespeare, "utf8");
-      const tokens = tokenizer.encode(text);
-      expect(tokens).toBeInstanceOf(Uint16Array);
-      expect(tokens.length).toBe(338_025);
-      expect(tokenizer.decode(tokens)).toBe(text);
+describe.skipIf(!isComplete)("GPT-2's vocabulary", () => {
+  test("encodes the published sentences and tinyshakespeare's 338,025 tokens, and gives the text back", async () => {
+    const tokenizer = await loadGpt2Tokenizer({
+      vocabPath: vocabPath as string,
+      mergesPath: mergesPath as string,
     });
-  },
-);
+    expect(tokenizer.vocabSize).toBe(50257);
+    expect(Array.from(tokenizer.encode("Hello world"))).toEqual([15496, 995]);
+    expect(Array.from(tokenizer.encode("Hello, my dog is cute"))).toEqual([15496, 11, 616, 3290, 318, 13779]);
+    expect(Array.from(tokenizer.encode("<|endoftext|>"))).toEqual([50256]);
+    const text = readFileSync(shakespeare as string, "utf8");
+    const tokens = tokenizer.encode(text);
+    expect(tokens).toBeInstanceOf(Uint16Array);
+    expect(tokens.length).toBe(338_025);
+    expect(tokenizer.decode(tokens)).toBe(text);
+  });
+});

@@ -1,10 +1,9 @@
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { HuggingFaceFolder, SafetensorsFile } from "../../src/checkpoint/index.ts";
 import type { GPT2Config } from "../../src/models/index.ts";
 import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { sharedPath } from "../fixtures/shared.ts";
 
 /** A tiny model as Hugging Face's transformers wrote it, with what it computes. */
 export interface Golden {
@@ -20,10 +19,9 @@ export interface Golden {
   };
 }
 
-/** Where the reference state of that name lies, or undefined where none lie beside the repository. */
+/** Where the reference state of that name lies; undefined where there is none (see `sharedPath`). */
 export function goldenPath(name: string): string | undefined {
-  const path = fileURLToPath(new URL(`../../../shared/golden/${name}`, import.meta.url));
-  return existsSync(path) ? path : undefined;
+  return sharedPath(`golden/${name}`);
 }
 
 /** Opens a reference state; the folder and the tensors are the caller's to release. */
