@@ -10,7 +10,7 @@ export interface TensorSummary {
   readonly mean: number;
   readonly max: number;
   readonly min: number;
-  /** Of its gradient; 0 where it has none. */
+  /** Of the gradient of the step's loss with respect to it; 0 where it has none. */
   readonly gradStd: number;
   readonly gradMean: number;
 }

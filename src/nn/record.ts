@@ -19,7 +19,7 @@ export interface RecordedTensor {
   /** Of all micro-batches' tensors, one after the other along dim 0. */
   readonly shape: readonly number[];
   readonly values: Statistics;
-  /** Of the micro-batches' losses with respect to it; none where none has come back. */
+  /** Of what backward began with, with respect to it; none where none has come back. */
   readonly gradient: Statistics | undefined;
 }
 

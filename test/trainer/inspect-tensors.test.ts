@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions, type TensorSummary } from "../../src/index.ts";
+import { innerWeight, numFeatures, outerWeight, sample } from "../fixtures/jobs/recorded-regression.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const job = new URL("../fixtures/jobs/recorded.ts", import.meta.url);
@@ -104,5 +105,54 @@ describe("inspectTensors", () => {
     const config = options.chunks === undefined ? {} : { layers: 4 };
     const whole = options.chunks === undefined ? plain : await inspect(workspace, { ranks: 2 }, config);
     expectAlike((await inspect(workspace, options, config)).tensors, whole.tensors);
+  });
+});
+
+describe("the gradient of a recorded tensor", () => {
+  const numSamples = 8;
+  const samples = Array.from({ length: numSamples }, (_, position) => sample(position));
+  const hidden = samples.flatMap(({ x }) =>
+    Array.from({ length: numFeatures }, (_, row) =>
+      x.reduce((sum, value, column) => sum + value * (innerWeight[row * numFeatures + column] ?? 0), 0),
+    ),
+  );
+
+  /** The step's loss as a function of what is recorded, in float64. */
+  function lossOf(recorded: readonly number[]): number {
+    const errors = samples.map(({ y }, index) => {
+      const features = recorded.slice(index * numFeatures, (index + 1) * numFeatures);
+      return features.reduce((sum, value, row) => sum + Math.tanh(value) * (outerWeight[row] ?? 0), -y);
+    });
+    return errors.reduce((sum, error) => sum + error * error, 0) / numSamples;
+  }
+
+  const width = 1e-5;
+  const gradient = hidden.map((value, index) => {
+    const above = lossOf(hidden.with(index, value + width));
+    return (above - lossOf(hidden.with(index, value - width))) / (2 * width);
+  });
+  const mean = gradient.reduce((sum, value) => sum + value, 0) / gradient.length;
+  // Of a sample, as torch has it.
+  const std = Math.sqrt(gradient.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (gradient.length - 1));
+
+  it.each<RuntimeOptions>([
+    { ranks: 1 },
+    { ranks: 1, accumulation: 4 },
+    { ranks: 2, accumulation: 2, zero: 3 },
+    { ranks: 2, precision: "fp16", accumulation: 2 },
+  ])("is that of the step's loss, by finite differences, with %o", async (options) => {
+    await using runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+    let tensors: Promise<readonly TensorSummary[]> | undefined;
+    runtime.on("run.started", () => {
+      tensors = runtime.inspectTensors();
+    });
+    const regression = new URL("../fixtures/jobs/recorded-regression.ts", import.meta.url);
+    await runtime.run(regression, { batch: numSamples });
+    const [seen] = (await tensors) ?? [];
+    expect(seen).toMatchObject({ name: "0.hidden", shape: [numSamples, numFeatures] });
+    // Half precision has 11 bits; differences of float64 are exact to ten digits here.
+    const digits = options.precision === "fp16" ? 3 : 6;
+    expect(seen?.gradMean).toBeCloseTo(mean, digits);
+    expect(seen?.gradStd).toBeCloseTo(std, digits);
   });
 });

@@ -202,7 +202,7 @@ export class GrantedStep implements Disposable {
       dataMs: batches.waitedMs,
     };
     const learningRate = model.rates.told(this.#update);
-    const recorded = this.#recording === undefined ? [] : this.#unscaled(this.#recording.finish());
+    const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
     return { ...this.#report, learningRate, durationMs, waits, recorded, metrics };
@@ -251,13 +251,15 @@ export class GrantedStep implements Disposable {
     return this.#parts.shard.progress.numUpdates + 1;
   }
 
-  /** Without the loss scale; of tensor-parallel neighbours the first tells for all. */
-  #unscaled(recorded: readonly RecordedTensor[]): RecordedTensor[] {
-    if (this.#parts.place.tp > 0) return [];
-    const scale = this.#parts.shard.progress.lossScale?.scale ?? 1;
+  /** Of the step's loss, the mean over all micro-batches; of tensor-parallel neighbours the first tells for all. */
+  #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
+    const { plan, place, shard } = this.#parts;
+    if (place.tp > 0) return [];
+    const numMicroBatches = plan.layout.mesh.dp * plan.training.accumulation;
+    const divisor = numMicroBatches * (shard.progress.lossScale?.scale ?? 1);
     return recorded.map((each) => ({
       ...each,
-      gradient: each.gradient && scaleStatistics(each.gradient, 1 / scale),
+      gradient: each.gradient && scaleStatistics(each.gradient, 1 / divisor),
     }));
   }
 }
