@@ -139,7 +139,7 @@ describe("the gradient of a recorded tensor", () => {
     { ranks: 1 },
     { ranks: 1, accumulation: 4 },
     { ranks: 2, accumulation: 2, zero: 3 },
-    { ranks: 2, precision: "fp16", accumulation: 2 },
+    { ranks: 2, precision: "amp-fp16", lossScale: 256, accumulation: 2 },
   ])("is that of the step's loss, by finite differences, with %o", async (options) => {
     await using runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
     let tensors: Promise<readonly TensorSummary[]> | undefined;
@@ -151,7 +151,7 @@ describe("the gradient of a recorded tensor", () => {
     const [seen] = (await tensors) ?? [];
     expect(seen).toMatchObject({ name: "0.hidden", shape: [numSamples, numFeatures] });
     // Half precision has 11 bits; differences of float64 are exact to ten digits here.
-    const digits = options.precision === "fp16" ? 3 : 6;
+    const digits = options.precision === "amp-fp16" ? 3 : 6;
     expect(seen?.gradMean).toBeCloseTo(mean, digits);
     expect(seen?.gradStd).toBeCloseTo(std, digits);
   });
