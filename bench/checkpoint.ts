@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import { measureFiles } from "./checkpoint/files.ts";
 import { measureGrowth } from "./checkpoint/growth.ts";
 import { runPeer } from "./checkpoint/peer.ts";
+import { progress } from "./progress.ts";
 import { isSize, measureTraining, sizes } from "./checkpoint/training.ts";
 
 const text = { type: "string" } as const;
@@ -31,7 +32,7 @@ const percent = (value: number, of: number) => `${((100 * value) / of).toFixed(2
 const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
-const training = await measureTraining(size, folder);
+const training = await measureTraining(size, folder, progress);
 const { stepMs, stateBytes } = training;
 const blockedMs = training.blockedMs.reduce((sum, ms) => sum + ms, 0) / training.blockedMs.length;
 console.log(
@@ -49,7 +50,7 @@ console.log(
   `staged at most ${megabytes(training.stagedBytes)}: ${ratio(training.stagedBytes, stateBytes)} the state (target 1.25)`,
 );
 
-const files = await measureFiles(folder, training.path);
+const files = await measureFiles(folder, training.path, progress);
 console.log(
   `durable after ${seconds(files.saveMs)}, a plain write and fsync of as many bytes ${seconds(files.writeMs)}: ` +
     `${ratio(files.saveMs, files.writeMs)} (target 1.25)`,
@@ -59,13 +60,14 @@ console.log(
     `${ratio(files.loadMs, files.readMs)} (target 1.1)`,
 );
 
-const growth = await measureGrowth(join(folder, "growth"), Number(flags.saves ?? 200));
+const growth = await measureGrowth(join(folder, "growth"), Number(flags.saves ?? 200), progress);
 console.log(
   `${growth.numSaves} saves of ${megabytes(growth.sizeBytes)}: memory grows by ${(growth.slopeBytes / 2 ** 20).toFixed(3)} MiB a save (target 0 ± 1)`,
 );
 
 const script =
   flags.script ?? fileURLToPath(new URL("../../shared/peers/pytorch_checkpoint.py", import.meta.url));
+progress("PyTorch beside it");
 const peer = existsSync(script)
   ? await runPeer(flags.python ?? "python3", script, training.numParameters, folder).catch(
       (error: Error) => error,

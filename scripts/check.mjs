@@ -1,5 +1,6 @@
 // node scripts/check.mjs: everything that must hold before a commit, in order of what it takes; stops at the first failure.
 import { join } from "node:path";
+import { readArguments } from "./arguments.mjs";
 import { handOver } from "./setup/child.mjs";
 import { layout, productNode } from "./setup/layout.mjs";
 import { main } from "./setup/say.mjs";
@@ -14,6 +15,7 @@ const checks = [
   { title: "import arrows and tests", program: ["vitest/vitest.mjs", "run"] },
 ];
 
+readArguments("usage: npm run check\n\nEverything that must hold before a commit", {});
 await main(async () => {
   await setUp();
   for (const { title, program } of checks) {

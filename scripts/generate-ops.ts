@@ -4,8 +4,10 @@
 //   npm run generate:ops
 import { writeFileSync } from "node:fs";
 import { native } from "../src/tensor/native.ts";
+import { readArguments } from "./arguments.mjs";
 import { generateFiles } from "./operators/emit-files.ts";
 
+readArguments("usage: npm run generate:ops\n\nWrites src/tensor/*.generated.ts", {});
 const lines = [...native().schemas("aten"), ...native().schemas("troupe")];
 const { texts, numAten, numTroupe } = generateFiles(lines, native().nativeInfo().torch);
 for (const [name, text] of texts) writeFileSync(new URL(`../src/tensor/${name}`, import.meta.url), text);

@@ -5,12 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { ofKind, Runtime } from "../src/index.ts";
+import { readArguments, refuse } from "./arguments.mjs";
 import { findChromium, launchChromium } from "./chromium.ts";
 
-const [steps = 2000, folder = "docs/pictures"] = [
-  process.argv[2] === undefined ? undefined : Number(process.argv[2]),
-  process.argv[3],
-];
+const usage = `
+usage: npm run pictures [-- STEPS FOLDER]
+
+Trains the example for STEPS (2000) and writes pictures of its dashboard into FOLDER (docs/pictures)`;
+const { positionals } = readArguments(usage, {}, 2);
+const [askedSteps = "2000", folder = "docs/pictures"] = positionals;
+const steps = Number(askedSteps);
+if (!(Number.isInteger(steps) && steps >= 10)) refuse(usage, "STEPS to be at least 10", askedSteps);
 /** Far enough for much to be seen, with something still to come. */
 const pictureAtStep = Math.ceil(0.85 * steps);
 const everySteps = Math.ceil(steps / 8);

@@ -15,13 +15,21 @@ export interface FileTimes {
 const rounds = 3;
 const PLAIN_BYTES = 1 << 26;
 
-/** @param path - a checkpoint, whose tensors are read and written again */
-export async function measureFiles(folder: string, path: string): Promise<FileTimes> {
+/**
+ * @param path - a checkpoint, whose tensors are read and written again
+ * @param progress - is told where this is
+ */
+export async function measureFiles(
+  folder: string,
+  path: string,
+  progress: (place: string) => void,
+): Promise<FileTimes> {
   await using checkpoint = await openCheckpoint(path);
   const tensors = new Map(checkpoint.names.map((name) => [name, empty(checkpoint.entry(name).shape)]));
   const sizeBytes = [...tensors.values()].reduce((sum, tensor) => sum + 4 * tensor.numel, 0);
   const times: Record<keyof FileTimes, number[]> = { saveMs: [], writeMs: [], loadMs: [], readMs: [] };
   for (let round = 0; round < rounds; round++) {
+    progress(`files, round ${round + 1} of ${rounds}`);
     times.loadMs.push(await timed(() => load(checkpoint, tensors)));
     const plain = join(folder, "plain");
     times.saveMs.push(await timed(() => save(join(folder, "again"), checkpoint, tensors)));

@@ -12,8 +12,15 @@ export interface Growth {
 /** Allocators and compilers have what they need after so many. */
 const warmup = 40;
 
-/** Saves a small model after each step. */
-export async function measureGrowth(dir: string, numSaves: number): Promise<Growth> {
+/**
+ * Saves a small model after each step.
+ * @param progress - is told where this is
+ */
+export async function measureGrowth(
+  dir: string,
+  numSaves: number,
+  progress: (place: string) => void,
+): Promise<Growth> {
   const checkpoint: RuntimeOptions["checkpoint"] = { dir, everySteps: 1, keepLast: 2 };
   await using runtime = await Runtime.spawn({ ranks: 2, threadsPerRank: 1, checkpoint });
   const held: number[] = [];
@@ -21,6 +28,7 @@ export async function measureGrowth(dir: string, numSaves: number): Promise<Grow
   runtime.events$.subscribe((event) => {
     if (event.kind !== "checkpoint.saved") return;
     held.push(process.memoryUsage.rss());
+    progress(`memory from save to save, ${held.length} of ${numSaves + warmup}`);
     sizeBytes = event.sizeBytes;
   });
   const model = { layers: 2, dim: 128, heads: 4, vocab: 2048, batch: 4, seq: 32 };

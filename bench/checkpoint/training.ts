@@ -40,14 +40,22 @@ const numSaves = 3;
 const everySteps = 12;
 const steps = everySteps * (numSaves + 1);
 
-/** Trains two ranks and saves some times while they go on. */
-export async function measureTraining(size: keyof typeof sizes, folder: string): Promise<TrainingCost> {
+/**
+ * Trains two ranks and saves some times while they go on.
+ * @param progress - is told where this is
+ */
+export async function measureTraining(
+  size: keyof typeof sizes,
+  folder: string,
+  progress: (place: string) => void,
+): Promise<TrainingCost> {
   const checkpoint = { dir: join(folder, "run"), everySteps, keepLast: 1 };
   await using runtime = await Runtime.spawn({ ranks: 2, zero: 3, precision: "bf16", checkpoint });
   const events: TroupeEvent[] = [];
   let peakBytes = 0;
   runtime.events$.subscribe((event) => {
     events.push(event);
+    if (event.kind === "step.finished") progress(`training, step ${event.step} of ${steps}`);
     if (event.kind === "checkpoint.saved") peakBytes = Math.max(peakBytes, memory().peakByTag.snapshot ?? 0);
   });
   resetPeakMemory();

@@ -1,5 +1,5 @@
 // npm run chaos -- PART...: disturbs what must survive, for as long as is asked for, and prints what became of it.
-import { parseArgs } from "node:util";
+import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import type { Placement } from "./faults.ts";
 import { reportCycles } from "./reports/cycles.ts";
@@ -13,22 +13,6 @@ import { reportSaves } from "./reports/saves.ts";
 import { reportTraining } from "./reports/training.ts";
 import { reportWeather } from "./reports/weather.ts";
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    minutes: { type: "string", default: "30" },
-    /** In seconds. */
-    mtbf: { type: "string", default: "60" },
-    seed: { type: "string", default: String(Date.now() % 1e6) },
-    /** thread or process; both, one after the other, unless told. */
-    placement: { type: "string" },
-    cycles: { type: "string", default: "100" },
-    /** Part of the name of what is fuzzed, or of `PHASE/FAULT`. */
-    target: { type: "string", default: "" },
-    kills: { type: "string", default: "1000" },
-    verbose: { type: "boolean", default: false },
-  },
-});
 const parts: Readonly<Record<string, Report>> = {
   training: reportTraining,
   phases: reportPhases,
@@ -40,10 +24,40 @@ const parts: Readonly<Record<string, Report>> = {
   flips: reportFlips,
   fuzz: reportFuzz,
 };
+const usage = `
+usage: npm run chaos [-- PART... OPTIONS]
+
+Disturbs what must survive and prints what became of it. Parts, all unless told: ${Object.keys(parts).join(", ")}
+
+  --minutes N     of each part that goes on for a time (30)
+  --mtbf SECONDS  mean time between failures (60)
+  --seed N        chooses the faults (another one each time)
+  --placement P   thread or process (both, one after the other)
+  --cycles N      starts and ends (100)
+  --target TEXT   part of the name of what is fuzzed, or of PHASE/FAULT
+  --kills N       of saves (1000)
+  --verbose       says more`;
+const { values, positionals } = readArguments(
+  usage,
+  {
+    minutes: { type: "string", default: "30" },
+    mtbf: { type: "string", default: "60" },
+    seed: { type: "string", default: String(Date.now() % 1e6) },
+    placement: { type: "string" },
+    cycles: { type: "string", default: "100" },
+    target: { type: "string", default: "" },
+    kills: { type: "string", default: "1000" },
+    verbose: { type: "boolean", default: false },
+  },
+  Number.POSITIVE_INFINITY,
+);
 const asked = positionals.length === 0 || positionals.includes("all") ? Object.keys(parts) : positionals;
 const unknown = asked.filter((name) => !(name in parts));
-if (unknown.length > 0)
-  throw new Error(`expected ${Object.keys(parts).join(", ")} or all: got ${unknown.join(", ")}`);
+if (unknown.length > 0) refuse(usage, `${Object.keys(parts).join(", ")} or all`, unknown.join(", "));
+if (values.placement !== undefined && !["thread", "process"].includes(values.placement))
+  refuse(usage, "--placement thread or process", values.placement);
+for (const name of ["minutes", "mtbf", "seed", "cycles", "kills"] as const)
+  if (!(Number(values[name]) >= 0)) refuse(usage, `--${name} to be a number`, values[name]);
 
 const seed = Number(values.seed);
 using workspace = new Workspace();

@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { pairs, type Switch } from "./switches.ts";
+import { readArguments, refuse } from "../../scripts/arguments.mjs";
+import { pairs, type Switch, switches } from "./switches.ts";
 
 /** A tree's answer to the names of a combination: what it had not trained before. */
 interface Trained {
@@ -52,11 +53,16 @@ class Tree {
   }
 }
 
-const [folder, only, ...rest] = process.argv.slice(2);
-if (folder === undefined || folder.startsWith("-") || rest.length > 0) {
-  process.stderr.write("usage: npm run matrix:compare -- TREE [SWITCH]; TREE is another checkout, set up\n");
-  process.exit(2);
-}
+const names = switches.map(({ name }) => name);
+const usage = `
+usage: npm run matrix:compare -- TREE [SWITCH]
+
+Trains every pair of switches that TREE, another checkout that is set up, knows, in both trees by turns, or those pairs that
+SWITCH is one of: ${names.join(", ")}`;
+const { positionals } = readArguments(usage, {}, 2);
+const [folder, only] = positionals;
+if (folder === undefined) refuse(usage, "another checkout", "nothing");
+if (only !== undefined && !names.includes(only)) refuse(usage, "a switch", only);
 
 const here = new Tree(fileURLToPath(new URL("../..", import.meta.url)));
 const there = new Tree(resolve(folder));

@@ -1,9 +1,19 @@
-// npm run matrix: trains every pair of switches and prints what became of it.
+// npm run matrix [-- SWITCH]: trains every pair of switches and prints what became of it.
+import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
 import { pairs, switches } from "./switches.ts";
 
-const filter = process.argv[2];
+const names = switches.map(({ name }) => name);
+const usage = `
+usage: npm run matrix [-- SWITCH]
+
+Trains every switch alone and every pair of switches, or those pairs that SWITCH is one of:
+${names.join(", ")}`;
+const { positionals } = readArguments(usage, {}, 1);
+const [filter] = positionals;
+if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", filter);
+
 using workspace = new Workspace();
 const matrix = new Matrix(workspace);
 const combinations = [...switches.map((each) => [each]), ...pairs()].filter(
@@ -19,7 +29,7 @@ for (const [index, on] of combinations.entries()) {
   process.stdout.write(`${place}  ${outcome.names.join(" + ").padEnd(width)}${describe(outcome)}\n`);
 }
 process.stdout.write(`${combinations.length - numBroken} of ${combinations.length} combinations hold\n`);
-process.exitCode = numBroken === 0 ? 0 : 1;
+process.exitCode = numBroken === 0 && combinations.length > 0 ? 0 : 1;
 
 function describe({ failure, sameBits, deviationNats, toleranceNats }: Outcome): string {
   if (failure !== undefined) return `FAILED: ${failure}`;
