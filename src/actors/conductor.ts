@@ -31,7 +31,7 @@ import type { ActorRef } from "../runtime/index.ts";
 
 /** What the conductor works with. */
 export interface ConductorOptions {
-  readonly score: RunSchedule;
+  readonly schedule: RunSchedule;
   readonly plan: RankPlan;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   /** Who wants to look at parameters. */
@@ -88,7 +88,7 @@ export class Conductor {
     this.#group = group;
     this.#options = options;
     this.#review = new AnomalyReview(options.plan, options.emit);
-    this.#report = new StepReport({ ...options, ...options.score });
+    this.#report = new StepReport({ ...options, ...options.schedule });
     // Work granted ahead waits for what was granted before it.
     this.#deadline = { deadlineMs: options.plan.execution.deadlineMs * STEPS_AHEAD };
     this.#sound.reach(STEPS, options.plan.initial.step);
@@ -107,10 +107,10 @@ export class Conductor {
       this.#models = await this.#prepare();
       this.#saving = this.#newSaving();
       const steps = await this.#makeSteps();
-      const { score } = this.#options;
+      const { schedule } = this.#options;
       await this.#saveAsked(steps);
-      const isComplete = steps >= score.steps;
-      const sample = score.sample && isComplete ? await this.#sample(steps) : undefined;
+      const isComplete = steps >= schedule.steps;
+      const sample = schedule.sample && isComplete ? await this.#sample(steps) : undefined;
       await Promise.all(this.#group.ranks.map((rank) => rank.ask("end", {}, this.#deadline)));
       await this.#saveAsked(steps);
       await this.#saving?.settle();
@@ -152,18 +152,18 @@ export class Conductor {
 
   /** @returns how many steps are made in all then: fewer than planned where the run is told to end */
   async #makeSteps(): Promise<number> {
-    const { score, plan, control } = this.#options;
+    const { schedule, plan, control } = this.#options;
     this.#report.restartClock();
     let granted = plan.initial.step;
-    while (granted < score.steps) {
+    while (granted < schedule.steps) {
       const step = granted;
       if (control.isPaused) await this.#pause(step);
       if (control.isStopping) break;
-      const isLast = step + 1 === score.steps;
+      const isLast = step + 1 === schedule.steps;
       const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, isLast));
       await this.#pipeline.add(this.#step(step, save?.writer), (done) => this.#tellStep(step + 1, done));
       granted = step + 1;
-      if (isLast || granted % score.evaluateEverySteps === 0) await this.#evaluate(granted);
+      if (isLast || granted % schedule.evaluateEverySteps === 0) await this.#evaluate(granted);
     }
     await this.#pipeline.drain();
     return granted;
@@ -215,11 +215,11 @@ export class Conductor {
   }
 
   #newSaving(): Saving | undefined {
-    const { checkpointer, plan, score, stateAt, emit, listener } = this.#options;
+    const { checkpointer, plan, schedule, stateAt, emit, listener } = this.#options;
     return (
       checkpointer &&
       new Saving(this.#models, {
-        rules: score.saving,
+        rules: schedule.saving,
         checkpointer,
         generation: plan.generation,
         ...this.#deadline,
@@ -238,8 +238,9 @@ export class Conductor {
       requests.flatMap(({ of, pattern }) => (of === kind ? pattern : []));
     const record = requests.some(({ of }) => of === "tensors");
     const ledger =
-      requests.some(({ of }) => of === "memory") || (step + 1) % this.#options.score.memoryEverySteps === 0;
-    const histograms = (step + 1) % this.#options.score.histogramsEverySteps === 0;
+      requests.some(({ of }) => of === "memory") ||
+      (step + 1) % this.#options.schedule.memoryEverySteps === 0;
+    const histograms = (step + 1) % this.#options.schedule.histogramsEverySteps === 0;
     const message = {
       step,
       inspect: patterns("parameters"),
@@ -278,7 +279,7 @@ export class Conductor {
   async #evaluate(step: number): Promise<void> {
     const { ranks } = this.#group;
     const evaluation = new Evaluation();
-    const orders = evaluationOrders(this.#options.score.evaluation, ranks.length);
+    const orders = evaluationOrders(this.#options.schedule.evaluation, ranks.length);
     for (const requests of orders) {
       const work = Promise.all(ranks.map((rank) => rank.ask("evaluate", { step, requests }, this.#deadline)));
       const isLast = requests === orders.at(-1);

@@ -1,6 +1,6 @@
 export { Conductor } from "./conductor.ts";
 
-/** The modules to spawn the cast from, and the one that every thread imports first. */
+/** The modules to spawn the actors of a run from, and the one that every thread imports first. */
 export const actorModules = {
   preload: new URL("./preload.ts", import.meta.url),
   /** In place of it for processes that share no memory. */

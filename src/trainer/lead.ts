@@ -83,7 +83,7 @@ async function leadLives(
     const { initial, sampler } = at;
     const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
     const conductor = new Conductor(ranks.group, {
-      score: plan.score,
+      schedule: plan.schedule,
       plan: { ...plan.ranks, training, initial, generation: generation },
       checkpointer,
       inspections,

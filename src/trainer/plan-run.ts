@@ -22,7 +22,7 @@ import { whole } from "./whole.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
 export interface RunPlan {
-  readonly score: RunSchedule;
+  readonly schedule: RunSchedule;
   readonly ranks: RankPlan;
 }
 
@@ -47,7 +47,7 @@ export interface BatchPlan {
 }
 
 /**
- * Divides the batch, before anything is opened or spawned. Whether it can be divided so is checked by {@link rehearse},
+ * Divides the batch, before anything is opened or spawned. Whether it can be divided so is checked by {@link dryRun},
  * which knows the model, and with it the layouts that really work.
  * @throws {TroupeError} `OPTION`
  */
@@ -106,7 +106,7 @@ function layoutOf(
  *   lacks tokens of the data; `LAYOUT` where it cannot be spread as asked; `OPTIMIZER_OPTION` where an optimizer cannot
  *   update what a rank holds then
  */
-export function rehearse(
+export function dryRun(
   job: Job,
   config: JobConfig,
   data: OpenedData,
@@ -148,7 +148,7 @@ export function planRun(
   const training = job.training(config);
   if (start.resumed !== undefined) checkResumed(start.resumed, batch.batchSize, data.facts);
   return {
-    score: {
+    schedule: {
       steps: batch.steps,
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
       evaluation:

@@ -22,7 +22,7 @@ import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { MeetingPlace } from "./meeting-place.ts";
 import { openData } from "./open-data.ts";
-import { planBatch, planRun, rehearse } from "./plan-run.ts";
+import { dryRun, planBatch, planRun } from "./plan-run.ts";
 import { retell } from "./retell.ts";
 import { Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
@@ -123,7 +123,7 @@ export class Run {
     const seed = resumed?.seed ?? training.seed;
     const feeder = { jobUrl, config, seed };
     const data = await openData(system, feeder, settings.execution.deadlineMs);
-    const model = rehearse(job, config, data, settings, batch);
+    const model = dryRun(job, config, data, settings, batch);
     const start = resumed ?? (await startAfresh(job.training(config), model, seed));
     await using place = await MeetingPlace.open(layout.mesh, layout.carrier);
     this.#place = place;

@@ -121,7 +121,7 @@ class StuckRun {
     };
     const checkpointer = actor<CheckpointerProtocol>(answer, { hear });
     const plan = {
-      score: {
+      schedule: {
         steps,
         evaluateEverySteps: Number.POSITIVE_INFINITY,
         evaluation: [],
