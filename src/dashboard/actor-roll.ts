@@ -15,9 +15,9 @@ export class ActorRoll {
       case "actor.started":
       case "actor.failed":
       case "actor.stopped": {
-        const { kind, actor, incarnation, timeMs } = event;
+        const { kind, actor, role, incarnation, timeMs } = event;
         if (this.#actors.size >= maxActors && !this.#actors.has(actor)) return false;
-        this.#actors.set(actor, { actor, incarnation, state: states[kind], sinceMs: timeMs });
+        this.#actors.set(actor, { actor, role, incarnation, state: states[kind], sinceMs: timeMs });
         return true;
       }
       default:

@@ -106,6 +106,7 @@ export interface Incident {
 /** What became of an actor. */
 export interface ActorPart {
   readonly actor: string;
+  readonly role: string | undefined;
   readonly incarnation: number;
   readonly state: "started" | "failed" | "stopped";
   readonly sinceMs: number;
@@ -114,6 +115,8 @@ export interface ActorPart {
 /** What one actor does, read from shared memory: right also while it is stuck. The runtime's inspection is one. */
 export interface ActorStatus {
   readonly actor: string;
+  /** Such as "rank". */
+  readonly role?: string;
   readonly incarnation: number;
   readonly pid: number;
   readonly state: string;
@@ -151,6 +154,7 @@ export interface BoardFrame {
 /** A piece of an actor's work, on the clock of `timeMs`. */
 export interface Span {
   readonly actor: string;
+  readonly role: string | undefined;
   /** A message's kind, or an activity. */
   readonly work: string;
   /** Whether it was waiting for others at times, and left the actor free meanwhile. */

@@ -60,6 +60,7 @@ export class SpanLog {
     const offsetMs = timeMs - clockMs;
     this.#new.push({
       actor: event.actor,
+      role: event.role,
       work,
       awaited: event.kind === "message.handled" && event.awaited,
       beginMs: event.beginMs + offsetMs,

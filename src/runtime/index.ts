@@ -26,7 +26,7 @@ export type { Lane } from "./protocol/lane.ts";
 export type { AskKind, In, Kind, MessageShape, Out, Protocol } from "./protocol/messages.ts";
 export type { RuntimeEvent, Span } from "./protocol/runtime-event.ts";
 export type { MessagingSettings } from "./protocol/settings.ts";
-export type { Placement, SpawnOptions, SpawnPlace, StopOptions } from "./protocol/spawn.ts";
+export type { ActorRole, Placement, SpawnOptions, SpawnPlace, StopOptions } from "./protocol/spawn.ts";
 export type { Backoff, Restart, Strategy } from "./supervision/restart-policy.ts";
 export type { Supervisor } from "./supervision/supervisor.ts";
 export type {
@@ -36,6 +36,6 @@ export type {
   SupervisorOptions,
 } from "./supervision/supervisor-options.ts";
 export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
-export type { IpcCodec } from "./transport/ipc-codec.ts";
 export type { Codec } from "./transport/codec.ts";
+export type { IpcCodec } from "./transport/ipc-codec.ts";
 export type { ProcessSupport } from "./transport/link-opener.ts";

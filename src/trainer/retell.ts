@@ -13,11 +13,11 @@ export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
       return { ...event, cause: reportOf(event.cause) };
     case "actor.restarted":
       return { ...event, cause: event.cause && reportOf(event.cause) };
-    case "actor.emitted":
-      if (isSaveProgress(event.event)) return event.event;
-      return isActivity(event.event)
-        ? { ...event.event, kind: "activity.finished", actor: event.actor, incarnation: event.incarnation }
-        : undefined;
+    case "actor.emitted": {
+      const { event: emitted, ...actor } = event;
+      if (isSaveProgress(emitted)) return emitted;
+      return isActivity(emitted) ? { ...emitted, ...actor, kind: "activity.finished" } : undefined;
+    }
     case "actor.stalled":
       return stalled(event);
     case "message.undelivered":
@@ -40,9 +40,23 @@ function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivere
 }
 
 function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stalled"> {
-  const { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op, collective } = event;
+  const { kind, actor, role, index, incarnation, pid, state, ageMs, handling, waitingFor, op, collective } =
+    event;
   const told = op && { name: op.name, block: op.block, sequence: op.sequence };
-  return { kind, actor, incarnation, pid, state, ageMs, handling, waitingFor, op: told, collective };
+  return {
+    kind,
+    actor,
+    role,
+    index,
+    incarnation,
+    pid,
+    state,
+    ageMs,
+    handling,
+    waitingFor,
+    op: told,
+    collective,
+  };
 }
 
 function reportOf({ code, message, actor, cause }: Failure): ErrorReport {

@@ -163,9 +163,13 @@ export class Run {
   }
 
   /** Tensors on their way to an actor that has ended are released, and who meets a rank in a collective does not wait for it. */
-  #clearUpAfter({ actor, incarnation }: { readonly actor: string; readonly incarnation: number }): void {
+  #clearUpAfter({
+    actor,
+    role,
+    incarnation,
+  }: Extract<RuntimeEvent, { kind: "actor.failed" | "actor.stopped" }>): void {
     releaseRefsOf(recipientName({ system: this.#system.id, name: actor, incarnation }));
-    if (actor.startsWith("rank-")) this.#leaveMeeting(actor);
+    if (role === "rank") this.#leaveMeeting(actor);
   }
 
   async #endStalled(actor: ActorInspection): Promise<void> {

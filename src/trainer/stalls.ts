@@ -12,7 +12,8 @@ const STEPS_AN_EXCEPTION = 20;
 /** What takes as long as it takes, before the first step of a generation. */
 const PREPARATIONS: readonly string[] = ["open", "join", "declare", "prepare"];
 
-const CAST = /^(feeder|offload-\d+|shard-\d+|rank-\d+)$/;
+/** The roles of those who make steps. */
+const RANK_GROUP: readonly string[] = ["feeder", "offload", "shard", "rank"];
 
 /**
  * Tells who of a rank group stands still from who waits for them. A bound on time is known once a step was made: so many times
@@ -40,15 +41,15 @@ export class Stalls {
   }
 
   /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
-  isToBlame({ actor, state, handling, unresponsiveMs, op, collective, pid }: ActorInspection): boolean {
+  isToBlame({ role = "", state, handling, unresponsiveMs, op, collective, pid }: ActorInspection): boolean {
     // It is never at one thing that takes long: native threads write for it.
-    if (actor === CHECKPOINTER) return unresponsiveMs !== undefined;
-    if (!CAST.test(actor)) return false;
+    if (role === CHECKPOINTER) return unresponsiveMs !== undefined;
+    if (!RANK_GROUP.includes(role)) return false;
     const isAtWork = state === "handling" && !PREPARATIONS.includes(handling ?? "");
     // Who waits in native code has come to its collective, and waits for one that is behind: that one is to blame.
     if (isAtWork && collective?.isWaiting !== true) return true;
     // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
-    if (pid !== process.pid && isStopped(pid)) return actor.startsWith("rank-") || state === "starting";
+    if (pid !== process.pid && isStopped(pid)) return role === "rank" || state === "starting";
     // Stuck behind an `await`, in the middle of what it said last; who has said nothing yet is being prepared.
     return unresponsiveMs !== undefined && op !== undefined;
   }

@@ -4,7 +4,7 @@ import type { CheckpointSettings } from "../config/index.ts";
 import type { CheckpointerInit, CheckpointerProtocol } from "../protocols/index.ts";
 import type { ActorRef, ActorSystem } from "../runtime/index.ts";
 
-/** The name of the one actor that saves. */
+/** The name and the role of the one actor that saves. */
 export const CHECKPOINTER = "checkpointer";
 
 /**
@@ -25,6 +25,7 @@ export async function superviseCheckpointer(
     children: [
       {
         name: CHECKPOINTER,
+        role: CHECKPOINTER,
         module: actorModules.checkpointer,
         init: (): CheckpointerInit => ({ directory, keep }),
       },

@@ -144,12 +144,15 @@ function membersOf(
   return [
     {
       name: "feeder",
+      role: "feeder",
       module: actorModules.feeder,
       ...standby(feeder.jobUrl),
       init: () => feeder,
     },
     ...(offload.optimizer === undefined ? [] : places).map((rank) => ({
       name: `offload-${rank}`,
+      role: "offload",
+      index: rank,
       module: actorModules.offload,
       ...placeOf(rank),
       ...standby(),
@@ -157,6 +160,8 @@ function membersOf(
     })),
     ...places.map((rank) => ({
       name: `shard-${rank}`,
+      role: "shard",
+      index: rank,
       module: actorModules.shard,
       ...placeOf(rank),
       ...standby(),
@@ -167,6 +172,8 @@ function membersOf(
     })),
     ...places.map((rank) => ({
       name: `rank-${rank}`,
+      role: "rank",
+      index: rank,
       module: actorModules.rank,
       ...placeOf(rank),
       ...standby(feeder.jobUrl),

@@ -201,14 +201,20 @@ describe("Dashboard", () => {
       dashboard.write(begun({ clockMs: 500 }));
       for (let index = 0; index < 5000; index++) {
         dashboard.write(
-          stamped({ ...samples["message.handled"], actor: "shard-0", beginMs: 600, endMs: 610 }),
+          stamped({
+            ...samples["message.handled"],
+            actor: "shard-0",
+            role: "shard",
+            beginMs: 600,
+            endMs: 610,
+          }),
         );
       }
       const spans = await reader.until(
         ({ heard }) =>
           heard.flatMap((one) => (one.event === "board" && one.data.spans?.length ? one.data.spans : []))[0],
       );
-      expect(spans).toMatchObject({ actor: "shard-0", beginMs: 1_000_100, endMs: 1_000_110 });
+      expect(spans).toMatchObject({ actor: "shard-0", role: "shard", beginMs: 1_000_100, endMs: 1_000_110 });
       const numTold = reader.heard.reduce(
         (sum, one) => sum + (one.event === "board" ? (one.data.spans?.length ?? 0) : 0),
         0,

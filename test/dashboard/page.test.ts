@@ -103,6 +103,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
   it("says that no step comes, and names who is at what", async () => {
     const stuck: ActorStatus = {
       actor: "rank-1",
+      role: "rank",
       incarnation: 1,
       pid: 1,
       state: "handling",

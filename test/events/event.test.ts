@@ -10,7 +10,7 @@ import { samples, stamped } from "./samples.ts";
 const kinds = Object.keys(samples) as EventKind[];
 /** What a number may be called that is neither a measure with its unit nor a place or a count. */
 const bareNumbers =
-  /^(schemaVersion|step|steps|firstStep|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap)$/;
+  /^(schemaVersion|step|steps|firstStep|index|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap)$/;
 const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;
 
 test("every kind of the union has a sample, and every sample is its own kind", () => {

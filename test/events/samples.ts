@@ -2,7 +2,7 @@ import type { EventKind, EventOf, TroupeEventBody } from "../../src/events/event
 
 type Bodies = { readonly [Kind in EventKind]: Extract<TroupeEventBody, { kind: Kind }> };
 
-const actor = { actor: "rank-1", incarnation: 2 } as const;
+const actor = { actor: "rank-1", incarnation: 2, role: "rank", index: 1 } as const;
 const error = {
   code: "NATIVE",
   message: "out of memory",

@@ -34,3 +34,23 @@ test("a module that is no actor, a name twice, and a stopped system are refused"
   await system.stop();
   await expect(system.spawn({ name: "late", module })).rejects.toMatchObject({ code: "SYSTEM_STOPPED" });
 });
+
+test("what an actor is to the application is told with all that is told of it", async () => {
+  const { system, log } = startSystem();
+  const role = { role: "rank", index: 3 };
+  const rank: ActorRef<EchoProtocol> = await system.spawn({
+    name: "third",
+    module: actorModule("echo"),
+    placement: "main",
+    ...role,
+  });
+  await system.spawn({ name: "nobody", module: actorModule("echo"), placement: "main" });
+  expect(system.inspect()).toMatchObject([{ actor: "third", ...role }, { actor: "nobody" }]);
+  expect(system.inspect()[1]).not.toHaveProperty("role");
+  await system.stopActor(rank);
+  const ofThird = log.events.filter((event) => "actor" in event && event.actor === "third");
+  expect(ofThird).toMatchObject([
+    { kind: "actor.started", ...role },
+    { kind: "actor.stopped", ...role },
+  ]);
+});

@@ -28,7 +28,9 @@ it("leaves one long step in twenty out: the first of a generation does not make 
 it("blames who seems idle and hears nothing in the middle of its work, and nobody who is being prepared", () => {
   const stalls = new Stalls(1_000);
   const shard: ActorInspection = {
-    actor: "shard-1",
+    actor: "one of them",
+    role: "shard",
+    index: 1,
     incarnation: 1,
     pid: process.pid,
     state: "idle",
@@ -44,4 +46,6 @@ it("blames who seems idle and hears nothing in the middle of its work, and nobod
   expect(stalls.isToBlame(shard)).toBe(false);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5 })).toBe(true);
   expect(stalls.isToBlame({ ...shard, unresponsiveMs: 5, op: undefined })).toBe(false);
+  // A name makes nobody one of the group.
+  expect(stalls.isToBlame({ ...shard, actor: "shard-1", role: "scout", unresponsiveMs: 5 })).toBe(false);
 });

@@ -66,10 +66,10 @@ export class Actors {
   /** @param {BoardFrame} board */
   seen({ timeMs, actors, spans = [] }) {
     for (const span of spans) {
-      this.#rowOf(span.actor).lane.tell(span);
+      this.#rowOf(span.actor, span.role).lane.tell(span);
       this.#latestSpanMs = Math.max(span.endMs, this.#latestSpanMs || 0);
     }
-    for (const status of actors ?? []) this.#rowOf(status.actor).lane.look(status, timeMs);
+    for (const status of actors ?? []) this.#rowOf(status.actor, status.role).lane.look(status, timeMs);
     this.#board = actors?.length === 0 ? undefined : actors;
     this.#boardAtMs = timeMs;
     this.#show();
@@ -93,10 +93,8 @@ export class Actors {
   }
 
   #show() {
-    const board = this.#board?.toSorted(
-      (a, b) => place(a.actor) - place(b.actor) || compare(a.actor, b.actor),
-    );
-    const names = board?.map(({ actor }) => actor) ?? this.#roll.map(({ actor }) => actor).sort(compare);
+    const board = this.#board?.toSorted(compare);
+    const names = (board ?? this.#roll.toSorted(compare)).map(({ actor }) => actor);
     const stuck = new Set(this.stuck().map(({ actor }) => actor));
     const shown =
       names.length <= maxRows
@@ -138,10 +136,13 @@ export class Actors {
       this.#heldAtMs !== undefined ? "held" : this.#board === undefined ? "end" : "now";
   }
 
-  /** @param {string} name @returns {Row} */
-  #rowOf(name) {
+  /** @param {string} name @param {string} [role] @returns {Row} */
+  #rowOf(name, role) {
     const known = this.#rows.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (role !== undefined) known.lane.role = role;
+      return known;
+    }
     const row = document.createElement("tr");
     row.dataset.actor = name;
     const head = document.createElement("th");
@@ -151,7 +152,8 @@ export class Actors {
       cell.className = className;
       return cell;
     });
-    const lane = new Lane(name);
+    const lane = new Lane();
+    lane.role = role ?? "";
     cells.at(-1)?.append(lane.canvas);
     row.append(head, ...cells);
     const made = { row, cells: [head, ...cells.slice(0, -1)], lane };
@@ -231,13 +233,17 @@ function write(cells, texts) {
 
 const order = ["rank", "shard", "offload", "feeder", "checkpointer"];
 
-/** @param {string} name */
-function place(name) {
-  const index = order.findIndex((role) => name.startsWith(role));
+/** @param {{ role?: string | undefined }} one */
+function place({ role = "" }) {
+  const index = order.indexOf(role);
   return index < 0 ? order.length : index;
 }
 
-/** rank-2 before rank-10. @param {string} a @param {string} b */
+/**
+ * rank-2 before rank-10.
+ * @typedef {{ actor: string, role?: string | undefined }} Named
+ * @param {Named} a @param {Named} b
+ */
 function compare(a, b) {
-  return place(a) - place(b) || a.localeCompare(b, "en", { numeric: true });
+  return place(a) - place(b) || a.actor.localeCompare(b.actor, "en", { numeric: true });
 }

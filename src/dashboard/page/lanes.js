@@ -43,9 +43,10 @@ const lowHeight = 0.15;
 /** What one actor did lately, and its picture. */
 export class Lane {
   canvas = document.createElement("canvas");
+  /** Of its actor, such as "rank"; "" until that is known. */
+  role = "";
   /** Messages handled per second since the last look, NaN where that is not known. */
   messagesPerSecond = Number.NaN;
-  #actor;
   /** @type {Stretch[]} */
   #stretches = [];
   /** What it was at when it was last looked at. @type {Stretch | undefined} */
@@ -54,9 +55,7 @@ export class Lane {
   #numHandled = Number.NaN;
   #shown = { fromMs: 0, toMs: 1 };
 
-  /** @param {string} actor */
-  constructor(actor) {
-    this.#actor = actor;
+  constructor() {
     this.canvas.addEventListener("pointermove", (event) => this.#explain(event));
   }
 
@@ -64,7 +63,7 @@ export class Lane {
   look(status, timeMs) {
     const elapsedMs = timeMs - this.#seenAtMs;
     const numNew = status.numHandled - this.#numHandled;
-    const glance = glanceOf(this.#actor, status, numNew);
+    const glance = glanceOf(this.role, status, numNew);
     if (elapsedMs > 0 && elapsedMs < 3000) {
       this.messagesPerSecond = numNew >= 0 ? (1000 * numNew) / elapsedMs : Number.NaN;
       // What it is still at is one stretch, however often it is looked at.
@@ -79,8 +78,8 @@ export class Lane {
 
   /** @param {Span} span */
   tell({ work, awaited, beginMs, endMs }) {
-    const height = awaited ? awaitedHeight : isAround(this.#actor, work) ? lowHeight : 1;
-    const kind = kindOf(this.#actor, work);
+    const height = awaited ? awaitedHeight : isAround(this.role, work) ? lowHeight : 1;
+    const kind = kindOf(this.role, work);
     this.#add({
       kind,
       label: work,
@@ -160,21 +159,21 @@ export class Lane {
 
 /**
  * What a look at the board says of the time since the last one.
- * @param {string} actor @param {ActorStatus} status @param {number} numNew messages handled meanwhile
+ * @param {string} role @param {ActorStatus} status @param {number} numNew messages handled meanwhile
  */
-function glanceOf(actor, { state, handling, waitingFor, op }, numNew) {
+function glanceOf(role, { state, handling, waitingFor, op }, numNew) {
   const at = op === undefined ? "" : ` ${op.block} ${op.sequence}`.replace(/ +/g, " ");
   if (state === "waiting")
     return { kind: "waiting", label: `waiting for ${waitingFor ?? "a message"}`, height: lowHeight };
   if (state === "handling" && handling !== undefined) {
     const work = op?.name ?? handling;
-    return { kind: kindOf(actor, handling), label: `${work}${at}`, height: 1 };
+    return { kind: kindOf(role, handling), label: `${work}${at}`, height: 1 };
   }
   // Idle when it was looked at; but it did something in between.
   if (numNew > 0) {
     const height = Math.min(1, 0.25 + Math.log2(1 + numNew) / 10);
     return {
-      kind: kindOf(actor, op?.name ?? ""),
+      kind: kindOf(role, op?.name ?? ""),
       label: "short messages",
       height: Math.round(height * 8) / 8,
     };
@@ -187,17 +186,17 @@ function longestFirst(a, b) {
   return Number(a.told) - Number(b.told) || b.endMs - b.beginMs - (a.endMs - a.beginMs);
 }
 
-/** Whether a message of a rank is all of a step, of which the rank also tells the parts. @param {string} actor @param {string} work */
-function isAround(actor, work) {
-  return actor.startsWith("rank") && (work === "step" || work === "evaluate");
+/** Whether a message of a rank is all of a step, of which the rank also tells the parts. @param {string} role @param {string} work */
+function isAround(role, work) {
+  return role === "rank" && (work === "step" || work === "evaluate");
 }
 
-/** @param {string} actor @param {string} work a message's kind, an operation or an activity @returns {string} */
-export function kindOf(actor, work) {
+/** @param {string} role @param {string} work a message's kind, an operation or an activity @returns {string} */
+export function kindOf(role, work) {
   if (work === "wait") return "waiting";
   if (work === "backward") return "backward";
-  if (work === "update" || actor.startsWith("offload")) return "update";
-  if (work === "snapshot" || actor.startsWith("checkpoint")) return "save";
-  if (actor.startsWith("feeder")) return "data";
-  return actor.startsWith("rank") ? "compute" : "exchange";
+  if (work === "update" || role === "offload") return "update";
+  if (work === "snapshot" || role === "checkpointer") return "save";
+  if (role === "feeder") return "data";
+  return role === "rank" ? "compute" : "exchange";
 }

@@ -8,6 +8,10 @@ export interface ActorStarted {
   readonly kind: "actor.started";
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
 }
 
 /** An actor has shown no progress for too long: what it is at, as a healthy thread reads it. */
@@ -15,6 +19,10 @@ export interface ActorStalled {
   readonly kind: "actor.stalled";
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
   /** Of the process it lives in. */
   readonly pid: number;
   /** "handling" or "waiting", or on its way up or down. */
@@ -47,6 +55,10 @@ export interface ActorFailed {
   readonly kind: "actor.failed";
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
   readonly cause: ErrorReport;
 }
 
@@ -55,6 +67,10 @@ export interface ActorRestarted {
   readonly kind: "actor.restarted";
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
   readonly cause?: ErrorReport | undefined;
 }
 
@@ -63,6 +79,10 @@ export interface ActorStopped {
   readonly kind: "actor.stopped";
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
   /** Whether it had to be ended without its consent. */
   readonly forced: boolean;
 }

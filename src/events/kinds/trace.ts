@@ -6,6 +6,10 @@ export interface ActivityFinished {
   readonly kind: "activity.finished";
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
   /**
    * "forward" and "backward" of a micro-batch on a rank; "wait": it stood still for a block, or for another stage;
    * "compute": it has the block and goes on, a moment; "reduce" and "update": the block's gradient, its parameters; "bring"
@@ -27,6 +31,10 @@ export interface MessageHandled {
   /** Who handled it. */
   readonly actor: string;
   readonly incarnation: number;
+  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  readonly role?: string | undefined;
+  /** Which of those, where there are several. */
+  readonly index?: number | undefined;
   /** Who sent it, `name#incarnation`. */
   readonly from: string;
   readonly messageKind: string;

@@ -1,9 +1,11 @@
-import type { StatusBoard } from "./status-board.ts";
-import type { CollectiveStatus, ActorInspection, InspectedCollective } from "../protocol/actor-status.ts";
+import type { ActorInspection, CollectiveStatus, InspectedCollective } from "../protocol/actor-status.ts";
 import type { Address } from "../protocol/address.ts";
+import type { ActorRole } from "../protocol/spawn.ts";
+import type { StatusBoard } from "./status-board.ts";
 
 /** What is known of an actor beside its board. */
 export interface InspectedActor {
+  readonly role: ActorRole;
   readonly address: Pick<Address, "name" | "incarnation">;
   /** Of its process. */
   readonly pid: number;
@@ -24,6 +26,7 @@ export function inspectActor(
   const { op, block, sequence, opSinceMs, collective } = status;
   const isUnresponsive = status.state === "idle" && record.probedMs > status.answeredMs;
   return {
+    ...record.role,
     actor: record.address.name,
     incarnation: record.address.incarnation,
     pid: record.pid,

@@ -1,3 +1,5 @@
+import type { ActorRole } from "./spawn.ts";
+
 /** What an actor does, as the runtime sees it. */
 export const actorStates = [
   "starting",
@@ -27,7 +29,7 @@ export interface CollectiveStatus {
 }
 
 /** What one living actor is doing. */
-export interface ActorInspection {
+export interface ActorInspection extends ActorRole {
   readonly actor: string;
   readonly incarnation: number;
   /** The process it lives in, as the operating system numbers it. */

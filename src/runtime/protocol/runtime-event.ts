@@ -1,6 +1,7 @@
 import type { ActorInspection } from "./actor-status.ts";
-import type { Failure } from "./failure.ts";
 import type { DeadLetterReason } from "./dead-letter.ts";
+import type { Failure } from "./failure.ts";
+import type { ActorRole } from "./spawn.ts";
 
 /** One message handled, as a trace viewer shows it. Times on the process's clock, which is the machine's. */
 export interface Span {
@@ -20,36 +21,25 @@ export interface Span {
   readonly endMs: number;
 }
 
+/** Whom an event is of. */
+interface OfActor extends ActorRole {
+  readonly actor: string;
+  readonly incarnation: number;
+}
+
 /** What the runtime reports through `onEvent`; a layer above gives it time and a place in its own events. */
 export type RuntimeEvent =
-  | { readonly kind: "actor.started"; readonly actor: string; readonly incarnation: number }
-  | {
-      readonly kind: "actor.failed";
-      readonly actor: string;
-      readonly incarnation: number;
-      readonly cause: Failure;
-    }
-  | {
-      readonly kind: "actor.restarted";
-      readonly actor: string;
-      readonly incarnation: number;
-      readonly cause: Failure | undefined;
-    }
-  | {
+  | ({ readonly kind: "actor.started" } & OfActor)
+  | ({ readonly kind: "actor.failed"; readonly cause: Failure } & OfActor)
+  | ({ readonly kind: "actor.restarted"; readonly cause: Failure | undefined } & OfActor)
+  | ({
       readonly kind: "actor.stopped";
-      readonly actor: string;
-      readonly incarnation: number;
       /** Whether it had to be ended without its consent. */
       readonly forced: boolean;
-    }
-  | {
-      readonly kind: "actor.emitted";
-      readonly actor: string;
-      readonly incarnation: number;
-      readonly event: unknown;
-    }
+    } & OfActor)
+  | ({ readonly kind: "actor.emitted"; readonly event: unknown } & OfActor)
   | ({ readonly kind: "actor.stalled" } & ActorInspection)
-  | ({ readonly kind: "span.finished"; readonly actor: string; readonly incarnation: number } & Span)
+  | ({ readonly kind: "span.finished" } & OfActor & Span)
   | {
       readonly kind: "message.undelivered";
       readonly reason: DeadLetterReason;

@@ -8,8 +8,16 @@ export interface ThreadOptions {
   readonly resourceLimits?: ResourceLimits | undefined;
 }
 
+/** What an actor is to the application: told with all that the runtime tells of it, and nothing to the runtime. */
+export interface ActorRole {
+  /** Such as "rank". */
+  readonly role?: string;
+  /** Which of those that have this role. */
+  readonly index?: number;
+}
+
 /** What to start, but for the value given to `start`. */
-export interface SpawnPlace extends ThreadOptions {
+export interface SpawnPlace extends ThreadOptions, ActorRole {
   /** Unique among the living. */
   readonly name: string;
   /** The module whose default export is the actor. */

@@ -1,8 +1,9 @@
+import type { LinkPlace } from "../hosting/placement.ts";
+import type { WorkerHandle } from "../hosting/thread.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
-import type { WorkerHandle } from "../hosting/thread.ts";
-import type { LinkPlace } from "../hosting/placement.ts";
+import type { ActorRole } from "../protocol/spawn.ts";
 
 /** Who answers for an incarnation's failure; nobody where neither is said. */
 export interface Answerable {
@@ -17,6 +18,7 @@ export interface ActorRecord {
   /** Its lanes are known once it has started. */
   address: Address;
   readonly place: LinkPlace;
+  readonly role: ActorRole;
   /** Of the process it lives in, as the operating system numbers it. */
   readonly pid: number;
   readonly board: StatusBoard;
@@ -44,12 +46,13 @@ export interface ActorRecord {
 export function recordOf(
   address: Address,
   place: LinkPlace,
-  { board, worker }: Pick<ActorRecord, "board" | "worker">,
+  { board, worker, role }: Pick<ActorRecord, "board" | "worker" | "role">,
   { supervised = false, ownerUid }: Answerable,
 ): ActorRecord {
   return {
     address,
     place,
+    role,
     pid: place.host?.pid ?? process.pid,
     board,
     worker,

@@ -1,34 +1,34 @@
-import type { Clock } from "../clock.ts";
-import {
-  type MessagingSettings,
-  defaultStartDeadlineMs,
-  terminateGraceMs,
-  defaultStopDeadlineMs,
-} from "../protocol/settings.ts";
-import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
-import { type Address, describe } from "../protocol/address.ts";
-import { RecordType } from "../protocol/record.ts";
-import type { Failure } from "../protocol/failure.ts";
-import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import { Preloaded } from "../actor/preload.ts";
-import { ActorRef } from "../messaging/actor-ref.ts";
-import { Signal } from "../transport/signal.ts";
-import { WarmStandbys } from "../hosting/warm-standbys.ts";
+import type { Clock } from "../clock.ts";
+import type { HostProcess } from "../hosting/host-process.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import { ProcessPool } from "../hosting/process-pool.ts";
-import type { HostProcess } from "../hosting/host-process.ts";
+import { WarmStandbys } from "../hosting/warm-standbys.ts";
+import { ActorRef } from "../messaging/actor-ref.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import type { Failure } from "../protocol/failure.ts";
+import { RecordType } from "../protocol/record.ts";
+import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import {
+  defaultStartDeadlineMs,
+  defaultStopDeadlineMs,
+  type MessagingSettings,
+  terminateGraceMs,
+} from "../protocol/settings.ts";
+import type { ActorRole, SpawnPlace, StopOptions } from "../protocol/spawn.ts";
+import { Signal } from "../transport/signal.ts";
+import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
+import { Addresses } from "./addresses.ts";
+import { type LaunchContext, launch } from "./launch.ts";
+import {
+  isStuck,
   nameTaken,
   processWithoutPlacement,
-  isStuck,
   startedTooLate,
   startTimeout,
   unhandled,
 } from "./launch-errors.ts";
-import { type Answerable, type ActorRecord, recordOf } from "./actor-record.ts";
 import { Registry } from "./registry.ts";
-import { type LaunchContext, launch } from "./launch.ts";
-import { Addresses } from "./addresses.ts";
 
 /** What a launcher is made of. */
 export interface LauncherOptions {
@@ -49,6 +49,8 @@ export class Launcher {
   readonly #processes: ProcessPool;
   readonly #standbys = new WarmStandbys();
   readonly #context: LaunchContext;
+  /** By name: an actor has one, through all incarnations. */
+  readonly #roles = new Map<string, ActorRole>();
   #refusesStarts = false;
 
   constructor(options: LauncherOptions) {
@@ -170,10 +172,10 @@ export class Launcher {
     await Promise.all([this.#processes.close(), this.#standbys.close()]);
   }
 
-  /** Passes an event on; what the listener throws becomes a process warning. */
+  /** Passes an event on, with the role of the actor that it is of; what the listener throws becomes a process warning. */
   report(event: RuntimeEvent): void {
     try {
-      this.#options.onEvent?.(event);
+      this.#options.onEvent?.("actor" in event ? { ...event, ...this.#roles.get(event.actor) } : event);
     } catch (error) {
       process.emitWarning(error instanceof Error ? error : String(error));
     }
@@ -198,7 +200,9 @@ export class Launcher {
   #launch(place: SpawnPlace, init: unknown, linkPlace: LinkPlace, answerable: Answerable): ActorRecord {
     const address = this.addresses.next(place.name);
     const launched = launch(this.#context, place, address, this.#preloaded.codecs.encode(init), linkPlace);
-    const record = recordOf(address, linkPlace, launched, answerable);
+    const role = roleOf(place);
+    this.#roles.set(place.name, role);
+    const record = recordOf(address, linkPlace, { ...launched, role }, answerable);
     this.registry.enter(record, launched.systemEnd);
     return record;
   }
@@ -219,4 +223,8 @@ export class Launcher {
     this.registry.deathWatch.stopped(record, true);
     await record.worker.terminate();
   }
+}
+
+function roleOf({ role, index }: SpawnPlace): ActorRole {
+  return { ...(role !== undefined && { role }), ...(index !== undefined && { index }) };
 }

@@ -95,6 +95,7 @@ class ChromeTraceSink implements EventSink {
 
   #activity({
     actor,
+    role,
     activity,
     step,
     blockIndex,
@@ -104,7 +105,7 @@ class ChromeTraceSink implements EventSink {
   }: EventOf<"activity.finished">): void {
     // A moment that says no more than that a wait is over.
     if (activity === "compute") return;
-    const isOwn = actor.startsWith("rank-");
+    const isOwn = role === "rank";
     const interval = { beginMs, endMs };
     const lane = this.#lanes.place(actor, isOwn ? "" : activity, interval, isOwn);
     const subject = microBatchIndex ?? (blockIndex < 0 ? undefined : `block ${blockIndex}`);
