@@ -297,7 +297,7 @@ export class Conductor {
 
   /** The dataset's scores of what the ranks have sent it; none where the job predicts nothing. */
   async #scores(step: number): Promise<Scores | undefined> {
-    const { predicts, evaluation } = this.#options.score;
+    const { predicts, evaluation } = this.#options.schedule;
     if (!predicts) return undefined;
     const numSamples = evaluation.reduce((total, request) => total + request.numSamples, 0);
     return this.#group.feeder.ask("score", { step, split: "validation", numSamples }, this.#deadline);
