@@ -162,9 +162,20 @@ export class RunView {
   }
 
   #evaluated(event: EventOf<"evaluation.finished">): void {
-    const { step, lossNats, timeMs } = event;
-    this.#evaluations.append({ step, lossNats, ...columnsOf(event) });
-    this.#advance({ evaluationLossNats: lossNats, progressAtMs: timeMs });
+    const { step, split, lossNats, timeMs } = event;
+    // Several parts of the data are evaluated after one step: the first is the held-out loss, and all stand in its row.
+    const { last } = this.#evaluations;
+    if (last?.step !== step) {
+      this.#evaluations.append({ step, lossNats, ...columnsOf(event) });
+      this.#advance({ evaluationLossNats: lossNats, progressAtMs: timeMs });
+      return;
+    }
+    const others = columnsOf({
+      losses: { [split]: lossNats, ...under(split, event.losses) },
+      metrics: under(split, event.metrics),
+    });
+    this.#evaluations.append({ ...last, step, lossNats: last.lossNats ?? lossNats, ...others });
+    this.#advance({ progressAtMs: timeMs });
   }
 
   #wrote({ step, text, timeMs }: EventOf<"text.generated">): void {
@@ -198,6 +209,14 @@ function columnsOf({
   const column = (kind: string, values: Readonly<Record<string, number>>) =>
     Object.entries(values).map(([name, value]) => [`${kind}/${name}`, value] as const);
   return Object.fromEntries([...column("loss", losses), ...column("metric", metrics)]);
+}
+
+/** Figures by their names in one part of the data: "test accuracy". */
+function under(
+  split: string,
+  values: Readonly<Record<string, number>> = {},
+): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${split} ${name}`, value]));
 }
 
 function factsOf({ timeMs, schemaVersion, kind, clockMs, ...facts }: EventOf<"run.started">): RunFacts {

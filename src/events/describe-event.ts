@@ -26,7 +26,7 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
       );
     case "evaluation.finished":
       return plain(
-        `held-out loss ${event.lossNats.toFixed(4)} after step ${event.step}` +
+        `${event.split === "validation" ? "held-out" : event.split} loss ${event.lossNats.toFixed(4)} after step ${event.step}` +
           namedFigures({ ...event.losses, ...event.metrics }),
       );
     case "text.generated":

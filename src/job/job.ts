@@ -95,7 +95,10 @@ export interface JobDefinition<Config extends JobConfig, B extends Batch, M exte
   sample?(model: M, context: SampleContext<Config>): string;
 }
 
-/** Declares a job; the default export of the job's own module. */
+/**
+ * Declares a job; the default export of the job's own module. Write `data` and `model` before `loss`, `weigh` and `predict`:
+ * TypeScript infers from the top down what batches and the model are.
+ */
 export function defineJob<Config extends JobConfig, B extends Batch, M extends Module>(
   definition: JobDefinition<Config, B, M>,
 ): Job<Config> {

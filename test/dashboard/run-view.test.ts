@@ -31,6 +31,22 @@ describe("RunView", () => {
       "loss/auxiliary": [0.0051],
       "metric/accuracy": [0.5],
     });
+    view.apply(
+      stamped({
+        ...samples["evaluation.finished"],
+        split: "test",
+        lossNats: 3,
+        losses: {},
+        metrics: { f1: 0.75 },
+      }),
+    );
+    expect(view.whole().run).toMatchObject({ evaluationLossNats: 2.5 });
+    expect(view.whole().evaluations?.columns).toMatchObject({
+      lossNats: [2.5],
+      "metric/accuracy": [0.5],
+      "loss/test": [3],
+      "metric/test f1": [0.75],
+    });
     view.apply(stamped({ ...samples["run.finished"], steps: 2 }, 3_000_000));
     expect(view.whole().run).toMatchObject({ state: "finished", step: 2, endedAtMs: 3_000_000 });
   });

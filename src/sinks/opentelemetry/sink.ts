@@ -80,6 +80,7 @@ class OpenTelemetrySink implements EventSink {
         break;
       case "evaluation.finished":
         this.#span(event, "evaluation", event.timeMs - this.#sinceMs, {
+          "troupe.split": event.split,
           "troupe.step": event.step,
           "troupe.loss_nats": event.lossNats,
         });
