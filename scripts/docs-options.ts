@@ -1,9 +1,11 @@
 // npm run docs:options: writes what is made of the one schema of src/config/schema.ts.
 import { writeFileSync } from "node:fs";
 import { optionTypes } from "../src/config/types-text.ts";
+import { optionsPage } from "./options-page.ts";
 
 const written = {
   "src/config/options.generated.ts": optionTypes(),
+  "docs/reference/options.md": optionsPage(),
 };
 for (const [path, text] of Object.entries(written)) {
   writeFileSync(new URL(`../${path}`, import.meta.url), text);

@@ -28,6 +28,8 @@ export const errorTable = {
   CHECKPOINT_SHAPE: "a stored tensor is not of the shape or kind that the model's parameter has",
   // convert
   CONVERT: "a checkpoint cannot be converted: something is missing, or does not fit the form asked for",
+  // config
+  CONFIG_FILE: "a file of options cannot be read or is neither TOML nor JSON",
   // cli
   USAGE: "the command line cannot be understood",
   // collectives
@@ -217,7 +219,7 @@ export function whatWasMeant(name: string, names: readonly string[]): string {
   const near = nearestName(name, names);
   if (near !== undefined) return `did you mean ${near}?`;
   if (names.length === 0) return "there are none";
-  return names.length <= MANY_NAMES ? `there are ${names.join(", ")}` : `there are ${names.length} others`;
+  return names.length <= MANY_NAMES ? `there are ${names.join(", ")}` : `none of the ${names.length} names is near it`;
 }
 
 /**

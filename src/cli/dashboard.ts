@@ -1,34 +1,6 @@
 import type { Command } from "commander";
-import { Dashboard, type DashboardOptions, findEventFile, followFile } from "../dashboard/index.ts";
-import { number, usage } from "./flags.ts";
-
-/** Flags of `troupe run` that ask for a dashboard. */
-export interface DashboardFlags {
-  /** True where no port was named. */
-  readonly dashboard?: number | true;
-  readonly dashboardHost?: string;
-}
-
-/** Adds `--dashboard` and what belongs to it. */
-export function addDashboardFlags(command: Command): Command {
-  return command
-    .option("--dashboard [port]", "serve a page that shows the run (default: 4747, or any free port)", number)
-    .option("--dashboard-host <address>", "open it to other machines too, by this address of this one");
-}
-
-/** @returns the option that the flags amount to. @throws {TroupeError} `USAGE` for a host without a dashboard */
-export function dashboardOf({ dashboard, dashboardHost }: DashboardFlags): { dashboard?: DashboardOptions } {
-  if (dashboard === undefined) {
-    if (dashboardHost === undefined) return {};
-    throw usage("--dashboard-host beside --dashboard", dashboardHost, "add --dashboard");
-  }
-  return {
-    dashboard: {
-      ...(dashboard === true ? {} : { port: dashboard }),
-      ...(dashboardHost === undefined ? {} : { host: dashboardHost }),
-    },
-  };
-}
+import { Dashboard, findEventFile, followFile } from "../dashboard/index.ts";
+import { number } from "./flags.ts";
 
 /** Says where to look: on standard error, since standard output is for results. */
 export function tellAddress(url: string | undefined): void {

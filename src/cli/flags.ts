@@ -1,3 +1,4 @@
+import { bytesOf } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
 
 /** @returns a flag's value as a number. @throws {TroupeError} `USAGE` */
@@ -7,33 +8,20 @@ export function number(text: string): number {
   throw usage("a number", JSON.stringify(text), "see troupe --help");
 }
 
-const UNITS: Readonly<Record<string, number>> = {
-  "": 1,
-  B: 1,
-  KB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  KIB: 2 ** 10,
-  MIB: 2 ** 20,
-  GIB: 2 ** 30,
-  TIB: 2 ** 40,
-};
-
 /** @returns `80GB`, `512 MiB` or a plain number as bytes. @throws {TroupeError} `USAGE` */
 export function bytes(text: string): number {
-  const [, digits = "", unit = ""] = /^\s*([\d.]+)\s*([a-zA-Z]*)\s*$/.exec(text) ?? [];
-  const size = Number(digits) * (UNITS[unit.toUpperCase()] ?? Number.NaN);
-  if (digits !== "" && Number.isFinite(size)) return size;
+  const size = bytesOf(text);
+  if (size !== undefined && Number.isFinite(size)) return size;
   throw usage("a size such as 80GB", JSON.stringify(text), "units are B, KB, MB, GB, TB and KiB to TiB");
 }
 
 /**
- * @param expected - how the flag is written, `--flag KEY=VALUE`
+ * @param flags - how the flag is written, `--flag <key=value>`
  * @returns adds one such pair to those that came before. @throws {TroupeError} `USAGE`
  */
-export function pair(expected: string, example: string) {
-  return (text: string, pairs: Record<string, string>): Record<string, string> => {
+export function pair(flags: string, example: string) {
+  const expected = flags.replaceAll(/[<>]/g, "").replace(/ .*/, (value) => value.toUpperCase());
+  return (text: string, pairs: Record<string, string> = {}): Record<string, string> => {
     const equals = text.indexOf("=");
     if (equals < 1) throw usage(expected, JSON.stringify(text), `for instance ${example}`);
     return { ...pairs, [text.slice(0, equals)]: text.slice(equals + 1) };
@@ -41,7 +29,7 @@ export function pair(expected: string, example: string) {
 }
 
 /** Adds one setting of a job to those that came before. @throws {TroupeError} `USAGE` */
-export const setting = pair("--set KEY=VALUE", "--set layers=6");
+export const setting = pair("--set <key=value>", "--set layers=6");
 
 /** The error for what was typed. */
 export function usage(expected: string, got: string, advice: string): TroupeError {

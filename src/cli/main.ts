@@ -57,6 +57,9 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "CONVERT",
   "S3_UNAVAILABLE",
   "DASHBOARD_SOURCE",
+  "OPTIMIZER_OPTION",
+  "CONFIG_FILE",
+  "SINK",
 ]);
 
 function version(): string {

@@ -21,7 +21,7 @@ export class Layers {
 
   /** @param given - the weakest first */
   constructor(given: Iterable<Given>) {
-    for (const each of given) this.#lay(each);
+    for (const each of given) this.lay(each);
   }
 
   /** @returns who gave an option or, where nobody did, the subject that it belongs to */
@@ -33,7 +33,8 @@ export class Layers {
     return undefined;
   }
 
-  #lay(given: Given): void {
+  /** Lays one more over those before. */
+  lay(given: Given): void {
     const { path, value } = given;
     let at = this.values;
     for (const name of path.slice(0, -1)) {

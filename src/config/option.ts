@@ -24,8 +24,10 @@ export interface OptionFacts {
   readonly group: GroupName;
   /** One sentence without its full stop. */
   readonly meaning: string;
-  /** What a command line calls it, `--ranks <n>`; two where there are two ways. None: a script alone can give it. */
-  readonly flags: readonly string[];
+  /** What a command line calls it, `--ranks <n>`. Empty: there is no flag of its own. */
+  readonly flag: string;
+  /** Other flags that give it, and what each means. */
+  readonly also?: Readonly<Record<string, string>>;
   readonly unit?: "bytes" | "ms";
   /** What stands where it is left out, in words: for what is no constant of the schema. */
   readonly otherwise?: string;
@@ -39,12 +41,12 @@ const names = z.registry<{ readonly interfaceName: string; readonly meaning: str
 /** Says of an option what its type does not. */
 export function option<Type extends z.ZodType>(
   type: Type,
-  flags: string | readonly string[],
+  flag: string,
   group: GroupName,
   meaning: string,
-  more: Pick<OptionFacts, "unit" | "otherwise" | "type"> = {},
+  more: Pick<OptionFacts, "also" | "unit" | "otherwise" | "type"> = {},
 ): Type {
-  facts.add(type, { group, meaning, flags: typeof flags === "string" ? [flags] : flags, ...more });
+  facts.add(type, { group, meaning, flag, ...more });
   return type;
 }
 
@@ -97,4 +99,15 @@ export function bare(schema: z.core.$ZodType): z.core.$ZodType {
 
 function standardOf(schema: z.core.$ZodType): unknown {
   return schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
+}
+
+/** @returns what stands where an option is left out, in words */
+export function describeStandard({
+  standard,
+  otherwise,
+  unit,
+}: OptionFacts & { readonly standard: unknown }): string {
+  if (otherwise !== undefined) return otherwise;
+  if (standard === undefined || typeof standard === "object") return "";
+  return unit === "bytes" && standard === 2 ** 28 ? "256 MiB" : String(standard);
 }

@@ -76,8 +76,8 @@ export interface RuntimeOptions {
    */
   readonly rounding?: "nearest" | "stochastic" | undefined;
   /**
-   * Compute blocks again in backward instead of keeping what they computed, or only the named modules of each, such as
-   * attn,mlp. Default: false.
+   * Compute blocks again in backward instead of keeping what they computed, or only modules of each by their names.
+   * Default: false.
    */
   readonly recompute?: boolean | readonly string[] | undefined;
   /**
@@ -218,12 +218,12 @@ export interface HistogramOptions {
 
 /** Where the page that shows a run is served. */
 export interface DashboardOptions {
+  /** Serve a page that shows the run, on this port; 0: any free one. Default: 4747, or any free one. */
+  readonly port?: number | undefined;
   /**
    * An address other than one of this machine's own opens the page to others, who need the token. Default: 127.0.0.1.
    */
   readonly host?: string | undefined;
-  /** Serve a page that shows the run, on this port; 0: any free one. Default: 4747, or any free one. */
-  readonly port?: number | undefined;
   /**
    * Keeps the token from one run to the next, so that a page that is open finds the next. Default: dashboard.token
    * beside the checkpoints.

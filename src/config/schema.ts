@@ -190,12 +190,13 @@ const execution = {
         error: "true, false or names of modules",
       })
       .default(false),
-    ["--recompute", "--recompute-parts <names>"],
+    "--recompute",
     "execution",
-    "compute blocks again in backward instead of keeping what they computed, or only the named modules of each, such as attn,mlp",
+    "compute blocks again in backward instead of keeping what they computed, or only modules of each by their names",
+    { also: { "--recompute-parts <names>": "only these modules of each block, such as attn,mlp" } },
   ),
   prefetchBytes: option(
-    number("≥ 0", (value) => value >= 0).default(2 ** 28),
+    number("a size ≥ 0 such as 64MB", (value) => value >= 0).default(2 ** 28),
     "--prefetch <size>",
     "execution",
     "how far gathers of blocks run ahead of the computation, and updates of offloaded ones behind, such as 64MB; 0: on demand, Infinity: all at once",
@@ -299,7 +300,7 @@ const checkpoint = {
         "no copies",
       ),
       maxStagedBytes: option(
-        number("> 0", (value) => value > 0).default(Number.POSITIVE_INFINITY),
+        number("a size > 0 such as 8GB", (value) => value > 0).default(Number.POSITIVE_INFINITY),
         "--checkpoint-max-staged <size>",
         "checkpoint",
         "the most that one save may copy, such as 8GB: a run whose state is larger is refused",
@@ -326,9 +327,15 @@ const supervision = {
   ),
   warmStandby: option(
     toggle().default(true),
-    "--no-warm-standby",
+    "",
     "supervision",
     "whether each actor of the group has a warm standby once the group has made steps for 2 s: a thread, or process, that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their memory is the price",
+    {
+      also: {
+        "--no-warm-standby":
+          "keep no thread or process ready to take an actor's place: a restart takes a second longer",
+      },
+    },
   ),
   maxRestarts: option(
     whole(0).default(3),
@@ -346,19 +353,19 @@ const anomalies = {
       options({
         loss: option(
           oneOf(["stop", "skip", "rewind"]).default("stop"),
-          [],
+          "",
           "anomalies",
           "a loss that is infinite or not a number",
         ),
         gradient: option(
           oneOf(["stop", "skip", "rewind"]).default("stop"),
-          [],
+          "",
           "anomalies",
           "a gradient that is infinite or not a number, where no loss scale knows what to do then",
         ),
         spike: option(
           oneOf(["tell", "stop", "skip", "rewind"]).default("tell"),
-          [],
+          "",
           "anomalies",
           "a loss that stands out above those of the last 64 steps",
         ),
@@ -373,7 +380,7 @@ const anomalies = {
         ),
         straggler: option(
           oneOf(["tell", "stop"]).default("tell"),
-          [],
+          "",
           "anomalies",
           "a rank that computes for longer than the ranks that do the same work, or where there are none, than before",
         ),
@@ -433,7 +440,7 @@ const telemetry = {
       })
       .readonly()
       .default([]),
-    [],
+    "",
     "telemetry",
     "where events are written, from the first on; the runtime closes them when it stops",
     { otherwise: "none", type: "readonly EventSink[]" },
@@ -450,19 +457,19 @@ const dashboard = {
             "DashboardOptions",
             "Where the page that shows a run is served.",
             options({
-              host: option(
-                text("an address").optional(),
-                "--dashboard-host <address>",
-                "dashboard",
-                "an address other than one of this machine's own opens the page to others, who need the token",
-                { otherwise: "127.0.0.1" },
-              ),
               port: option(
                 whole(0, LAST_PORT).optional(),
                 "--dashboard [port]",
                 "dashboard",
                 "serve a page that shows the run, on this port; 0: any free one",
                 { otherwise: "4747, or any free one" },
+              ),
+              host: option(
+                text("an address").optional(),
+                "--dashboard-host <address>",
+                "dashboard",
+                "an address other than one of this machine's own opens the page to others, who need the token",
+                { otherwise: "127.0.0.1" },
               ),
               tokenFile: option(
                 text("a file").optional(),
@@ -477,7 +484,7 @@ const dashboard = {
         { error: "true, false or where to serve it" },
       )
       .default(false),
-    [],
+    "",
     "dashboard",
     "whether a page is served that shows the run; its address is `runtime.dashboardUrl`",
   ),
@@ -536,9 +543,10 @@ const output = {
   ),
   events: option(
     z.union([z.boolean(), z.string().min(1)], { error: "a file, true or false" }).default(true),
-    ["--events <file>", "--no-events"],
+    "--events <file>",
     "output",
-    "keep events as JSON lines in a file: true is events.jsonl beside the checkpoints, false none",
+    "keep events as JSON lines in a file; true: events.jsonl beside the checkpoints, false: none",
+    { otherwise: "events.jsonl beside the checkpoints", also: { "--no-events": "keep none" } },
   ),
   tensorboard: option(
     text("a folder").optional(),
@@ -565,7 +573,7 @@ const output = {
         { error: "true, false or a port to serve them on" },
       )
       .default(false),
-    [],
+    "",
     "output",
     "whether metrics are served for Prometheus",
   ),

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { bare, interfaceOf, type OptionFacts, objectIn, optionsOf } from "./option.ts";
+import { bare, describeStandard, interfaceOf, type OptionFacts, objectIn, optionsOf } from "./option.ts";
 import { runtimeSchema } from "./schema.ts";
 
 /** @returns the text of `options.generated.ts`: the interfaces that editors show, with what each option means */
@@ -70,17 +70,6 @@ function subjectOf(member: z.core.$ZodType): string {
 function meaningOf(option: OptionFacts & { readonly standard: unknown }): string {
   const standard = describeStandard(option);
   return `${sentence(option.meaning)}${standard === "" ? "" : ` Default: ${standard}.`}`;
-}
-
-/** @returns what stands where an option is left out, in words */
-export function describeStandard({
-  standard,
-  otherwise,
-  unit,
-}: OptionFacts & { readonly standard: unknown }): string {
-  if (otherwise !== undefined) return otherwise;
-  if (standard === undefined || typeof standard === "object") return "";
-  return unit === "bytes" && standard === 2 ** 28 ? "256 MiB" : String(standard);
 }
 
 const sentence = (meaning: string) => `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`;

@@ -43,5 +43,6 @@ export type {
   TextGenerated,
 } from "./kinds/step.ts";
 export type { ActivityFinished, MessageHandled } from "./kinds/trace.ts";
+export { makeFolder } from "./make-folder.ts";
 export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
 export { stampMs } from "./stamp.ts";

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../errors.ts";
 import type { ConfigValue, Job, JobConfig } from "../job/index.ts";
 
 /**
@@ -30,7 +30,7 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
   if (typeof standard === "boolean" && (value === "true" || value === "false")) return value === "true";
   throw new TroupeError(
     "JOB_CONFIG",
-    `[job] expected ${name} to be a ${typeof standard}, such as ${standard}: got ${JSON.stringify(value)}`,
+    `[job] expected ${name} to be a ${typeof standard}, such as ${standard}, got ${JSON.stringify(value)}`,
     { fields: { name, value } },
   );
 }
@@ -38,7 +38,7 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
 function unknownSetting(name: string, names: readonly string[]): TroupeError {
   return new TroupeError(
     "JOB_CONFIG",
-    `[job] expected one of the job's settings ${names.join(", ")}: got ${name} (see the job's config)`,
+    `[job] expected a setting of the job, got ${name} (${whatWasMeant(name, names)})`,
     { fields: { name, names } },
   );
 }

@@ -9,4 +9,5 @@ export type {
 } from "../config/index.ts";
 export type { ScheduleName, ZeroName } from "../parallel/index.ts";
 export { configure } from "./configure.ts";
+export { jobUrlOf } from "./job-url.ts";
 export { Runtime } from "./runtime.ts";

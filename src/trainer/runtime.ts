@@ -21,6 +21,7 @@ import {
 } from "../inspect/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
+import { jobUrlOf } from "./job-url.ts";
 import { optionError } from "./option-error.ts";
 import { Run } from "./run.ts";
 
@@ -115,7 +116,7 @@ export class Runtime implements AsyncDisposable {
 
   /**
    * Trains a job to its end.
-   * @param jobUrl - module whose default export is `defineJob({ … })`
+   * @param jobUrl - module whose default export is `defineJob({ … })`: a URL, or a path as a command line takes it
    * @param overrides - settings of the job in place of its defaults
    * @throws {TroupeError} with the first cause of what went wrong; every thread of the run has ended then, and what was
    *   saved is kept
@@ -135,7 +136,7 @@ export class Runtime implements AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#over = promise;
     try {
-      return await run.train(String(jobUrl), overrides);
+      return await run.train(jobUrlOf(jobUrl), overrides);
     } finally {
       await run.end();
       this.#run = undefined;

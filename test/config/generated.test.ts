@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type * as z from "zod";
+import { optionsPage } from "../../scripts/options-page.ts";
 import type { RuntimeOptions } from "../../src/config/options.generated.ts";
 import type { runtimeSchema } from "../../src/config/schema.ts";
 import { optionTypes } from "../../src/config/types-text.ts";
@@ -9,6 +10,10 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 
 it("has the types of all options as the schema makes them (npm run docs:options writes them)", () => {
   expect(read("src/config/options.generated.ts")).toBe(optionTypes());
+});
+
+it("has a page of every option as the schema makes it (npm run docs:options writes it)", () => {
+  expect(read("docs/reference/options.md")).toBe(optionsPage());
 });
 
 it("lets a script write what the schema takes, and the schema take what a script may write", () => {

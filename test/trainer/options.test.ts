@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { settle } from "../../src/config/index.ts";
 import { configure, Runtime, type RuntimeOptions } from "../../src/trainer/index.ts";
 import { planBatch } from "../../src/trainer/plan-run.ts";
-import { settle } from "../../src/config/index.ts";
 import tiny from "../fixtures/jobs/tiny.ts";
 import { tinyJob } from "../fixtures/run-tiny.ts";
 
@@ -27,7 +27,7 @@ describe("Runtime.spawn", () => {
     ["a ZeRO level out of range", { zero: -1 }, /zero to be 0, 1, 2 or 3, or oss, sdp or fsdp, got -1/],
     ["a negative seed", { seed: -1 }, /seed to be a whole number ≥ 0, got -1/],
     ["negative steps", { steps: -5 }, /steps to be a whole number ≥ 0, got -5/],
-    ["a negative window", { prefetchBytes: -1 }, /prefetchBytes to be ≥ 0, got -1/],
+    ["a negative window", { prefetchBytes: -1 }, /prefetchBytes to be a size ≥ 0 such as 64MB, got -1/],
     ["no threads", { threadsPerRank: 0 }, /threadsPerRank .*, got 0/],
     [
       "saves that never come",
@@ -58,7 +58,7 @@ describe("Runtime.spawn", () => {
     [
       "no memory for a save",
       { checkpoint: { dir: "x", maxStagedBytes: 0 } },
-      /checkpoint\.maxStagedBytes to be > 0, got 0/,
+      /checkpoint\.maxStagedBytes to be a size > 0 such as 8GB, got 0/,
     ],
     [
       "what saving does not know",

@@ -1,4 +1,4 @@
-import { mkdirSync, openSync } from "node:fs";
+import { openSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import {
@@ -7,6 +7,7 @@ import {
   type EventOf,
   type EventSink,
   fileWriteMs,
+  makeFolder,
   stampMs,
   type TroupeEvent,
 } from "../../events/index.ts";
@@ -49,7 +50,7 @@ class TensorBoardSink implements EventSink {
 
   constructor(folder: string) {
     this.#folder = folder;
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     this.#open(stampMs());
   }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, openSync } from "node:fs";
+import { openSync } from "node:fs";
 import { dirname } from "node:path";
 import {
   BoundedWriter,
@@ -6,6 +6,7 @@ import {
   type EventOf,
   type EventSink,
   fileWriteMs,
+  makeFolder,
   stampMs,
   type TroupeEvent,
 } from "../../events/index.ts";
@@ -38,7 +39,7 @@ class ChromeTraceSink implements EventSink {
   #closed = false;
 
   constructor(path: string) {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     this.#descriptor = openSync(path, "w");
     this.#writer = new BoundedWriter(this.#descriptor, { everyMs: fileWriteMs });
   }

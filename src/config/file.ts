@@ -1,0 +1,76 @@
+import { readFileSync } from "node:fs";
+import { extname } from "node:path";
+import { parse, TomlError } from "smol-toml";
+import type * as z from "zod";
+import { TroupeError } from "../errors.ts";
+import { type Given, isRecord } from "./layers.ts";
+import { type Option, optionsOf } from "./option.ts";
+import { readText } from "./texts.ts";
+
+/**
+ * The options of a file: TOML, or JSON where its name ends so. Keys are the names that a script uses, subjects are tables;
+ * sizes may be texts such as "64MB".
+ * @throws {TroupeError} `CONFIG_FILE` where it cannot be read or is no such thing
+ */
+export function fileOptions(path: string, schema: z.core.$ZodType): Given[] {
+  const values = parsed(path, readable(path));
+  const options = new Map(optionsOf(schema).map((option) => [option.name, option]));
+  return [...leavesOf(values)].map(({ path: name, value }) => ({
+    path: name,
+    value: sized(options.get(name.join(".")), value),
+    origin: "file",
+    by: path,
+  }));
+}
+
+function readable(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw fileError("a file of options that can be read", path, cause);
+  }
+}
+
+function parsed(path: string, text: string): Record<string, unknown> {
+  const isJson = extname(path) === ".json";
+  let values: unknown;
+  try {
+    values = isJson ? JSON.parse(text) : parse(text);
+  } catch (cause) {
+    throw fileError(isJson ? "JSON" : "TOML", path, cause);
+  }
+  if (isRecord(values)) return values;
+  throw fileError("an object of options", path, new Error(JSON.stringify(values)));
+}
+
+function fileError(expected: string, path: string, cause: unknown): TroupeError {
+  return new TroupeError("CONFIG_FILE", `[config] expected ${expected} in ${path}, got ${complaint(cause)}`, {
+    fields: { path },
+    cause,
+  });
+}
+
+function complaint(cause: unknown): string {
+  if (cause instanceof TomlError) {
+    const [first = ""] = cause.message.replace(/^Invalid TOML document: /, "").split("\n");
+    return `${first} (line ${cause.line}, column ${cause.column})`;
+  }
+  const { code, message } = cause as NodeJS.ErrnoException;
+  return code === "ENOENT" ? "no such file" : message;
+}
+
+/** Every value with the names that lead to it; a table without values is one. */
+function* leavesOf(
+  values: Record<string, unknown>,
+  path: readonly string[] = [],
+): Generator<Pick<Given, "path" | "value">> {
+  for (const [name, value] of Object.entries(values)) {
+    const inner = [...path, name];
+    if (isRecord(value) && Object.keys(value).length > 0) yield* leavesOf(value, inner);
+    else yield { path: inner, value };
+  }
+}
+
+function sized(option: Option | undefined, value: unknown): unknown {
+  return option?.unit === "bytes" && typeof value === "string" ? readText(option, value) : value;
+}

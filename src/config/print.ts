@@ -1,0 +1,92 @@
+import { stringify } from "smol-toml";
+import type { CommandOptions } from "./command.ts";
+import { isRecord, type Layers } from "./layers.ts";
+import { describeStandard, groups, type Option, optionsOf } from "./option.ts";
+import { readRuntime } from "./read.ts";
+import { commandSchema } from "./schema.ts";
+import type { RuntimeSettings } from "./settings.ts";
+import { settingsOf } from "./settle.ts";
+import { isWritable } from "./texts.ts";
+
+/**
+ * Every option with its value and where that comes from, as TOML that `--config` reads.
+ * @param command - with what the job and the checkpoint say laid beneath what was given
+ * @param job - the settings of the job, with their values
+ */
+export function printConfig(command: CommandOptions, job: Readonly<Record<string, unknown>>): string {
+  const settled = settledBy(settingsOf(readRuntime(command.runtime).chosen));
+  const entries = optionsOf(commandSchema)
+    .filter((option) => isWritable(option) && !isRecord(valueAt(command.layers.values, option)))
+    .map((option) => entryOf(option, command.layers, settled));
+  const settings = Object.entries(job).map(([name, value]) => ({
+    table: "set",
+    heading: "Settings of the job",
+    line: line(name, value, command.layers.sourceOf(["set", name])),
+  }));
+  return tables([...entries, ...settings]);
+}
+
+interface Entry {
+  /** Empty for what stands in no table. */
+  readonly table: string;
+  readonly heading: string;
+  readonly line: string;
+}
+
+function entryOf(option: Option, layers: Layers, settled: ReadonlyMap<string, unknown>): Entry {
+  const value = valueAt(layers.values, option) ?? settled.get(option.name) ?? option.standard;
+  const key = option.path.at(-1) ?? "";
+  const table = option.path.slice(0, -1).join(".");
+  const source = layers.sourceOf(option.path);
+  return {
+    table,
+    heading: groups[option.group],
+    line: value === undefined ? `# ${key}: ${describeStandard(option)}` : line(key, value, source),
+  };
+}
+
+const COMMENT_COLUMN = 40;
+
+function line(key: string, value: unknown, source: ReturnType<Layers["sourceOf"]>): string {
+  const assignment = stringify({ [key]: value }).trim();
+  const origin = [source?.origin ?? "default", source?.by ?? ""].join(" ").trim();
+  return `${assignment.padEnd(COMMENT_COLUMN)} # ${origin}`;
+}
+
+/** What stands in no table comes first, as TOML has it; a table of comments alone would turn its subject on. */
+function tables(entries: readonly Entry[]): string {
+  const names = [...new Set(["", ...entries.map(({ table }) => table)])];
+  const parts = names.map((name) => {
+    const own = entries.filter(({ table }) => table === name);
+    if (name === "") return topLevel(own);
+    const isEmpty = own.every(({ line }) => line.startsWith("#"));
+    return [isEmpty ? `# [${name}]` : `[${name}]`, ...own.map(({ line }) => line)].join("\n");
+  });
+  return `${parts.join("\n\n")}\n`;
+}
+
+function topLevel(entries: readonly Entry[]): string {
+  const headings = [...new Set(entries.map(({ heading }) => heading))];
+  const parts = headings.map((name) => {
+    const own = entries.filter(({ heading }) => heading === name);
+    return [`# ${name}`, ...own.map(({ line }) => line)].join("\n");
+  });
+  return parts.join("\n\n");
+}
+
+function valueAt(values: Record<string, unknown>, { path }: Option): unknown {
+  return path.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), values);
+}
+
+/** What is no constant of the schema, and known once the rest is. */
+function settledBy(settings: RuntimeSettings): ReadonlyMap<string, unknown> {
+  const { layout, training, execution, checkpoint, telemetry } = settings;
+  return new Map<string, unknown>([
+    ["schedule", layout.schedule],
+    ["seed", training.seed],
+    ["threadsPerRank", execution.threadsPerRank],
+    ["checkpoint.everySteps", checkpoint?.everySteps],
+    ["traceEvery", telemetry.traceEvery],
+    ["memory.everySteps", telemetry.memoryEverySteps],
+  ]);
+}

@@ -1,0 +1,61 @@
+import * as z from "zod";
+import { bare, type Option } from "./option.ts";
+
+/**
+ * What a text of a command line or of the environment stands for, by the type of its option. What is no such thing stays a
+ * text, for the schema to refuse.
+ */
+export function readText({ schema, unit }: Option, text: string): unknown {
+  const kinds = kindsOf(schema);
+  if (unit === "bytes") return bytesOf(text) ?? text;
+  if (kinds.has("number") && text.trim() !== "" && !Number.isNaN(Number(text))) return Number(text);
+  if (kinds.has("boolean") && (text === "true" || text === "false")) return text === "true";
+  if (kinds.has("list")) return text.split(",").map((part) => part.trim());
+  return text;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KIB: 2 ** 10,
+  MIB: 2 ** 20,
+  GIB: 2 ** 30,
+  TIB: 2 ** 40,
+};
+
+/** @returns `80GB`, `512 MiB` or a plain number as bytes; undefined for what is no size */
+export function bytesOf(text: string): number | undefined {
+  if (text.trim() === "Infinity") return Number.POSITIVE_INFINITY;
+  const [, digits = "", unit = ""] = /^\s*(-?[\d.]+)\s*([a-zA-Z]*)\s*$/.exec(text) ?? [];
+  const size = Number(digits) * (UNITS[unit.toUpperCase()] ?? Number.NaN);
+  return digits !== "" && Number.isFinite(size) ? size : undefined;
+}
+
+type Kind = "number" | "boolean" | "text" | "list" | "other";
+
+/** What forms a value may have, that a text can stand for. */
+export function kindsOf(schema: z.core.$ZodType): ReadonlySet<Kind> {
+  const type = bare(schema);
+  if (type instanceof z.ZodUnion) return new Set(type.options.flatMap((each) => [...kindsOf(each)]));
+  if (type instanceof z.ZodLiteral) return new Set([...type.values].map(kindOfValue));
+  if (type instanceof z.ZodNumber) return new Set(["number"]);
+  if (type instanceof z.ZodBoolean) return new Set(["boolean"]);
+  if (type instanceof z.ZodString || type instanceof z.ZodEnum) return new Set(["text"]);
+  if (type instanceof z.ZodArray && kindsOf(type.element).has("text")) return new Set(["list"]);
+  return new Set(["other"]);
+}
+
+function kindOfValue(value: unknown): Kind {
+  if (typeof value === "number" || typeof value === "boolean") return typeof value as Kind;
+  return typeof value === "string" ? "text" : "other";
+}
+
+/** @returns whether a text can stand for a value of this option */
+export function isWritable({ schema }: Option): boolean {
+  const kinds = kindsOf(schema);
+  return kinds.size > 1 || !kinds.has("other");
+}

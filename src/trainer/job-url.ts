@@ -1,0 +1,23 @@
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { TroupeError } from "../errors.ts";
+
+/**
+ * @param job - a URL, or the path of a module, from the working directory
+ * @returns what can be imported
+ * @throws {TroupeError} `JOB_INVALID` for a path that leads to no file
+ */
+export function jobUrlOf(job: URL | string): string {
+  // A scheme has two letters or more: one is a drive.
+  if (job instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(job)) return String(job);
+  const path = resolve(job);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isFile() === true) return String(pathToFileURL(path));
+  const got = found === undefined ? "no such file" : "a folder";
+  throw new TroupeError(
+    "JOB_INVALID",
+    `[job] expected a job's module at ${job}, got ${got} (give its path, as in examples/gpt/job.ts)`,
+    { fields: { job } },
+  );
+}
