@@ -42,11 +42,14 @@ export const errorTable = {
   DASHBOARD_PORT: "the address that the dashboard was to be served at cannot be listened on",
   DASHBOARD_SOURCE: "what the dashboard was to show is no file of events, nor a folder that could hold one",
   // data
+  DATA_BATCH:
+    "what a dataset gives as a batch is no record of named tensors and plain values, or its samples differ in kind",
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
   DATA_CHANGED: "a text changed while it was being read",
   DATA_EMPTY: "a text holds nothing",
   DATA_MISSING: "a named file, directory or pattern leads to no text",
   DATA_OPTION: "an option of a dataset is out of its range",
+  DATA_SPLIT: "a split that a run is to read is not among those of its dataset, or holds nothing",
   DATA_TOO_LARGE: "a text is too large for the tokenizer chosen",
   DATA_TOO_SHORT: "a text holds fewer tokens than one window needs",
   DATA_UNREADABLE: "a text cannot be read, or is not UTF-8",
@@ -219,7 +222,9 @@ export function whatWasMeant(name: string, names: readonly string[]): string {
   const near = nearestName(name, names);
   if (near !== undefined) return `did you mean ${near}?`;
   if (names.length === 0) return "there are none";
-  return names.length <= MANY_NAMES ? `there are ${names.join(", ")}` : `none of the ${names.length} names is near it`;
+  return names.length <= MANY_NAMES
+    ? `there are ${names.join(", ")}`
+    : `none of the ${names.length} names is near it`;
 }
 
 /**

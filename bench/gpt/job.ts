@@ -40,7 +40,7 @@ export default defineJob({
 });
 
 function randomTokens(vocabSize: number, length: number, seed: number): Dataset<TextBatch> {
-  const batch = (position: number, numSamples: number): TextBatch => {
+  const batch = (_split: string, position: number, numSamples: number): TextBatch => {
     const uniform = ops.zeros([numSamples, length + 1]);
     ops.troupe.philoxUniform_(uniform, 0, vocabSize, seed, 0, position * (length + 1));
     const ids = uniform.to("int64"); // [samples, length + 1]
@@ -53,11 +53,9 @@ function randomTokens(vocabSize: number, length: number, seed: number): Dataset<
     facts: {
       source: "random tokens",
       vocabSize,
-      numTrainTokens: Number.POSITIVE_INFINITY,
-      numValidationTokens: 0,
     },
-    numValidationSamples: 0,
-    trainBatch: batch,
-    validationBatch: batch,
+    splits: { train: { numSamples: Number.POSITIVE_INFINITY } },
+    batch,
+    countTokens: ({ targets }) => targets.numel,
   };
 }

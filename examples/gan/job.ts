@@ -52,10 +52,9 @@ export default defineLoop(
     config: { steps: 400, width: 32 },
     training: ({ steps }) => ({ steps, batchSize: 64 }),
     data: (_, { seed }) => ({
-      facts: { source: "a ring", vocabSize: 0, numTrainTokens: 0, numValidationTokens: 0 },
-      numValidationSamples: 0,
-      trainBatch: (position, count) => samples(seed, position, count),
-      validationBatch: (position, count) => samples(seed + 1, position, count),
+      facts: { source: "a ring" },
+      splits: { train: { numSamples: Number.POSITIVE_INFINITY } },
+      batch: (_split, position, count) => samples(seed, position, count),
     }),
     model: ({ width }) => new GAN(width),
     optimizer: (parameters) => [

@@ -20,6 +20,7 @@ import type { TroupeEventBody } from "../events/index.ts";
 import type { InspectionRequest, Inspections } from "../inspect/index.ts";
 import { StepBarrier } from "../parallel/index.ts";
 import type {
+  BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
   RankGroup,
@@ -277,36 +278,40 @@ export class Conductor {
   }
 
   async #evaluate(step: number): Promise<void> {
+    const splits = Map.groupBy(this.#options.schedule.evaluation, ({ split }) => split);
+    for (const [split, batches] of splits) await this.#evaluateSplit(step, split, batches);
+  }
+
+  async #evaluateSplit(step: number, split: string, batches: readonly BatchRequest[]): Promise<void> {
     const { ranks } = this.#group;
     const evaluation = new Evaluation();
-    const orders = evaluationOrders(this.#options.schedule.evaluation, ranks.length);
+    const orders = evaluationOrders(batches, ranks.length);
     for (const requests of orders) {
       const work = Promise.all(ranks.map((rank) => rank.ask("evaluate", { step, requests }, this.#deadline)));
       const isLast = requests === orders.at(-1);
       // A rank answers once its rows have arrived: after all of them have, all rows are there.
       const scored = work.then(async (shares) => ({
         shares,
-        metrics: isLast ? await this.#scores(step) : undefined,
+        metrics: isLast ? await this.#scores(step, split, batches) : undefined,
       }));
       await this.#pipeline.add(scored, ({ shares, metrics }) => {
         evaluation.add(shares);
-        if (isLast) this.#tellEvaluation(step, evaluation.loss, metrics);
+        if (isLast) this.#tellEvaluation(step, split, evaluation.loss, metrics);
       });
     }
   }
 
-  /** The dataset's scores of what the ranks have sent it; none where the job predicts nothing. */
-  async #scores(step: number): Promise<Scores | undefined> {
-    const { predicts, evaluation } = this.#options.schedule;
-    if (!predicts) return undefined;
-    const numSamples = evaluation.reduce((total, request) => total + request.numSamples, 0);
-    return this.#group.feeder.ask("score", { step, split: "validation", numSamples }, this.#deadline);
+  /** The dataset's scores of what the ranks have sent it of a split; none where the job predicts nothing. */
+  async #scores(step: number, split: string, batches: readonly BatchRequest[]): Promise<Scores | undefined> {
+    if (!this.#options.schedule.predicts) return undefined;
+    const numSamples = batches.reduce((total, request) => total + request.numSamples, 0);
+    return this.#group.feeder.ask("score", { step, split, numSamples }, this.#deadline);
   }
 
-  #tellEvaluation(step: number, evaluated: EvaluatedLoss, metrics: Scores | undefined): void {
-    this.#evaluationLossNats = evaluated.lossNats;
+  #tellEvaluation(step: number, split: string, evaluated: EvaluatedLoss, metrics: Scores | undefined): void {
+    if (split === this.#options.schedule.evaluation[0]?.split) this.#evaluationLossNats = evaluated.lossNats;
     const named = metrics && { metrics };
-    this.#options.emit({ kind: "evaluation.finished", step, split: "validation", ...evaluated, ...named });
+    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named });
     this.#report.restartClock();
   }
 

@@ -1,4 +1,4 @@
-import type { Batch, Dataset } from "../data/index.ts";
+import { BuiltBatches, type Dataset } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   checkWeights,
@@ -9,29 +9,31 @@ import {
   StepShares,
   weighingOf,
 } from "../job/index.ts";
-import type { BatchRequest, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
+import type { BatchOrder, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { moveRef, scope } from "../tensor/index.ts";
+import { scope } from "../tensor/index.ts";
 import { Predictions } from "./predictions.ts";
 
 export default defineActor<FeederProtocol, FeederInit>({
+  // Batches that are decoded or fetched come about side by side.
+  concurrent: ["next"],
   async start(_context, init) {
     const job = await loadJob(init.jobUrl);
     const predictions = new Predictions();
-    let data: FedData | undefined;
-    const opened = async () => {
-      data ??= new FedData(job, init.config, await job.data(init.config, { seed: init.seed }));
+    let data: Promise<FedData> | undefined;
+    const opened = () => {
+      data ??= FedData.open(job, init.config, init.seed);
       return data;
     };
     return {
       handlers: {
         async open() {
-          const { facts, numValidationSamples, score } = (await opened()).dataset;
+          const { facts, splits, score } = (await opened()).dataset;
           if (job.predict !== undefined && score === undefined) throw unscored(facts.source);
-          return { facts, numValidationSamples };
+          return { facts, splits };
         },
-        async next({ reader, ...request }) {
-          return (await opened()).deal(request, reader);
+        async next(order) {
+          return (await opened()).deal(order);
         },
         predicted(part) {
           predictions.add(part);
@@ -54,33 +56,39 @@ export default defineActor<FeederProtocol, FeederInit>({
 /** A dataset that is open, and what its batches count. */
 class FedData {
   readonly dataset: Dataset;
-  readonly #weigh: ((batch: Batch) => LossWeights) | undefined;
+  readonly #batches: BuiltBatches;
+  readonly #weigh: ReturnType<typeof weighingOf>;
   readonly #shares: StepShares;
 
-  constructor(job: Job, config: JobConfig, dataset: Dataset) {
-    this.dataset = dataset;
-    this.#weigh = weighingOf(job, config);
-    this.#shares = new StepShares(async (position, numSamples) =>
-      this.#weightOf({ split: "train", position, numSamples }),
-    );
+  static async open(job: Job, config: JobConfig, seed: number): Promise<FedData> {
+    return new FedData(job, config, await job.data(config, { seed }));
   }
 
-  async deal(request: BatchRequest, owner: string): Promise<DealtBatch> {
-    const { step, numSamples } = request;
-    const weighed = this.#weigh !== undefined && step !== undefined;
-    const share = weighed ? await this.#shares.of(step, request) : undefined;
-    return scope(() => {
-      const batch = batchOf(this.dataset, request);
-      const weight = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
-      checkWeights(weight);
-      const numTokens = this.dataset.countTokens?.(batch);
-      const tensors = Object.entries(batch).map(([name, tensor]) => [name, moveRef(tensor, { owner })]);
-      return { tensors: Object.fromEntries(tensors), weight, numTokens };
+  private constructor(job: Job, config: JobConfig, dataset: Dataset) {
+    this.dataset = dataset;
+    this.#batches = new BuiltBatches(dataset);
+    this.#weigh = weighingOf(job, config, dataset.facts);
+    this.#shares = new StepShares(async (position, numSamples) => {
+      const batch = await this.#batches.batch({ split: "train", position, numSamples });
+      return this.#weigh?.(batch) ?? 1;
     });
   }
 
-  #weightOf(request: BatchRequest): LossWeights {
-    return scope(() => this.#weigh?.(batchOf(this.dataset, request)) ?? 1);
+  async deal(order: BatchOrder): Promise<DealtBatch> {
+    const { weight, numTokens } = await this.#countsOf(order);
+    return { tensors: await this.#batches.take(order, order), weight, numTokens };
+  }
+
+  async #countsOf(order: BatchOrder): Promise<Omit<DealtBatch, "tensors">> {
+    const { step, numSamples } = order;
+    const weighed = this.#weigh !== undefined && step !== undefined;
+    const share = weighed ? await this.#shares.of(step, order) : undefined;
+    const batch = await this.#batches.batch(order);
+    return scope(() => {
+      const weight: LossWeights = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
+      checkWeights(weight);
+      return { weight, numTokens: this.dataset.countTokens?.(batch) };
+    });
   }
 }
 
@@ -90,10 +98,4 @@ function unscored(source: string): TroupeError {
     `[predict] expected a dataset that scores what the job predicts: got ${source} without score(…) (give the dataset one, or leave predict out)`,
     { fields: { source } },
   );
-}
-
-function batchOf(dataset: Dataset, { split, position, numSamples }: BatchRequest): Batch {
-  return split === "train"
-    ? dataset.trainBatch(position, numSamples)
-    : dataset.validationBatch(position, numSamples);
 }

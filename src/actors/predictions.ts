@@ -1,6 +1,6 @@
 import type { Rows } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { BatchRefs, EvaluationName } from "../protocols/index.ts";
+import type { EvaluationName, RowRefs } from "../protocols/index.ts";
 import { attach, hold, ops, scope, type Tensor } from "../tensor/index.ts";
 
 /** The rows of samples side by side, each tensor held. */
@@ -14,7 +14,7 @@ export class Predictions {
   readonly #parts = new Map<string, PredictedPart[]>();
 
   /** Takes rows that were sent. */
-  add(evaluation: EvaluationName & { readonly position: number; readonly rows: BatchRefs }): void {
+  add(evaluation: EvaluationName & { readonly position: number; readonly rows: RowRefs }): void {
     const rows = Object.fromEntries(
       Object.entries(evaluation.rows).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
     );

@@ -2,9 +2,9 @@ import { recipientName } from "../protocols/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
 import {
   mapShared,
+  type PackedTensor,
   packRef,
   releaseRefsOf,
-  type PackedTensor,
   type TensorRef,
   unpackRef,
 } from "../tensor/index.ts";

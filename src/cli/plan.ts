@@ -216,7 +216,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   if (!isGpt(model)) {
     throw usage("a job whose model has the sizes of a GPT-2", name, "the planner knows no other family yet");
   }
-  const { batchSize, accumulation } = job.training(config);
+  const { batchSize, accumulation } = job.training(config, facts);
   return { name, facts: factsOf(model), batchSize, accumulation };
 }
 

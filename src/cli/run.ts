@@ -13,8 +13,9 @@ import {
   printConfig,
   readCommand,
 } from "../config/index.ts";
+import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { loadJob } from "../job/index.ts";
+import { type Job, type JobConfig, loadJob } from "../job/index.ts";
 import { configure, jobUrlOf, Runtime } from "../trainer/index.ts";
 import { tellAddress } from "./dashboard.ts";
 import { print, setting, usage } from "./flags.ts";
@@ -95,11 +96,16 @@ async function train(url: string, { runtime: asked, output, set }: CommandOption
   if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);
 }
 
+/** What a job's data says of itself, opened only where the job's training asks for it. */
+async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
+  return job.training.length < 2 ? { source: "" } : (await job.data(config, { seed: 0 })).facts;
+}
+
 /** With what the job and the checkpoint say, where nothing else does. */
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
   const config = configure(job, asked.set);
-  const { steps, accumulation } = job.training(config);
+  const { steps, accumulation } = job.training(config, await factsFor(job, config));
   const said = (origin: "job" | "checkpoint", path: readonly string[], value: unknown): Given[] =>
     value === undefined ? [] : [{ path, value, origin, by: "" }];
   const { resume } = asked.runtime;

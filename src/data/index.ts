@@ -1,15 +1,20 @@
 /** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
-export { ByteTokenizer } from "./byte-tokenizer.ts";
-export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
+
 export {
   type Batch,
-  type Dataset,
-  type DatasetFacts,
-  type Rows,
-  type Scores,
-  type TextBatch,
-  textDataset,
-} from "./dataset.ts";
+  type BatchValue,
+  disposeBatch,
+  type HostValue,
+  type MappedBatch,
+  mapBatch,
+  type TensorBatch,
+  type TensorsOf,
+  tensorsIn,
+} from "./batch.ts";
+export { type BatchReader, type BatchRefs, BuiltBatches, type SampleRange } from "./built-batches.ts";
+export { ByteTokenizer } from "./byte-tokenizer.ts";
+export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
+export type { Awaitable, Dataset, DatasetFacts, Rows, Scores, Split } from "./dataset.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 export {
@@ -20,7 +25,10 @@ export {
   type TextOptions,
   type TokenizerChoice,
 } from "./prepare-text.ts";
+export { type Collate, type SampleDatasetOptions, type Samples, sampleDataset } from "./sample-dataset.ts";
 export { passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
+export { type SampleRecord, type Stacked, stack } from "./stack.ts";
+export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text-dataset.ts";
 export type { TextSource } from "./text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text-windows.ts";
 export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";

@@ -1,4 +1,4 @@
-import type { Batch } from "../data/index.ts";
+import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Module } from "../nn/index.ts";
 import type { Tensor } from "../tensor/index.ts";
@@ -7,10 +7,14 @@ import type { JobConfig } from "./job-config.ts";
 import type { Loop, RankContext } from "./rank-context.ts";
 
 /** A job that says itself how a step is made. */
-export interface LoopDefinition<Config extends JobConfig, B extends Batch, M extends Module>
-  extends Omit<JobDefinition<Config, B, M>, "loss"> {
+export interface LoopDefinition<
+  Config extends JobConfig,
+  B extends Batch,
+  M extends Module,
+  F extends DatasetFacts,
+> extends Omit<JobDefinition<Config, B, M, F>, "loss"> {
   /** The mean loss of a batch: what evaluations on held-out data measure, and what pipelines look for stages in. */
-  loss?: JobDefinition<Config, B, M>["loss"];
+  loss?: JobDefinition<Config, B, M, F>["loss"];
 }
 
 /**
@@ -26,10 +30,12 @@ export interface LoopDefinition<Config extends JobConfig, B extends Batch, M ext
  * });
  * ```
  */
-export function defineLoop<Config extends JobConfig, B extends Batch, M extends Module>(
-  definition: LoopDefinition<Config, B, M>,
-  loop: Loop<Config, B, M>,
-): Job<Config> {
+export function defineLoop<
+  Config extends JobConfig,
+  B extends Batch,
+  M extends Module,
+  F extends DatasetFacts = DatasetFacts,
+>(definition: LoopDefinition<Config, B, M, F>, loop: Loop<Config, B, M, F>): Job<Config> {
   return { loss: refuseLoss, ...definition, loop } as unknown as Job<Config>;
 }
 

@@ -13,6 +13,6 @@ export {
 } from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
 export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
-export { type LossValues, type Losses, valuesOf, weighLosses, weighValue, weighValues } from "./losses.ts";
+export { type Losses, type LossValues, valuesOf, weighLosses, weighValue, weighValues } from "./losses.ts";
 export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext } from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

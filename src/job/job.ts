@@ -1,4 +1,4 @@
-import type { Batch, Dataset, DatasetFacts, Rows } from "../data/index.ts";
+import type { Awaitable, Batch, Dataset, DatasetFacts, Rows, TensorBatch, TensorsOf } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Module, TensorPlan } from "../nn/index.ts";
 import {
@@ -16,8 +16,10 @@ import type { Rank, RankContext } from "./rank-context.ts";
 
 /** How a job is trained, where the command line does not say otherwise. */
 export interface TrainingPlan {
-  /** Optimizer steps in all. */
-  readonly steps: number;
+  /** Optimizer steps in all; or {@link epochs}. */
+  readonly steps?: number;
+  /** How often the samples of `train` are gone through, in place of steps: the last of them ends in the last step. */
+  readonly epochs?: number;
   /** Samples in one step, over all ranks and micro-batches. */
   readonly batchSize: number;
   /** Micro-batches of one rank in one step; 1 unless told otherwise. */
@@ -26,8 +28,10 @@ export interface TrainingPlan {
   readonly clipNorm?: number | ClipRule;
   /** Steps between evaluations on held-out data, the last of them after the last step; never unless told otherwise. */
   readonly evaluateEverySteps?: number;
-  /** Held-out samples one evaluation reads at most; all unless told otherwise. */
+  /** Samples of each split that one evaluation reads at most; all unless told otherwise. */
   readonly evaluationSamples?: number;
+  /** Splits that are evaluated, one after the other; `["validation"]` unless told otherwise. */
+  readonly evaluationSplits?: readonly string[];
   /**
    * Whether a step's loss is a mean over what `weigh` says of all its micro-batches; else the mean of their means, each over
    * its own. True unless told otherwise, and without `weigh` the same. Megatron-LM's name for it.
@@ -38,9 +42,9 @@ export interface TrainingPlan {
 }
 
 /** What a job may look at while it writes a sample. */
-export interface SampleContext<Config extends JobConfig> {
+export interface SampleContext<Config extends JobConfig, F extends DatasetFacts = DatasetFacts> {
   readonly config: Config;
-  readonly facts: DatasetFacts;
+  readonly facts: F;
   readonly seed: number;
 }
 
@@ -51,16 +55,17 @@ export interface SampleContext<Config extends JobConfig> {
 export interface Job<Config extends JobConfig = JobConfig> {
   /** Every setting with its default. */
   readonly config: Config;
-  training(config: Config): TrainingPlan;
+  /** Asked once the data is open. */
+  training(config: Config, facts: DatasetFacts): TrainingPlan;
   /** Opens the data; runs in the feeder's thread. `seed` orders the samples. */
-  data(config: Config, context: { readonly seed: number }): Promise<Dataset> | Dataset;
+  data(config: Config, context: { readonly seed: number }): Awaitable<Dataset>;
   /** Declares the model, without memory; parameters are sharded and filled from outside. */
   model(config: Config, facts: DatasetFacts): Module;
   /**
    * A mean over the batch, in nats, or several by name, of which the sum is made small; float32 scalars.
    * @param rank - for what ranks compute together; most losses need none of it
    */
-  loss(model: Module, batch: Batch, rank: Rank): Losses;
+  loss(model: Module, batch: TensorBatch, rank: Rank): Losses;
   /**
    * What each mean is over, such as the targets that count: a step's loss is then Σ weight · loss / Σ weight over all its
    * micro-batches, however many ranks these are dealt to. Runs beside the data, of the batch alone. All weigh alike unless
@@ -71,7 +76,7 @@ export interface Job<Config extends JobConfig = JobConfig> {
    * What the model predicts of held-out samples, for the dataset's `score`: computed in evaluation, without gradients.
    * Every tensor has the batch's samples in dim 0, and of all batches the same shape behind it.
    */
-  predict?(model: Module, batch: Batch): Rows;
+  predict?(model: Module, batch: TensorBatch): Rows;
   /** One optimizer, or several that share the parameters out among them. */
   optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
   /** Asked once for each optimizer; its own rate, constant, unless told otherwise. */
@@ -84,24 +89,35 @@ export interface Job<Config extends JobConfig = JobConfig> {
   loop?(rank: RankContext): void;
 }
 
-/** A {@link Job} whose batches and model keep their own types from `data` and `model` to `loss`. */
-export interface JobDefinition<Config extends JobConfig, B extends Batch, M extends Module>
-  extends Omit<Job<Config>, "data" | "model" | "loss" | "weigh" | "predict" | "sample" | "loop"> {
-  data(config: Config, context: { readonly seed: number }): Promise<Dataset<B>> | Dataset<B>;
-  model(config: Config, facts: DatasetFacts): M;
-  loss(model: M, batch: B, rank: Rank): Losses;
+/** A {@link Job} whose data, batches and model keep their own types from `data` and `model` to `loss`; `data` stands before what uses them. */
+export interface JobDefinition<
+  Config extends JobConfig,
+  B extends Batch,
+  M extends Module,
+  F extends DatasetFacts,
+> extends Omit<
+    Job<Config>,
+    "training" | "data" | "model" | "loss" | "weigh" | "predict" | "sample" | "loop"
+  > {
+  training(config: Config, facts: F): TrainingPlan;
+  data(config: Config, context: { readonly seed: number }): Awaitable<Dataset<B, F>>;
+  model(config: Config, facts: F): M;
+  loss(model: M, batch: TensorsOf<B>, rank: Rank): Losses;
   weigh?(batch: B, config: Config): LossWeights;
-  predict?(model: M, batch: B): Rows;
-  sample?(model: M, context: SampleContext<Config>): string;
+  predict?(model: M, batch: TensorsOf<B>): Rows;
+  sample?(model: M, context: SampleContext<Config, F>): string;
 }
 
 /**
  * Declares a job; the default export of the job's own module. Write `data` and `model` before `loss`, `weigh` and `predict`:
  * TypeScript infers from the top down what batches and the model are.
  */
-export function defineJob<Config extends JobConfig, B extends Batch, M extends Module>(
-  definition: JobDefinition<Config, B, M>,
-): Job<Config> {
+export function defineJob<
+  Config extends JobConfig,
+  B extends Batch,
+  M extends Module,
+  F extends DatasetFacts = DatasetFacts,
+>(definition: JobDefinition<Config, B, M, F>): Job<Config> {
   return definition as unknown as Job<Config>;
 }
 
@@ -121,9 +137,13 @@ export function schedulesOf(job: Job, optimizers: readonly OptimizerSpec[], conf
 }
 
 /** @returns how a job weighs a batch, where its losses are weighed */
-export function weighingOf(job: Job, config: JobConfig): ((batch: Batch) => LossWeights) | undefined {
+export function weighingOf(
+  job: Job,
+  config: JobConfig,
+  facts: DatasetFacts,
+): ((batch: Batch) => LossWeights) | undefined {
   const { weigh } = job;
-  const { calculatePerTokenLoss = true } = job.training(config);
+  const { calculatePerTokenLoss = true } = job.training(config, facts);
   return weigh === undefined || !calculatePerTokenLoss ? undefined : (batch) => weigh(batch, config);
 }
 

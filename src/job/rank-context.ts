@@ -1,4 +1,4 @@
-import type { Batch, DatasetFacts } from "../data/index.ts";
+import type { Batch, DatasetFacts, TensorBatch, TensorsOf } from "../data/index.ts";
 import type { Module } from "../nn/index.ts";
 import type { MeshAxis } from "../parallel/index.ts";
 import type { Tensor } from "../tensor/index.ts";
@@ -34,11 +34,12 @@ export interface BackwardOptions {
  */
 export interface RankContext<
   Config extends JobConfig = JobConfig,
-  B extends Batch = Batch,
+  B = TensorBatch,
   M extends Module = Module,
+  F extends DatasetFacts = DatasetFacts,
 > extends Rank {
   readonly config: Config;
-  readonly facts: DatasetFacts;
+  readonly facts: F;
   /** As `model` declared it: its parameters are gathered while {@link forward} or {@link evaluate} computes with them. */
   readonly model: M;
   /** Steps made so far, in all. */
@@ -84,6 +85,6 @@ export interface RankContext<
 }
 
 /** A training loop: called once in every rank, and again where the ranks start anew. */
-export type Loop<Config extends JobConfig, B extends Batch, M extends Module> = (
-  rank: RankContext<Config, B, M>,
+export type Loop<Config extends JobConfig, B extends Batch, M extends Module, F extends DatasetFacts> = (
+  rank: RankContext<Config, TensorsOf<B>, M, F>,
 ) => void;

@@ -1,9 +1,6 @@
-import type { DatasetFacts, Scores } from "../data/index.ts";
+import type { BatchReader, BatchRefs, DatasetFacts, SampleRange, Scores, Split } from "../data/index.ts";
 import type { JobConfig, LossWeights, StepSamples } from "../job/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
-
-/** One batch on its way: named tensors, owned by whoever attaches them. */
-export type BatchRefs = Readonly<Record<string, TensorRef>>;
 
 /** A batch as it is dealt, and what it counts. */
 export interface DealtBatch {
@@ -14,20 +11,19 @@ export interface DealtBatch {
   readonly numTokens?: number | undefined;
 }
 
-/** Which samples a batch is made of. */
-export interface BatchRequest {
-  readonly split: "train" | "validation";
-  /** First sample: of the run, counted over all ranks and micro-batches, or of the held-out part. */
-  readonly position: number;
-  readonly numSamples: number;
+/** Which samples a batch is made of, and what for. */
+export interface BatchRequest extends SampleRange {
   /** The step that it is a part of, where it is trained on. */
   readonly step?: StepSamples;
 }
 
+/** A batch as one of its readers asks for it. */
+export type BatchOrder = BatchRequest & BatchReader;
+
 /** What the feeder answers to {@link FeederProtocol.open}. Plain data. */
 export interface OpenedData {
   readonly facts: DatasetFacts;
-  readonly numValidationSamples: number;
+  readonly splits: Readonly<Record<string, Split>>;
 }
 
 /** An evaluation: of what the parameters of a step make of a part of the data. */
@@ -36,17 +32,19 @@ export interface EvaluationName {
   readonly split: string;
 }
 
+/** Predicted rows on their way, by name. */
+export type RowRefs = Readonly<Record<string, TensorRef>>;
+
 /**
  * The feeder opens a job's data and serves batches by position, of which it keeps no place, so that it can be restarted. It
  * gathers what the model predicts in an evaluation, for the dataset to score; that is lost with it.
  */
 export type FeederProtocol = {
   open: { in: Record<string, never>; out: OpenedData };
-  /** `reader`: whose the tensors are, by the name of {@link recipientName}. */
-  next: { in: BatchRequest & { readonly reader: string }; out: DealtBatch };
+  next: { in: BatchOrder; out: DealtBatch };
   /** Rows that the model predicts of an evaluation's samples `position` on. */
   predicted: {
-    in: EvaluationName & { readonly position: number; readonly rows: BatchRefs };
+    in: EvaluationName & { readonly position: number; readonly rows: RowRefs };
     out: Record<string, never>;
   };
   /** Scores the rows of all `numSamples` samples of an evaluation, which it then forgets. */

@@ -9,13 +9,14 @@ export type {
   SnapshotOrder,
 } from "./checkpointer.ts";
 export type {
-  BatchRefs,
+  BatchOrder,
   BatchRequest,
   DealtBatch,
   EvaluationName,
   FeederInit,
   FeederProtocol,
   OpenedData,
+  RowRefs,
 } from "./feeder.ts";
 export type { InitialState, InitialStateOf } from "./initial-state.ts";
 export type {
@@ -31,10 +32,10 @@ export type { PagingProtocol, PinRequest } from "./paging.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,
+  MetricSum,
   RankEvaluated,
   RankInit,
   RankProtocol,
-  MetricSum,
   RankStepped,
   StepOrder,
 } from "./rank.ts";

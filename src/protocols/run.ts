@@ -15,7 +15,7 @@ export interface RankGroup {
 export interface RunSchedule {
   readonly steps: number;
   readonly evaluateEverySteps: number;
-  /** Held-out batches of one evaluation, dealt to the ranks in turn; none: nothing is evaluated. */
+  /** Batches of one evaluation, split after split, each dealt to the ranks in turn; none: nothing is evaluated. */
   readonly evaluation: readonly BatchRequest[];
   /** Whether the dataset scores what the model predicts of them. */
   readonly predicts: boolean;
@@ -33,7 +33,7 @@ export interface RunResult {
   readonly steps: number;
   /** Loss of the last step, mean over all ranks; NaN where no step was made. */
   readonly lossNats: number;
-  /** Last held-out loss, where there was an evaluation. */
+  /** Last loss of the first split that is evaluated, where there was an evaluation. */
   readonly evaluationLossNats: number | undefined;
   readonly sample: string | undefined;
   /** Why the last save failed, if it did: the run's end is not on the disk then. */

@@ -54,7 +54,7 @@ export {
   type PackedTensor,
   unpackRef,
 } from "./ref.ts";
-export { hold, keep, liveTensors, OpenScope, scope } from "./scope.ts";
+export { hold, keep, liveTensors, OpenScope, scope, scopeUnlessAsync } from "./scope.ts";
 export {
   type BlockingTransfer,
   giveMemoryUp,

@@ -79,6 +79,22 @@ export class OpenScope implements Disposable {
 }
 
 /**
+ * {@link scope}, where `body` may be asynchronous: if it returns a promise, what it has made by then passes to the enclosing
+ * scope, as does, without one, what it makes later; memory is then given back once nothing refers to it.
+ */
+export function scopeUnlessAsync<T>(body: () => T): T {
+  let promise: { readonly result: T } | undefined;
+  const result = scope(() => {
+    const inner = current as Scope;
+    const made = body();
+    if (!isPromise(made)) return made;
+    promise = { result: made };
+    return [...inner.tensors] as unknown as T;
+  });
+  return promise === undefined ? result : promise.result;
+}
+
+/**
  * Takes a tensor out of every scope: it lives until `dispose()`, or until nothing refers to it any more.
  * @returns the same tensor
  */
@@ -126,13 +142,14 @@ function close(ended: Scope, survivors: ReadonlySet<TensorHandle>): void {
   if (count > 0) native().releaseMany(count);
 }
 
+function isPromise(result: unknown): boolean {
+  return (
+    typeof result === "object" && result !== null && "then" in result && typeof result.then === "function"
+  );
+}
+
 function refusePromise(result: unknown): void {
-  if (
-    typeof result === "object" &&
-    result !== null &&
-    "then" in result &&
-    typeof result.then === "function"
-  ) {
+  if (isPromise(result)) {
     throw new TroupeError(
       "TENSOR_SCOPE_ASYNC",
       "[scope] a function that returns its result was expected: it returned a promise (open the scope inside, around what does not await)",

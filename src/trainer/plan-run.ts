@@ -2,7 +2,7 @@ import type { GroupPlan } from "../collectives/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SamplerState } from "../data/index.ts";
 import { tensorPlanOf } from "../engine/rank/index.ts";
-import type { NamesOf } from "../errors.ts";
+import { type NamesOf, TroupeError } from "../errors.ts";
 import { type Job, type JobConfig, optimizersOf, schedulesOf, type TrainingPlan } from "../job/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { checkOptimizers, clipRuleOf } from "../optim/index.ts";
@@ -28,17 +28,20 @@ export interface RunPlan {
 
 const TRAINING: NamesOf<TrainingPlan> = {
   steps: true,
+  epochs: true,
   batchSize: true,
   accumulation: true,
   clipNorm: true,
   evaluateEverySteps: true,
   evaluationSamples: true,
   calculatePerTokenLoss: true,
+  evaluationSplits: true,
   pretrained: true,
 };
 
 /** How a job's batch is dealt to ranks and micro-batches. */
 export interface BatchPlan {
+  readonly training: TrainingPlan;
   readonly steps: number;
   readonly batchSize: number;
   readonly accumulation: number;
@@ -47,22 +50,53 @@ export interface BatchPlan {
 }
 
 /**
- * Divides the batch, before anything is opened or spawned. Whether it can be divided so is checked by {@link dryRun},
- * which knows the model, and with it the layouts that really work.
- * @throws {TroupeError} `OPTION`
+ * Divides the batch, once the data is open. Whether it can be divided so is checked by {@link dryRun}, which knows the
+ * model, and with it the layouts that really work.
+ * @throws {TroupeError} `OPTION`; `DATA_SPLIT` where the data lacks what is to be read of it
  */
-export function planBatch(job: Job, config: JobConfig, settings: RuntimeSettings): BatchPlan {
-  const training = job.training(config);
+export function planBatch(
+  job: Job,
+  config: JobConfig,
+  data: OpenedData,
+  settings: RuntimeSettings,
+): BatchPlan {
+  const training = job.training(config, data.facts);
   checkTraining(training);
   const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
-  const steps = settings.training.steps ?? whole("steps", training.steps, 0);
-  return {
-    steps,
-    batchSize,
-    accumulation,
-    microBatchSize: batchSize / (settings.layout.mesh.dp * accumulation),
-  };
+  const steps = stepsOf(training, batchSize, data, settings);
+  const microBatchSize = batchSize / (settings.layout.mesh.dp * accumulation);
+  return { training, steps, batchSize, accumulation, microBatchSize };
+}
+
+function stepsOf(
+  { steps, epochs }: TrainingPlan,
+  batchSize: number,
+  data: OpenedData,
+  settings: RuntimeSettings,
+): number {
+  const numSamples = numSamplesOf(data, "train");
+  if (settings.training.steps !== undefined) return settings.training.steps;
+  if ((steps === undefined) === (epochs === undefined)) {
+    const given = steps === undefined ? "neither" : "both";
+    throw optionError("the job's training", "told in steps or in epochs", given);
+  }
+  if (epochs === undefined) return whole("steps", steps as number, 0);
+  const lasting = Math.ceil((epochs * numSamples) / batchSize);
+  if (epochs >= 0 && Number.isSafeInteger(lasting)) return lasting;
+  throw optionError("epochs", "≥ 0, of samples that end", `${epochs} of ${numSamples} samples`);
+}
+
+/** @throws {TroupeError} `DATA_SPLIT` unless the data has such a split, with samples in it */
+function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
+  const numSamples = Object.hasOwn(splits, split) ? (splits[split]?.numSamples ?? 0) : 0;
+  if (numSamples > 0) return numSamples;
+  const names = Object.entries(splits).map(([name, part]) => `${name} (${part.numSamples} samples)`);
+  throw new TroupeError(
+    "DATA_SPLIT",
+    `[data] expected a split named ${split} with samples in ${facts.source}, got ${names.join(", ") || "no splits"}`,
+    { fields: { split, splits } },
+  );
 }
 
 function checkTraining(training: TrainingPlan): void {
@@ -115,7 +149,9 @@ export function dryRun(
 ): Module {
   const model = job.model(config, data.facts);
   const { vocabSize } = model as { readonly vocabSize?: number };
-  if (vocabSize !== undefined && data.facts.vocabSize > 0) checkVocabulary(data.facts, vocabSize);
+  const { source, vocabSize: numTokens } = data.facts;
+  if (vocabSize !== undefined && numTokens !== undefined)
+    checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
   const optimizers = optimizersOf(job, model, config);
   schedulesOf(job, optimizers, config);
   checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
@@ -145,16 +181,13 @@ export function planRun(
   groups: GroupPlan,
 ): RunPlan {
   const { job, jobUrl, config } = source;
-  const training = job.training(config);
+  const { training } = batch;
   if (start.resumed !== undefined) checkResumed(start.resumed, batch.batchSize, data.facts);
   return {
     schedule: {
       steps: batch.steps,
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
-      evaluation:
-        training.evaluateEverySteps === undefined
-          ? []
-          : evaluationBatches(data.numValidationSamples, batch, training.evaluationSamples, settings, job),
+      evaluation: evaluationBatches(data, batch, settings, job),
       predicts: job.predict !== undefined,
       saving: savingRules(settings.checkpoint),
       memoryEverySteps: settings.telemetry.memoryEverySteps,
@@ -201,21 +234,29 @@ export function samplerStateOf({ initial, resumed }: Start, batchSize: number): 
   return { step: initial.step, numSamples: resumed?.samplesConsumed ?? 0, batchSize, skips: [] };
 }
 
-/** Held-out samples side by side, as many a batch as a micro-batch has. */
+/** Samples of each split that is evaluated, side by side, as many a batch as a micro-batch has. */
 function evaluationBatches(
-  numSamples: number,
-  { microBatchSize }: BatchPlan,
-  limit = Number.POSITIVE_INFINITY,
+  data: OpenedData,
+  { training, microBatchSize }: BatchPlan,
   { layout: { mesh } }: RuntimeSettings,
   { predict }: Job,
 ): BatchRequest[] {
-  const numUsed = Math.min(numSamples, limit);
+  const { evaluateEverySteps, evaluationSplits = ["validation"] } = training;
+  if (evaluateEverySteps === undefined) return [];
   // Replicas that share experts exchange tokens in equal numbers: a rest is left out, but never of what is scored.
   const isEven = mesh.ep > 1;
-  const size =
-    isEven && predict !== undefined ? greatestCommonDivisor(microBatchSize, numUsed) : microBatchSize;
-  const requests: BatchRequest[] = [];
-  for (let position = 0; position < numUsed; position += size)
-    requests.push({ split: "validation", position, numSamples: Math.min(size, numUsed - position) });
-  return isEven ? requests.filter((request) => request.numSamples === size) : requests;
+  return evaluationSplits.flatMap((split) => {
+    const numUsed = Math.min(
+      numSamplesOf(data, split),
+      training.evaluationSamples ?? Number.POSITIVE_INFINITY,
+    );
+    if (numUsed === Number.POSITIVE_INFINITY)
+      throw optionError("evaluationSamples", `given for split ${split}, which never ends`, "none");
+    const size =
+      isEven && predict !== undefined ? greatestCommonDivisor(microBatchSize, numUsed) : microBatchSize;
+    const requests: BatchRequest[] = [];
+    for (let position = 0; position < numUsed; position += size)
+      requests.push({ split, position, numSamples: Math.min(size, numUsed - position) });
+    return isEven ? requests.filter((request) => request.numSamples === size) : requests;
+  });
 }

@@ -115,7 +115,6 @@ export class Run {
     const system = this.#system;
     const job = await loadJob(jobUrl);
     const config = configure(job, overrides);
-    const batch = planBatch(job, config, settings);
     const resumed =
       training.resume === undefined
         ? undefined
@@ -123,8 +122,9 @@ export class Run {
     const seed = resumed?.seed ?? training.seed;
     const feeder = { jobUrl, config, seed };
     const data = await openData(system, feeder, settings.execution.deadlineMs);
+    const batch = planBatch(job, config, data, settings);
     const model = dryRun(job, config, data, settings, batch);
-    const start = resumed ?? (await startAfresh(job.training(config), model, seed));
+    const start = resumed ?? (await startAfresh(batch.training, model, seed));
     await using place = await MeetingPlace.open(layout.mesh, layout.carrier);
     this.#place = place;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);

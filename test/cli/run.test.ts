@@ -105,7 +105,12 @@ describe("troupe run", () => {
     ],
     ["no job", ["run"], 2, /missing required argument 'job'/],
     ["an unknown command", ["train"], 2, /unknown command 'train'/],
-    ["a number that is none", ["run", tiny, "--ranks", "two"], 2, /expected ranks to be a whole number from 1 to 256, got two \(from --ranks\)/],
+    [
+      "a number that is none",
+      ["run", tiny, "--ranks", "two"],
+      2,
+      /expected ranks to be a whole number from 1 to 256, got two \(from --ranks\)/,
+    ],
     [
       "a ZeRO level out of range",
       ["run", tiny, "--zero", "4"],
@@ -130,7 +135,12 @@ describe("troupe run", () => {
       2,
       /expected --set KEY=VALUE: got "layers"/,
     ],
-    ["a setting the job lacks", ["run", tiny, "--set", "layer=3"], 2, /expected a setting of the job, got layer \(did you mean layers\?\)/],
+    [
+      "a setting the job lacks",
+      ["run", tiny, "--set", "layer=3"],
+      2,
+      /expected a setting of the job, got layer \(did you mean layers\?\)/,
+    ],
     [
       "a setting of another type",
       ["run", tiny, "--set", "layers=many"],

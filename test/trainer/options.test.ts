@@ -146,6 +146,7 @@ describe("a job whose training", () => {
     planBatch(
       { ...tiny, training: () => ({ steps: 1, batchSize: 4, ...training }) },
       tiny.config,
+      { facts: { source: "text" }, splits: { train: { numSamples: 10 } } },
       settle({}),
     );
 
@@ -157,8 +158,16 @@ describe("a job whose training", () => {
     ],
     ["evaluates after half a step", { evaluateEverySteps: 0.5 }, /evaluateEverySteps .* ≥ 1, got 0\.5/],
     ["evaluates on nothing", { evaluationSamples: 0 }, /evaluationSamples .* ≥ 1, got 0/],
+    ["lasts for steps and epochs", { epochs: 2 }, /told in steps or in epochs, got both/],
+    ["has no length", { steps: undefined }, /told in steps or in epochs, got neither/],
+    ["goes back in time", { steps: undefined, epochs: -1 }, /epochs to be ≥ 0, of samples that end, got -1/],
   ])("%s is refused", (_what, training, message) => {
     expect(() => plan(training)).toThrow(message);
+  });
+
+  it("is told in epochs lasts until every sample was seen so often", () => {
+    expect(plan({ steps: undefined, epochs: 2 }).steps).toBe(5);
+    expect(plan({ steps: undefined, epochs: 0.9 }).steps).toBe(3);
   });
 });
 

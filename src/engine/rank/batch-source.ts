@@ -1,8 +1,15 @@
-import { type Batch, type SamplerState, samplesBefore } from "../../data/index.ts";
+import {
+  type BatchReader,
+  type BatchRefs,
+  disposeBatch,
+  type SamplerState,
+  samplesBefore,
+  type TensorBatch,
+} from "../../data/index.ts";
 import type { LossWeights } from "../../job/index.ts";
 import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
-import { attach, hold, scope } from "../../tensor/index.ts";
+import { attach, hold, type TensorRef } from "../../tensor/index.ts";
 
 /** How the samples of a run are dealt. */
 export interface BatchDealing {
@@ -17,7 +24,7 @@ export interface BatchDealing {
 /** A batch that is there, and what it counts. */
 export interface WeighedBatch {
   /** The caller's to dispose. */
-  readonly batch: Batch;
+  readonly batch: TensorBatch;
   /** As of `DealtBatch`. */
   readonly weight: LossWeights;
   readonly numSamples: number;
@@ -32,18 +39,18 @@ export class BatchSource {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
   readonly #feeder: ActorRef<FeederProtocol>;
   readonly #dealing: BatchDealing;
-  readonly #options: { readonly reader: string; readonly deadlineMs: number };
+  readonly #options: BatchReader & { readonly deadlineMs: number };
   /** Batches asked for ahead, oldest first. */
   readonly #ahead: { readonly index: number; readonly batch: AskedBatch }[] = [];
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
-  /** @param options.reader - whose the tensors are, by the name of `recipientName` */
+  /** @param options.owner - whose the tensors are, by the name of `recipientName` */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait">,
     feeder: ActorRef<FeederProtocol>,
     dealing: BatchDealing,
-    options: { readonly reader: string; readonly deadlineMs: number },
+    options: BatchReader & { readonly deadlineMs: number },
   ) {
     this.#context = context;
     this.#feeder = feeder;
@@ -81,8 +88,9 @@ export class BatchSource {
   }
 
   #ask(request: BatchRequest): AskedBatch {
-    const { reader, deadlineMs } = this.#options;
-    const dealt = this.#context.request(this.#feeder, "next", { ...request, reader }, { deadlineMs });
+    const { owner, numReaders, deadlineMs } = this.#options;
+    const order = { ...request, owner, numReaders };
+    const dealt = this.#context.request(this.#feeder, "next", order, { deadlineMs });
     return { dealt, numSamples: request.numSamples };
   }
 
@@ -90,10 +98,7 @@ export class BatchSource {
     const begin = performance.now();
     const { tensors, weight, numTokens } = this.#context.wait(dealt);
     this.waitedMs += performance.now() - begin;
-    const batch = Object.fromEntries(
-      Object.entries(tensors).map(([name, ref]) => [name, scope(() => hold(attach(ref)))]),
-    );
-    return { batch, weight, numSamples, numTokens };
+    return { batch: attachAll(tensors), weight, numSamples, numTokens };
   }
 
   /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
@@ -102,9 +107,14 @@ export class BatchSource {
   }
 }
 
-/** Releases a batch's tensors. */
-export function disposeBatch(batch: Batch): void {
-  for (const tensor of Object.values(batch)) tensor.dispose();
+function attachAll(refs: BatchRefs): TensorBatch {
+  return Object.fromEntries(
+    Object.entries(refs).map(([name, ref]) => [name, isRef(ref) ? hold(() => attach(ref)) : attachAll(ref)]),
+  );
+}
+
+function isRef(value: TensorRef | BatchRefs): value is TensorRef {
+  return (value as Partial<TensorRef>).kind === "tensor-ref";
 }
 
 interface AskedBatch {

@@ -1,6 +1,6 @@
+import { disposeBatch, type TensorBatch } from "../../data/index.ts";
 import { type BackwardOptions, type ForwardResult, type Losses, weighLosses } from "../../job/index.ts";
 import { type RecordedTensor, TensorRecording } from "../../nn/index.ts";
-import type { Batch } from "../../data/index.ts";
 import {
   type BlockEngine,
   type MeshPlace,
@@ -11,7 +11,7 @@ import {
 import type { RankPlan, RankStepped, ShardProtocol, StepOrder } from "../../protocols/index.ts";
 import { type ActorRef, systemClock } from "../../runtime/index.ts";
 import { full, hold, scaleStatistics, scope, Tensor } from "../../tensor/index.ts";
-import { type BatchSource, disposeBatch, type WeighedBatch } from "./batch-source.ts";
+import type { BatchSource, WeighedBatch } from "./batch-source.ts";
 import { loopOrder } from "./loop-order.ts";
 import { type MicroBatches, namedValues, type StepReport } from "./micro-batches.ts";
 import type { RankModel } from "./rank-model.ts";
@@ -88,7 +88,7 @@ export class GrantedStep implements Disposable {
    * All micro-batches, forward and backward; gradients leave for the shard block by block, while backward goes on.
    * @param lossesOf - the losses of one batch
    */
-  train(lossesOf: (batch: Batch) => Losses): void {
+  train(lossesOf: (batch: TensorBatch) => Losses): void {
     const { actions, microBatches, tell } = this.#parts;
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
     actions.forEach((action, index) => {
@@ -102,7 +102,7 @@ export class GrantedStep implements Disposable {
   }
 
   /** @returns the batch of a loop's next micro-batch, which {@link endMicroBatch} releases */
-  beginMicroBatch(microBatch: number): Batch {
+  beginMicroBatch(microBatch: number): TensorBatch {
     const batch = this.#parts.batches.next(this.index, microBatch);
     this.#at = { microBatch, batch };
     this.#lossNats = undefined;

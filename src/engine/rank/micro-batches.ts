@@ -1,9 +1,9 @@
-import type { Batch } from "../../data/index.ts";
+import { disposeBatch, type TensorBatch } from "../../data/index.ts";
 import { type Losses, valuesOf, weighLosses, weighValues } from "../../job/index.ts";
 import type { Randomness } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace, PassKey } from "../../parallel/index.ts";
 import { full, hold, scope, Tensor } from "../../tensor/index.ts";
-import { type BatchSource, disposeBatch, type WeighedBatch } from "./batch-source.ts";
+import type { BatchSource, WeighedBatch } from "./batch-source.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
 import type { StepMetrics } from "./step-metrics.ts";
@@ -44,7 +44,7 @@ export class MicroBatches {
   }
 
   /** @param lossesOf - the losses of one batch */
-  forward(step: number, key: PassKey, lossesOf: (batch: Batch) => Losses, report: StepReport): void {
+  forward(step: number, key: PassKey, lossesOf: (batch: TensorBatch) => Losses, report: StepReport): void {
     const { engine, stages } = this.#path;
     const work = `step ${step}`;
     const batch = this.#batchOf(step, key.microBatch);

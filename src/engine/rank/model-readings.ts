@@ -1,10 +1,10 @@
-import type { Batch } from "../../data/index.ts";
+import { disposeBatch, type TensorBatch } from "../../data/index.ts";
 import { type Job, valuesOf } from "../../job/index.ts";
 import { evaluating, wrapForward } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace } from "../../parallel/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankPlan } from "../../protocols/index.ts";
 import { scope, Tensor } from "../../tensor/index.ts";
-import { type BatchSource, disposeBatch } from "./batch-source.ts";
+import type { BatchSource } from "./batch-source.ts";
 import type { MicroBatches } from "./micro-batches.ts";
 import type { PredictionLink } from "./prediction-link.ts";
 import type { RankModel } from "./rank-model.ts";
@@ -44,7 +44,7 @@ export class ModelReadings {
         if (request === undefined && ep === 1) break;
         const { batch, ...counts } = source.fetch(request ?? (requests[first] as BatchRequest));
         // Several orders of one step may be under way: a pass is named by what it reads.
-        const pass = `evaluate ${step} ${requests[first]?.position}`;
+        const pass = `evaluate ${step} ${requests[first]?.split} ${requests[first]?.position}`;
         scope(() => {
           const losses = microBatches.throughChunks(pass, () => model.lossesOf(batch));
           if (losses === undefined || !microBatches.reports || request === undefined) return;
@@ -60,7 +60,7 @@ export class ModelReadings {
   }
 
   /** @param request - whose rows are sent; none where others only compute along */
-  #predict(step: number, batch: Batch, first: BatchRequest, request: BatchRequest | undefined): void {
+  #predict(step: number, batch: TensorBatch, first: BatchRequest, request: BatchRequest | undefined): void {
     const { job, model, microBatches, predictions } = this.#read;
     scope(() => {
       const pass = `predict ${step} ${first.position}`;

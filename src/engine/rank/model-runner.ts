@@ -62,7 +62,7 @@ export class ModelRunner {
       context,
       init.feeder,
       { sampler, accumulation, microBatchSize, replica: this.#place.dp },
-      { reader: this.#name, deadlineMs },
+      { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp, deadlineMs },
     );
     this.model = new RankModel(job, plan, rank, this.#batches, line.memory);
     const { blocks, groups, randomness } = this.model;

@@ -1,6 +1,6 @@
 import type { Rows } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
-import { type BatchRefs, type BatchRequest, type FeederProtocol, sentTo } from "../../protocols/index.ts";
+import { type BatchRequest, type FeederProtocol, type RowRefs, sentTo } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
 import { hold, moveRef, type Tensor } from "../../tensor/index.ts";
 
@@ -26,7 +26,7 @@ export class PredictionLink {
    * @throws {TroupeError} `PREDICTIONS` where a tensor has not a row for each of the batch's samples
    */
   send(step: number, { split, position, numSamples }: BatchRequest, rows: Rows): void {
-    const refs: [string, BatchRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
+    const refs: [string, RowRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
       checkRows(name, tensor, numSamples);
       // A copy: a row may be a part of the batch, or of what the model keeps.
       return [

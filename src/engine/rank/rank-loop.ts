@@ -1,12 +1,12 @@
-import type { Batch, DatasetFacts } from "../../data/index.ts";
+import type { DatasetFacts, TensorBatch } from "../../data/index.ts";
 import { TroupeError } from "../../errors.ts";
 import {
   type BackwardOptions,
   type ForwardResult,
   type Job,
   type JobConfig,
-  loopOf,
   type Losses,
+  loopOf,
   type RankContext,
 } from "../../job/index.ts";
 import type { Module } from "../../nn/index.ts";
@@ -95,7 +95,7 @@ export class RankLoop extends MeshRank implements RankContext {
 
   numSteps = 0;
 
-  *batches(): Generator<Batch> {
+  *batches(): Generator<TensorBatch> {
     this.#refusePipeline("rank.batches()");
     for (const _ of this.steps()) {
       this.#byBatches = true;
@@ -151,7 +151,7 @@ export class RankLoop extends MeshRank implements RankContext {
         "one over rank.batches()",
         "it goes through the micro-batches itself",
       );
-    step.train(body as (batch: Batch) => Losses);
+    step.train(body as (batch: TensorBatch) => Losses);
     this.#answer(step);
   }
 
@@ -162,7 +162,7 @@ export class RankLoop extends MeshRank implements RankContext {
   #isLastTurn = false;
 
   /** One turn of a loop over batches: tensors that it makes are released behind it. */
-  *#turn(microBatch: number): Generator<Batch> {
+  *#turn(microBatch: number): Generator<TensorBatch> {
     const step = this.#stepAt("rank.batches()");
     this.#isLastTurn = microBatch === this.accumulation - 1;
     using _ = new OpenScope();

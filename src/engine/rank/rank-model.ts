@@ -1,4 +1,4 @@
-import type { Batch } from "../../data/index.ts";
+import { disposeBatch, type TensorBatch } from "../../data/index.ts";
 import { type Job, type Losses, optimizersOf, weighLosses } from "../../job/index.ts";
 import { bindRandomness, type Module, Randomness } from "../../nn/index.ts";
 import type { OptimizerSpec } from "../../optim/index.ts";
@@ -6,7 +6,7 @@ import { type BlockPlan, Mesh } from "../../parallel/index.ts";
 import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
 import { partsOf } from "../../state/saving/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { type BatchSource, disposeBatch } from "./batch-source.ts";
+import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import { HeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
@@ -78,7 +78,7 @@ export class RankModel implements Disposable {
   }
 
   /** The job's losses of a batch, with whatever the parameters are now. */
-  lossesOf(batch: Batch): Losses {
+  lossesOf(batch: TensorBatch): Losses {
     return this.#job.loss(this.module, batch, this.#self);
   }
 

@@ -9,9 +9,9 @@ export default defineJob<typeof tiny.config, Batch, Module>({
     const dataset = await tiny.data(config, context);
     return {
       ...dataset,
-      trainBatch(position, numSamples) {
-        reach("data");
-        return dataset.trainBatch(position, numSamples);
+      batch(split, position, numSamples) {
+        if (split === "train") reach("data");
+        return dataset.batch(split, position, numSamples);
       },
     };
   },

@@ -1,0 +1,71 @@
+import { TroupeError } from "../errors.ts";
+import { type DType, ops, Tensor, tensor } from "../tensor/index.ts";
+import type { Batch, HostValue } from "./batch.ts";
+import type { Collate } from "./sample-dataset.ts";
+
+/** One sample as a record; numbers become tensors with the others, texts stay where the data is. */
+export type SampleRecord = { readonly [name: string]: Tensor | number | boolean | string | SampleRecord };
+
+/** What {@link stack} makes of samples. */
+export type Stacked<S> = {
+  readonly [Name in keyof S]: S[Name] extends Tensor | number | boolean
+    ? Tensor
+    : S[Name] extends string
+      ? readonly string[]
+      : Stacked<S[Name]>;
+};
+
+/**
+ * Collates records name by name: tensors of one shape are stacked along a new dim 0, numbers and booleans become a tensor
+ * [samples], texts a list, and records are collated within.
+ * @param dtypes - of what numbers become, by name; float32 unless told otherwise, bool for booleans
+ * @throws {TroupeError} `DATA_BATCH` for samples that have other names or kinds of values than the first
+ */
+export function stack<S extends SampleRecord>(
+  dtypes: Readonly<Record<string, DType>> = {},
+): Collate<S, Stacked<S>> {
+  return (samples) => stackRecords(samples, dtypes) as Stacked<S>;
+}
+
+function stackRecords(samples: readonly SampleRecord[], dtypes: Readonly<Record<string, DType>>): Batch {
+  const names = Object.keys(samples[0] ?? {});
+  for (const sample of samples) {
+    const own = Object.keys(sample);
+    if (own.length !== names.length || own.some((name) => !names.includes(name)))
+      throw batchError(`samples of the names ${names.join(", ")}`, `one of ${own.join(", ")}`);
+  }
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      stackValues(
+        name,
+        samples.map((sample) => sample[name]),
+        dtypes,
+      ),
+    ]),
+  );
+}
+
+function stackValues(
+  name: string,
+  values: readonly (SampleRecord[string] | undefined)[],
+  dtypes: Readonly<Record<string, DType>>,
+): Tensor | Batch | HostValue {
+  const kind = kindOf(values[0]);
+  const other = values.find((value) => kindOf(value) !== kind);
+  if (other !== undefined) throw batchError(`${name} to be a ${kind} in every sample`, `a ${kindOf(other)}`);
+  if (kind === "tensor") return ops.stack(values as Tensor[], 0);
+  if (kind === "number") return tensor(values as number[], { dtype: dtypes[name] ?? "float32" });
+  if (kind === "boolean") return tensor(values.map(Number), { dtype: dtypes[name] ?? "bool" });
+  if (kind === "string") return values as string[];
+  if (kind === "object") return stackRecords(values as SampleRecord[], dtypes);
+  throw batchError(`${name} to be a tensor, a number, a boolean, a text or a record`, `a ${kind}`);
+}
+
+function kindOf(value: unknown): string {
+  return value instanceof Tensor ? "tensor" : value === null ? "null" : typeof value;
+}
+
+function batchError(expected: string, got: string): TroupeError {
+  return new TroupeError("DATA_BATCH", `[data] expected ${expected}, got ${got}`, { fields: { got } });
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import { type Batch, BuiltBatches, disposeBatch, sampleDataset, stack } from "../../src/data/index.ts";
+import { attach, liveRefs, liveTensors, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+
+const facts = { source: "squares", labels: ["even", "odd"] };
+const numbers = (length: number) => Array.from({ length }, (_, index) => index);
+
+const record = (index: number) => ({
+  x: tensor([index, index * index]),
+  label: index % 2,
+  text: `number ${index}`,
+  mask: { isOdd: index % 2 === 1 },
+});
+type Sample = ReturnType<typeof record>;
+
+const squares = (length: number, at: (index: number) => Sample | Promise<Sample> = record) => ({
+  length,
+  at,
+});
+
+const datasetOf = (train = squares(5)) =>
+  sampleDataset({
+    facts,
+    splits: { train, test: squares(4) },
+    collate: stack<Sample>({ label: "int64" }),
+    seed: 7,
+  });
+
+const valuesOf = (value: Tensor) => Array.from(value.toTypedArray(), Number);
+
+describe("sampleDataset", () => {
+  const orderOf = (shuffle?: boolean) => {
+    const dataset = sampleDataset({
+      facts,
+      splits: { train: numbers(6), test: numbers(3) },
+      collate: (items: readonly number[]) => ({ items }) as Batch,
+      seed: 3,
+      ...(shuffle === undefined ? {} : { shuffle }),
+    });
+    return (split: string, position: number, numSamples: number) =>
+      (dataset.batch(split, position, numSamples) as { items: number[] }).items;
+  };
+
+  it("gives every sample once an epoch, each epoch in an order of its own that seed and position alone decide", () => {
+    const order = orderOf();
+    const epochs = [0, 1, 2].map((epoch) => order("train", 6 * epoch, 6));
+    for (const epoch of epochs) expect(epoch.toSorted()).toEqual(numbers(6));
+    expect(new Set(epochs.map(String)).size).toBe(3);
+    expect([...order("train", 4, 5)]).toEqual([...epochs.flat().slice(4, 9)]); // across the end of an epoch
+    expect(orderOf()("train", 0, 18)).toEqual(epochs.flat());
+  });
+
+  it("reads other splits, and a training split that is not shuffled, in their own order", () => {
+    expect(orderOf()("test", 1, 2)).toEqual([1, 2]);
+    expect(orderOf(false)("train", 4, 4)).toEqual([4, 5, 0, 1]);
+  });
+
+  it("collates tensors, numbers, texts and records name by name, and releases what it made on the way", () => {
+    const before = liveTensors();
+    const batch = datasetOf().batch("test", 1, 3) as ReturnType<ReturnType<typeof stack<Sample>>>;
+    expect(valuesOf(batch.x)).toEqual([1, 1, 2, 4, 3, 9]);
+    expect([batch.x.shape, batch.label.dtype, batch.mask.isOdd.dtype]).toEqual([[3, 2], "int64", "bool"]);
+    expect(valuesOf(batch.label)).toEqual([1, 0, 1]);
+    expect(batch.text).toEqual(["number 1", "number 2", "number 3"]);
+    disposeBatch(batch);
+    expect(liveTensors()).toBe(before);
+  });
+
+  it("waits for samples that come later, side by side", async () => {
+    let numWaiting = 0;
+    const { promise: all, resolve } = Promise.withResolvers<void>();
+    const later = squares(3, async (index) => {
+      numWaiting += 1;
+      if (numWaiting === 3) resolve();
+      await all; // never, were they asked for one after the other
+      return record(index);
+    });
+    const batch = await datasetOf(later).batch("train", 0, 3);
+    expect(valuesOf(batch.x).toSorted()).toEqual([0, 0, 1, 1, 2, 4]);
+    disposeBatch(batch);
+  });
+
+  it("refuses a split without samples, and samples that differ in kind", () => {
+    expect(() => datasetOf(squares(0))).toThrow(/samples in split train of squares, got 0/);
+    const collate = stack();
+    const refuse = (samples: Parameters<typeof collate>[0], message: RegExp) =>
+      expect(() => scope(() => collate(samples))).toThrow(message);
+    refuse([{ x: 1 }, { y: 1 }], /samples of the names x, got one of y/);
+    refuse([{ x: 1 }, { x: "1" }], /x to be a number in every sample, got a string/);
+    refuse([{ x: (() => 1) as never }], /a text or a record, got a function/);
+  });
+});
+
+describe("BuiltBatches", () => {
+  const request = { split: "train", position: 0, numSamples: 2 };
+  const reader = { owner: "rank", numReaders: 2 };
+
+  const counting = (make: () => Batch | Promise<Batch>) => {
+    let numBuilt = 0;
+    const built = new BuiltBatches({
+      facts,
+      splits: {},
+      batch: () => {
+        numBuilt += 1;
+        return make();
+      },
+    });
+    return { built, numBuilt: () => numBuilt };
+  };
+
+  it("builds a batch once for all its readers, who share its memory and do not write to it", async () => {
+    const [tensors, refs] = [liveTensors(), liveRefs()];
+    const { built, numBuilt } = counting(async () => ({ x: tensor([1, 2]), texts: ["one", "two"] }));
+    expect(await built.batch(request)).toMatchObject({ texts: ["one", "two"] });
+    const taken = await Promise.all([built.take(request, reader), built.take(request, reader)]);
+    expect(numBuilt()).toBe(1);
+    expect(taken.map((each) => Object.keys(each))).toEqual([["x"], ["x"]]);
+    scope(() => {
+      const [a, b] = taken.map(({ x }) => attach(x as never)) as [Tensor, Tensor];
+      expect(valuesOf(a)).toEqual(valuesOf(b));
+      expect(() => a.add_(1)).toThrow(expect.objectContaining({ code: "TENSOR_READ_ONLY" }));
+    });
+    expect([liveTensors(), liveRefs()]).toEqual([tensors, refs]);
+    for (const { x } of [await built.take(request, { ...reader, numReaders: 1 })])
+      scope(() => attach(x as never));
+    expect(numBuilt()).toBe(2); // given up once its last reader had it
+  });
+
+  it("carries one tensor under two names, and records within records", async () => {
+    const { built } = counting(() => {
+      const x = tensor([1, 2]);
+      return { inputs: x, labels: x, more: { again: x, other: ops.neg(x) } };
+    });
+    const before = liveTensors();
+    const refs = await built.take(request, { owner: "rank", numReaders: 1 });
+    scope(() => {
+      const { inputs, labels, more } = refs as { inputs: never; labels: never; more: Record<string, never> };
+      const all = [inputs, labels, more.again as never, more.other as never].map((ref) =>
+        valuesOf(attach(ref)),
+      );
+      expect(all).toEqual([
+        [1, 2],
+        [1, 2],
+        [1, 2],
+        [-1, -2],
+      ]);
+    });
+    expect(liveTensors()).toBe(before);
+  });
+
+  it.each([
+    [() => tensor([1]) as never, /to give a record of named tensors, got a tensor/],
+    [() => undefined as never, /to give a record of named tensors, got undefined/],
+    [() => ({ x: [tensor([1])] }) as never, /x in batch\("train", 0, 2\) .* got an array of tensors/],
+    [() => ({ x: new Map() }) as never, /x in .* to be a tensor, a record or plain values, got a Map/],
+  ])("refuses what is no batch", async (make, message) => {
+    await expect(counting(make).built.take(request, reader)).rejects.toThrow(message);
+  });
+
+  it("tries again where building failed", async () => {
+    let fails = true;
+    const { built, numBuilt } = counting(() => {
+      if (fails) throw new Error("the disk is away");
+      return { x: tensor([1]) };
+    });
+    await expect(built.take(request, reader)).rejects.toThrow("the disk is away");
+    fails = false;
+    disposeBatch(await built.batch(request));
+    expect(numBuilt()).toBe(2);
+  });
+});
