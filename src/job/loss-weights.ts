@@ -43,8 +43,9 @@ export function weightOf(weights: LossWeights, name: string | undefined): number
 /** @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative or not finite, or for none */
 export function checkWeights(weights: LossWeights): void {
   const values = typeof weights === "object" && weights !== null ? Object.values(weights) : [weights];
-  const wrong = values.find((weight) => !(typeof weight === "number" && weight >= 0 && weight < Infinity));
-  if (wrong === undefined && values.length > 0) return;
+  const isWeight = (weight: unknown) => typeof weight === "number" && weight >= 0 && weight < Infinity;
+  if (values.length > 0 && values.every(isWeight)) return;
+  const wrong = values.find((weight) => !isWeight(weight));
   throw refuse("weigh to give finite numbers of at least 0", wrong, "for instance how many targets count");
 }
 

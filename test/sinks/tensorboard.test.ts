@@ -89,6 +89,19 @@ async function writeRun(logFolder: string): Promise<void> {
 }
 
 describe("the TensorBoard sink", () => {
+  test("has a curve for each named loss and score of each split", async () => {
+    const path = folder();
+    await writeRun(path);
+    const text = readFileSync(join(path, readdirSync(path)[0] as string)).toString("latin1");
+    for (const tag of [
+      "loss/validation",
+      "loss_validation/auxiliary",
+      "metrics_validation/accuracy",
+      "speed/samples_per_second",
+    ])
+      expect(text).toContain(tag);
+  });
+
   test("begins each time a file of its own, with the version first, and every checksum right", async () => {
     const path = folder();
     await writeRun(path);
