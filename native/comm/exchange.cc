@@ -64,6 +64,7 @@ ExchangeCommunicator::Lane& ExchangeCommunicator::lane_of(const Operation& opera
 }
 
 void ExchangeCommunicator::leave() {
+  failure_.keep({"COLLECTIVE_ABORTED", "[collective " + identity().name + "] expected this rank to stay: it has left the group"});
   for (const auto& transport : {payload_, signals_}) {
     transport->interrupt();
     transport->close();

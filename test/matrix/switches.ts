@@ -13,6 +13,8 @@ export interface Switch {
    * something else is computed, on one rank too.
    */
   readonly changes: "nothing" | "order" | "mathematics";
+  /** Names of switches with which this one is refused. */
+  readonly without?: readonly string[];
 }
 
 /** Everything that can be composed, each with what it promises. */
@@ -52,6 +54,13 @@ export const switches: readonly Switch[] = [
   { name: "recompute", kind: "recompute", options: { recompute: true }, changes: "nothing" },
   { name: "accumulate 2", kind: "accumulation", config: { accumulation: 2 }, changes: "order" },
   { name: "processes", kind: "placement", options: { placement: "process" }, changes: "nothing" },
+  {
+    name: "gloo",
+    kind: "placement",
+    options: { placement: "process", carrier: "gloo" },
+    changes: "nothing",
+    without: ["parameters nvme"],
+  },
   { name: "offload host", kind: "offload", options: { offload: { optimizer: "host" } }, changes: "nothing" },
   {
     name: "offload half",
@@ -77,6 +86,12 @@ export const switches: readonly Switch[] = [
 /** @returns every two switches that can be on together */
 export function pairs(of: readonly Switch[] = switches): (readonly [Switch, Switch])[] {
   return of.flatMap((first, index) =>
-    of.slice(index + 1).flatMap((second) => (first.kind === second.kind ? [] : [[first, second] as const])),
+    of.slice(index + 1).flatMap((second) => (fit(first, second) ? [[first, second] as const] : [])),
   );
+}
+
+function fit(first: Switch, second: Switch): boolean {
+  const { without = [] } = first;
+  const { without: others = [] } = second;
+  return first.kind !== second.kind && !without.includes(second.name) && !others.includes(first.name);
 }
