@@ -2,10 +2,21 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
+import type * as z from "zod";
+import {
+  commandSchema,
+  Layers,
+  oneOf,
+  option,
+  options,
+  optionsOf,
+  read,
+  runtimeSchema,
+} from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
 import { loadJob } from "../job/index.ts";
 import { GPT2LMHeadModel } from "../models/index.ts";
-import { checkLayout, type Layout, type ScheduleName } from "../parallel/index.ts";
+import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
 import {
   type ClusterName,
   calibrated,
@@ -32,20 +43,46 @@ import {
 } from "../planner/index.ts";
 import { numelOf } from "../tensor/index.ts";
 import { configure } from "../trainer/index.ts";
-import { bytes, number, print, setting, usage } from "./flags.ts";
+import { bytes, number, print, usage } from "./flags.ts";
+import { addOptionFlags, typedOptions } from "./option-flags.ts";
+import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
-interface PlanFlags {
-  readonly ranks: number;
-  readonly zero?: number;
-  readonly tp?: number;
-  readonly pp?: number;
-  readonly schedule: ScheduleName;
-  readonly chunks: number;
-  readonly batch?: number;
-  readonly accumulation?: number;
+/** What a plan has in common with a run, by the same names. */
+const { ranks, tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel } =
+  runtimeSchema.shape;
+const sharedSchema = options({
+  ranks,
+  tp,
+  pp,
+  schedule,
+  chunks,
+  zero,
+  sequenceParallel,
+  accumulation,
+  recompute,
+  precision: option(
+    oneOf(["fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]).default("bf16"),
+    "--precision <name>",
+    "precision",
+    "what ranks compute in: fp32, bf16, fp16, or autocast over fp32 weights: amp-bf16, amp-fp16",
+  ),
+});
+const shared = optionsOf(sharedSchema);
+
+type Shared = z.output<typeof sharedSchema>;
+
+/** What was asked for, by whomever. */
+interface PlanFlags extends Omit<Shared, "zero" | "precision" | "recompute" | "schedule"> {
+  readonly schedule: NonNullable<Shared["schedule"]>;
+  readonly zero: number;
   readonly precision: PlannedPrecision;
+  /** As a run is told it. */
+  readonly runPrecision: string;
   readonly recompute?: boolean;
-  readonly sequenceParallel: boolean;
+  /** Whether a layout was named, or is to be found. */
+  readonly asksForLayout: boolean;
+  readonly set: Readonly<Record<string, string | number | boolean>>;
+  readonly batch?: number;
   readonly offload: number;
   readonly offloadParameters: boolean;
   readonly cluster: ClusterName;
@@ -54,29 +91,21 @@ interface PlanFlags {
   readonly simulate: boolean;
   readonly timeline?: string;
   readonly json: boolean;
-  readonly set: Record<string, string>;
 }
+
+type OwnFlags = Omit<PlanFlags, keyof Shared | "asksForLayout" | "runPrecision" | "set"> & ConfigFlags;
 
 /** How many layouts are suggested. */
 const NUM_SUGGESTED = 8;
 
 /** Adds `troupe plan JOB`. */
 export function addPlanCommand(program: Command): void {
-  program
+  const command = program
     .command("plan")
     .description("predict memory and step time of a layout, or suggest layouts that fit; nothing is trained")
     .argument("<job>", "a job's module, or a GPT-2's config.json")
-    .requiredOption("--ranks <n>", "ranks", number)
-    .option("--zero <level>", "what is split over the replicas, as in troupe run (default: 3)", number)
-    .option("--tp <n>", "ranks that split one layer", number)
-    .option("--pp <n>", "pipeline stages", number)
-    .option("--schedule <name>", "order of micro-batches in the pipeline: gpipe, 1f1b or interleaved", "1f1b")
-    .option("--chunks <n>", "parts of the model on each stage, for an interleaved schedule", number, 1)
+    .addOption(configFlag())
     .option("--batch <n>", "samples in one step (default: the job's, else one a rank)", number)
-    .option("--accumulation <n>", "micro-batches of one replica in one step (default: the job's)", number)
-    .option("--precision <name>", "fp32, bf16, fp16 or amp", "bf16")
-    .option("--recompute", "blocks are computed again in backward (default: where suggestions need it)")
-    .option("--sequence-parallel", "split along the sequence what tensor parallelism leaves whole", false)
     .option("--offload <ratio>", "part of masters and optimizer state in host memory, 0 to 1", number, 0)
     .option("--offload-parameters", "blocks' parameters elsewhere between their uses (ZeRO 3)", false)
     .option("--cluster <name>", `machines: ${Object.keys(clusters).join(", ")}`, "h100")
@@ -89,8 +118,35 @@ export function addPlanCommand(program: Command): void {
     .option("--simulate", "run the schedules of all ranks in virtual time", false)
     .option("--timeline <file>", "simulate, and write a rank of each stage as a Chrome trace")
     .option("--json", "print one JSON object", false)
-    .option("--set <key=value>", "a setting of the job; may be repeated", setting, {})
     .action(plan);
+  addOptionFlags(command, shared).addOption(settingFlag());
+}
+
+/** Of what a run is told a plan takes what it knows; the rest moves nothing that it foretells. */
+function flagsOf(own: OwnFlags, command: Command): PlanFlags {
+  const around = givenAround(own);
+  const layers = new Layers([...around, ...typedOptions(command, shared)]);
+  const by = (path: readonly string[]) => layers.sourceOf(path)?.by ?? "";
+  const known = Object.entries(layers.values).filter(([name]) => name in sharedSchema.shape);
+  read(commandSchema, new Layers(around).values, by);
+  const { zero, precision, recompute, schedule, ...asked } = read(
+    sharedSchema,
+    Object.fromEntries(known),
+    by,
+  );
+  const isGiven = (name: string) => layers.sourceOf([name]) !== undefined;
+  if (!isGiven("ranks")) throw usage("--ranks <n>", "none", "how many ranks is what a plan is about");
+  return {
+    ...own,
+    ...asked,
+    zero: parseZeroLevel(zero),
+    schedule: schedule ?? (asked.chunks > 1 ? "interleaved" : "1f1b"),
+    precision: precision.startsWith("amp") ? "amp" : (precision as PlannedPrecision),
+    runPrecision: precision === "amp" ? "amp-bf16" : precision,
+    ...(isGiven("recompute") ? { recompute: recompute !== false } : {}),
+    asksForLayout: isGiven("zero") || isGiven("tp") || isGiven("pp"),
+    set: (layers.values.set ?? {}) as PlanFlags["set"],
+  };
 }
 
 /** What is to be planned, whichever way it was named. */
@@ -101,30 +157,30 @@ interface Subject {
   readonly accumulation: number | undefined;
 }
 
-async function plan(path: string, flags: PlanFlags): Promise<void> {
+async function plan(path: string, own: OwnFlags, command: Command): Promise<void> {
+  const flags = flagsOf(own, command);
   checkFlags(flags);
   const subject = await readSubject(resolve(path), flags);
   const batchSize = flags.batch ?? subject.batchSize ?? flags.ranks;
-  const asksForLayout = flags.zero !== undefined || flags.tp !== undefined || flags.pp !== undefined;
-  if (asksForLayout) planOne(subject, batchSize, flags);
-  else suggest(subject, batchSize, flags);
+  if (flags.asksForLayout) planOne(path, subject, batchSize, flags);
+  else suggest(path, subject, batchSize, flags);
 }
 
-function planOne(subject: Subject, batchSize: number, flags: PlanFlags): void {
+function planOne(path: string, subject: Subject, batchSize: number, flags: PlanFlags): void {
   const { facts } = subject;
   const layout: Layout = {
     ranks: flags.ranks,
-    tp: flags.tp ?? 1,
-    pp: flags.pp ?? 1,
+    tp: flags.tp,
+    pp: flags.pp,
     ep: 1,
-    zero: flags.zero ?? 3,
+    zero: flags.zero,
     schedule: flags.schedule,
     numChunks: flags.chunks,
     batchSize,
     accumulation: flags.accumulation ?? subject.accumulation ?? 1,
   };
   checkLayout(layoutFactsOf(facts), layout);
-  const options = optionsOf(flags);
+  const options = planOptionsOf(flags);
   const memory = planMemory(facts, layout, options);
   const estimate = estimateStep(facts, layout, options);
   const simulation = simulated(facts, layout, flags);
@@ -138,6 +194,7 @@ function planOne(subject: Subject, batchSize: number, flags: PlanFlags): void {
   print(
     simulation === undefined ? describeEstimate(estimate) : describeSimulation(simulation, options.cluster),
   );
+  printCommand(path, layout, flags.recompute === true, flags);
 }
 
 /** Runs the schedules where that is asked for, and writes the timeline. */
@@ -149,13 +206,13 @@ function simulated(
   if (!flags.simulate && flags.timeline === undefined) return undefined;
   const firstOfStages = Array.from({ length: layout.pp }, (_, stage) => (stage * layout.ranks) / layout.pp);
   const timelineOf = flags.timeline === undefined ? [] : firstOfStages;
-  const { timeline, ...simulation } = simulate(facts, layout, { ...optionsOf(flags), timelineOf });
+  const { timeline, ...simulation } = simulate(facts, layout, { ...planOptionsOf(flags), timelineOf });
   if (flags.timeline !== undefined) writeFileSync(flags.timeline, chromeTrace(timeline));
   return simulation;
 }
 
-function suggest(subject: Subject, batchSize: number, flags: PlanFlags): void {
-  const options = optionsOf(flags);
+function suggest(path: string, subject: Subject, batchSize: number, flags: PlanFlags): void {
+  const options = planOptionsOf(flags);
   const memoryBytes = flags.memory ?? options.cluster.memoryBytes;
   const suggestions = suggestLayouts(subject.facts, {
     ...options,
@@ -179,7 +236,37 @@ function suggest(subject: Subject, batchSize: number, flags: PlanFlags): void {
     `what fits ${describeBytes(memoryBytes)} a rank, the best of each split; fastest first, times estimated`,
   );
   print(describeSuggestions(best));
+  if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
 }
+
+/** The run that was planned, to be copied; none of a file that holds a model alone. */
+function printCommand(path: string, layout: Layout, recompute: boolean, flags: PlanFlags): void {
+  if (path.endsWith(".json")) return;
+  const numbers = {
+    ranks: layout.ranks,
+    tp: layout.tp,
+    pp: layout.pp,
+    zero: layout.zero,
+    chunks: layout.numChunks,
+  };
+  const words = [
+    ...Object.entries(numbers).flatMap(([name, value]) =>
+      value === 1 && name !== "zero" ? [] : [`--${name} ${value}`],
+    ),
+    ...(layout.pp > 1 ? [`--schedule ${layout.schedule}`] : []),
+    `--accumulation ${layout.accumulation}`,
+    `--precision ${flags.runPrecision}`,
+    ...(flags.sequenceParallel ? ["--sequence-parallel"] : []),
+    ...(recompute ? ["--recompute"] : []),
+    ...(flags.offload > 0 ? [`--offload-optimizer host --offload-ratio ${flags.offload}`] : []),
+    ...(flags.offloadParameters ? ["--offload-parameters nvme --offload-dir DIR"] : []),
+    ...Object.entries(flags.set).map(([name, value]) => `--set ${quoted(`${name}=${value}`)}`),
+  ];
+  print(`\ntroupe run ${quoted(path)} ${words.join(" ")}`);
+}
+
+/** As a shell takes it. */
+const quoted = (text: string) => (/^[\w./:=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanFlags): string {
   const parameters = [
@@ -190,7 +277,7 @@ function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanF
   return `${name}: ${describeCount(count)} parameters on ${ranks} ranks of ${cluster}, ${precision}`;
 }
 
-function optionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: ReturnType<typeof calibrated> } {
+function planOptionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: ReturnType<typeof calibrated> } {
   const { flops, recompute, precision, sequenceParallel, offload, offloadParameters } = flags;
   return {
     precision,
@@ -220,14 +307,12 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   return { name, facts: factsOf(model), batchSize, accumulation };
 }
 
-function checkFlags({ cluster, precision, offload, offloadParameters, zero, ranks }: PlanFlags): void {
+function checkFlags({ cluster, offload, offloadParameters, zero }: PlanFlags): void {
   const one = (flag: string, value: string, choices: readonly string[]) => {
     if (!choices.includes(value)) throw usage(`${flag} ${choices.join(", ")}`, value, "choose one of them");
   };
   one("--cluster", cluster, Object.keys(clusters));
-  one("--precision", precision, ["fp32", "bf16", "fp16", "amp"]);
   if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a part");
-  if (offloadParameters && (zero ?? 3) !== 3)
+  if (offloadParameters && zero !== 3)
     throw usage("--zero 3 with --offload-parameters", String(zero), "others need them throughout");
-  if (!Number.isSafeInteger(ranks) || ranks < 1) throw usage("--ranks ≥ 1", String(ranks), "a whole number");
 }

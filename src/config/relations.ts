@@ -48,6 +48,15 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
+  relation("chunks", "needs pp ≥ 2", ({ chosen: { chunks, pp } }) =>
+    chunks > 1 && pp < 2
+      ? {
+          expected: "used with pp ≥ 2",
+          got: chunks,
+          hint: "they are what the stages of a pipeline take turns at",
+        }
+      : undefined,
+  ),
   relation("overlapChunks", "needs sequenceParallel", ({ chosen: { overlapChunks, sequenceParallel } }) =>
     overlapChunks > 1 && !sequenceParallel
       ? {

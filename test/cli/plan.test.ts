@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { Workspace } from "../fixtures/run-tiny.ts";
@@ -99,6 +99,29 @@ describe("troupe plan", () => {
     expect(layout).toMatchObject({ ranks: 4, pp: 2, batchSize: 4 });
     expect(memory).toHaveLength(2);
     expect(memory[0]?.numParameters).toBeGreaterThan(memory[1]?.numParameters ?? 0);
+  });
+
+  it("prints the run that it planned, to be copied: of the layout that was named, or of the best one", async () => {
+    const job = file("examples/hello/job.ts");
+    const named = await plan(job, "--ranks", "4", "--pp", "2", "--accumulation", "4", "--precision", "fp16");
+    expect(named.out.trim().split("\n").at(-1)).toBe(
+      `troupe run ${job} --ranks 4 --pp 2 --zero 3 --schedule 1f1b --accumulation 4 --precision fp16`,
+    );
+    const best = await plan(job, "--ranks", "2", "--set", "layers=4");
+    expect(best.out.trim().split("\n").at(-1)).toMatch(
+      /^troupe run \S+ --ranks 2 .*--accumulation \d+ --precision bf16 --set layers=4$/,
+    );
+  });
+
+  it("plans the run that a file and the environment describe", async () => {
+    const config = workspace.path("run.toml");
+    writeFileSync(
+      config,
+      'ranks = 4\npp = 2\naccumulation = 4\n[checkpoint]\ndir = "runs/x"\n[set]\nlayers = 4\n',
+    );
+    const { out } = await plan(file("examples/hello/job.ts"), "--config", config);
+    expect(out).toContain("tp 1 · pp 2 · dp 2, 1f1b, ZeRO 3, 16 samples in 4 micro-batches");
+    expect(out).toContain("--set layers=4");
   });
 
   it("refuses an impossible layout with exit code 2 and the nearest that work", async () => {

@@ -103,6 +103,30 @@ describe("troupe run", () => {
       2,
       /expected a job's module at nowhere\.ts, got no such file/,
     ],
+    [
+      "a port that is none",
+      ["run", tiny, "--prometheus", "-1"],
+      2,
+      /expected output\.prometheus\.port to be a whole number from 0 to 65535, got -1 \(from --prometheus\)/,
+    ],
+    [
+      "a folder for TensorBoard that cannot be made",
+      ["run", tiny, "--tensorboard", "/proc/x/y"],
+      2,
+      /expected --tensorboard to be where events can be written, got \/proc\/x\/y \(ENOENT/,
+    ],
+    [
+      "a trace where a folder is",
+      ["run", tiny, "--trace-file", "/etc"],
+      2,
+      /expected --trace-file to be where events can be written, got \/etc \(EISDIR/,
+    ],
+    [
+      "a file of options that is not there",
+      ["run", tiny, "--config", "no.toml"],
+      2,
+      /in no\.toml, got no such file/,
+    ],
     ["no job", ["run"], 2, /missing required argument 'job'/],
     ["an unknown command", ["train"], 2, /unknown command 'train'/],
     [
@@ -184,6 +208,68 @@ describe("troupe run", () => {
       /expected a checkpoint in \/nowhere: got none/,
     ],
   ];
+
+  it("tells its options by subject", async () => {
+    const { code, out } = await run(["run", "--help"], workspace.folder);
+    expect(code).toBe(0);
+    const headings = out.split("\n").filter((line) => /^[A-Z][\w ]*:$/.test(line));
+    expect(headings).toEqual([
+      "Arguments:",
+      "Options:",
+      "Layout:",
+      "Training:",
+      "Precision:",
+      "Memory and speed:",
+      "Offload:",
+      "Checkpoints:",
+      "Supervision:",
+      "Anomalies:",
+      "Telemetry:",
+      "Dashboard:",
+      "Output:",
+      "Experiments:",
+    ]);
+  });
+
+  it("prints its configuration with what the job, a file, a variable and a flag say, and trains nothing", async () => {
+    const config = workspace.path("run.toml");
+    writeFileSync(config, `ranks = 2\n[set]\nlayers = 3\n`);
+    const { code, out } = await train("--config", config, "--zero", "1", "--print-config");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ranks = 2 +# file .*run\.toml$/m);
+    expect(out).toMatch(/^zero = 1 +# flag --zero$/m);
+    expect(out).toMatch(/^steps = 4 +# flag --steps$/m);
+    expect(out).toMatch(/^accumulation = 1 +# job$/m);
+    expect(out).toMatch(/^dir = "runs\/tiny" +# default$/m);
+    expect(out).toMatch(/^layers = 3 +# file .*run\.toml$/m);
+    expect(out).toMatch(/^heads = 2 +# job$/m);
+    const wrong = await train("--config", config, "--checkpoint-evry", "2");
+    expect(wrong.err).toMatch(/unknown option '--checkpoint-evry'.*\n.*--checkpoint-every/);
+  });
+
+  it("proposes layouts that work for the job in place of one that cannot", async () => {
+    const refused = await train("--ranks", "3", "--tp", "2");
+    expect(refused.err).toMatch(
+      /expected ranks in multiples of tp 2 × pp 1 = 2: got 3 \(nearest that work: /,
+    );
+    expect(refused.code).toBe(2);
+    const [, first = ""] = /nearest that work: ([^;)]+)/.exec(refused.err) ?? [];
+    const changes = Object.fromEntries(first.split(", ").map((change) => change.split(" ")));
+    const { ranks = "3", tp = "2", ...others } = changes;
+    expect(others).toEqual({});
+    expect((await train("--ranks", ranks, "--tp", tp, "--steps", "1", "--set", "vocab=256")).code).toBe(0);
+  });
+
+  it("says of a training that is no plan what a plan is", async () => {
+    const job = workspace.path("null.ts");
+    writeFileSync(
+      job,
+      `import job from ${JSON.stringify(tiny)};\nexport default { ...job, training: () => null };\n`,
+    );
+    const { code, err } = await run(["run", job, ...data], workspace.folder);
+    expect(err).toMatch(/expected the job's training to be a plan with steps and batchSize, got null/);
+    expect(code).toBe(2);
+  });
 
   it.each(refusals)(
     "refuses %s with one clear error and no thread started",

@@ -98,6 +98,11 @@ describe("Runtime.spawn", () => {
       /offload\.dir to be left out where nothing goes into files/,
     ],
     [
+      "turns that no pipeline takes",
+      { chunks: 2 },
+      /chunks to be used with pp ≥ 2, got 2 \(they are what the stages of a pipeline take turns at\)/,
+    ],
+    [
       "overlap where nothing is gathered",
       { ranks: 2, tp: 2, overlapChunks: 2 },
       /overlapChunks to be used with sequenceParallel, got 2/,
