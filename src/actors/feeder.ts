@@ -70,7 +70,7 @@ class FedData {
     this.#weigh = weighingOf(job, config, dataset.facts);
     this.#shares = new StepShares(async (position, numSamples) => {
       const batch = await this.#batches.batch({ split: "train", position, numSamples });
-      return this.#weigh?.(batch) ?? 1;
+      return scope(() => this.#weigh?.(batch) ?? 1);
     });
   }
 
