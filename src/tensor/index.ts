@@ -1,5 +1,6 @@
 /** Tensors: libtorch's memory and operators under handles that scopes release. The only door of this room. */
 import "./methods.generated.ts"; // defines the operators as methods of Tensor
+import "./show-tensor.ts"; // says how console.log shows a Tensor
 
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
