@@ -27,6 +27,9 @@ describe("switches compose", () => {
     ["offload nvme", "pp 2 1f1b"],
     ["parameters nvme", "tp 2", "offload half", "gather on demand"],
     ["ragged targets", "fp16", "zero 2"],
+    ["own loop", "parameters nvme", "accumulate 2", "dropout", "bf16"],
+    ["own loop", "tp 2 sp", "ragged targets", "recompute"],
+    ["own loop", "ep 2", "processes"],
     ["tp 2 sp", "pp 2 × 2", "zero 1", "recompute", "offload half"],
   ])("%s with %s", async (...names) => {
     const outcome = await matrix.try(named(...names));

@@ -48,7 +48,8 @@ export class Matrix {
     const names = on.map(({ name }) => name);
     const toleranceNats = Math.max(FLOAT32_TOLERANCE_NATS, ...names.map((name) => TOLERANCE_NATS[name] ?? 0));
     try {
-      const losses = await lossesOf(this.#workspace, ...spread(on));
+      const job = on.find((each) => each.job !== undefined)?.job;
+      const losses = await lossesOf(this.#workspace, ...spread(on), job);
       const without = await lossesOf(
         this.#workspace,
         ...spread(on.filter(({ changes }) => changes !== "nothing")),

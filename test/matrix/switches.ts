@@ -8,6 +8,8 @@ export interface Switch {
   readonly kind: string;
   readonly options?: RuntimeOptions;
   readonly config?: Readonly<Record<string, unknown>>;
+  /** What is trained in place of the tiny GPT's job. */
+  readonly job?: URL;
   /**
    * "nothing": the same bits as without it. "order": sums are added in another order than on one rank. "mathematics":
    * something else is computed, on one rank too.
@@ -80,6 +82,12 @@ export const switches: readonly Switch[] = [
   { name: "no clip", kind: "clip", config: { clipNorm: 0 }, changes: "mathematics" },
   { name: "weighed alike", kind: "weights", config: { weigh: "alike" }, changes: "nothing" },
   { name: "ragged targets", kind: "weights", config: { weigh: "targets" }, changes: "mathematics" },
+  {
+    name: "own loop",
+    kind: "loop",
+    job: new URL("../fixtures/jobs/tiny-loop.ts", import.meta.url),
+    changes: "nothing",
+  },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];
 

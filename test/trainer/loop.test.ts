@@ -74,9 +74,9 @@ describe("a loop of one's own", () => {
 
   it("is refused by name where the model is cut into stages, unless it trains by trainStep", async () => {
     const options = { ranks: 2, pp: 2, steps: 3, accumulation: 2 };
-    const bare = await runTiny(workspace, options, {}, loopJob);
+    const bare = await runTiny(workspace, options, { mistake: "bare" }, loopJob);
     expect(bare.error).toMatchObject({ code: "PIPELINE_LOOP" });
-    const told = await runTiny(workspace, options, { stages: true }, loopJob);
+    const told = await runTiny(workspace, options, {}, loopJob);
     expect(told.error).toBeUndefined();
     expect(told.losses).toEqual(await lossesOf(workspace, options));
   });
