@@ -21,7 +21,7 @@ describe("console.log of a tensor", () => {
       ),
     ).toBe("Tensor float32[2,2] mean 2.438 std 5.246\n[[ 1.5000, -2.0000],\n [ 0.2500, 10.0000]]");
     expect(shown(() => tensor([1, 2, Number.NaN]))).toMatch(
-      /^Tensor float32\[3\] mean nan std nan\n\[ 1\.,  2\., nan\]$/,
+      /^Tensor float32\[3\] mean nan std nan\n\[ {1}1\., {2}2\., nan\]$/,
     );
     expect(shown(() => tensor([1e-9, 1]))).toContain("[1.0000e-9, 1.0000e+0]");
     expect(shown(() => tensor([[[1, 2]], [[3, 4]]], { dtype: "int64" }))).toBe(
