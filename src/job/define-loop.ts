@@ -1,7 +1,6 @@
 import type { Batch, DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Module } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
 import type { Job, JobDefinition } from "./job.ts";
 import type { JobConfig } from "./job-config.ts";
 import type { Loop, RankContext } from "./rank-context.ts";
@@ -49,12 +48,12 @@ export function loopOf(job: Job): (rank: RankContext) => void {
   );
 }
 
-/** Whether a job says what held-out loss is. */
-export function hasLoss(job: Job): boolean {
-  return job.loss !== refuseLoss;
+/** @throws {TroupeError} `JOB_INVALID` for a loop that does not say what the loss of a batch is */
+export function requireLoss({ loss }: Job): void {
+  if (loss === refuseLoss) refuseLoss();
 }
 
-function refuseLoss(): Tensor {
+function refuseLoss(): never {
   throw new TroupeError(
     "JOB_INVALID",
     "[loop] expected a loss for held-out data and pipelines: got none (give defineLoop a loss(model, batch))",

@@ -1,5 +1,5 @@
 export type { Axis } from "./axis.ts";
-export { defineLoop, hasLoss, type LoopDefinition, loopOf } from "./define-loop.ts";
+export { defineLoop, type LoopDefinition, loopOf, requireLoss } from "./define-loop.ts";
 export {
   defineJob,
   type Job,

@@ -3,7 +3,14 @@ import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SamplerState } from "../data/index.ts";
 import { tensorPlanOf } from "../engine/rank/index.ts";
 import { type NamesOf, TroupeError } from "../errors.ts";
-import { type Job, type JobConfig, optimizersOf, schedulesOf, type TrainingPlan } from "../job/index.ts";
+import {
+  type Job,
+  type JobConfig,
+  optimizersOf,
+  requireLoss,
+  schedulesOf,
+  type TrainingPlan,
+} from "../job/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { checkOptimizers, clipRuleOf } from "../optim/index.ts";
 import {
@@ -52,7 +59,8 @@ export interface BatchPlan {
 /**
  * Divides the batch, once the data is open. Whether it can be divided so is checked by {@link dryRun}, which knows the
  * model, and with it the layouts that really work.
- * @throws {TroupeError} `OPTION`; `DATA_SPLIT` where the data lacks what is to be read of it
+ * @throws {TroupeError} `OPTION`; `DATA_SPLIT` where the data lacks what is to be read of it; `JOB_INVALID` for a loop without a
+ *   loss that is to be evaluated or cut into stages
  */
 export function planBatch(
   job: Job,
@@ -62,6 +70,7 @@ export function planBatch(
 ): BatchPlan {
   const training = job.training(config, data.facts);
   checkTraining(training);
+  if (training.evaluateEverySteps !== undefined || settings.layout.mesh.pp > 1) requireLoss(job);
   const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
   const steps = stepsOf(training, batchSize, data, settings);

@@ -4,6 +4,8 @@ import { liveRefs } from "../../src/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const loopJob = new URL("../fixtures/jobs/tiny-loop.ts", import.meta.url);
+/** The same loop, which says no loss. */
+const gapJob = new URL("../fixtures/jobs/loop-without-loss.ts", import.meta.url);
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
@@ -70,6 +72,12 @@ describe("a loop of one's own", () => {
     const { error } = await runTiny(workspace, { ranks: 1, steps: 3 }, { mistake }, loopJob);
     expect(error).toMatchObject({ code });
     expect(error?.message).toContain(sentence);
+  });
+
+  it("is refused before it begins where it is to be evaluated, and says no loss", async () => {
+    const { error, events } = await runTiny(workspace, { ranks: 1 }, { evaluateEvery: 2 }, gapJob);
+    expect(error).toMatchObject({ code: "JOB_INVALID" });
+    expect(events.some((event) => event.kind === "run.started")).toBe(false);
   });
 
   it("is refused by name where the model is cut into stages, unless it trains by trainStep", async () => {
