@@ -105,7 +105,8 @@ async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
   const config = configure(job, asked.set);
-  const { steps, accumulation } = job.training(config, await factsFor(job, config));
+  // What is no plan is refused by the run.
+  const { steps, accumulation } = job.training(config, await factsFor(job, config)) ?? {};
   const said = (origin: "job" | "checkpoint", path: readonly string[], value: unknown): Given[] =>
     value === undefined ? [] : [{ path, value, origin, by: "" }];
   const { resume } = asked.runtime;

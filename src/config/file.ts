@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import type * as z from "zod";
 import { TroupeError } from "../errors.ts";
-import { type Given, isRecord } from "./layers.ts";
+import { type Given, isRecord, leavesOf } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
 import { readText } from "./texts.ts";
 
@@ -57,18 +57,6 @@ function complaint(cause: unknown): string {
   }
   const { code, message } = cause as NodeJS.ErrnoException;
   return code === "ENOENT" ? "no such file" : message;
-}
-
-/** Every value with the names that lead to it; a table without values is one. */
-function* leavesOf(
-  values: Record<string, unknown>,
-  path: readonly string[] = [],
-): Generator<Pick<Given, "path" | "value">> {
-  for (const [name, value] of Object.entries(values)) {
-    const inner = [...path, name];
-    if (isRecord(value) && Object.keys(value).length > 0) yield* leavesOf(value, inner);
-    else yield { path: inner, value };
-  }
 }
 
 function sized(option: Option | undefined, value: unknown): unknown {

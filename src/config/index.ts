@@ -19,7 +19,7 @@ export type {
   Rounding,
   RuntimeOptions,
 } from "./options.generated.ts";
-export { printConfig } from "./print.ts";
+export { printConfig, printScript } from "./print.ts";
 export { read } from "./read.ts";
 export { commandSchema, runtimeSchema } from "./schema.ts";
 export type {

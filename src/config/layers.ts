@@ -24,13 +24,14 @@ export class Layers {
     for (const each of given) this.lay(each);
   }
 
-  /** @returns who gave an option or, where nobody did, the subject that it belongs to */
+  /** @returns who gave an option, or the subject that it belongs to, or a part of it */
   sourceOf(path: readonly string[]): Given | undefined {
     for (let length = path.length; length > 0; length--) {
       const source = this.#sources.get(path.slice(0, length).join("."));
       if (source !== undefined) return source;
     }
-    return undefined;
+    const part = [...this.#sources].find(([name]) => name.startsWith(`${path.join(".")}.`));
+    return part?.[1];
   }
 
   /** Lays one more over those before. */
@@ -55,4 +56,16 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** Every value with the names that lead to it; a table without values is one. */
+export function* leavesOf(
+  values: Record<string, unknown>,
+  path: readonly string[] = [],
+): Generator<Pick<Given, "path" | "value">> {
+  for (const [name, value] of Object.entries(values)) {
+    const inner = [...path, name];
+    if (isRecord(value) && Object.keys(value).length > 0) yield* leavesOf(value, inner);
+    else if (value !== undefined) yield { path: inner, value };
+  }
 }

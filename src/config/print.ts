@@ -1,7 +1,8 @@
 import { stringify } from "smol-toml";
-import type { CommandOptions } from "./command.ts";
-import { isRecord, type Layers } from "./layers.ts";
-import { describeStandard, groups, type Option, optionsOf } from "./option.ts";
+import { type CommandOptions, readCommand } from "./command.ts";
+import { type Given, isRecord, type Layers, leavesOf } from "./layers.ts";
+import { describeStandard, groups, type Option, objectIn, optionsOf } from "./option.ts";
+import type { RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
 import { commandSchema } from "./schema.ts";
 import type { RuntimeSettings } from "./settings.ts";
@@ -16,7 +17,7 @@ import { isWritable } from "./texts.ts";
 export function printConfig(command: CommandOptions, job: Readonly<Record<string, unknown>>): string {
   const settled = settledBy(settingsOf(readRuntime(command.runtime).chosen));
   const entries = optionsOf(commandSchema)
-    .filter((option) => isWritable(option) && !isRecord(valueAt(command.layers.values, option)))
+    .filter((option) => isWritable(option) && !isSubjectOf(option, command.layers.values))
     .map((option) => entryOf(option, command.layers, settled));
   const settings = Object.entries(job).map(([name, value]) => ({
     table: "set",
@@ -24,6 +25,12 @@ export function printConfig(command: CommandOptions, job: Readonly<Record<string
     line: line(name, value, command.layers.sourceOf(["set", name])),
   }));
   return tables([...entries, ...settings]);
+}
+
+/** @returns the same of a script's options, which are its own or the defaults */
+export function printScript(options: RuntimeOptions): string {
+  const given = [...leavesOf({ ...options })].map((leaf): Given => ({ ...leaf, origin: "script", by: "" }));
+  return printConfig(readCommand(given), {});
 }
 
 interface Entry {
@@ -48,9 +55,24 @@ function entryOf(option: Option, layers: Layers, settled: ReadonlyMap<string, un
 const COMMENT_COLUMN = 40;
 
 function line(key: string, value: unknown, source: ReturnType<Layers["sourceOf"]>): string {
-  const assignment = stringify({ [key]: value }).trim();
+  const assignment = `${key} = ${inline(value)}`;
   const origin = [source?.origin ?? "default", source?.by ?? ""].join(" ").trim();
   return `${assignment.padEnd(COMMENT_COLUMN)} # ${origin}`;
+}
+
+/** A rule stays on the line of its option. */
+function inline(value: unknown): string {
+  if (!isRecord(value))
+    return stringify({ value })
+      .trim()
+      .replace(/^value = /, "");
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  return `{ ${fields.map(([name, field]) => `${name} = ${inline(field)}`).join(", ")} }`;
+}
+
+/** Whether an option's own options have been given, which are printed each by itself. */
+function isSubjectOf(option: Option, values: Record<string, unknown>): boolean {
+  return objectIn(option.schema) !== undefined && isRecord(valueAt(values, option));
 }
 
 /** What stands in no table comes first, as TOML has it; a table of comments alone would turn its subject on. */

@@ -36,6 +36,7 @@ import { Run } from "./run.ts";
  */
 export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
+  readonly #printed: string;
   readonly #hub = new EventHub();
   #dashboard: Dashboard | undefined;
   /** The one under way. */
@@ -43,8 +44,9 @@ export class Runtime implements AsyncDisposable {
   /** Settled once it is over, and never rejected. */
   #over: Promise<void> = Promise.resolve();
 
-  private constructor(settings: RuntimeSettings, sinks: readonly EventSink[]) {
+  private constructor(settings: RuntimeSettings, printed: string, sinks: readonly EventSink[]) {
     this.#settings = settings;
+    this.#printed = printed;
     for (const sink of sinks) this.#hub.addSink(sink);
   }
 
@@ -55,10 +57,15 @@ export class Runtime implements AsyncDisposable {
    */
   static async spawn(options: RuntimeOptions = {}): Promise<Runtime> {
     // Not above: an actor's thread imports this module with its job, and would load the schema's library in vain.
-    const { settle } = await import("../config/index.ts");
-    const runtime = new Runtime(settle(options), options.sinks ?? []);
+    const { printScript, settle } = await import("../config/index.ts");
+    const runtime = new Runtime(settle(options), printScript(options), options.sinks ?? []);
     await runtime.#openDashboard();
     return runtime;
+  }
+
+  /** Every option with its value and whether the script gave it: a file that `troupe run --config` reads. */
+  get options(): string {
+    return this.#printed;
   }
 
   /** Where a browser finds the dashboard, the token with it; undefined without one. */

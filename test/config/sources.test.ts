@@ -13,6 +13,7 @@ import {
   readCommand,
 } from "../../src/config/index.ts";
 import { TroupeError } from "../../src/errors.ts";
+import { Runtime } from "../../src/index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -174,6 +175,24 @@ describe("a printed configuration", () => {
       );
     });
     expect(missing.map(({ name }) => name)).toEqual([]);
+  });
+
+  it("of a runtime has what the script gave, and its defaults", async () => {
+    const sink = { write: () => {}, close: async () => {} };
+    await using runtime = await Runtime.spawn({
+      ranks: 2,
+      checkpoint: { dir: "runs/y" },
+      lossScale: { kind: "bmtrain", scale: 1024 },
+      seed: undefined,
+      sinks: [sink],
+    });
+    expect(runtime.options).toMatch(/^ranks = 2 +# script$/m);
+    expect(runtime.options).toMatch(/^seed = 1337 +# default$/m);
+    expect(runtime.options).toMatch(/^lossScale = \{ kind = "bmtrain", scale = 1024 \} +# script$/m);
+    expect(runtime.options).toMatch(/^whenBusy = "wait" +# default$/m);
+    expect(runtime.options).toMatch(/^dir = "runs\/y" +# script$/m);
+    const again = readCommand(file("script.toml", runtime.options)).runtime;
+    expect(again).toMatchObject({ ranks: 2, lossScale: { kind: "bmtrain", scale: 1024 } });
   });
 
   it("is a file that means the same", () => {
