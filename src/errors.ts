@@ -56,12 +56,16 @@ export const errorTable = {
   DATA_VOCABULARY: "the tokens of a text do not fit the vocabulary of the model",
   TOKENIZER_INVALID: "the description of a tokenizer is missing or malformed",
   TOKENIZER_UNKNOWN_CHARACTER: "a text holds a character that the vocabulary does not know",
+  // definitions
+  DEFINITION: "a function that actors name to each other is not defined by the module that it is named with",
   // models
   GENERATE_OPTION: "an option of text generation is out of its range",
   MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",
   MODEL_INPUT: "what a model is called with does not fit its vocabulary, context or shapes",
   MODEL_WEIGHTS: "a set of weights has not exactly the names and shapes of the model",
   // nn
+  INITIALIZER:
+    "what is to start a parameter is no initializer, or gives other than one number for each element",
   MODULE_ARGUMENT: "an argument of a module is out of its range",
   MODULE_LAYOUT: "a module hides its parts from discovery, or a list is called as if it computed",
   MODULE_STATE: "a module changes a tensor that it holds beside its parameters, which nobody would save",

@@ -1,5 +1,5 @@
 import { ownerOf, reportActivity } from "../inspect/index.ts";
-import { type OptimizerSpec, updateRuleOf } from "../optim/index.ts";
+import { loadOptimizers, updateRuleOf } from "../optim/index.ts";
 import { BlockState } from "../parallel/index.ts";
 import {
   type BlockUpdate,
@@ -32,6 +32,7 @@ export default defineActor<OffloadProtocol>({
     return {
       handlers: {
         async prepare(plan) {
+          await loadOptimizers(plan.optimizers);
           offload = new Offload(context, plan);
           return offload.prepare();
         },
@@ -43,9 +44,6 @@ export default defineActor<OffloadProtocol>({
     };
   },
 });
-
-/** Optimizers whose update of a slice asks all ranks for theirs. */
-const SHARING: readonly OptimizerSpec["kind"][] = ["lamb", "adafactor"];
 
 class Offload {
   readonly stateStore: OptimizerStateStore;
@@ -113,7 +111,7 @@ class Offload {
    * ranks that hold different blocks would wait for each other for ever.
    */
   #placeOf(block: number): number {
-    return this.#plan.optimizers.some(({ kind }) => SHARING.includes(kind)) ? 0 : block;
+    return this.#plan.optimizers.some((spec) => updateRuleOf(spec).exchanges) ? 0 : block;
   }
 
   #nameOf(block: number): string {

@@ -6,9 +6,15 @@ export { Dropout, type MaskSplit } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";
 export { evaluating } from "./evaluating.ts";
 export {
+  constant,
+  type DefinedInitializer,
+  defineInitializer,
   fromValues,
   type Initializer,
+  type InitialRange,
+  type InitialValuesOf,
   initializeSlice,
+  loadInitializers,
   normal,
   ones,
   type ParameterSpec,

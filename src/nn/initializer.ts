@@ -1,5 +1,6 @@
-import type { DType, Tensor } from "../tensor/index.ts";
-import { noGrad, ops, scope, tensor } from "../tensor/index.ts";
+import { type DefinedIn, Definitions } from "../definitions/index.ts";
+import { TroupeError } from "../errors.ts";
+import { type DType, noGrad, ops, scope, Tensor, tensor } from "../tensor/index.ts";
 import { logicalRuns, type ParameterSplit } from "./parameter-split.ts";
 import { streamOf } from "./randomness.ts";
 
@@ -8,7 +9,59 @@ export type Initializer =
   | { readonly kind: "normal"; readonly mean: number; readonly std: number }
   | { readonly kind: "uniform"; readonly low: number; readonly high: number }
   | { readonly kind: "constant"; readonly value: number }
-  | { readonly kind: "data"; readonly values: readonly number[] };
+  | { readonly kind: "data"; readonly values: readonly number[] }
+  | DefinedInitializer;
+
+/** An initializer of a job's own, by name: see {@link defineInitializer}. */
+export interface DefinedInitializer extends DefinedIn {
+  readonly kind: "defined";
+  /** Plain data. */
+  readonly settings: unknown;
+}
+
+/** What of a parameter an initializer is asked for. */
+export interface InitialRange {
+  readonly seed: number;
+  /** Full name of the parameter. */
+  readonly name: string;
+  /** Of the whole parameter, however ranks split it. */
+  readonly shape: readonly number[];
+  /** First element that is asked for, row-major, within the whole parameter. */
+  readonly begin: number;
+  /** Behind the last one. */
+  readonly end: number;
+}
+
+/** A pure function: what it gives for an element depends on no other argument than seed, name, shape and settings. */
+export type InitialValuesOf<Settings> = (
+  range: InitialRange,
+  settings: Settings,
+) => ArrayLike<number> | Tensor;
+
+const defined = new Definitions<InitialValuesOf<never>>("initializer");
+
+/**
+ * Defines an initializer where a module is imported, at its top level; shards, which fill parameters in threads of their
+ * own, import the module too.
+ * @param module - `import.meta.url` of the module
+ * @param name - unique in it
+ * @param values - one number for each element of the range
+ * @returns makes the initializer for given settings, plain data: `new Parameter(shape, make(settings))`
+ * @throws {TroupeError} `DEFINITION` for a module that is no URL
+ */
+export function defineInitializer<Settings = undefined>(
+  module: string,
+  name: string,
+  values: InitialValuesOf<Settings>,
+): (settings: Settings) => DefinedInitializer {
+  defined.define({ module, name }, values as InitialValuesOf<never>);
+  return (settings) => ({ kind: "defined", module, name, settings });
+}
+
+/** Has this thread know what parameters start with. @throws {TroupeError} `DEFINITION` */
+export async function loadInitializers(initializers: Iterable<Initializer>): Promise<void> {
+  for (const init of initializers) if (init.kind === "defined") await defined.load(init);
+}
 
 /** Draws from a normal distribution. */
 export function normal(mean: number, std: number): Initializer {
@@ -25,6 +78,11 @@ export const zeros: Initializer = { kind: "constant", value: 0 };
 
 /** Every element 1. */
 export const ones: Initializer = { kind: "constant", value: 1 };
+
+/** Every element `value`. */
+export function constant(value: number): Initializer {
+  return { kind: "constant", value };
+}
 
 /** Given values, row-major, one for each element of the parameter. */
 export function fromValues(values: readonly number[]): Initializer {
@@ -67,7 +125,9 @@ export function initializeSlice(
   );
 }
 
-function fill(slice: Tensor, spec: Pick<ParameterSpec, "name" | "init">, seed: number, begin: number): void {
+type Filled = Pick<ParameterSpec, "name" | "init" | "shape" | "split">;
+
+function fill(slice: Tensor, spec: Filled, seed: number, begin: number): void {
   const { init } = spec;
   switch (init.kind) {
     case "normal":
@@ -78,7 +138,30 @@ function fill(slice: Tensor, spec: Pick<ParameterSpec, "name" | "init">, seed: n
       return void slice.fill_(init.value);
     case "data":
       return void slice.copy_(tensor(init.values.slice(begin, begin + slice.numel), { dtype: slice.dtype }));
+    case "defined":
+      return void fillDefined(slice, spec, init, seed, begin);
     default:
       init satisfies never;
   }
+}
+
+function fillDefined(
+  slice: Tensor,
+  { name, shape, split }: Filled,
+  init: DefinedInitializer,
+  seed: number,
+  begin: number,
+): void {
+  const end = begin + slice.numel;
+  const range = { seed, name, shape: split?.logicalShape ?? shape, begin, end };
+  const given = defined.get(init)(range, init.settings as never);
+  const values = given instanceof Tensor ? given.reshape([-1]) : tensor(Float64Array.from(given));
+  if (values.numel !== slice.numel) {
+    throw new TroupeError(
+      "INITIALIZER",
+      `[${name}] expected the initializer ${init.name} to give ${slice.numel} numbers for elements ${begin} to ${end - 1}, got ${values.numel}`,
+      { fields: { name, initializer: init.name, begin, end } },
+    );
+  }
+  slice.copy_(values);
 }

@@ -20,8 +20,9 @@ export class Parameter {
   #tensor: Tensor | undefined;
   #through: ((memory: Tensor) => Tensor) | undefined;
 
-  /** @throws `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds */
+  /** @throws `INITIALIZER` for a function in place of one; `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds */
   constructor(shape: readonly number[], init: Initializer, dtype: DType = "float32") {
+    if (typeof init === "function") throw notInitializer(init);
     this.#shape = shape;
     this.dtype = dtype;
     this.init = init;
@@ -120,4 +121,13 @@ export class Parameter {
     this.#tensor = undefined;
     return tensor;
   }
+}
+
+/** The package exports the tensor functions `ones` and `zeros`, which are easily taken for initializers. */
+function notInitializer({ name }: { readonly name: string }): TroupeError {
+  return new TroupeError(
+    "INITIALIZER",
+    `[Parameter] expected an initializer, got the function ${name || "without a name"} (use constant(1) or constant(0) in place of ones and zeros, and defineInitializer for a function of your own)`,
+    { fields: { name } },
+  );
 }

@@ -28,6 +28,8 @@ import {
 export function adafactorRule(spec: AdafactorSpec): UpdateRule {
   return {
     groups: spec.groups,
+    exchanges: true,
+    updatesPartOf: { layers: false, experts: false },
     stateOf: (stretch) => stateOf(spec, stretch),
     *update(share, step) {
       if (share.parameters.length === 0) return;

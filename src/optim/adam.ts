@@ -4,7 +4,7 @@ import { atLeastZero, checkBetas } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What Adam in its forms may be told. */
 export interface AdamOptions extends OptimizerOptions {
@@ -120,6 +120,8 @@ export function adamRule(spec: AdamSpec): UpdateRule {
   const { kind, groups, betas, eps, maximize, holdSteps = 0 } = spec;
   return {
     groups,
+    exchanges: false,
+    updatesPartOf: ALL_PARTS,
     stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
     *update({ stretches }, step) {
       const isHeld = step.updateIndex <= holdSteps;

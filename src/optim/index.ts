@@ -24,6 +24,7 @@ export {
   type TorchLossScale,
 } from "./loss-scale.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
+export { defineOptimizer, loadOptimizers, type OwnRule, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
 export type { OptimizerOptions } from "./parameter-options.ts";
 export { advanceProgress, beginProgress, type OptimizerProgress } from "./progress.ts";
@@ -59,3 +60,14 @@ export type {
   UpdateShare,
   UpdateStep,
 } from "./update-rule.ts";
+export { ALL_PARTS, elementwise, segmentsOf, stateTensor } from "./update-rule.ts";
+export {
+  type Exchange,
+  exchanged,
+  joined,
+  largestOf,
+  maximaOf,
+  placesOf,
+  squareSumsOf,
+  summed,
+} from "./whole-parameter.ts";

@@ -49,6 +49,8 @@ export function lambRule(spec: LAMBSpec): UpdateRule {
   const { groups, betas, eps, maximize } = spec;
   return {
     groups,
+    exchanges: true,
+    updatesPartOf: { layers: true, experts: false },
     stateOf: (stretch) => elementwise(["exp_avg", "exp_avg_sq"], stretch),
     *update(share, step) {
       if (share.parameters.length === 0) return;

@@ -3,7 +3,7 @@ import { ops, scope } from "../tensor/index.ts";
 import { checkBetas } from "./checks.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What {@link Lion} may be told; the paper's defaults: lr 1e-4, weightDecay 0. */
 export interface LionOptions extends OptimizerOptions {
@@ -43,6 +43,8 @@ export function lionRule(spec: LionSpec): UpdateRule {
   const { groups, betas, maximize } = spec;
   return {
     groups,
+    exchanges: false,
+    updatesPartOf: ALL_PARTS,
     stateOf: (stretch) => elementwise(["exp_avg"], stretch),
     *update({ stretches }, step) {
       for (const stretch of stretches) {

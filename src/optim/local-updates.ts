@@ -4,6 +4,7 @@ import type { AdamSpec } from "./adam.ts";
 import { type LAMBSpec, trustRatio } from "./lamb.ts";
 import type { LionSpec } from "./lion.ts";
 import type { OptimizerSpec } from "./optimizer.ts";
+import { optionError } from "./option-error.ts";
 import type { SGDSpec } from "./sgd.ts";
 
 /** What an optimizer keeps, by parameter and then by kind, in the dtype of the parameter. */
@@ -41,6 +42,12 @@ export function updateLocal(spec: OptimizerSpec, update: LocalUpdate): void {
     case "adafactor":
       adafactor(spec, update);
       break;
+    case "own":
+      throw optionError(
+        "optimizer",
+        "one of this package for a local step, whose formulas it knows",
+        spec.name,
+      );
     default:
       spec satisfies never;
   }

@@ -4,11 +4,12 @@ import { type AdamSpec, adamRule } from "./adam.ts";
 import { type LAMBSpec, lambRule } from "./lamb.ts";
 import { type LionSpec, lionRule } from "./lion.ts";
 import { optionError } from "./option-error.ts";
+import { type OwnSpec, ownRule } from "./own-optimizer.ts";
 import { type SGDSpec, sgdRule } from "./sgd.ts";
 import type { StochasticRounding, UpdateRule } from "./update-rule.ts";
 
 /** An optimizer as plain data: what a job names, what messages carry, what a shard makes an {@link UpdateRule} of. */
-export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | AdafactorSpec) & {
+export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | AdafactorSpec | OwnSpec) & {
   /** How the ranks' narrow parameters are rounded; to nearest where left out. Set by the run, not by the job. */
   readonly rounding?: StochasticRounding | undefined;
 };
@@ -16,8 +17,8 @@ export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | Adafacto
 /**
  * Makes sure that every parameter has one optimizer, and one that can update it.
  * @param parameters - all of the model; `split` where a rank holds a part of one
- * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it, or Adafactor, which looks
- *   at whole rows and columns, one that is split, or LAMB experts that are dealt
+ * @throws {TroupeError} `OPTIMIZER_OPTION` where two optimizers name one parameter, or none names it, or one
+ *   that cannot update parts names one of which other ranks hold the rest
  */
 export function checkOptimizers(
   specs: readonly OptimizerSpec[],
@@ -25,25 +26,35 @@ export function checkOptimizers(
     readonly [name: string, parameter: { readonly split?: unknown; readonly expert?: unknown }]
   >,
 ): readonly OptimizerSpec[] {
-  const owners = new Map<string, OptimizerSpec["kind"]>();
-  for (const { kind, groups } of specs) {
-    for (const name of groups.flatMap((group) => group.names)) {
+  const owners = new Map<string, OptimizerSpec>();
+  for (const spec of specs) {
+    for (const name of spec.groups.flatMap((group) => group.names)) {
       const other = owners.get(name);
-      if (other !== undefined) throw optionError("optimizer", `one for ${name}`, `${other} and ${kind}`);
-      owners.set(name, kind);
+      if (other !== undefined)
+        throw optionError("optimizer", `one for ${name}`, `${nameOf(other)} and ${nameOf(spec)}`);
+      owners.set(name, spec);
     }
   }
+  const parts = new Map(specs.map((spec) => [spec, updateRuleOf(spec).updatesPartOf]));
   for (const [name, { split, expert }] of parameters) {
-    const kind = owners.get(name);
-    if (kind === undefined) throw optionError("optimizer", `one for ${name}`, "none");
-    const byParts = kind === "lamb" ? !expert : kind !== "adafactor";
+    const owner = owners.get(name);
+    if (owner === undefined) throw optionError("optimizer", `one for ${name}`, "none");
+    const byParts = parts.get(owner)?.[expert ? "experts" : "layers"];
     if (split !== undefined && !byParts)
-      throw optionError("optimizer", `one that updates ${name} by parts, which several ranks hold`, kind);
+      throw optionError(
+        "optimizer",
+        `one that updates ${name} by parts, which several ranks hold`,
+        nameOf(owner),
+      );
   }
   return specs;
 }
 
-/** @returns what a shard does for an optimizer */
+function nameOf(spec: OptimizerSpec): string {
+  return spec.kind === "own" ? spec.name : spec.kind;
+}
+
+/** @returns what a shard does for an optimizer; one of a job's own is to be loaded, see `loadOptimizers` */
 export function updateRuleOf(spec: OptimizerSpec): UpdateRule {
   return { ...ruleOf(spec), rounding: spec.rounding };
 }
@@ -62,6 +73,8 @@ function ruleOf(spec: OptimizerSpec): UpdateRule {
       return lambRule(spec);
     case "adafactor":
       return adafactorRule(spec);
+    case "own":
+      return ownRule(spec);
     default:
       return spec satisfies never;
   }

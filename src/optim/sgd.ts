@@ -4,7 +4,7 @@ import { atLeastZero } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
 import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
-import { elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
+import { ALL_PARTS, elementwise, segmentsOf, stateTensor, type UpdateRule } from "./update-rule.ts";
 
 /** What {@link SGD} may be told; torch's defaults: lr 1e-3, weightDecay 0. */
 export interface SGDOptions extends OptimizerOptions {
@@ -57,6 +57,8 @@ export function sgdRule(spec: SGDSpec): UpdateRule {
   const kinds = momentum === 0 ? [] : ["momentum_buffer"];
   return {
     groups,
+    exchanges: false,
+    updatesPartOf: ALL_PARTS,
     stateOf: (stretch) => elementwise(kinds, stretch),
     *update({ stretches }, step) {
       for (const stretch of stretches) {

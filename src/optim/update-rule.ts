@@ -86,6 +86,10 @@ export interface UpdateStep {
  */
 export interface UpdateRule {
   readonly groups: readonly ParameterGroup[];
+  /** Whether updates ask for what other ranks hold: whether {@link update} ever yields. */
+  readonly exchanges: boolean;
+  /** What it can update a part of, where other ranks hold the rest: split layers, and experts that are dealt. */
+  readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };
   /** How the narrow copy is made; by nearest where left out. Whoever holds the copy rounds by chance, after the update. */
   readonly rounding?: StochasticRounding | undefined;
   /** What is kept of a stretch beside the parameters. */
@@ -93,6 +97,9 @@ export interface UpdateRule {
   /** Updates what is owned of one block, in place; may overwrite the gradient. */
   update(share: UpdateShare, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;
 }
+
+/** Of a rule that treats every element by itself. */
+export const ALL_PARTS = { layers: true, experts: true } as const;
 
 /** Where what a fused kernel does changes within a stretch: one segment a piece, up to the start of the next. */
 export interface Segments {

@@ -24,4 +24,25 @@ describe("a job with pieces of its own", () => {
     }
     expect(await losses({ ranks: 1, zero: 0, accumulation: 2 }, { dropout: 0.29 })).not.toEqual(plain);
   });
+
+  it("trains with its own initializer and optimizer to the same digits at every level, offloaded, and resumed", async () => {
+    const own = { optimizer: "signMomentum" };
+    const plain = await losses({ ranks: 1, zero: 0, accumulation: 2 }, own);
+    expect(plain.at(-1)).toBeLessThan((plain[0] ?? 0) - 0.1);
+    expect(plain).not.toEqual(await losses({ ranks: 1, zero: 0, accumulation: 2 }, {}));
+    for (const zero of [0, 1, 2, 3])
+      expect(await losses({ ranks: 2, zero }, own), `level ${zero}`).toEqual(plain);
+    const offloaded = { ranks: 2, zero: 3, offload: { optimizer: "host" } } as const;
+    expect(await losses(offloaded, own)).toEqual(plain);
+    const checkpoint = { dir: workspace.path("saved") };
+    await losses({ ranks: 2, zero: 2, checkpoint, steps: 4 }, own);
+    const rest = await losses({ ranks: 1, zero: 0, accumulation: 2, resume: checkpoint.dir }, own);
+    expect(rest.slice(4)).toEqual(plain.slice(4));
+  });
+
+  it("starts a parameter that tensor-parallel ranks split as one that they do not", async () => {
+    const [whole = 0] = await losses({ ranks: 1, zero: 0, accumulation: 2 }, {});
+    const [split = 0] = await losses({ ranks: 2, tp: 2, accumulation: 2 }, { steps: 1 });
+    expect(split).toBeCloseTo(whole, 5); // products are summed in another order
+  });
 });

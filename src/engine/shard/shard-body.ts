@@ -1,5 +1,6 @@
 import { type GroupPlace, openCarrier } from "../../collectives/index.ts";
 import { ownerOf, reportActivity } from "../../inspect/index.ts";
+import { loadOptimizers } from "../../optim/index.ts";
 import { type FlatBlock, ranksOfWhole, sendsPart } from "../../parallel/index.ts";
 import {
   type BlockUpdate,
@@ -78,6 +79,7 @@ export class ShardBody {
   }
 
   async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
+    await loadOptimizers(plan.optimizers);
     setNumThreads(plan.numThreads);
     chargeThreadTo(ownerOf(plan.groups.run, this.#rank), "working");
     this.groups.carryBy(openCarrier(plan.groups, this.#placeIn(plan)));

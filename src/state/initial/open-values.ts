@@ -1,3 +1,4 @@
+import { loadInitializers } from "../../nn/index.ts";
 import type { BlockState } from "../../parallel/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import type { Addressed } from "../../runtime/index.ts";
@@ -23,6 +24,7 @@ class DrawnValues implements InitialValues {
   }
 
   async fill(state: BlockState): Promise<void> {
+    await loadInitializers(state.layout.parameters.map(({ init }) => init));
     state.initialize(this.#seed);
   }
 

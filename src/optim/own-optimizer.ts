@@ -1,0 +1,58 @@
+import { type DefinedIn, Definitions } from "../definitions/index.ts";
+import type { NamedShapes } from "./parameter-groups.ts";
+import { CommonOptimizer, type CommonSpec, commonNames, type OptimizerOptions } from "./parameter-options.ts";
+import type { UpdateRule } from "./update-rule.ts";
+
+/** An optimizer of a job's own, as plain data. */
+export interface OwnSpec<Settings = unknown> extends CommonSpec, DefinedIn {
+  readonly kind: "own";
+  /** Plain data: what it is told beside what every optimizer is. */
+  readonly settings: Settings;
+}
+
+/** What an optimizer of one's own does on a shard, and what it needs for that; the groups are those of its spec. */
+export type OwnRule = Omit<UpdateRule, "groups" | "rounding">;
+
+const defined = new Definitions<(spec: OwnSpec<never>) => OwnRule>("optimizer");
+
+class OwnOptimizer<Settings> extends CommonOptimizer implements OwnSpec<Settings> {
+  readonly kind = "own";
+  readonly module: string;
+  readonly name: string;
+  readonly settings: Settings;
+
+  constructor(where: DefinedIn, parameters: NamedShapes, options: OptimizerOptions, settings: Settings) {
+    super(parameters, options, { lr: 1e-3, weightDecay: 0, names: commonNames });
+    this.module = where.module;
+    this.name = where.name;
+    this.settings = settings;
+  }
+}
+
+/**
+ * Defines an optimizer where a module is imported, at its top level; shards, which update parameters in threads of their
+ * own, import the module too. See {@link UpdateRule} for what a rule is given and promises.
+ * @param module - `import.meta.url` of the module
+ * @param name - unique in it
+ * @param rule - makes of an optimizer's spec what a shard does for it
+ * @returns makes the optimizer for a model's parameters, for a job to return from `optimizer`
+ * @throws {TroupeError} `DEFINITION` for a module that is no URL
+ */
+export function defineOptimizer<Settings>(
+  module: string,
+  name: string,
+  rule: (spec: OwnSpec<Settings>) => OwnRule,
+): (parameters: NamedShapes, options: OptimizerOptions, settings: Settings) => OwnSpec<Settings> {
+  defined.define({ module, name }, rule as (spec: OwnSpec<never>) => OwnRule);
+  return (parameters, options, settings) => new OwnOptimizer({ module, name }, parameters, options, settings);
+}
+
+/** Has this thread know the rules of optimizers. @throws {TroupeError} `DEFINITION` */
+export async function loadOptimizers(specs: Iterable<{ readonly kind: string }>): Promise<void> {
+  for (const spec of specs) if (spec.kind === "own") await defined.load(spec as OwnSpec);
+}
+
+/** @returns the rule of an optimizer whose module this thread has imported */
+export function ownRule(spec: OwnSpec): UpdateRule {
+  return { ...defined.get(spec)(spec as OwnSpec<never>), groups: spec.groups };
+}
