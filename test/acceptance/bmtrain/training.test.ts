@@ -51,6 +51,48 @@ describe("a GPT with dropout trains to the same losses and parameters", () => {
   });
 });
 
+// BMTrain test training: a hundred steps, in half precision and with offloading.
+describe("a GPT trained for a hundred steps", () => {
+  const steps = 100;
+  // While the scale comes down from 2 ** 20 updates are skipped, each worth a learning rate of difference.
+  const config = { lr: 2e-4, batch: 4, layers: 2 };
+
+  /** Mean, deviation and extremes of each parameter, which BMTrain compares. */
+  function statistics(values: Float32Array): number[] {
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+    return [mean, Math.sqrt(variance), Math.max(...values), Math.min(...values)];
+  }
+
+  const runLong = async (name: string, options: RuntimeOptions) => {
+    const dir = workspace.path(name);
+    const checkpoint = { dir, everySteps: steps };
+    const long = await train(job, dir, { ranks: 2, zero: 3, steps, ...options, checkpoint }, config);
+    return { losses: long.losses, parameters: await parametersOf(long, steps) };
+  };
+
+  it("in float16 under a loss scale is the same with offloaded optimizer state, and near float32", async () => {
+    const lossScale = { kind: "bmtrain", scale: 2 ** 20 } as const;
+    const half = await runLong("half", { precision: "fp16", lossScale });
+    const offloaded = await runLong("offloaded", {
+      precision: "fp16",
+      lossScale,
+      recompute: true,
+      offload: { optimizer: "host" },
+    });
+    const plain = await runLong("plain", {});
+    expect(offloaded.losses).toHaveLength(steps);
+    expect(offloaded).toEqual(half);
+    expect(plain.losses[steps - 1]).toBeLessThan(plain.losses[0] ?? 0);
+    for (const [name, values] of plain.parameters) {
+      const ofHalf = statistics(half.parameters.get(name) ?? new Float32Array());
+      // BMTrain's own tolerance.
+      for (const [index, value] of statistics(values).entries())
+        expect(Math.abs((ofHalf[index] ?? Number.NaN) - value), name).toBeLessThan(1e-2);
+    }
+  });
+});
+
 describe("without an update", () => {
   const same = { same: true, batch: 4 };
   let plain: Trained;
