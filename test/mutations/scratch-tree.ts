@@ -1,0 +1,37 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What tests read of the repository, and what they only use as it is. */
+const copied = [
+  ...["src", "test", "examples", "scripts", "bin", "docs", "bench"],
+  ...["package.json", "tsconfig.json", "vitest.config.ts", "README.md", "CONTRIBUTING.md"],
+];
+const linked = ["node_modules", "build", "native", ".libtorch"];
+
+/** A copy of the tree in which mistakes are made; `using` removes it. */
+export class ScratchTree implements Disposable {
+  readonly #folder = mkdtempSync(join(tmpdir(), "troupe-mutate-"));
+  readonly path = join(this.#folder, "tree");
+
+  constructor() {
+    for (const name of copied) cpSync(join(root, name), join(this.path, name), { recursive: true });
+    for (const name of linked) symlinkSync(join(root, name), join(this.path, name));
+    symlinkSync(join(root, "../shared"), join(this.#folder, "shared"));
+  }
+
+  read(file: string): string {
+    return readFileSync(join(root, file), "utf8");
+  }
+
+  write(file: string, text: string): void {
+    writeFileSync(join(this.path, file), text);
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
