@@ -37,7 +37,7 @@ async function measure(
     if (step === 3) resetPeakMemory();
     use = memory();
   });
-  const runtime = await Runtime.spawn({ threadsPerRank: 1, sinks: [sink], ...options });
+  const runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, sinks: [sink], ...options });
   const data = { data: workspace.text, cache: workspace.path("cache") };
   await runtime.run(tinyJob, { ...data, ...size, steps: 8, ...config });
   await runtime.stop();

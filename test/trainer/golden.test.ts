@@ -38,7 +38,7 @@ describe.skipIf(path === undefined)("the runtime trains Hugging Face's reference
     config: Record<string, unknown>,
   ): Promise<RunResult & { losses: number[] }> {
     const losses: number[] = [];
-    const runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+    const runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
     runtime.events$.subscribe((event) => {
       if (event.kind === "step.finished") losses.push(event.lossNats);
     });

@@ -13,7 +13,7 @@ async function inspect(
   config: Readonly<Record<string, unknown>> = {},
   pattern = "*",
 ): Promise<readonly TensorSummary[]> {
-  await using runtime = await Runtime.spawn({ threadsPerRank: 1, steps: 1, ...options });
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 1, ...options });
   let summaries: Promise<readonly TensorSummary[]> | undefined;
   runtime.events$.subscribe((event) => {
     if (event.kind === "run.started") summaries = runtime.inspectModel(pattern);
@@ -118,7 +118,7 @@ describe("inspectModel", () => {
   });
 
   it("refuses when no run is under way, and when a run ends before it could answer", async () => {
-    await using runtime = await Runtime.spawn({ threadsPerRank: 1, steps: 0 });
+    await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 0 });
     await expect(runtime.inspectModel()).rejects.toMatchObject({ code: "INSPECTION_OVER" });
     let answer: Promise<unknown> = Promise.resolve();
     runtime.events$.subscribe((event) => {

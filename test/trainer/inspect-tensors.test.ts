@@ -17,7 +17,7 @@ async function inspect(
   config: Readonly<Record<string, unknown>> = {},
   pattern = "*",
 ): Promise<Seen> {
-  await using runtime = await Runtime.spawn({ threadsPerRank: 1, steps: 2, ...options });
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 2, ...options });
   let tensors: Promise<readonly TensorSummary[]> | undefined;
   const losses: number[] = [];
   runtime.events$.subscribe((event) => {
@@ -85,7 +85,7 @@ describe("inspectTensors", () => {
     const unseen = await inspect(workspace, { ranks: 2, zero: 3 }, {}, "nothing");
     expect(unseen.tensors).toEqual([]);
     expect(unseen.losses).toEqual(plain.losses);
-    await using runtime = await Runtime.spawn({ threadsPerRank: 1, steps: 2, ranks: 2 });
+    await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 2, ranks: 2 });
     const losses: number[] = [];
     runtime.events$.subscribe((event) => {
       if (event.kind === "step.finished") losses.push(event.lossNats);
@@ -141,7 +141,7 @@ describe("the gradient of a recorded tensor", () => {
     { ranks: 2, accumulation: 2, zero: 3 },
     { ranks: 2, precision: "amp-fp16", lossScale: 256, accumulation: 2 },
   ])("is that of the step's loss, by finite differences, with %o", async (options) => {
-    await using runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+    await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
     let tensors: Promise<readonly TensorSummary[]> | undefined;
     runtime.on("run.started", () => {
       tensors = runtime.inspectTensors();

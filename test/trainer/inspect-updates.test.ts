@@ -17,7 +17,7 @@ async function inspect(
   config: Readonly<Record<string, unknown>> = {},
   pattern = "*",
 ): Promise<Seen> {
-  await using runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
   let asked: Promise<[UpdateSummary, readonly TensorSummary[]]> | undefined;
   let learningRate = Number.NaN;
   runtime.events$.subscribe((event) => {

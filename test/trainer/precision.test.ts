@@ -107,7 +107,12 @@ describe.skipIf(golden === undefined)("autocast", () => {
     async (precision) => {
       if (precision === "amp-fp16" && !halves) return;
       const losses: number[] = [];
-      await using runtime = await Runtime.spawn({ threadsPerRank: 1, precision, lossScale: 1024 });
+      await using runtime = await Runtime.spawn({
+        threadsPerRank: 1,
+        warmStandby: false,
+        precision,
+        lossScale: 1024,
+      });
       runtime.events$.subscribe((event) => {
         if (event.kind === "step.finished") losses.push(event.lossNats);
       });

@@ -20,7 +20,12 @@ describe("two runtimes of one process", () => {
 
   it("count the memory of their own ranks alone, also one after the other", async () => {
     const held = async (width: number) => {
-      await using runtime = await Runtime.spawn({ threadsPerRank: 1, ranks: 1, steps: 3 });
+      await using runtime = await Runtime.spawn({
+        threadsPerRank: 1,
+        warmStandby: false,
+        ranks: 1,
+        steps: 3,
+      });
       let asked: Promise<readonly HeldMemory[]> | undefined;
       runtime.events$.subscribe(({ kind }) => {
         if (kind === "run.started") asked = runtime.inspectMemory();

@@ -6,7 +6,7 @@ import { parseZeroLevel } from "../../../src/parallel/index.ts";
 const odd = new URL("../../fixtures/acceptance/odd.ts", import.meta.url);
 
 async function run(options: RuntimeOptions, config: Readonly<Record<string, unknown>>): Promise<void> {
-  await using runtime = await Runtime.spawn({ threadsPerRank: 1, ...options });
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
   await runtime.run(odd, config);
 }
 

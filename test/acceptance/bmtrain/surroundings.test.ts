@@ -10,7 +10,7 @@ describe("a run", () => {
   it("leaves the process around it as it was: threads of arithmetic, autograd, tensors", async () => {
     const present = () => [numThreads(), gradEnabled(), liveTensors()];
     const before = present();
-    await using runtime = await Runtime.spawn({ ranks: 2, threadsPerRank: 1 });
+    await using runtime = await Runtime.spawn({ ranks: 2, threadsPerRank: 1, warmStandby: false });
     await runtime.run(new URL("../../fixtures/acceptance/gpt.ts", import.meta.url));
     expect(present()).toEqual(before);
   });
