@@ -159,15 +159,13 @@ export const errorTable = {
   TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",
   TENSOR_DTYPE: "a dtype is unknown to Troupe",
   TENSOR_FRAME_FULL: "the lists passed to an operator do not fit the argument frame",
-  TENSOR_LENT: "a tensor was used while another thread has it on loan",
   TENSOR_OP_CHANGED: "the installed libtorch has the operator with another schema",
   TENSOR_OP_FAILED: "libtorch refused the operands of an operator",
   TENSOR_OP_MISSING: "the installed libtorch lacks the operator",
   TENSOR_READ_ONLY: "a tensor that is shared by another thread or mapped from a file was to be written",
   TENSOR_REF_GONE: "a tensor ref was attached or released before",
-  TENSOR_REF_KIND: "a lent tensor ref was treated as a moved or shared one, or the reverse",
   TENSOR_SCOPE_ASYNC: "the body of a scope returned a promise",
-  TENSOR_SHARED: "a tensor was to be written, moved or lent while another thread reads it",
+  TENSOR_SHARED: "a tensor was to be written or moved while another thread reads it",
   TENSOR_TOO_MANY: "a thread holds more tensors at once than its table has room for",
 } as const;
 

@@ -3,7 +3,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "core/allocator.h"
-#include "core/crossing.h"
+#include "core/exported_tensor.h"
 #include "core/kept_mappings.h"
 
 namespace troupe {
@@ -18,7 +18,7 @@ Napi::Object use_object(Napi::Env env, const MemoryUse& use) {
 
 // memory(): { liveBytes, peakBytes, residentBytes, tags: { [tag]: { liveBytes, peakBytes } } }
 Napi::Value MemoryInUse(const Napi::CallbackInfo& info) {
-  settle_crossings(true);  // what other processes have given back counts no more
+  settle_exports(true);  // what other processes have given back counts no more
   const MemoryReport report = memory_report();
   Napi::Object result = use_object(info.Env(), report.total);
   result.Set("residentBytes", static_cast<double>(report.resident_bytes));

@@ -3,14 +3,13 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/crossing.h"
-#include "core/error.h"
+#include "core/exported_tensor.h"
 #include "core/refs.h"
 
 namespace troupe {
 namespace {
 
-// makeRef(handle, kind 0 move | 1 share | 2 lend, owner): the ref's id; the frame then holds its generation.
+// makeRef(handle, kind 0 move | 1 share, owner): the ref's id; the frame then holds its generation.
 Napi::Value MakeRef(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
   const auto kind = static_cast<RefKind>(info[1].As<Napi::Number>().Uint32Value());
@@ -19,23 +18,10 @@ Napi::Value MakeRef(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), ref.id);
 }
 
-// attachRef(id, generation, lent): a handle.
+// attachRef(id, generation): a handle.
 Napi::Value AttachRef(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(),
-                           attach_ref(Environment::of(info.Env()).handles, ref_argument(info), info[2].ToBoolean()));
-}
-
-// returnLent(handle): the borrower's handle is gone.
-Napi::Value ReturnLent(const Napi::CallbackInfo& info) {
-  HandleTable& handles = Environment::of(info.Env()).handles;
-  const Handle handle = Environment::handle(info, 0);
-  handles.get(handle, "returnRef");
-  const auto& borrowed = handles.guard(handle).borrowed;
-  if (!borrowed || !borrowed->exclusive) {
-    throw CodedError("TENSOR_REF_KIND", "[returnRef] a tensor from attachLent was expected: this one was not lent");
-  }
-  handles.release(handle);
-  return info.Env().Undefined();
+                           attach_ref(Environment::of(info.Env()).handles, ref_argument(info)));
 }
 
 Napi::Value ReleaseRef(const Napi::CallbackInfo& info) {
@@ -57,7 +43,6 @@ Napi::Value LiveRefs(const Napi::CallbackInfo& info) {
 void InitRefs(Napi::Env env, Napi::Object exports) {
   define<MakeRef>(env, exports, "makeRef");
   define<AttachRef>(env, exports, "attachRef");
-  define<ReturnLent>(env, exports, "returnLent");
   define<ReleaseRef>(env, exports, "releaseRef");
   define<ReleaseRefsOf>(env, exports, "releaseRefsOf");
   define<LiveRefs>(env, exports, "liveRefs");

@@ -15,7 +15,7 @@
 #include "binding/init.h"
 #include "binding/under_way.h"
 #include "core/allocator.h"
-#include "core/crossing.h"
+#include "core/exported_tensor.h"
 #include "core/error.h"
 #include "core/shared_folder.h"
 #include "core/shared_segment.h"
@@ -108,28 +108,26 @@ Napi::Array numbers(Napi::Env env, const std::vector<int64_t>& values) {
 // exportRef(id, generation): what travels, plain data.
 Napi::Value ExportRef(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const Crossing crossing = export_ref(ref_argument(info));
+  const ExportedTensor exported = export_ref(ref_argument(info));
   Napi::Object result = Napi::Object::New(env);
-  result.Set("name", crossing.name);
-  result.Set("owner", crossing.owner);
-  result.Set("dtype", crossing.dtype);
-  result.Set("sizes", numbers(env, crossing.sizes));
-  result.Set("strides", numbers(env, crossing.strides));
-  result.Set("offset", static_cast<double>(crossing.offset));
-  result.Set("lent", crossing.lent);
-  result.Set("readOnly", crossing.read_only);
-  result.Set("slot", crossing.slot);
+  result.Set("name", exported.name);
+  result.Set("owner", exported.owner);
+  result.Set("dtype", exported.dtype);
+  result.Set("sizes", numbers(env, exported.sizes));
+  result.Set("strides", numbers(env, exported.strides));
+  result.Set("offset", static_cast<double>(exported.offset));
+  result.Set("readOnly", exported.read_only);
+  result.Set("slot", exported.slot);
   return result;
 }
 
-// importRef(crossing): the ref's id; the frame then holds its generation.
+// importRef(exported): the ref's id; the frame then holds its generation.
 Napi::Value ImportRef(const Napi::CallbackInfo& info) {
   const auto data = info[0].As<Napi::Object>();
   const RefId ref = import_ref({data.Get("name").As<Napi::String>(), data.Get("owner").As<Napi::String>(),
                                 data.Get("dtype").As<Napi::Number>().Int32Value(), whole_numbers(data.Get("sizes")),
                                 whole_numbers(data.Get("strides")), data.Get("offset").As<Napi::Number>().Int64Value(),
-                                data.Get("lent").ToBoolean(), data.Get("readOnly").ToBoolean(),
-                                data.Get("slot").As<Napi::Number>().Int32Value()});
+                                data.Get("readOnly").ToBoolean(), data.Get("slot").As<Napi::Number>().Int32Value()});
   Environment::of(info.Env()).frame.data[0] = ref.generation;
   return Napi::Number::New(info.Env(), ref.id);
 }

@@ -9,7 +9,7 @@
 
 namespace troupe::comm {
 
-// Bytes of the memory; src/runtime/collective-line.ts reads them.
+// Bytes of the memory; src/runtime/inspection/collective-line.ts reads them.
 constexpr size_t kWhereaboutsBytes = 80;
 
 // Written by one thread at a time.

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/crossing.h"
+#include "core/exported_tensor.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -13,12 +13,11 @@ namespace {
 }
 
 // Whether others still use the tensor: those of other processes say so where nobody looks, unless they are in the way.
-bool is_lent(const Guard& guard, bool exclusively) {
+bool is_lent(const Guard& guard) {
   for (bool settled = false;; settled = true) {
-    const auto loan = guard.lent.lock();
-    if (!loan || (exclusively && !loan->exclusive)) return false;
+    if (guard.lent.expired()) return false;
     if (settled) return true;
-    settle_crossings(true);
+    settle_exports(true);
   }
 }
 
@@ -62,9 +61,6 @@ const HandleTable::Slot& HandleTable::expect(Handle handle, const char* op, cons
 
 const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* argument) const {
   const Slot& slot = expect(handle, op, argument);
-  if (is_lent(slot.guard, true)) {
-    refuse("TENSOR_LENT", op, argument, "the tensor is lent to another thread (wait until it is returned)");
-  }
   if (slot.guard.away) {
     refuse("TENSOR_AWAY", op, argument,
            "a tensor with its memory was expected: offloaded, a block's input is away until backward and its parameters are "
@@ -75,7 +71,7 @@ const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* ar
 
 const at::Tensor& HandleTable::get_exclusive(Handle handle, const char* op, const char* argument) const {
   const at::Tensor& tensor = get(handle, op, argument);
-  if (is_lent(guard(handle), false)) {
+  if (is_lent(guard(handle))) {
     refuse("TENSOR_SHARED", op, argument, "another thread still reads this tensor (wait until it has released its ref)");
   }
   return tensor;

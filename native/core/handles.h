@@ -13,10 +13,9 @@ namespace troupe {
 // unboxed. A handle whose tensor was released names nothing again until its slot has been reused 1,024 times.
 using Handle = int32_t;
 
-// Says that a tensor's memory is used from two threads. Its readers own it, its origin only watches it: when the last
-// reader is gone, wherever and however it ended, the origin has its rights back.
+// Says that a tensor's memory is read from two threads, and written by none. Its readers own it, its origin only watches it:
+// when the last reader is gone, wherever and however it ended, the origin has its rights back.
 struct Loan {
-  bool exclusive;  // lent: the origin may not even read. Otherwise shared: nobody may write.
   std::shared_ptr<const Loan> upstream;  // what the origin itself had borrowed when it passed the tensor on
 };
 
@@ -34,9 +33,9 @@ class HandleTable {
   // Names a tensor. Throws CodedError TENSOR_TOO_MANY when the thread holds 2^21 already.
   Handle put(at::Tensor tensor, Guard guard = {});
 
-  // The tensor as a place in the graph: its memory may be lent or away. Throws TENSOR_DISPOSED.
+  // The tensor as a place in the graph: its memory may be away. Throws TENSOR_DISPOSED.
   const at::Tensor& identity(Handle handle, const char* op) const { return expect(handle, op, "self").tensor; }
-  // The tensor, to be read. Throws TENSOR_DISPOSED, TENSOR_LENT or TENSOR_AWAY, naming `op` and the argument.
+  // The tensor, to be read. Throws TENSOR_DISPOSED or TENSOR_AWAY, naming `op` and the argument.
   const at::Tensor& get(Handle handle, const char* op, const char* argument = "self") const;
   // The tensor, while no other thread reads it: throws also TENSOR_SHARED.
   const at::Tensor& get_exclusive(Handle handle, const char* op, const char* argument = "self") const;

@@ -33,17 +33,17 @@ Table& table() {
                    {{"id", std::to_string(ref.id)}, {"generation", std::to_string(ref.generation)}});
 }
 
-std::shared_ptr<const Loan> lend_out(Guard& origin, bool exclusive) {
+std::shared_ptr<const Loan> lend_out(Guard& origin) {
   // Readers of one tensor share one loan: the origin is free when the last of them is gone.
   if (auto present = origin.lent.lock()) return present;
-  auto loan = std::make_shared<const Loan>(Loan{exclusive, origin.borrowed});
+  auto loan = std::make_shared<const Loan>(Loan{origin.borrowed});
   origin.lent = loan;
   return loan;
 }
 
 Guard receiver_guard(Guard& origin, RefKind kind) {
   if (kind == RefKind::move) return origin;
-  return Guard{origin.read_only || kind == RefKind::share, lend_out(origin, kind == RefKind::lend), {}};
+  return Guard{true, lend_out(origin), {}};
 }
 
 std::unordered_map<uint32_t, Entry>::iterator find(Table& refs, RefId ref) {
@@ -55,10 +55,10 @@ std::unordered_map<uint32_t, Entry>::iterator find(Table& refs, RefId ref) {
 }  // namespace
 
 RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::string& owner) {
-  const char* const op = kind == RefKind::move ? "moveRef" : kind == RefKind::share ? "shareRef" : "lendRef";
+  const char* const op = kind == RefKind::move ? "moveRef" : "shareRef";
   const at::Tensor& tensor = kind == RefKind::share ? handles.get(handle, op) : handles.get_exclusive(handle, op);
   // Detached: the receiver gets a tensor object of its own over the same memory, without this thread's graph and flags.
-  PendingRef pending{tensor.detach(), receiver_guard(handles.guard(handle), kind), kind, owner};
+  PendingRef pending{tensor.detach(), receiver_guard(handles.guard(handle), kind), owner};
   if (kind == RefKind::move) handles.release(handle);
   return put_ref(std::move(pending));
 }
@@ -81,15 +81,11 @@ RefId put_ref(PendingRef pending) {
   return ref;
 }
 
-Handle attach_ref(HandleTable& handles, RefId ref, bool lent) {
+Handle attach_ref(HandleTable& handles, RefId ref) {
   Table& refs = table();
   const std::lock_guard<std::mutex> lock(refs.mutex);
   const auto found = find(refs, ref);
   PendingRef& entry = found->second.pending;
-  if ((entry.kind == RefKind::lend) != lent) {
-    throw CodedError("TENSOR_REF_KIND", lent ? "[attachLent] a ref made by lendRef was expected (use attach)"
-                                             : "[attach] a moved or shared ref was expected: it is lent (use attachLent)");
-  }
   const Handle handle = handles.put(std::move(entry.tensor), std::move(entry.guard));
   refs.entries.erase(found);
   return handle;

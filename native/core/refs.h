@@ -17,24 +17,21 @@ struct RefId {
 enum class RefKind : uint8_t {
   move,   // the sender has given it up
   share,  // both read, nobody writes until the receiver has released it
-  lend,   // the receiver reads and writes, the sender does neither until it is back
 };
 
 // All four are safe from every thread. A tensor crosses without its graph: what arrives is detached.
 
 // Puts a tensor of `handles` into the table for `owner`, the actor to be answered for it. `move` releases the handle.
-// Throws TENSOR_DISPOSED, TENSOR_LENT, and TENSOR_SHARED when a tensor that others still read is to be moved or lent.
+// Throws TENSOR_DISPOSED, and TENSOR_SHARED when a tensor that others still read is to be moved.
 RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::string& owner);
 
-// Takes the tensor out of the table into `handles`. Throws TENSOR_REF_GONE when the ref was attached or released before,
-// TENSOR_REF_KIND when `lent` is not what the ref was made as.
-Handle attach_ref(HandleTable& handles, RefId ref, bool lent);
+// Takes the tensor out of the table into `handles`. Throws TENSOR_REF_GONE when the ref was attached or released before.
+Handle attach_ref(HandleTable& handles, RefId ref);
 
 // A tensor in the table: what its receiver's handle will have, and who is answered for it.
 struct PendingRef {
   at::Tensor tensor;
   Guard guard;
-  RefKind kind;
   std::string owner;
 };
 

@@ -7,7 +7,7 @@ import {
   leaveSharedFolder,
   loadNative,
   mapShared,
-  type RefAbroad,
+  type ExportedTensor,
   releaseRef,
   releaseRefsOf,
   type TensorRef,
@@ -24,7 +24,7 @@ export function onUndelivered(message: unknown): void {
   else for (const part of Object.values(message)) onUndelivered(part);
 }
 
-/** What actors need to live in processes of their own: memory that these share, and tensors that cross between them. */
+/** What actors need to live in processes of their own: memory that these share, and tensors that go from one to another. */
 export const processes: ProcessSupport = {
   mapFile: mapShared,
   enter: enterSharedFolder,
@@ -32,7 +32,7 @@ export const processes: ProcessSupport = {
   ipcCodec: {
     accepts: isTensorRef,
     encode: (record) => exportRef(record as unknown as TensorRef),
-    decode: (data) => importRef(data as RefAbroad),
+    decode: (data) => importRef(data as ExportedTensor),
   },
   onActorEnded: (address) => void releaseRefsOf(recipientName(address)),
 };

@@ -38,21 +38,18 @@ export * as ops from "./ops.ts";
 export { emptyPaged, markAway, occupy, sharesMemory, vacate } from "./paged.ts";
 export {
   attach,
-  attachLent,
+  type ExportedTensor,
   exportRef,
   importRef,
-  lendRef,
   liveRefs,
   moveRef,
-  type RefAbroad,
+  type PackedTensor,
   packRef,
   type RefOptions,
   releaseRef,
   releaseRefsOf,
-  returnRef,
   shareRef,
   type TensorRef,
-  type PackedTensor,
   unpackRef,
 } from "./ref.ts";
 export { hold, keep, liveTensors, OpenScope, scope, scopeUnlessAsync } from "./scope.ts";

@@ -52,8 +52,7 @@ export interface Native {
 
   /** The ref's id; the frame then holds its generation. */
   makeRef(handle: number, kind: number, owner: string): number;
-  attachRef(id: number, generation: number, lent: boolean): number;
-  returnLent(handle: number): void;
+  attachRef(id: number, generation: number): number;
   releaseRef(id: number, generation: number): boolean;
   releaseRefsOf(owner: string): number;
   liveRefs(): number;
@@ -102,7 +101,7 @@ export interface Native {
   copyAside(from: number, into: number, begin: number, numel: number): Promise<void>;
   exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;
   /** The ref's id; the frame then holds its generation. */
-  importRef(crossing: Readonly<Record<string, unknown>>): number;
+  importRef(exported: Readonly<Record<string, unknown>>): number;
 
   memory(): NativeUse & {
     readonly residentBytes: number;

@@ -24,7 +24,7 @@ export interface RefOptions {
   readonly owner?: string;
 }
 
-const kinds = { move: 0, share: 1, lend: 2 } as const;
+const kinds = { move: 0, share: 1 } as const;
 
 /** Gives a tensor away: the sender's handle is gone at once. @throws {TroupeError} `TENSOR_SHARED` while others read it */
 export function moveRef(tensor: Tensor, options: RefOptions = {}): TensorRef {
@@ -41,28 +41,9 @@ export function shareRef(tensor: Tensor, options: RefOptions = {}): TensorRef {
   return makeRef(tensor, kinds.share, options);
 }
 
-/**
- * Lets another thread write a tensor and give it back. Until {@link returnRef} (or the end of the borrower) the lender's
- * handle throws `TENSOR_LENT`. @throws {TroupeError} `TENSOR_SHARED` while others read it
- */
-export function lendRef(tensor: Tensor, options: RefOptions = {}): TensorRef {
-  return makeRef(tensor, kinds.lend, options);
-}
-
 /** Takes a moved or shared tensor into this thread. Consumes the ref. @throws {TroupeError} `TENSOR_REF_GONE` the second time */
 export function attach(ref: TensorRef): Tensor {
-  return adopt(native().attachRef(ref.id, ref.generation, false));
-}
-
-/** Takes a lent tensor into this thread. Consumes the ref. */
-export function attachLent(ref: TensorRef): Tensor {
-  return adopt(native().attachRef(ref.id, ref.generation, true));
-}
-
-/** Gives a lent tensor back: this handle is gone, the lender's works again once the views of it made here are gone too. */
-export function returnRef(tensor: Tensor): void {
-  native().returnLent(tensor.handle);
-  tensor.forget();
+  return adopt(native().attachRef(ref.id, ref.generation));
 }
 
 /** Drops a ref that nobody will attach. @returns false when it was attached or released before */
@@ -76,23 +57,23 @@ export function releaseRefsOf(owner: string): number {
 }
 
 /** A ref as it travels to another process: plain data. */
-export interface RefAbroad extends Omit<TensorRef, "id" | "generation"> {
-  readonly crossing: Readonly<Record<string, unknown>>;
+export interface ExportedTensor extends Omit<TensorRef, "id" | "generation"> {
+  readonly exported: Readonly<Record<string, unknown>>;
 }
 
 /**
  * Makes a ref fit to leave its process, and consumes it: a tensor of {@link emptyShared} is not copied, any other is, once.
- * Loans reach over the border: who has shared or lent a tensor has its rights back when the receiver has disposed it, or its
- * process has ended. Until it is taken in, {@link releaseRef} with the ref as it was gives it up.
+ * Who has shared a tensor has its rights back when the receiver, in whatever process, has disposed it, or that process has
+ * ended. Until it is taken in, {@link releaseRef} with the ref as it was gives it up.
  * @throws {TroupeError} `TENSOR_REF_GONE`, `SHARED_MEMORY_FULL`
  */
-export function exportRef({ kind, id, generation, dtype, shape, owner }: TensorRef): RefAbroad {
-  return { kind, dtype, shape, owner, crossing: native().exportRef(id, generation) };
+export function exportRef({ kind, id, generation, dtype, shape, owner }: TensorRef): ExportedTensor {
+  return { kind, dtype, shape, owner, exported: native().exportRef(id, generation) };
 }
 
 /** Takes a ref from another process in, once. @throws {TroupeError} `TENSOR_REF_GONE` the second time */
-export function importRef({ kind, dtype, shape, owner, crossing }: RefAbroad): TensorRef {
-  const id = native().importRef(crossing);
+export function importRef({ kind, dtype, shape, owner, exported }: ExportedTensor): TensorRef {
+  const id = native().importRef(exported);
   return { kind, id, generation: frame[0] ?? 0, dtype, shape, owner };
 }
 
@@ -108,7 +89,7 @@ export interface PackedTensor {
 /**
  * Makes a ref fit to leave its process as a copy of its elements, and consumes it. A tensor that was shared is the sender's
  * again at once.
- * @throws {TroupeError} `TENSOR_REF_GONE`; `TENSOR_REF_KIND` for a loan, which could not come back
+ * @throws {TroupeError} `TENSOR_REF_GONE`
  */
 export function packRef(ref: TensorRef): PackedTensor {
   const { dtype, shape, owner } = ref;

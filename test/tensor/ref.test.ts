@@ -3,13 +3,10 @@ import { Worker } from "node:worker_threads";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import {
   attach,
-  attachLent,
-  lendRef,
   liveRefs,
   moveRef,
   releaseRef,
   releaseRefsOf,
-  returnRef,
   shareRef,
   type TensorRef,
   tensor,
@@ -137,36 +134,6 @@ describe("a shared tensor", () => {
     expect(refusal(() => t.add_(1))).toMatchObject({ code: "TENSOR_SHARED" });
     again.dispose();
     t.add_(1);
-  });
-});
-
-describe("a lent tensor", () => {
-  it("is the borrower's alone until it is returned", async () => {
-    const t = tensor([1, 2]);
-    await ask({ do: "attach-lent", ref: lendRef(t) });
-    expect(refusal(() => t.add(1))).toMatchObject({ code: "TENSOR_LENT" });
-    expect(refusal(() => lendRef(t))).toMatchObject({ code: "TENSOR_LENT" });
-    await ask({ do: "write" });
-    await ask({ do: "return" });
-    expect(numbers(t)).toEqual([2, 4]);
-    expect(await ask({ do: "sum" })).toEqual({ code: "TENSOR_DISPOSED" });
-  });
-
-  it("comes back when the borrower's thread ends without returning it", async () => {
-    const t = tensor([1, 2]);
-    await ask({ do: "attach-lent", ref: lendRef(t) });
-    await stopWorker();
-    expect(numbers(t)).toEqual([1, 2]);
-  });
-
-  it("is attached as what it is", () => {
-    const t = zeros([1]);
-    const lent = lendRef(t);
-    expect(refusal(() => attach(lent))).toMatchObject({ code: "TENSOR_REF_KIND" });
-    returnRef(attachLent(lent));
-    const moved = moveRef(t);
-    expect(refusal(() => attachLent(moved))).toMatchObject({ code: "TENSOR_REF_KIND" });
-    expect(refusal(() => returnRef(attach(moved)))).toMatchObject({ code: "TENSOR_REF_KIND" });
   });
 });
 

@@ -1,4 +1,4 @@
-#include "core/crossing.h"
+#include "core/exported_tensor.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -22,8 +22,6 @@ struct Proxy {
   int32_t slot;
   std::string name;  // under which the tensor was sent
   std::shared_ptr<const Loan> loan;
-  at::Tensor lent_out;  // memory that the borrower does not have: gets what it wrote
-  at::Tensor copy;
 };
 
 struct Proxies {
@@ -88,8 +86,8 @@ at::Tensor copy_into_shared(const at::Tensor& tensor) {
   return copy;
 }
 
-std::shared_ptr<const Loan> reader_of(const std::shared_ptr<Segment>& segment, int32_t slot, bool exclusive) {
-  return {new Loan{exclusive, {}}, [segment, slot](const Loan* loan) {
+std::shared_ptr<const Loan> reader_of(const std::shared_ptr<Segment>& segment, int32_t slot) {
+  return {new Loan{{}}, [segment, slot](const Loan* loan) {
             segment->slot(slot).store(Segment::kReturned);
             delete loan;
           }};
@@ -97,13 +95,12 @@ std::shared_ptr<const Loan> reader_of(const std::shared_ptr<Segment>& segment, i
 
 }  // namespace
 
-Crossing export_ref(RefId ref) {
-  settle_crossings(false);
+ExportedTensor export_ref(RefId ref) {
+  settle_exports(false);
   PendingRef pending = take_ref(ref);
   at::Tensor tensor = pending.tensor;
   std::shared_ptr<Segment> segment = Segment::of(tensor);
-  const bool copied = segment == nullptr;
-  if (copied) {
+  if (segment == nullptr) {
     tensor = copy_into_shared(tensor);
     segment = Segment::of(tensor);
   }
@@ -116,12 +113,9 @@ Crossing export_ref(RefId ref) {
     }
   }
   segment->add_name(name);
-  const bool lent = pending.kind == RefKind::lend;
   if (slot != Segment::kNoSlot) {
-    const bool returns = lent && copied;
     const std::lock_guard<std::mutex> lock(proxies().mutex);
-    proxies().waiting.push_back({segment, slot, name, pending.guard.borrowed, returns ? pending.tensor : at::Tensor(),
-                                 returns ? tensor : at::Tensor()});
+    proxies().waiting.push_back({segment, slot, name, pending.guard.borrowed});
   }
   return {name,
           pending.owner,
@@ -129,19 +123,18 @@ Crossing export_ref(RefId ref) {
           tensor.sizes().vec(),
           tensor.strides().vec(),
           tensor.storage_offset(),
-          lent,
           pending.guard.read_only,
           slot};
 }
 
-RefId import_ref(const Crossing& crossing) {
-  const auto segment = Segment::take_over(crossing.name, crossing.slot);
+RefId import_ref(const ExportedTensor& exported) {
+  const auto segment = Segment::take_over(exported.name, exported.slot);
   Guard guard;
-  guard.read_only = crossing.read_only;
-  if (crossing.slot != Segment::kNoSlot) guard.borrowed = reader_of(segment, crossing.slot, crossing.lent);
-  const auto dtype = static_cast<at::ScalarType>(crossing.dtype);
-  const at::Tensor tensor = segment->tensor(dtype, crossing.sizes, crossing.strides, crossing.offset);
-  return put_ref({tensor, std::move(guard), crossing.lent ? RefKind::lend : RefKind::move, crossing.owner});
+  guard.read_only = exported.read_only;
+  if (exported.slot != Segment::kNoSlot) guard.borrowed = reader_of(segment, exported.slot);
+  const auto dtype = static_cast<at::ScalarType>(exported.dtype);
+  const at::Tensor tensor = segment->tensor(dtype, exported.sizes, exported.strides, exported.offset);
+  return put_ref({tensor, std::move(guard), exported.owner});
 }
 
 bool release_exported(RefId ref) {
@@ -156,7 +149,7 @@ int64_t release_exported_to(const std::string& owner) {
   });
 }
 
-void settle_crossings(bool all) {
+void settle_exports(bool all) {
   std::list<Proxy> over;
   {
     Proxies& held = proxies();
@@ -166,10 +159,7 @@ void settle_crossings(bool all) {
       if (is_over(*here, all)) over.splice(over.end(), held.waiting, here);
     }
   }
-  for (Proxy& proxy : over) {
-    if (proxy.lent_out.defined()) proxy.lent_out.copy_(proxy.copy);
-    proxy.segment->slot(proxy.slot).store(Segment::kFree);
-  }
+  for (Proxy& proxy : over) proxy.segment->slot(proxy.slot).store(Segment::kFree);
 }
 
 }  // namespace troupe

@@ -6,7 +6,6 @@ import {
   arange,
   attach,
   emptyShared,
-  lendRef,
   liveRefs,
   memory,
   moveRef,
@@ -87,19 +86,6 @@ describe("a tensor that crosses to another process", () => {
       await left.ask("drop", null, { deadlineMs });
       read.fill_(2);
       expect(numbers(read)).toEqual([2, 2]);
-    },
-  );
-
-  it.each(["its process's own", "shared"])(
-    "comes back from a loan with what was written (memory: %s)",
-    async (kind) => {
-      const lent = kind === "shared" ? emptyShared([2]) : tensor([0, 0]);
-      lent.fill_(1);
-      expect(await left.ask("take", { ref: lendRef(lent), lent: true }, { deadlineMs })).toEqual([1, 1]);
-      expect(() => lent.toTypedArray()).toThrow(expect.objectContaining({ code: "TENSOR_LENT" }));
-      expect(await left.ask("fill", 5, { deadlineMs })).toBe("");
-      await left.ask("giveBack", null, { deadlineMs });
-      expect(numbers(lent)).toEqual([5, 5]);
     },
   );
 
