@@ -1,13 +1,13 @@
 import { recipientName } from "../protocols/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
 import {
+  type ExportedTensor,
   enterSharedFolder,
   exportRef,
   importRef,
   leaveSharedFolder,
   loadNative,
   mapShared,
-  type ExportedTensor,
   releaseRef,
   releaseRefsOf,
   type TensorRef,

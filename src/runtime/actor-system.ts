@@ -1,25 +1,25 @@
 import { TroupeError } from "../errors.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { checkTimeoutLadder } from "./timeout-ladder.ts";
-import { inspectActor } from "./inspection/inspect-actor.ts";
+import { residentBytes } from "./hosting/resident-bytes.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
+import { inspectActor } from "./inspection/inspect-actor.ts";
 import { Watchdog } from "./inspection/watchdog.ts";
-import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
-import { Supervisor } from "./supervision/supervisor.ts";
+import type { ActorRef } from "./messaging/actor-ref.ts";
+import type { OnDown } from "./messaging/watches.ts";
 import type { ActorInspection } from "./protocol/actor-status.ts";
-import {
-  type MessagingSettings,
-  defaultMessagingSettings,
-  defaultStallAfterMs,
-} from "./protocol/settings.ts";
-import type { SpawnOptions, StopOptions } from "./protocol/spawn.ts";
 import type { Addressed } from "./protocol/address.ts";
 import type { Protocol } from "./protocol/messages.ts";
 import type { RuntimeEvent } from "./protocol/runtime-event.ts";
-import type { ActorRef } from "./messaging/actor-ref.ts";
-import type { OnDown } from "./messaging/watches.ts";
-import { residentBytes } from "./hosting/resident-bytes.ts";
+import {
+  defaultMessagingSettings,
+  defaultStallAfterMs,
+  type MessagingSettings,
+} from "./protocol/settings.ts";
+import type { SpawnOptions, StopOptions } from "./protocol/spawn.ts";
+import { Supervisor } from "./supervision/supervisor.ts";
+import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
 import { Launcher } from "./system/launcher.ts";
+import { checkTimeoutLadder } from "./timeout-ladder.ts";
 
 /** How a system is made. */
 export interface SystemOptions {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CodecSet, deepFreeze } from "../../src/runtime/transport/codec.ts";
 import { Queue } from "../../src/runtime/mailbox/queue.ts";
+import { CodecSet, deepFreeze } from "../../src/runtime/transport/codec.ts";
 import { codecs, Handle } from "./actors/preload.ts";
 
 const set = new CodecSet(codecs);

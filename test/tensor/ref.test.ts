@@ -48,6 +48,7 @@ describe("a moved tensor", () => {
       generation: ref.generation,
       dtype: "float32",
       shape: [3],
+      owner: "",
     });
     await ask({ do: "attach", ref });
     expect(await ask({ do: "sum" })).toEqual({ result: 6 });

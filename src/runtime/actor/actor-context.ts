@@ -1,10 +1,10 @@
 import type { StatusBoard } from "../inspection/status-board.ts";
-import type { SpawnOptions } from "../protocol/spawn.ts";
-import type { Addressed } from "../protocol/address.ts";
-import type { Protocol, Kind, In, Out, AskKind } from "../protocol/messages.ts";
+import type { ActorRef, AskOptions } from "../messaging/actor-ref.ts";
 import type { Pending } from "../messaging/pending.ts";
-import type { AskOptions, ActorRef } from "../messaging/actor-ref.ts";
 import type { OnDown } from "../messaging/watches.ts";
+import type { Addressed } from "../protocol/address.ts";
+import type { AskKind, In, Kind, Out, Protocol } from "../protocol/messages.ts";
+import type { SpawnOptions } from "../protocol/spawn.ts";
 
 /** A message taken by a blocking receive; a question is answered by `reply` or `fail`, later if need be. */
 export type Received<P, K extends Kind<P>> = {

@@ -1,22 +1,22 @@
 import { TroupeError } from "../../errors.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
+import { makeTracer } from "../messaging/tracer.ts";
 import type { Address } from "../protocol/address.ts";
-import { RecordType, blankRecord } from "../protocol/record.ts";
 import { toFailure } from "../protocol/failure.ts";
+import { blankRecord, RecordType } from "../protocol/record.ts";
 import type { Span } from "../protocol/runtime-event.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
+import { singlePacket } from "../transport/packet.ts";
+import type { MemoryPlace } from "../transport/shared-memory.ts";
+import { Signal } from "../transport/signal.ts";
+import { Cell } from "./cell.ts";
 import { createContext } from "./create-context.ts";
 import type { ActorDefinition } from "./define-actor.ts";
-import { Preloaded } from "./preload.ts";
 import type { End } from "./lifecycle.ts";
-import { Cell } from "./cell.ts";
-import { makeTracer } from "../messaging/tracer.ts";
-import { Signal } from "../transport/signal.ts";
-import type { MemoryPlace } from "../transport/shared-memory.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import { singlePacket } from "../transport/packet.ts";
-import type { LinkOpener } from "../transport/link-opener.ts";
+import { Preloaded } from "./preload.ts";
 
 /** What a thread needs to become an actor: plain data and shared memory. */
 export interface Boot {

@@ -1,10 +1,10 @@
 import { TroupeError } from "../../errors.ts";
+import type { AskOptions } from "../messaging/actor-ref.ts";
+import { Pending } from "../messaging/pending.ts";
+import type { Delivery } from "../messaging/resident.ts";
 import { type Address, describe } from "../protocol/address.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { Cell } from "./cell.ts";
-import { Pending } from "../messaging/pending.ts";
-import type { AskOptions } from "../messaging/actor-ref.ts";
-import type { Delivery } from "../messaging/resident.ts";
 
 /** A message taken by a blocking receive, its types forgotten. */
 export interface AnyReceived {

@@ -1,16 +1,16 @@
 import type { StatusBoard } from "../inspection/status-board.ts";
-import { systemAddress } from "../protocol/address.ts";
-import { RecordType, type Envelope } from "../protocol/record.ts";
-import { type Failure, fromFailure } from "../protocol/failure.ts";
-import type { DeadLetter } from "../protocol/dead-letter.ts";
-import type { Behavior } from "./define-actor.ts";
-import { type End, type StopRequest, Lifecycle } from "./lifecycle.ts";
-import { Handling } from "./handling.ts";
 import { Mailbox } from "../mailbox/mailbox.ts";
-import type { Delivery, Resident } from "../messaging/resident.ts";
-import { type EndpointOptions, Endpoint } from "../messaging/endpoint.ts";
 import type { Connection } from "../messaging/connection.ts";
+import { Endpoint, type EndpointOptions } from "../messaging/endpoint.ts";
+import type { Delivery, Resident } from "../messaging/resident.ts";
+import { systemAddress } from "../protocol/address.ts";
+import type { DeadLetter } from "../protocol/dead-letter.ts";
+import { type Failure, fromFailure } from "../protocol/failure.ts";
+import { type Envelope, RecordType } from "../protocol/record.ts";
 import type { LinkEnd } from "../transport/link.ts";
+import type { Behavior } from "./define-actor.ts";
+import { Handling } from "./handling.ts";
+import { type End, Lifecycle, type StopRequest } from "./lifecycle.ts";
 
 /** What a cell is made of. */
 export interface CellOptions extends Omit<EndpointOptions, "resident"> {

@@ -1,14 +1,14 @@
+import { ActorRef } from "../messaging/actor-ref.ts";
+import type { Pending } from "../messaging/pending.ts";
+import { type Address, systemAddress } from "../protocol/address.ts";
+import { ActorDown } from "../protocol/failure.ts";
+import type { Kind, Protocol } from "../protocol/messages.ts";
+import { RecordType } from "../protocol/record.ts";
 import { defaultStartDeadlineMs } from "../protocol/settings.ts";
 import type { SpawnOptions } from "../protocol/spawn.ts";
-import { type Address, systemAddress } from "../protocol/address.ts";
-import { RecordType } from "../protocol/record.ts";
-import { ActorDown } from "../protocol/failure.ts";
-import type { Protocol, Kind } from "../protocol/messages.ts";
+import type { ActorContext, Received } from "./actor-context.ts";
 import { Blocking } from "./blocking.ts";
-import type { Received, ActorContext } from "./actor-context.ts";
 import type { Cell } from "./cell.ts";
-import type { Pending } from "../messaging/pending.ts";
-import { ActorRef } from "../messaging/actor-ref.ts";
 
 /** The context of the actor in `cell`. */
 export function createContext<P>(cell: Cell): ActorContext<P> {

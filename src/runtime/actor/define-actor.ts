@@ -1,5 +1,5 @@
-import type { Protocol, Kind, In } from "../protocol/messages.ts";
 import type { Lane } from "../protocol/lane.ts";
+import type { In, Kind, Protocol } from "../protocol/messages.ts";
 import type { ActorContext } from "./actor-context.ts";
 
 type Later<T> = T | Promise<T>;

@@ -1,11 +1,11 @@
 import { TroupeError } from "../../errors.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
+import type { Endpoint } from "../messaging/endpoint.ts";
+import type { Delivery } from "../messaging/resident.ts";
+import type { TracedMessage, Tracer } from "../messaging/tracer.ts";
 import { describe } from "../protocol/address.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { Behavior } from "./define-actor.ts";
-import type { TracedMessage, Tracer } from "../messaging/tracer.ts";
-import type { Delivery } from "../messaging/resident.ts";
-import type { Endpoint } from "../messaging/endpoint.ts";
 
 /** A kind of message and what handles it. */
 interface KindEntry {

@@ -1,10 +1,10 @@
 import type { StatusBoard } from "../inspection/status-board.ts";
-import { describe } from "../protocol/address.ts";
-import { RecordType } from "../protocol/record.ts";
-import { type Failure, toFailure, StopRequested, isStopRequest } from "../protocol/failure.ts";
-import type { Behavior } from "./define-actor.ts";
-import type { Endpoint } from "../messaging/endpoint.ts";
 import type { Connection } from "../messaging/connection.ts";
+import type { Endpoint } from "../messaging/endpoint.ts";
+import { describe } from "../protocol/address.ts";
+import { type Failure, isStopRequest, StopRequested, toFailure } from "../protocol/failure.ts";
+import { RecordType } from "../protocol/record.ts";
+import type { Behavior } from "./define-actor.ts";
 
 /** How an actor ended. */
 export type End = { readonly kind: "stopped" } | { readonly kind: "failed"; readonly failure: Failure };

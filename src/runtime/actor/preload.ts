@@ -1,6 +1,6 @@
-import { type Sender, refCodec } from "../messaging/actor-ref.ts";
+import { refCodec, type Sender } from "../messaging/actor-ref.ts";
 import { type Codec, CodecSet } from "../transport/codec.ts";
-import { type ProcessSupport, LinkOpener } from "../transport/link-opener.ts";
+import { LinkOpener, type ProcessSupport } from "../transport/link-opener.ts";
 
 /** What the module named by `preload` may export. */
 export interface Preload {

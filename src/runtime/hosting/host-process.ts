@@ -3,17 +3,17 @@ import { once } from "node:events";
 import { TroupeError } from "../../errors.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { Hub } from "../transport/unix/hub.ts";
-import { type WorkerHandle, type Warmup, entryUrl, workerEnv, workerFlags } from "./thread.ts";
-import {
-  type ProcessBirth,
-  birthVariable,
-  type HostedBoot,
-  type Order,
-  type News,
-  packControl,
-} from "./process-orders.ts";
 import { LastLines } from "./last-lines.ts";
 import { endingWithParent } from "./orphan.ts";
+import {
+  birthVariable,
+  type HostedBoot,
+  type News,
+  type Order,
+  type ProcessBirth,
+  packControl,
+} from "./process-orders.ts";
+import { entryUrl, type Warmup, type WorkerHandle, workerEnv, workerFlags } from "./thread.ts";
 
 // A thread that does not end when it is made to, or a process that does not leave when it is empty, is ended with its process.
 const patienceMs = 500;

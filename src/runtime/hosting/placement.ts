@@ -1,13 +1,13 @@
-import type { Clock } from "../clock.ts";
-import type { Placement } from "../protocol/spawn.ts";
 import { type Boot, hostActor } from "../actor/actor-host.ts";
 import type { Cell } from "../actor/cell.ts";
-import type { Signal } from "../transport/signal.ts";
-import { portLinkEnds } from "../transport/port-link.ts";
+import type { Clock } from "../clock.ts";
+import type { Placement } from "../protocol/spawn.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import { MemoryLink } from "../transport/memory-link.ts";
-import type { WorkerHandle } from "./thread.ts";
+import { portLinkEnds } from "../transport/port-link.ts";
+import type { Signal } from "../transport/signal.ts";
 import type { HostProcess } from "./host-process.ts";
+import type { WorkerHandle } from "./thread.ts";
 
 /**
  * Both ends of a link between two actors of this process, given where they live and their doorbells.

@@ -1,7 +1,7 @@
 import { loadPreload } from "../actor/preload.ts";
-import { type ProcessBirth, birthVariable } from "./process-orders.ts";
 import { orphanSignal } from "./orphan.ts";
 import { ProcessHost } from "./process-host.ts";
+import { birthVariable, type ProcessBirth } from "./process-orders.ts";
 
 // What the main thread of an actor's process runs. It never computes: bytes, births and deaths of threads are its business.
 const birth = JSON.parse(process.env[birthVariable] ?? "{}") as ProcessBirth;

@@ -1,25 +1,25 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { RecordType, type Outgoing, blankRecord } from "../protocol/record.ts";
 import { toFailure } from "../protocol/failure.ts";
-import { Signal } from "../transport/signal.ts";
-import { portLinkEnds } from "../transport/port-link.ts";
+import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
 import { type LinkEnd, portsOf } from "../transport/link.ts";
-import { type Packet, singlePacket } from "../transport/packet.ts";
 import type { ProcessSupport } from "../transport/link-opener.ts";
+import { type Packet, singlePacket } from "../transport/packet.ts";
+import { portLinkEnds } from "../transport/port-link.ts";
+import { Signal } from "../transport/signal.ts";
 import { Hub } from "../transport/unix/hub.ts";
-import { type RouteEnd, PortRoute } from "../transport/unix/routes.ts";
-import type { WorkerHandle } from "./thread.ts";
-import { WarmStandbys } from "./warm-standbys.ts";
+import { PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
 import {
-  type ProcessBirth,
   type HostedBoot,
   type Joined,
-  type Order,
   type News,
+  type Order,
+  type ProcessBirth,
   packControl,
   unpackOrder,
 } from "./process-orders.ts";
-import { removeOwnedFolder } from "./owned-folder.ts";
+import type { WorkerHandle } from "./thread.ts";
+import { WarmStandbys } from "./warm-standbys.ts";
 
 const system = 0;
 

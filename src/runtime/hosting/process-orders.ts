@@ -1,11 +1,11 @@
 import { Packr } from "msgpackr/pack";
 import { TroupeError } from "../../errors.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Failure } from "../protocol/failure.ts";
-import type { MemoryPlace } from "../transport/shared-memory.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Packet } from "../transport/packet.ts";
+import type { MemoryPlace } from "../transport/shared-memory.ts";
 import type { RouteEnd } from "../transport/unix/routes.ts";
 import type { Warmup } from "./thread.ts";
 

@@ -2,19 +2,19 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
-import { defaultStartDeadlineMs } from "../protocol/settings.ts";
 import { creditCountersBytes } from "../mailbox/credit-counters.ts";
-import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
+import { defaultStartDeadlineMs } from "../protocol/settings.ts";
 import type { LinkEnd } from "../transport/link.ts";
 import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
+import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
 import { Hub } from "../transport/unix/hub.ts";
-import { type RouteEnd, PortRoute, HubPipe } from "../transport/unix/routes.ts";
-import type { Warmup } from "./thread.ts";
+import { HubPipe, PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
+import { HostProcess } from "./host-process.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackNews } from "./process-orders.ts";
-import { removeOwnedFolder } from "./owned-folder.ts";
-import { HostProcess } from "./host-process.ts";
+import type { Warmup } from "./thread.ts";
 
 const own = 0;
 

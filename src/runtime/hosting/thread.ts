@@ -1,8 +1,8 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Boot } from "../actor/actor-host.ts";
+import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
 
 /** What holds a running actor. */

@@ -1,6 +1,6 @@
-import type { ThreadOptions } from "../protocol/spawn.ts";
 import type { Boot } from "../actor/actor-host.ts";
-import { type WorkerHandle, type Warmup, ActorThread } from "./thread.ts";
+import type { ThreadOptions } from "../protocol/spawn.ts";
+import { ActorThread, type Warmup, type WorkerHandle } from "./thread.ts";
 
 /**
  * Threads of this process that have loaded what an actor needs and wait to take its place: one for each name at most. Most

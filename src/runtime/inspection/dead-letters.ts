@@ -1,4 +1,4 @@
-import type { DeadLetterReason, DeadLetter } from "../protocol/dead-letter.ts";
+import type { DeadLetter, DeadLetterReason } from "../protocol/dead-letter.ts";
 
 const ringSize = 1024;
 

@@ -1,5 +1,5 @@
-import { collectiveLineBytes, CollectiveLine } from "./collective-line.ts";
-import { actorStates, type ActorState, type CollectiveStatus } from "../protocol/actor-status.ts";
+import { type ActorState, actorStates, type CollectiveStatus } from "../protocol/actor-status.ts";
+import { CollectiveLine, collectiveLineBytes } from "./collective-line.ts";
 
 const word = {
   version: 0,

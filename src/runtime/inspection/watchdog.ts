@@ -1,4 +1,4 @@
-import type { Timer, Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import type { ActorInspection } from "../protocol/actor-status.ts";
 
 /** What a watchdog watches, and whom it tells. */

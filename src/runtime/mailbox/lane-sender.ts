@@ -1,8 +1,8 @@
 import { TroupeError } from "../../errors.ts";
-import type { Outgoing } from "../protocol/record.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
-import { Queue } from "./queue.ts";
+import type { Outgoing } from "../protocol/record.ts";
 import type { CreditCounters } from "./credit-counters.ts";
+import { Queue } from "./queue.ts";
 
 /** How much of a lane may be under way. */
 export interface LaneLimits {

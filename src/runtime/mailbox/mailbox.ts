@@ -1,4 +1,4 @@
-import { laneIndex, type LaneIndex } from "../protocol/lane.ts";
+import { type LaneIndex, laneIndex } from "../protocol/lane.ts";
 import { Queue } from "./queue.ts";
 
 /** What a mailbox must know of a message. */

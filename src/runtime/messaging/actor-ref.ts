@@ -1,6 +1,6 @@
 import type { Transferable } from "node:worker_threads";
 import type { Address, Addressed } from "../protocol/address.ts";
-import type { Kind, In, Out, AskKind } from "../protocol/messages.ts";
+import type { AskKind, In, Kind, Out } from "../protocol/messages.ts";
 import type { Codec } from "../transport/codec.ts";
 
 /** How a message is sent. */

@@ -1,4 +1,4 @@
-import type { Timer, Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import type { Address } from "../protocol/address.ts";
 import { AskTimeout } from "../protocol/failure.ts";
 

@@ -1,9 +1,9 @@
 import type { Transferable } from "node:worker_threads";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import type { Address } from "../protocol/address.ts";
-import { isMessage, isCounted, type Envelope, type Outgoing } from "../protocol/record.ts";
-import { laneIndex, type LaneIndex } from "../protocol/lane.ts";
 import { type LaneLimits, LaneSender } from "../mailbox/lane-sender.ts";
+import type { Address } from "../protocol/address.ts";
+import { type LaneIndex, laneIndex } from "../protocol/lane.ts";
+import { type Envelope, isCounted, isMessage, type Outgoing } from "../protocol/record.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
 import type { Link } from "../transport/link.ts";
 import { type Packet, PacketWriter, readPacket, singlePacket } from "../transport/packet.ts";
 

@@ -1,6 +1,6 @@
 import type { Address } from "../protocol/address.ts";
-import { type Lost, type ConnectionLimits, Connection } from "./connection.ts";
 import type { Packet } from "../transport/packet.ts";
+import { Connection, type ConnectionLimits, type Lost } from "./connection.ts";
 
 /** Who hears of what the connections could not deliver. */
 export interface LossListener {

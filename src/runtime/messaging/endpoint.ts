@@ -1,19 +1,19 @@
 import type { Clock } from "../clock.ts";
 import { type Address, describe } from "../protocol/address.ts";
-import { RecordType, isMessage, isAnswer, type Envelope, type Outgoing } from "../protocol/record.ts";
-import { type Failure, type Down, fromFailure, ActorDown } from "../protocol/failure.ts";
-import { type OutboxOptions, Outbox } from "./outbox.ts";
-import { type OnDown, Watches } from "./watches.ts";
-import type { Delivery, Resident } from "./resident.ts";
-import { type OpenAsk, Asks } from "./asks.ts";
-import { Connections } from "./connections.ts";
-import { Undelivered } from "./undelivered.ts";
-import { connectionLimits, type Connection } from "./connection.ts";
-import type { Signal } from "../transport/signal.ts";
-import type { Link, LinkEnd } from "../transport/link.ts";
-import { type Packet, type ReceivedRecord, readPacket } from "../transport/packet.ts";
+import { ActorDown, type Down, type Failure, fromFailure } from "../protocol/failure.ts";
+import { type Envelope, isAnswer, isMessage, type Outgoing, RecordType } from "../protocol/record.ts";
 import type { CodecSet } from "../transport/codec.ts";
+import type { Link, LinkEnd } from "../transport/link.ts";
 import type { LinkOpener } from "../transport/link-opener.ts";
+import { type Packet, type ReceivedRecord, readPacket } from "../transport/packet.ts";
+import type { Signal } from "../transport/signal.ts";
+import { Asks, type OpenAsk } from "./asks.ts";
+import { type Connection, connectionLimits } from "./connection.ts";
+import { Connections } from "./connections.ts";
+import { Outbox, type OutboxOptions } from "./outbox.ts";
+import type { Delivery, Resident } from "./resident.ts";
+import { Undelivered } from "./undelivered.ts";
+import { type OnDown, Watches } from "./watches.ts";
 
 // Enough to spare most events of a burst; few enough that the first message does not wait for long.
 const packetsPerEvent = 64;

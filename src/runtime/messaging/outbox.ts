@@ -1,17 +1,17 @@
 import { TroupeError } from "../../errors.ts";
 import type { Clock } from "../clock.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
 import { type Address, describe } from "../protocol/address.ts";
-import { RecordType, type Outgoing, blankRecord } from "../protocol/record.ts";
 import { toFailure } from "../protocol/failure.ts";
 import { laneIndex, laneOf } from "../protocol/lane.ts";
-import type { Tracer } from "./tracer.ts";
-import type { TellOptions, AskOptions, Sender } from "./actor-ref.ts";
-import type { Delivery } from "./resident.ts";
-import type { Settle, Asks } from "./asks.ts";
-import type { Connections } from "./connections.ts";
-import type { Connection } from "./connection.ts";
+import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
 import { type CodecSet, deepFreeze } from "../transport/codec.ts";
+import type { AskOptions, Sender, TellOptions } from "./actor-ref.ts";
+import type { Asks, Settle } from "./asks.ts";
+import type { Connection } from "./connection.ts";
+import type { Connections } from "./connections.ts";
+import type { Delivery } from "./resident.ts";
+import type { Tracer } from "./tracer.ts";
 
 /** How messages are sent. */
 export interface OutboxOptions {

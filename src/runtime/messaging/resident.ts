@@ -1,7 +1,7 @@
 import type { Address } from "../protocol/address.ts";
-import type { Envelope } from "../protocol/record.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
+import type { Envelope } from "../protocol/record.ts";
 import type { Connection } from "./connection.ts";
 
 /** A message that arrived, and where its answer goes. */

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { MessagingSettings } from "../protocol/settings.ts";
 import { type Address, systemAddress } from "../protocol/address.ts";
 import type { Trace } from "../protocol/record.ts";
 import type { Span } from "../protocol/runtime-event.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
 
 /** What a tracer knows of a message that is handled. */
 export interface TracedMessage {

@@ -1,14 +1,14 @@
 import { TroupeError } from "../../errors.ts";
 import { type Address, describe } from "../protocol/address.ts";
-import { RecordType, isMessage, type Envelope, type Outgoing } from "../protocol/record.ts";
-import { toFailure, fromFailure, ActorDown } from "../protocol/failure.ts";
 import type { DeadLetterReason } from "../protocol/dead-letter.ts";
-import type { Outbox } from "./outbox.ts";
-import type { Watches } from "./watches.ts";
-import type { Delivery, Resident } from "./resident.ts";
+import { ActorDown, fromFailure, toFailure } from "../protocol/failure.ts";
+import { type Envelope, isMessage, type Outgoing, RecordType } from "../protocol/record.ts";
 import type { Asks } from "./asks.ts";
+import type { Connection, Lost } from "./connection.ts";
 import type { LossListener } from "./connections.ts";
-import type { Lost, Connection } from "./connection.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Delivery, Resident } from "./resident.ts";
+import type { Watches } from "./watches.ts";
 
 /** What it needs of the endpoint that the messages came to or from. */
 export interface ReportingEndpoint {

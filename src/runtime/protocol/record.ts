@@ -1,5 +1,5 @@
 import type { Transferable } from "node:worker_threads";
-import { laneIndex, type LaneIndex } from "./lane.ts";
+import { type LaneIndex, laneIndex } from "./lane.ts";
 
 /** What a record means. */
 export const RecordType = {

@@ -1,11 +1,11 @@
-import type { Restart } from "./restart-policy.ts";
-import type { SiblingRefs, ChildSpec } from "./supervisor-options.ts";
-import type { StopOptions } from "../protocol/spawn.ts";
+import type { ActorRef } from "../messaging/actor-ref.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
-import type { ActorRef } from "../messaging/actor-ref.ts";
-import type { Launcher } from "../system/launcher.ts";
+import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "../system/actor-record.ts";
+import type { Launcher } from "../system/launcher.ts";
+import type { Restart } from "./restart-policy.ts";
+import type { ChildSpec, SiblingRefs } from "./supervisor-options.ts";
 
 /** An actor that is started as often as need be, behind one ref. */
 export class SupervisedChild {

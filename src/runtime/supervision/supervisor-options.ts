@@ -1,8 +1,8 @@
 import { TroupeError } from "../../errors.ts";
-import type { Strategy, Restart, Backoff } from "./restart-policy.ts";
-import type { SpawnPlace } from "../protocol/spawn.ts";
-import type { Failure } from "../protocol/failure.ts";
 import type { ActorRef } from "../messaging/actor-ref.ts";
+import type { Failure } from "../protocol/failure.ts";
+import type { SpawnPlace } from "../protocol/spawn.ts";
+import type { Backoff, Restart, Strategy } from "./restart-policy.ts";
 
 /** Gives the ref of a sibling that is started before this child. */
 export type SiblingRefs = <P>(name: string) => ActorRef<P>;

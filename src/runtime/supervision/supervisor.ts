@@ -1,12 +1,12 @@
 import { TroupeError } from "../../errors.ts";
 import type { Timer } from "../clock.ts";
-import { restartSet, isToRestart, RestartWindow, backoffMs } from "./restart-policy.ts";
-import { SupervisedChild } from "./supervised-child.ts";
-import { type ChildSpec, type SupervisorOptions, checkOptions } from "./supervisor-options.ts";
-import type { StopOptions } from "../protocol/spawn.ts";
-import { type Failure, type Down, toFailure } from "../protocol/failure.ts";
 import type { ActorRef } from "../messaging/actor-ref.ts";
+import { type Down, type Failure, toFailure } from "../protocol/failure.ts";
+import type { StopOptions } from "../protocol/spawn.ts";
 import type { Launcher } from "../system/launcher.ts";
+import { backoffMs, isToRestart, RestartWindow, restartSet } from "./restart-policy.ts";
+import { SupervisedChild } from "./supervised-child.ts";
+import { type ChildSpec, checkOptions, type SupervisorOptions } from "./supervisor-options.ts";
 
 interface Ended {
   readonly child: SupervisedChild;

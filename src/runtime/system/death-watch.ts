@@ -1,14 +1,14 @@
 import type { Clock } from "../clock.ts";
 import { inspectActor } from "../inspection/inspect-actor.ts";
-import type { StopOptions } from "../protocol/spawn.ts";
-import { type Address, describe } from "../protocol/address.ts";
-import { RecordType, type Outgoing } from "../protocol/record.ts";
-import { type Failure, type Down, toFailure, fromFailure, ActorDown } from "../protocol/failure.ts";
-import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import type { Endpoint } from "../messaging/endpoint.ts";
-import type { Joiner } from "./joiner.ts";
+import { type Address, describe } from "../protocol/address.ts";
+import { ActorDown, type Down, type Failure, fromFailure, toFailure } from "../protocol/failure.ts";
+import { type Outgoing, RecordType } from "../protocol/record.ts";
+import type { RuntimeEvent } from "../protocol/runtime-event.ts";
+import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "./actor-record.ts";
 import type { Census } from "./census.ts";
+import type { Joiner } from "./joiner.ts";
 
 /** What a death watch takes of its system. */
 export interface DeathWatchOptions {

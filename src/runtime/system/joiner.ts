@@ -1,10 +1,10 @@
-import type { Address } from "../protocol/address.ts";
-import { RecordType, type Outgoing, blankRecord } from "../protocol/record.ts";
-import type { Down } from "../protocol/failure.ts";
-import { type LinkEnd, portsOf } from "../transport/link.ts";
-import { singlePacket } from "../transport/packet.ts";
 import { linkBetween } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
+import type { Address } from "../protocol/address.ts";
+import type { Down } from "../protocol/failure.ts";
+import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
+import { type LinkEnd, portsOf } from "../transport/link.ts";
+import { singlePacket } from "../transport/packet.ts";
 import type { ActorRecord } from "./actor-record.ts";
 
 /** What a joiner works with. */

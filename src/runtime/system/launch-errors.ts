@@ -1,7 +1,7 @@
 import { TroupeError } from "../../errors.ts";
-import type { Placement } from "../protocol/spawn.ts";
 import { type Address, describe } from "../protocol/address.ts";
-import { type Failure, fromFailure, firstCause } from "../protocol/failure.ts";
+import { type Failure, firstCause, fromFailure } from "../protocol/failure.ts";
+import type { Placement } from "../protocol/spawn.ts";
 
 /** `ACTOR_NAME_TAKEN`: another actor of that name lives. */
 export function nameTaken(name: string, holder: Address): TroupeError {

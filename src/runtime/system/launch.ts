@@ -1,14 +1,14 @@
 import type { Clock } from "../clock.ts";
-import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import type { SpawnPlace } from "../protocol/spawn.ts";
-import type { Address } from "../protocol/address.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import type { LinkOpener } from "../transport/link-opener.ts";
+import { type LinkPlace, linkBetween, startOnMain } from "../hosting/placement.ts";
+import type { ProcessPool } from "../hosting/process-pool.ts";
 import type { WorkerHandle } from "../hosting/thread.ts";
 import type { WarmStandbys } from "../hosting/warm-standbys.ts";
-import { linkBetween, type LinkPlace, startOnMain } from "../hosting/placement.ts";
-import type { ProcessPool } from "../hosting/process-pool.ts";
+import { boardSizeBytes, StatusBoard } from "../inspection/status-board.ts";
+import type { Address } from "../protocol/address.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { SpawnPlace } from "../protocol/spawn.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
 
 /** What launching takes of the system. */
 export interface LaunchContext {

@@ -1,27 +1,27 @@
-import type { Clock } from "../clock.ts";
-import { DeadLetters } from "../inspection/dead-letters.ts";
-import type { MessagingSettings } from "../protocol/settings.ts";
-import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
-import { type Address, describe, systemAddress } from "../protocol/address.ts";
-import { RecordType, type Envelope, type Outgoing } from "../protocol/record.ts";
-import { type Failure, toFailure } from "../protocol/failure.ts";
-import type { DeadLetter } from "../protocol/dead-letter.ts";
-import type { Span, RuntimeEvent } from "../protocol/runtime-event.ts";
 import { refuseKind } from "../actor/handling.ts";
-import { type Tracer, makeTracer } from "../messaging/tracer.ts";
-import type { Delivery, Resident } from "../messaging/resident.ts";
-import { Endpoint } from "../messaging/endpoint.ts";
-import type { Connection } from "../messaging/connection.ts";
-import { Signal } from "../transport/signal.ts";
-import type { LinkEnd } from "../transport/link.ts";
-import type { CodecSet } from "../transport/codec.ts";
-import type { LinkOpener } from "../transport/link-opener.ts";
+import type { Clock } from "../clock.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import type { ProcessPool } from "../hosting/process-pool.ts";
-import { Joiner } from "./joiner.ts";
+import { DeadLetters } from "../inspection/dead-letters.ts";
+import type { Connection } from "../messaging/connection.ts";
+import { Endpoint } from "../messaging/endpoint.ts";
+import type { Delivery, Resident } from "../messaging/resident.ts";
+import { makeTracer, type Tracer } from "../messaging/tracer.ts";
+import { type Address, describe, systemAddress } from "../protocol/address.ts";
+import type { DeadLetter } from "../protocol/dead-letter.ts";
+import { type Failure, toFailure } from "../protocol/failure.ts";
+import { type Envelope, type Outgoing, RecordType } from "../protocol/record.ts";
+import type { RuntimeEvent, Span } from "../protocol/runtime-event.ts";
+import type { MessagingSettings } from "../protocol/settings.ts";
+import type { SpawnPlace, StopOptions } from "../protocol/spawn.ts";
+import type { CodecSet } from "../transport/codec.ts";
+import type { LinkEnd } from "../transport/link.ts";
+import type { LinkOpener } from "../transport/link-opener.ts";
+import { Signal } from "../transport/signal.ts";
 import type { ActorRecord } from "./actor-record.ts";
 import { Census } from "./census.ts";
 import { DeathWatch } from "./death-watch.ts";
+import { Joiner } from "./joiner.ts";
 
 /** What a registry is made of. */
 export interface RegistryOptions {

@@ -1,4 +1,4 @@
-import { type Replacer, replaceParts, isPlain } from "./codec.ts";
+import { isPlain, type Replacer, replaceParts } from "./codec.ts";
 
 /**
  * Teaches messages what must change where they leave their process: plain data that names something of the process, such

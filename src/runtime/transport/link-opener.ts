@@ -1,12 +1,12 @@
 import { MessagePort } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
-import type { Address } from "../protocol/address.ts";
 import { CreditCounters } from "../mailbox/credit-counters.ts";
+import type { Address } from "../protocol/address.ts";
+import { type IpcCodec, IpcEncoding } from "./ipc-codec.ts";
+import type { Link, LinkEnd } from "./link.ts";
+import { PackedLink, PortPipe } from "./packed-link.ts";
 import { PortLink } from "./port-link.ts";
 import type { MapFile, MemoryPlace } from "./shared-memory.ts";
-import type { Link, LinkEnd } from "./link.ts";
-import { type IpcCodec, IpcEncoding } from "./ipc-codec.ts";
-import { PackedLink, PortPipe } from "./packed-link.ts";
 
 /** What placement "process" needs and the kernel cannot do by itself: exported as `processes` by the preload module. */
 export interface ProcessSupport {

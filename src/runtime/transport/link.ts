@@ -1,7 +1,7 @@
 import { MessagePort, type Transferable } from "node:worker_threads";
 import type { CreditCounters } from "../mailbox/credit-counters.ts";
-import type { MemoryPlace } from "./shared-memory.ts";
 import type { Packet } from "./packet.ts";
+import type { MemoryPlace } from "./shared-memory.ts";
 
 /**
  * One end of a lossless, ordered, two-way channel between two actors: the seam between the kernel and

@@ -1,6 +1,6 @@
-import { RecordType } from "../protocol/record.ts";
+import { CreditCounters, creditCountersBytes } from "../mailbox/credit-counters.ts";
 import { Queue } from "../mailbox/queue.ts";
-import { creditCountersBytes, CreditCounters } from "../mailbox/credit-counters.ts";
+import { RecordType } from "../protocol/record.ts";
 import type { Link } from "./link.ts";
 import { type Packet, readPacket } from "./packet.ts";
 

@@ -2,10 +2,10 @@ import { type MessagePort, receiveMessageOnPort, type Transferable } from "node:
 import type { Options } from "msgpackr";
 import { Packr, Unpackr } from "msgpackr/pack";
 import type { CreditCounters } from "../mailbox/credit-counters.ts";
-import type { Link, Parcel, Pipe } from "./link.ts";
 import { frameFlag } from "./frame.ts";
-import { type Packet, checkPacket } from "./packet.ts";
 import type { IpcEncoding } from "./ipc-codec.ts";
+import type { Link, Parcel, Pipe } from "./link.ts";
+import { checkPacket, type Packet } from "./packet.ts";
 
 // Anew for each: a packer keeps what it has named in the options it was given.
 const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) as Options;

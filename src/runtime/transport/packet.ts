@@ -1,7 +1,7 @@
 import type { Transferable } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
-import type { RecordType, Trace, Envelope, Outgoing } from "../protocol/record.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
+import type { Envelope, Outgoing, RecordType, Trace } from "../protocol/record.ts";
 
 /**
  * Many records in one flat array, because one array of numbers and strings clones several times faster than

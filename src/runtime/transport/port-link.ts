@@ -4,10 +4,10 @@ import {
   receiveMessageOnPort,
   type Transferable,
 } from "node:worker_threads";
-import { creditCountersBytes, CreditCounters } from "../mailbox/credit-counters.ts";
-import { Signal } from "./signal.ts";
+import { CreditCounters, creditCountersBytes } from "../mailbox/credit-counters.ts";
 import type { Link, LinkEnd } from "./link.ts";
 import type { Packet } from "./packet.ts";
+import { Signal } from "./signal.ts";
 
 /** A link between two threads of one process, over a message port; the receiver is rung after each post. */
 export class PortLink implements Link {

@@ -1,13 +1,13 @@
 import { Unpackr } from "msgpackr/pack";
-import { IpcEncoding } from "../../../src/runtime/transport/ipc-codec.ts";
+import { packControl, unpackNews, unpackOrder } from "../../../src/runtime/hosting/process-orders.ts";
+import { CreditCounters, creditCountersBytes } from "../../../src/runtime/mailbox/credit-counters.ts";
+import { blankRecord, RecordType } from "../../../src/runtime/protocol/record.ts";
 import { CodecSet } from "../../../src/runtime/transport/codec.ts";
 import { FrameReader, frameFlag, frameHeader } from "../../../src/runtime/transport/frame.ts";
-import { CreditCounters, creditCountersBytes } from "../../../src/runtime/mailbox/credit-counters.ts";
+import { IpcEncoding } from "../../../src/runtime/transport/ipc-codec.ts";
 import type { Parcel } from "../../../src/runtime/transport/link.ts";
 import { PackedLink } from "../../../src/runtime/transport/packed-link.ts";
 import { checkPacket, type Packet, readPacket, singlePacket } from "../../../src/runtime/transport/packet.ts";
-import { packControl, unpackNews, unpackOrder } from "../../../src/runtime/hosting/process-orders.ts";
-import { blankRecord, RecordType } from "../../../src/runtime/protocol/record.ts";
 import type { Target } from "./target.ts";
 
 const maxFrameBytes = 1 << 16;

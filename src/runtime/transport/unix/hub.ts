@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { TroupeError } from "../../../errors.ts";
-import { frameFlag, type Frame, frameHeader, FrameReader } from "../frame.ts";
+import { type Frame, FrameReader, frameFlag, frameHeader } from "../frame.ts";
 
 /** One end, in this process, of a route to another. */
 export interface Route {

@@ -1,10 +1,10 @@
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { Queue } from "../../mailbox/queue.ts";
-import type { Signal } from "../signal.ts";
-import type { MemoryPlace } from "../shared-memory.ts";
-import type { Parcel, Pipe } from "../link.ts";
 import { frameFlag } from "../frame.ts";
-import type { Route, Hub } from "./hub.ts";
+import type { Parcel, Pipe } from "../link.ts";
+import type { MemoryPlace } from "../shared-memory.ts";
+import type { Signal } from "../signal.ts";
+import type { Hub, Route } from "./hub.ts";
 
 /** One end of a link between two processes, as the system orders it: plain data. */
 export interface RouteEnd {
