@@ -180,20 +180,40 @@ export interface ErrorDetail {
   readonly cause?: unknown;
 }
 
+/** The parts of what an error says; none begins with a capital or ends with a full stop. */
+export interface ErrorSentence {
+  /** The function, option or actor that it happened in, as people call it. */
+  readonly where: string;
+  /** What was expected, as the words after "expected". */
+  readonly expected: string;
+  /** What came, as the words after "got". */
+  readonly got: string;
+  /** What to do about it. */
+  readonly hint: string;
+}
+
 /**
- * An error that says where it happened, what was expected, what came and what to do:
- * `[where] expected: got (what to do)`.
+ * An error that says where it happened, what was expected, what came and what to do, in one sentence:
+ * `[where] expected X, got Y (hint)`.
  */
 export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
-    super(message, detail.cause === undefined ? {} : { cause: detail.cause });
+  /** @param says - the parts of its sentence; or a whole one, of an error that was made elsewhere */
+  constructor(code: ErrorCode, says: ErrorSentence | string, detail: ErrorDetail = {}) {
+    super(
+      typeof says === "string" ? says : sentence(says),
+      detail.cause === undefined ? {} : { cause: detail.cause },
+    );
     this.name = "TroupeError";
     this.code = code;
     this.fields = detail.fields ?? {};
   }
+}
+
+function sentence({ where, expected, got, hint }: ErrorSentence): string {
+  return `[${where}] expected ${expected}, got ${got} (${hint})`;
 }
 
 /** Every name that some options have, none left out. */

@@ -180,9 +180,11 @@ export class ActorSystem {
 
   #refuseWhenStopped(where: string): void {
     if (this.#stopped === undefined) return;
-    throw new TroupeError(
-      "SYSTEM_STOPPED",
-      `[${where}] a running system: ${this.name} has been stopped (make a new one)`,
-    );
+    throw new TroupeError("SYSTEM_STOPPED", {
+      where,
+      expected: "a running system",
+      got: `${this.name}, which has been stopped`,
+      hint: "make a new one",
+    });
   }
 }

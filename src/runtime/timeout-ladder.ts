@@ -18,7 +18,12 @@ export function checkTimeoutLadder(rungs: readonly Rung[]): void {
     if (outer === undefined || inner.ms < outer.ms) continue;
     throw new TroupeError(
       "TIMEOUT_LADDER",
-      `[timeouts] ${inner.name} to run out before ${outer.name}: ${inner.ms} ms and ${outer.ms} ms (the inner fault must be the first to be told; lower ${inner.name} or raise ${outer.name})`,
+      {
+        where: "timeouts",
+        expected: `${inner.name} to run out before ${outer.name}`,
+        got: `${inner.ms} ms and ${outer.ms} ms`,
+        hint: `the inner fault must be the first to be reported; lower ${inner.name} or raise ${outer.name}`,
+      },
       { fields: { inner, outer } },
     );
   }

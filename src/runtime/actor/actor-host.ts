@@ -72,7 +72,12 @@ async function loadDefinition(url: string): Promise<ActorDefinition<unknown, unk
   if (typeof module.default?.start === "function") return module.default;
   throw new TroupeError(
     "ACTOR_MODULE_INVALID",
-    `[spawn] a module whose default export is defineActor({...}): ${url} has none`,
+    {
+      where: "spawn",
+      expected: "a module whose default export is defineActor({...})",
+      got: `${url}, which has none`,
+      hint: "add export default defineActor({...})",
+    },
     { fields: { url } },
   );
 }

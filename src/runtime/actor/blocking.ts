@@ -122,7 +122,12 @@ export class Blocking {
     if (this.#cell.mayBlock) return;
     throw new TroupeError(
       "BLOCKING_ON_MAIN",
-      `[${call}] a thread of its own: this actor lives on the main thread, which must never block (spawn it with placement "thread", or use ask)`,
+      {
+        where: call,
+        expected: "an actor with a thread of its own",
+        got: "one on the main thread, which must never block",
+        hint: 'spawn it with placement "thread", or use ask',
+      },
       { fields: { actor: describe(this.#cell.endpoint.address) } },
     );
   }
@@ -131,7 +136,12 @@ export class Blocking {
 function nothingReceived(address: Address, kinds: readonly string[], deadlineMs: number): TroupeError {
   return new TroupeError(
     "RECEIVE_TIMEOUT",
-    `[receive ${describe(address)}] one of ${kinds.join(", ")} within ${deadlineMs} ms: none came (see who should send it, or allow more time)`,
+    {
+      where: `receive ${describe(address)}`,
+      expected: `one of ${kinds.join(", ")} within ${deadlineMs} ms`,
+      got: "none",
+      hint: "see who should send it, or allow more time",
+    },
     { fields: { actor: describe(address), kinds: [...kinds], deadlineMs } },
   );
 }

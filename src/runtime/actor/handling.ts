@@ -178,7 +178,12 @@ export function refuseKind(endpoint: Endpoint, delivery: Delivery): void {
   if (delivery.type === RecordType.tell) return;
   const { kind } = delivery;
   const actor = describe(endpoint.address);
-  const message = `[ask ${actor}.${kind}] a kind of this actor's protocol: it has no handler for it (compare both sides' protocol)`;
+  const message = {
+    where: `ask ${actor}.${kind}`,
+    expected: "a kind that the actor has a handler for",
+    got: kind,
+    hint: "compare both sides' protocol",
+  };
   endpoint.outbox.answerFailure(
     delivery,
     new TroupeError("KIND_UNKNOWN", message, { fields: { actor, kind } }),

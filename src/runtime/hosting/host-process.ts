@@ -174,7 +174,12 @@ export class HostProcess {
     this.#ready.reject(
       new TroupeError(
         "PROCESS_START_FAILED",
-        `[spawn] process ${this.name} to start: ${cause.message} (see what it wrote)`,
+        {
+          where: "spawn",
+          expected: `process ${this.name} to start`,
+          got: `its end: ${cause.message}`,
+          hint: "see what it wrote",
+        },
         { fields: { process: this.name }, cause },
       ),
     );

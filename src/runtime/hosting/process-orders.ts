@@ -130,8 +130,10 @@ function isCount(value: unknown): boolean {
 }
 
 function garbled(expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "FRAME_INVALID",
-    `[process] ${expected}: got ${got} (the other end is no process of this system, or of another version)`,
-  );
+  return new TroupeError("FRAME_INVALID", {
+    where: "process",
+    expected,
+    got,
+    hint: "the other end is no process of this system, or of another version",
+  });
 }

@@ -193,14 +193,24 @@ export class ProcessPool {
 
   #use(): Opened {
     if (this.#opened !== undefined) return this.#opened;
-    throw new TroupeError("SYSTEM_STOPPED", "[processes] an open pool: no process has been started yet");
+    throw new TroupeError("SYSTEM_STOPPED", {
+      where: "processes",
+      expected: "a process that has been started",
+      got: "none yet",
+      hint: "spawn an actor with placement process first",
+    });
   }
 }
 
 function closed(name: string): TroupeError {
   return new TroupeError(
     "SYSTEM_STOPPED",
-    `[processes] a running system: process ${name} was asked for when it was stopping (make a new one)`,
+    {
+      where: "processes",
+      expected: "a running system",
+      got: `one that is stopping, asked for process ${name}`,
+      hint: "make a new one",
+    },
     { fields: { process: name } },
   );
 }

@@ -101,7 +101,12 @@ export class LaneSender {
 function outboxFull(kind: string, capacity: number): TroupeError {
   return new TroupeError(
     "OUTBOX_FULL",
-    `[tell ${kind}] at most ${capacity} messages waiting for credit: one more came (await ref.ready() whenever tell returns false)`,
+    {
+      where: `tell ${kind}`,
+      expected: `at most ${capacity} messages waiting for credit`,
+      got: "one more",
+      hint: "await ref.ready() whenever tell returns false",
+    },
     { fields: { kind, capacity } },
   );
 }

@@ -157,7 +157,12 @@ export class Outbox implements Sender {
     const target = describe(connection.peer);
     throw new TroupeError(
       "SEND_TIMEOUT",
-      `[tell ${target}.${kind}] credit within ${sendDeadlineMs} ms: the receiver took nothing (see what it does with inspect())`,
+      {
+        where: `tell ${target}.${kind}`,
+        expected: `credit within ${sendDeadlineMs} ms`,
+        got: "none, since the receiver took nothing",
+        hint: "see what it does with inspect()",
+      },
       { fields: { target, kind } },
     );
   }
@@ -167,7 +172,12 @@ function checkDeadline(where: string, deadlineMs: number): void {
   if (deadlineMs > 0 && Number.isFinite(deadlineMs)) return;
   throw new TroupeError(
     "DEADLINE_INVALID",
-    `[${where}] deadlineMs as a positive number: got ${deadlineMs} (nothing may wait for ever)`,
+    {
+      where,
+      expected: "deadlineMs to be a positive number",
+      got: String(deadlineMs),
+      hint: "nothing may wait for ever",
+    },
     { fields: { deadlineMs } },
   );
 }

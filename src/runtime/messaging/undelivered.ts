@@ -93,7 +93,12 @@ export class Undelivered implements LossListener {
 function unsendable(kind: string, cause: unknown): TroupeError {
   return new TroupeError(
     "MESSAGE_UNSENDABLE",
-    `[send ${kind}] plain data: ${cause instanceof Error ? cause.message : String(cause)} (no functions, live handles or class instances without a codec)`,
+    {
+      where: `send ${kind}`,
+      expected: "plain data",
+      got: `what cannot be sent: ${cause instanceof Error ? cause.message : String(cause)}`,
+      hint: "send no functions, live handles or class instances without a codec",
+    },
     { fields: { kind }, cause },
   );
 }

@@ -67,10 +67,19 @@ export class ActorDown extends TroupeError {
   readonly down: Down;
 
   constructor(where: string, down: Down) {
-    const how = { stopped: "has stopped", failed: `failed: ${down.cause?.message}`, unknown: "never was" };
+    const how = {
+      stopped: "which has stopped",
+      failed: `which failed: ${down.cause?.message}`,
+      unknown: "which never was",
+    };
     super(
       "ACTOR_DOWN",
-      `[${where}] a living actor: ${describeDown(down)} ${how[down.reason]} (spawn it again, or ask its new incarnation)`,
+      {
+        where,
+        expected: "a living actor",
+        got: `${describeDown(down)}, ${how[down.reason]}`,
+        hint: "spawn it again, or ask its new incarnation",
+      },
       {
         fields: { actor: describeDown(down), reason: down.reason },
         ...(down.cause === undefined ? {} : { cause: fromFailure(down.cause) }),
@@ -86,7 +95,12 @@ export class AskTimeout extends TroupeError {
   constructor(target: Address, kind: string, deadlineMs: number) {
     super(
       "ASK_TIMEOUT",
-      `[ask ${describe(target)}.${kind}] an answer within ${deadlineMs} ms: none came (see what the actor does with inspect(), or allow more time)`,
+      {
+        where: `ask ${describe(target)}.${kind}`,
+        expected: `an answer within ${deadlineMs} ms`,
+        got: "none",
+        hint: "see what the actor does with inspect(), or allow more time",
+      },
       { fields: { target: describe(target), kind, deadlineMs } },
     );
     this.name = "AskTimeout";
@@ -96,9 +110,18 @@ export class AskTimeout extends TroupeError {
 /** Thrown out of wait, receive and poll when this actor has been asked to stop: let it unwind. */
 export class StopRequested extends TroupeError {
   constructor(reason: string) {
-    super("STOP_REQUESTED", `[stop] this actor to unwind: ${reason} (let this error pass through)`, {
-      fields: { reason },
-    });
+    super(
+      "STOP_REQUESTED",
+      {
+        where: "stop",
+        expected: "this call to go on",
+        got: `a request to stop: ${reason}`,
+        hint: "let this error pass through",
+      },
+      {
+        fields: { reason },
+      },
+    );
     this.name = "StopRequested";
   }
 }

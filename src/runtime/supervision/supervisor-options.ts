@@ -58,7 +58,7 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
   const refuse = (expected: string, got: string): never => {
     throw new TroupeError(
       "SUPERVISOR_OPTION",
-      `[supervisor ${name}] ${expected}: got ${got} (correct the option)`,
+      { where: `supervisor ${name}`, expected: expected, got: got, hint: "correct the option" },
       {
         fields: { supervisor: name },
       },
@@ -68,7 +68,7 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
   const double = names.find((child, index) => names.indexOf(child) !== index);
   if (double !== undefined) refuse("children of different names", `${double} twice`);
   if (!Number.isInteger(restarts) || restarts < 0)
-    refuse("restarts as a whole number from 0", String(restarts));
-  if (!(withinMs > 0)) refuse("withinMs as a positive number", String(withinMs));
+    refuse("restarts to be a whole number from 0", String(restarts));
+  if (!(withinMs > 0)) refuse("withinMs to be a positive number", String(withinMs));
   return { restarts, withinMs };
 }

@@ -53,7 +53,12 @@ export class Supervisor {
     if (ref !== undefined) return ref as ActorRef<P>;
     throw new TroupeError(
       "SUPERVISOR_OPTION",
-      `[supervisor ${this.name}] one of its actors (${this.#children.map(({ name }) => name).join(", ")}): asked for ${childName} (check the name)`,
+      {
+        where: `supervisor ${this.name}`,
+        expected: `one of its actors (${this.#children.map(({ name }) => name).join(", ")})`,
+        got: childName,
+        hint: "check the name",
+      },
       { fields: { supervisor: this.name, child: childName } },
     );
   }
@@ -232,7 +237,12 @@ async function stopAll(children: readonly SupervisedChild[], options: StopOption
 function stoppedMeanwhile(name: string): TroupeError {
   return new TroupeError(
     "SYSTEM_STOPPED",
-    `[supervisor ${name}] to be left alone until its actors had started: it was stopped meanwhile (nothing is to be done)`,
+    {
+      where: `supervisor ${name}`,
+      expected: "to be left alone until its actors have started",
+      got: "a stop meanwhile",
+      hint: "nothing is to be done",
+    },
     { fields: { supervisor: name } },
   );
 }

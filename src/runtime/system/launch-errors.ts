@@ -7,7 +7,12 @@ import type { Placement } from "../protocol/spawn.ts";
 export function nameTaken(name: string, holder: Address): TroupeError {
   return new TroupeError(
     "ACTOR_NAME_TAKEN",
-    `[spawn ${name}] a name no living actor has: ${describe(holder)} lives (stop it first, or choose another)`,
+    {
+      where: `spawn ${name}`,
+      expected: "a name that no living actor has",
+      got: `that of ${describe(holder)}`,
+      hint: "stop it first, or choose another",
+    },
     { fields: { name } },
   );
 }
@@ -16,7 +21,12 @@ export function nameTaken(name: string, holder: Address): TroupeError {
 export function processWithoutPlacement(name: string, placement: Placement): TroupeError {
   return new TroupeError(
     "PROCESS_UNSUPPORTED",
-    `[spawn ${name}] no process with placement "${placement}": got one (leave it out, or use placement "process")`,
+    {
+      where: `spawn ${name}`,
+      expected: `no process with placement "${placement}"`,
+      got: "one",
+      hint: 'leave it out, or use placement "process"',
+    },
     { fields: { name, placement } },
   );
 }
@@ -25,7 +35,12 @@ export function processWithoutPlacement(name: string, placement: Placement): Tro
 export function isStuck(address: Address): TroupeError {
   return new TroupeError(
     "ACTOR_STUCK",
-    `[stop ${describe(address)}] its thread to end when it is made to: native code in it does not return (end the process; see inspect() for what it was doing)`,
+    {
+      where: `stop ${describe(address)}`,
+      expected: "its thread to end when it is made to",
+      got: "native code that does not return",
+      hint: "end the process; see inspect() for what it was doing",
+    },
     { fields: { actor: describe(address) } },
   );
 }
@@ -34,7 +49,12 @@ export function isStuck(address: Address): TroupeError {
 export function startedTooLate(name: string): TroupeError {
   return new TroupeError(
     "SYSTEM_STOPPED",
-    `[spawn ${name}] a running system: it was stopped before the actor had started (make a new one)`,
+    {
+      where: `spawn ${name}`,
+      expected: "a running system",
+      got: "one that was stopped before the actor had started",
+      hint: "make a new one",
+    },
     { fields: { actor: name } },
   );
 }
@@ -43,7 +63,12 @@ export function startedTooLate(name: string): TroupeError {
 export function startTimeout(address: Address, deadlineMs: number): TroupeError {
   return new TroupeError(
     "ACTOR_START_TIMEOUT",
-    `[spawn ${describe(address)}] its start to finish within ${deadlineMs} ms: it has not (see what its module does while loading, or raise startDeadlineMs)`,
+    {
+      where: `spawn ${describe(address)}`,
+      expected: `its start to finish within ${deadlineMs} ms`,
+      got: "no end of it",
+      hint: "see what its module does while loading, or raise startDeadlineMs",
+    },
     { fields: { actor: describe(address), deadlineMs } },
   );
 }
@@ -53,7 +78,12 @@ export function unhandled(failure: Failure, actor: string): TroupeError {
   const cause = firstCause(failure);
   return new TroupeError(
     "ACTOR_UNHANDLED",
-    `[${actor}] a failure that somebody handles: ${cause.message} (supervise or watch the actor)`,
+    {
+      where: actor,
+      expected: "a failure that somebody handles",
+      got: `one that nobody does: ${cause.message}`,
+      hint: "supervise or watch the actor",
+    },
     { fields: { actor }, cause: fromFailure(cause) },
   );
 }

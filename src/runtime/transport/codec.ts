@@ -121,7 +121,12 @@ export function isPlain(value: object): value is Record<string, unknown> {
 function nestedTooDeep(): TroupeError {
   return new TroupeError(
     "MESSAGE_UNSENDABLE",
-    `[send] a message nested at most ${deepestNesting} deep: this one is deeper or contains itself (send plain data)`,
+    {
+      where: "send",
+      expected: `a message nested at most ${deepestNesting} deep`,
+      got: "one that is deeper or contains itself",
+      hint: "send plain data",
+    },
     { fields: { deepestNesting } },
   );
 }

@@ -82,7 +82,12 @@ export class FrameReader {
     if (sizeBytes <= this.#maxBytes && (flags & ~allFlags) === 0 && !(isLast && sizeBytes > 0)) return;
     throw new TroupeError(
       "FRAME_INVALID",
-      `[frame] at most ${this.#maxBytes} bytes and known flags: got ${sizeBytes} bytes, flags ${flags} (the other end is no process of this system, or of another version)`,
+      {
+        where: "frame",
+        expected: `at most ${this.#maxBytes} bytes and known flags`,
+        got: `${sizeBytes} bytes, flags ${flags}`,
+        hint: "the other end is no process of this system, or of another version",
+      },
       { fields: { sizeBytes, flags } },
     );
   }
@@ -92,7 +97,12 @@ export class FrameReader {
     if (sequence !== expected) {
       throw new TroupeError(
         "FRAME_INVALID",
-        `[frame] frame ${expected} of its socket: got ${sequence} (a frame was lost, or came twice: what was said cannot be relied on)`,
+        {
+          where: "frame",
+          expected: `frame ${expected} of its socket`,
+          got: `frame ${sequence}`,
+          hint: "a frame was lost, or came twice: what was said cannot be relied on",
+        },
         { fields: { expected, sequence } },
       );
     }

@@ -65,8 +65,10 @@ export class LinkOpener {
 /** @throws {TroupeError} `PROCESS_UNSUPPORTED` where the preload module gives no support for processes */
 export function processSupport(support: ProcessSupport | undefined): ProcessSupport {
   if (support !== undefined) return support;
-  throw new TroupeError(
-    "PROCESS_UNSUPPORTED",
-    '[spawn] a preload module that exports `processes`: there is none (name one, or use placement "thread")',
-  );
+  throw new TroupeError("PROCESS_UNSUPPORTED", {
+    where: "spawn",
+    expected: "a preload module that exports `processes`",
+    got: "none",
+    hint: 'name one, or use placement "thread"',
+  });
 }

@@ -95,10 +95,12 @@ export function checkPacket(unpacked: unknown): Packet {
 }
 
 function noPacket(expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "FRAME_INVALID",
-    `[packet] ${expected}: got ${got} (the other end is no process of this system, or of another version)`,
-  );
+  return new TroupeError("FRAME_INVALID", {
+    where: "packet",
+    expected,
+    got,
+    hint: "the other end is no process of this system, or of another version",
+  });
 }
 
 /** Hands `visit` each record of a packet, in order. */

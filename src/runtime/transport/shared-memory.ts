@@ -56,7 +56,12 @@ export class SharedMemory {
 function allGiven(path: string): TroupeError {
   return new TroupeError(
     "PROCESS_MEMORY",
-    `[spawn] credit counters for one more link between processes: all of ${path} are given out (start a new system)`,
+    {
+      where: "spawn",
+      expected: "room for the counters of one more link between processes",
+      got: `${path} full`,
+      hint: "start a new system",
+    },
     { fields: { path } },
   );
 }

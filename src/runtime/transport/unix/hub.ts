@@ -160,10 +160,12 @@ export class Hub {
   #greet({ bytes }: Frame): number {
     const [index, token] = JSON.parse(new TextDecoder().decode(bytes)) as [unknown, unknown];
     if (token === this.#options.token && typeof index === "number" && !this.#inbound.has(index)) return index;
-    throw new TroupeError(
-      "FRAME_INVALID",
-      "[hub] a process of this system: an unauthenticated peer called (nothing is to be done)",
-    );
+    throw new TroupeError("FRAME_INVALID", {
+      where: "hub",
+      expected: "a process of this system",
+      got: "an unauthenticated peer",
+      hint: "nothing is to be done",
+    });
   }
 
   #receive(from: number, frame: Frame): void {
