@@ -40,8 +40,8 @@ layers = 12
 \`\`\`
 
 A flag goes before the environment, that before the file, that before the job and its checkpoint, these before the default.
-\`--print-config\` prints every option with its value and which of these gave it, as such a file, and trains nothing. What none
-is called is refused with the name that is nearest; an option is obeyed or refused, never ignored. The options of \`output\` and
+\`--print-config\` prints every option with its value and which of these gave it, as such a file, and trains nothing;
+a script has the same text in \`runtime.options\`. What none is called is refused with the name that is nearest; an option is obeyed or refused, never ignored. The options of \`output\` and
 \`set\` are the command line's: a script adds sinks, and hands settings to \`runtime.run\`.
 
 ${sections.join("\n")}`;
