@@ -54,7 +54,6 @@ describe.skipIf(!canInject)(
         });
         expect(numMet).toBeGreaterThan(0);
       },
-      60_000,
     );
 
     test("a save killed while it replaces a step leaves the one or the other", async () => {
@@ -68,7 +67,7 @@ describe.skipIf(!canInject)(
         return saved === undefined ? "met" : "passed";
       });
       expect(numMet).toBe(3);
-    }, 60_000);
+    });
 
     test.each([
       ["ENOSPC", "mkdir"],
@@ -95,7 +94,6 @@ describe.skipIf(!canInject)(
         });
         expect(numMet).toBeGreaterThan(0);
       },
-      60_000,
     );
   },
 );
