@@ -194,6 +194,7 @@ export class GrantedStep implements Disposable {
     const { step, snapshotTo } = this.#order;
     // What a model does in one step it does in all: said before anything is trained in vain.
     if (step === plan.initial.step) model.checkUnchanged();
+    model.checkTraining();
     if (snapshotTo !== undefined) shardRef.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = shard.measured;
     const waits = {

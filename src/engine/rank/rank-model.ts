@@ -8,6 +8,7 @@ import { partsOf } from "../../state/saving/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
+import { DeclaredTraining } from "./declared-training.ts";
 import { HeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
 import { MeshRank } from "./mesh-rank.ts";
@@ -30,6 +31,7 @@ export class RankModel implements Disposable {
   readonly #plan: RankPlan;
   readonly #rank: number;
   readonly #held: HeldTensors;
+  readonly #training: DeclaredTraining;
   /** What a loss is given of the ranks. */
   readonly #self: MeshRank;
 
@@ -46,6 +48,7 @@ export class RankModel implements Disposable {
     const { config, facts } = plan.job;
     this.module = job.model(config, facts);
     this.#held = new HeldTensors(this.module);
+    this.#training = new DeclaredTraining(this.module);
     this.randomness = new Randomness(plan.training.seed);
     bindRandomness(this.module, this.randomness);
     this.optimizers = optimizersOf(job, this.module, config);
@@ -85,6 +88,11 @@ export class RankModel implements Disposable {
   /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */
   checkUnchanged(): void {
     this.#held.checkUnchanged();
+  }
+
+  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for a parameter that is trained otherwise than declared */
+  checkTraining(): void {
+    this.#training.checkUnchanged();
   }
 
   /** Leaves the groups that it computes with. */
