@@ -1,7 +1,18 @@
-import { ShardBody } from "../engine/shard/index.ts";
+import { openCarrier } from "../collectives/index.ts";
+import { LocalGroups, Shard } from "../engine/shard/index.ts";
 import { TroupeError } from "../errors.ts";
-import type { ShardInit, ShardProtocol } from "../protocols/index.ts";
-import { defineActor } from "../runtime/index.ts";
+import { ownerOf } from "../inspect/index.ts";
+import { loadOptimizers } from "../optim/index.ts";
+import { type ShardInit, type ShardPlan, type ShardProtocol, sentTo } from "../protocols/index.ts";
+import {
+  type ActorContext,
+  type ActorRef,
+  type Addressed,
+  type Down,
+  defineActor,
+} from "../runtime/index.ts";
+import { ShardPaging } from "../state/paging/index.ts";
+import { attach, chargeThreadTo, hold, setNumThreads, shareRef, type TensorRef } from "../tensor/index.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
@@ -18,28 +29,116 @@ export default defineActor<ShardProtocol, ShardInit>({
     "finish",
   ],
   async start(context, init) {
-    const shard = new ShardBody(context, init);
+    const member = new ShardMember(context, init);
     return {
       handlers: {
-        join: ({ peers, ranks }) => shard.join(peers, ranks),
-        prepare: (plan) => shard.prepare(plan),
-        begin: (message) => shard.begin(message),
-        scored: ({ step, lossesNats }) => unlessAborted(shard.scored(step, lossesNats)),
-        gather: ({ step, block }) => shard.gather(step, block),
-        release: ({ block }) => shard.release(block),
-        pin: (use) => shard.paging.pinFor(use),
-        unpin: (use) => shard.paging.unpinFor(use),
-        reduce: ({ step, block, gradient }) => unlessAborted(shard.reduce(step, block, gradient)),
-        own: (given) => shard.groups.at(given.group).owned(given),
-        contribute: (value) => shard.groups.at(value.group).contributed(value),
-        share: ({ update, round, value }) => shard.share(update, round, value),
-        finish: ({ step }) => shard.finish(step),
-        snapshot: ({ step, checkpointer }) => unlessAborted(shard.snapshot(step, checkpointer)),
+        join: ({ peers, ranks }) => member.join(peers, ranks),
+        prepare: (plan) => member.prepare(plan),
+        begin: ({ step, ...begun }) => member.shard.begin(step, begun),
+        scored: ({ step, lossesNats }) => unlessAborted(member.shard.scored(step, lossesNats)),
+        gather: ({ step, block }) => member.shard.gather(step, block),
+        release: ({ block }) => member.shard.release(block),
+        pin: (use) => member.paging.pinFor(use),
+        unpin: (use) => member.paging.unpinFor(use),
+        reduce: ({ step, block, gradient }) =>
+          unlessAborted(
+            member.shard.reduce(
+              step,
+              block,
+              hold(() => attach(gradient)),
+            ),
+          ),
+        own: (given) => member.groups.at(given.group).owned(given),
+        contribute: (value) => member.groups.at(value.group).contributed(value),
+        share: (message) => member.share(message),
+        finish: ({ step }) => member.shard.finish(step),
+        snapshot: ({ step, checkpointer }) => unlessAborted(member.shard.snapshot(step, checkpointer)),
       },
-      stop: () => shard.stop(),
+      stop: () => member.stop(),
     };
   },
 });
+
+/** A shard among its peers: who they are, what becomes of it when one ends, and its memory once that is planned. */
+class ShardMember {
+  readonly groups: LocalGroups;
+  readonly #context: ActorContext<ShardProtocol>;
+  readonly #init: ShardInit;
+  #peers: readonly ActorRef<ShardProtocol>[] = [];
+  #paging: ShardPaging | undefined;
+  #shard: Shard | undefined;
+  /** Why nothing can become complete any more. */
+  #aborted: Error | undefined;
+
+  constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
+    this.#context = context;
+    this.#init = init;
+    this.groups = new LocalGroups(init.rank);
+  }
+
+  get shard(): Shard {
+    if (this.#shard === undefined) throw new Error("[shard] not prepared");
+    return this.#shard;
+  }
+
+  /** Of the parameters; peers ask once they know of this shard's memory. */
+  get paging(): ShardPaging {
+    if (this.#paging === undefined) throw new Error("[shard] not prepared");
+    return this.#paging;
+  }
+
+  join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
+    const { rank, offload } = this.#init;
+    this.#peers = peers;
+    this.groups.join(peers);
+    const others = peers.filter((_, index) => index !== rank);
+    for (const member of [...others, ...ranks, ...(offload === undefined ? [] : [offload])])
+      this.#context.watch(member, (down) => this.#abort(down));
+    return { joined: true };
+  }
+
+  async prepare(plan: ShardPlan): Promise<{ fulls: TensorRef[] }> {
+    await loadOptimizers(plan.optimizers);
+    const { rank, offload } = this.#init;
+    const { execution, generation, peers } = plan;
+    const { deadlineMs } = execution;
+    setNumThreads(execution.threadsPerRank);
+    chargeThreadTo(ownerOf(peers.groups.run, rank), "working");
+    const place = { group: "shards", generation, rank, size: this.#peers.length, deadlineMs };
+    this.groups.carryBy(openCarrier(peers.groups, place));
+    const paging = new ShardPaging(rank, plan, this.#peers);
+    this.#paging = paging;
+    const { groups } = this;
+    const shard = await Shard.place(plan, { context: this.#context, rank, offload, groups, paging });
+    this.#shard = shard;
+    // Who ended meanwhile was told to nobody who waits in it.
+    if (this.#aborted !== undefined) shard.abort(this.#aborted);
+    return { fulls: await shard.fill() };
+  }
+
+  async share({ update, round, value }: ShardProtocol["share"]["in"]): Promise<{ values: TensorRef[] }> {
+    const mine = hold(() => attach(value));
+    const all = await this.shard.share(update, round, mine);
+    const offload = this.#init.offload as NonNullable<ShardInit["offload"]>;
+    const values = all.map((tensor) => shareRef(tensor, sentTo(offload)));
+    for (const tensor of all) tensor.dispose();
+    return { values };
+  }
+
+  stop(): void {
+    this.#shard?.dispose();
+    this.#paging?.dispose();
+    this.groups[Symbol.dispose]();
+  }
+
+  /** Whoever waits for a member that has ended is told so. */
+  #abort(down: Down): void {
+    const reason = this.groups.abort(down);
+    this.#aborted ??= reason;
+    this.#shard?.abort(reason);
+    this.#paging?.abort(reason);
+  }
+}
 
 const ABORTED: readonly string[] = ["COLLECTIVE_ABORTED", "ACTOR_DOWN"];
 

@@ -29,6 +29,7 @@ export type {
 export type { LocalGroupProtocol } from "./local-group.ts";
 export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
+export type { OffloadSettings } from "./plan-groups.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,
@@ -39,7 +40,7 @@ export type {
   RankStepped,
   StepOrder,
 } from "./rank.ts";
-export type { OffloadSettings, RankPlan } from "./rank-plan.ts";
+export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";

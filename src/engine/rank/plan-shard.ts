@@ -15,33 +15,30 @@ export function planShard(
   blocks: BlockPlan,
   optimizers: readonly OptimizerSpec[],
 ): ShardPlan {
-  const { execution, precision, training, anomalies, initial } = plan;
+  const { execution, precision, training, anomalies, telemetry, initial, generation } = plan;
+  const { groups } = plan.layout;
   const { optimizer, parameters } = plan.offload;
   const mesh = new Mesh(plan.layout.mesh);
   return {
     layouts: blocks.layouts,
-    replicas: mesh.groupOf("dp", rank),
-    modelParallel: mesh.groupOf("mp", rank),
-    dtype: precision.weights,
     optimizers: optimizers.map((spec) => ({ ...spec, rounding: precision.rounding })),
-    clip: training.clip,
-    lossScale: precision.lossScale,
-    anomalies,
-    recentLosses: training.recentLosses,
+    peers: { groups, replicas: mesh.groupOf("dp", rank), modelParallel: mesh.groupOf("mp", rank) },
+    execution,
+    precision,
+    training,
     numMicroBatches: training.accumulation * mesh.shape.dp,
-    initial,
-    groups: plan.layout.groups,
-    generation: plan.generation,
-    numThreads: execution.threadsPerRank,
-    reader,
-    offload: optimizer,
-    pagedParameters: parameters && {
-      ...parameters,
-      blocks: pagedBlocks(blocks),
-      windowBytes: execution.prefetchBytes,
+    anomalies,
+    offload: {
+      optimizer,
+      parameters: parameters && {
+        ...parameters,
+        blocks: pagedBlocks(blocks),
+        windowBytes: execution.prefetchBytes,
+      },
     },
-    slowdown: execution.slowdown,
-    trace: plan.telemetry.trace,
-    deadlineMs: execution.deadlineMs,
+    telemetry,
+    initial,
+    generation,
+    reader,
   };
 }

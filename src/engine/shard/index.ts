@@ -1,1 +1,2 @@
-export { ShardBody } from "./shard-body.ts";
+export { LocalGroups } from "./local-groups.ts";
+export { Shard } from "./shard.ts";

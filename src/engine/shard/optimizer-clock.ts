@@ -15,7 +15,7 @@ export class OptimizerClock {
 
   constructor(plan: ShardPlan) {
     this.#plan = plan;
-    this.#before.set(plan.initial.step, beginProgress(progressOf(plan.initial), plan.lossScale));
+    this.#before.set(plan.initial.step, beginProgress(progressOf(plan.initial), plan.precision.lossScale));
   }
 
   /** @throws where steps may be left out and the one before has not ended */
@@ -23,7 +23,8 @@ export class OptimizerClock {
     const { initial } = this.#plan;
     const known = this.#before.get(step);
     if (known !== undefined) return known;
-    if (mayLeaveOut(this.#plan)) throw new Error(`[shard] it is not known yet how far step ${step} begins`);
+    if (maySkipUpdates(this.#plan))
+      throw new Error(`[shard] it is not known yet how far step ${step} begins`);
     const { numUpdates } = beginProgress(progressOf(initial), undefined);
     return { numUpdates: numUpdates + step - initial.step };
   }
@@ -35,7 +36,7 @@ export class OptimizerClock {
 
   /** A step has ended, with an update or without. */
   advance(step: number, skipped: boolean): void {
-    this.#before.set(step + 1, advanceProgress(this.before(step), this.#plan.lossScale, skipped));
+    this.#before.set(step + 1, advanceProgress(this.before(step), this.#plan.precision.lossScale, skipped));
     this.#tell(step);
   }
 
@@ -53,7 +54,7 @@ export class OptimizerClock {
   #tell(step: number): void {
     const { generation } = this.#plan;
     if (this.#saving?.step !== step) return;
-    if (mayLeaveOut(this.#plan) && !this.#before.has(step + 1)) return;
+    if (maySkipUpdates(this.#plan) && !this.#before.has(step + 1)) return;
     this.#saving.checkpointer.tell("progress", {
       generation,
       step: step + 1,
@@ -68,6 +69,6 @@ function progressOf(initial: InitialState): OptimizerProgress | undefined {
 }
 
 /** @returns whether a step may be left out: no update begins before the step has been judged then, nor is counted before */
-export function mayLeaveOut({ lossScale, anomalies }: Pick<ShardPlan, "lossScale" | "anomalies">): boolean {
-  return lossScale !== undefined || maySkip(anomalies);
+export function maySkipUpdates({ precision, anomalies }: ShardPlan): boolean {
+  return precision.lossScale !== undefined || maySkip(anomalies);
 }

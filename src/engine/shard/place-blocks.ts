@@ -28,19 +28,20 @@ export interface PlacedBlocks {
 
 /** Makes memory for the parameters of every block, or takes it from the member of the block's group that makes it. */
 export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise<PlacedBlocks> {
-  const store = new ShardStore(shard.rank, plan.dtype);
+  const store = new ShardStore(shard.rank, plan.precision.weights);
   const owned: Tensor[] = [];
   const memories = new Map<number, Tensor>();
   for (const layout of plan.layouts) owned.push(await place(layout, store, shard, memories));
-  const { pagedParameters, slowdown, trace } = plan;
-  if (pagedParameters === undefined) return { store, owned };
-  const turns = new Turns(slowdown.transferMs);
+  const { parameters } = plan.offload;
+  if (parameters === undefined) return { store, owned };
+  const { transferMs } = plan.execution.slowdown;
+  const turns = new Turns(transferMs);
   shard.paging.hold(memories, {
-    directory: pagedParameters.directory,
-    windowBytes: pagedParameters.windowBytes,
+    directory: parameters.directory,
+    windowBytes: parameters.windowBytes,
     now: () => systemClock.now(),
-    ...(slowdown.transferMs > 0 && { delay: () => turns.next() }),
-    ...(trace && { onTransfer: shard.onTransfer }),
+    ...(transferMs > 0 && { delay: () => turns.next() }),
+    ...(plan.telemetry.trace && { onTransfer: shard.onTransfer }),
   });
   return { store, owned };
 }

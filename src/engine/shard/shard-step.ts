@@ -10,7 +10,7 @@ import type {
 } from "../../protocols/index.ts";
 import type { ParameterPaging } from "../../state/paging/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import type { AgreedGradient } from "./gradient-agreement.ts";
+import type { JudgedGradient } from "./gradient-statistics.ts";
 
 /** What one shard knows of one step until all its updates are done. */
 export class ShardStep {
@@ -21,7 +21,7 @@ export class ShardStep {
   /** Of the rank's micro-batches; undefined until it has told. */
   lossesNats: readonly number[] | undefined;
   numReduced = 0;
-  agreed: AgreedGradient | undefined;
+  judged: JudgedGradient | undefined;
   readonly reducing = new BusyTime();
   /** Of the blocks whose updates have been ordered: settled once they are whole. */
   readonly updates: Promise<void>[] = [];
@@ -69,9 +69,9 @@ export class ShardStep {
   /** What is told of it at its end. */
   ended(run: string, rank: number, lossScale: number | undefined): StepUpdated {
     return {
-      gradientNorm: this.agreed?.norm ?? Number.NaN,
-      skipped: this.agreed?.skipped ?? false,
-      finding: this.agreed?.finding,
+      gradientNorm: this.judged?.norm ?? Number.NaN,
+      skipped: this.judged?.skipped ?? false,
+      finding: this.judged?.finding,
       lossScale,
       reduceMs: this.reducing.totalMs,
       updateMs: this.#updateMs,
@@ -80,5 +80,37 @@ export class ShardStep {
       histograms: this.#histograms,
       held: this.#ledger ? heldBy(run, rank) : undefined,
     };
+  }
+}
+
+/** The steps that one shard has under way. */
+export class ShardSteps {
+  readonly #rank: number;
+  readonly #underWay = new Map<number, ShardStep>();
+  #latest = 0;
+
+  constructor(rank: number) {
+    this.#rank = rank;
+  }
+
+  /** The last that has begun. */
+  get latest(): number {
+    return this.#latest;
+  }
+
+  begin(step: number, begun: StepBegun, store: ShardStore): void {
+    this.#latest = step;
+    this.#underWay.set(step, new ShardStep(this.#rank, store, begun));
+  }
+
+  /** @throws where it has not begun, or is forgotten */
+  at(step: number): ShardStep {
+    const found = this.#underWay.get(step);
+    if (found === undefined) throw new Error(`[shard ${this.#rank}] step ${step} has not begun`);
+    return found;
+  }
+
+  forget(step: number): void {
+    this.#underWay.delete(step);
   }
 }

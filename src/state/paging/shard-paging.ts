@@ -17,15 +17,15 @@ export class ShardPaging implements ParameterPaging {
   /** @param peers - every shard of the world, in rank order */
   constructor(
     rank: number,
-    { layouts, pagedParameters, deadlineMs }: ShardPlan,
+    { layouts, offload, execution }: ShardPlan,
     peers: readonly ActorRef<PagingProtocol>[],
   ) {
     this.#rank = rank;
-    const away = layouts.filter(({ index }) => pagedParameters?.blocks.includes(index));
-    this.#byName = new Map(away.map((layout) => [layout.name, layout]));
+    const paged = layouts.filter(({ index }) => offload.parameters?.blocks.includes(index));
+    this.#byName = new Map(paged.map((layout) => [layout.name, layout]));
     const names = [...this.#byName.keys()];
     this.#askedAt = (holder) =>
-      new RemotePaging(peers[holder] as ActorRef<PagingProtocol>, names, deadlineMs);
+      new RemotePaging(peers[holder] as ActorRef<PagingProtocol>, names, execution.deadlineMs);
     this.#held.promise.catch(() => {});
   }
 

@@ -31,7 +31,8 @@ export function stateStoreOf(
   owned: readonly Tensor[],
   place: StateStorePlace,
 ): OptimizerStateStore {
-  const { groups, layouts, optimizers, offload, numThreads, deadlineMs, slowdown, trace } = plan;
+  const { peers, layouts, optimizers, execution, telemetry } = plan;
+  const { optimizer: offload } = plan.offload;
   const { rank, shard, share, paging } = place;
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
@@ -46,17 +47,17 @@ export function stateStoreOf(
   const away = new RemoteStateStore(
     place.offload,
     {
-      run: groups.run,
+      run: peers.groups.run,
       rank,
       layouts: layoutsAway,
       optimizers,
       home: offload.home,
       shard,
-      numThreads,
-      deadlineMs,
+      numThreads: execution.threadsPerRank,
+      deadlineMs: execution.deadlineMs,
       paged: layoutsAway.flatMap((layout) => (paging.isPaged(layout) ? layout.name : [])),
-      delayMs: slowdown.updateMs,
-      trace,
+      delayMs: execution.slowdown.updateMs,
+      trace: telemetry.trace,
     },
     ownedAway,
   );

@@ -40,18 +40,15 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
 
 /** Where the product comes to a phase in which no job's code runs. */
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
-  gather: async () => [
-    (await import("../../../src/engine/shard/shard-body.ts")).ShardBody.prototype,
-    "gather",
-  ],
+  gather: async () => [(await import("../../../src/engine/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [
     (await import("../../../src/parallel/gradient-buckets.ts")).GradientBuckets.prototype,
     "contribute",
   ],
   reduce: async () => [(await import("../../../src/parallel/shard-store.ts")).ShardStore.prototype, "reduce"],
   update: async () => [
-    (await import("../../../src/engine/shard/shard-updates.ts")).ShardUpdates.prototype,
-    "make",
+    (await import("../../../src/state/store/state-store.ts")).MemoryStateStore.prototype,
+    "update",
   ],
   snapshot: async () => [
     (await import("../../../src/state/store/block-copy.ts")).BlockCopy.prototype,

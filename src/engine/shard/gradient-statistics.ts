@@ -4,7 +4,7 @@ import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from ".
 import type { ShardPlan } from "../../protocols/index.ts";
 import { hold, ops, type Tensor, tensor } from "../../tensor/index.ts";
 import type { LocalGroups } from "./local-groups.ts";
-import { mayLeaveOut } from "./optimizer-clock.ts";
+import { maySkipUpdates } from "./optimizer-clock.ts";
 
 /** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
 export interface ClipFactors {
@@ -12,14 +12,14 @@ export interface ClipFactors {
   readonly own?: readonly (number | undefined)[];
 }
 
-/** What all ranks know of a step. */
-export interface AgreedGradient {
+/** A step's gradient over all ranks, and what is made of it. */
+export interface JudgedGradient {
   /** L2 norm of the averaged gradient before clipping. */
   readonly norm: number;
   /** Whether the step is left out. */
   readonly skipped: boolean;
   /** Whether its update must not be made: it is left out, or nothing comes after it. */
-  readonly withheld: boolean;
+  readonly updateSkipped: boolean;
   readonly finding: StepFinding | undefined;
   readonly factors: ClipFactors;
 }
@@ -37,10 +37,10 @@ interface Measured {
 }
 
 /**
- * What the ranks must agree on before they update: the gradient's norm, the loss, and what these make of the step. All see
- * the same numbers, so all clip alike, and all skip or none.
+ * The gradient's norm and the loss over all ranks, which they exchange before they update, and what these make of the step.
+ * All see the same numbers, so all clip alike, and all skip or none.
  */
-export class GradientAgreement {
+export class GlobalGradientStatistics {
   readonly #plan: ShardPlan;
   readonly #store: ShardStore;
   readonly #groups: LocalGroups;
@@ -54,7 +54,11 @@ export class GradientAgreement {
     this.#plan = plan;
     this.#store = store;
     this.#groups = groups;
-    this.#judge = new StepJudge(plan.anomalies, plan.lossScale !== undefined, plan.recentLosses);
+    this.#judge = new StepJudge(
+      plan.anomalies,
+      plan.precision.lossScale !== undefined,
+      plan.training.recentLosses,
+    );
     this.#counted = plan.layouts.filter(({ trainable, counted }) => trainable && counted);
     this.#clippedAlone = plan.optimizers.flatMap(({ clipNorm, groups: named }) =>
       clipNorm === undefined ? [] : new Set(named.flatMap(({ names }) => names)),
@@ -63,42 +67,43 @@ export class GradientAgreement {
 
   /** Whether an update waits for it: where nothing is clipped by a norm or skipped, blocks are updated one by one. */
   get isAwaited(): boolean {
-    const { clip } = this.#plan;
+    const { clip } = this.#plan.training;
     const byNorm = clip !== undefined && clip.by !== "value";
-    return mayLeaveOut(this.#plan) || this.#clippedAlone.length > 0 || byNorm;
+    return maySkipUpdates(this.#plan) || this.#clippedAlone.length > 0 || byNorm;
   }
 
-  /** A reduced block's sums of squares, for {@link agree}, which disposes them; none where the block does not count. */
+  /** A reduced block's sums of squares, for {@link judge}, which disposes them; none where the block does not count. */
   squareSums({ index, counted }: FlatBlock): Tensor | undefined {
     if (!counted) return undefined;
     return hold(() => this.#store.squareSums(index, this.#clippedAlone));
   }
 
   /**
-   * Meets all ranks.
+   * Exchanges with all ranks what each has, and judges the step by it.
    * @param sums - {@link squareSums} of every block, by block
    * @param divisor - of the gradients' sum
    * @param losses - of the step's micro-batches on this rank, where it tells them
    */
-  async agree(
+  async judge(
     step: number,
     sums: ReadonlyMap<number, Tensor>,
     divisor: number,
     losses: readonly number[],
-  ): Promise<AgreedGradient> {
-    const { clip, optimizers } = this.#plan;
+  ): Promise<JudgedGradient> {
+    const { optimizers, training } = this.#plan;
+    const { clip } = training;
     const { squares, largest, ...figures } = await this.#measure(step, sums, losses);
     const [norm = 0, ...ofOptimizers] = squares.map((square) => Math.sqrt(square) / divisor);
     const judgement = this.#judge.judge({ ...figures, gradientNorm: norm });
     const { policy = "tell" } = judgement.finding ?? {};
-    const withheld = judgement.skipped || (this.isAwaited && policy !== "tell");
-    const agreed = { ...judgement, norm, withheld };
+    const updateSkipped = judgement.skipped || (this.isAwaited && policy !== "tell");
+    const judged = { ...judgement, norm, updateSkipped };
     const own = optimizers.map(({ clipNorm }) =>
       clipNorm === undefined ? undefined : clipFactor(ofOptimizers.shift() ?? 0, clipNorm),
     );
-    if (clip === undefined || clip.by === "value") return { ...agreed, factors: { all: 1, own } };
+    if (clip === undefined || clip.by === "value") return { ...judged, factors: { all: 1, own } };
     const all = clipFactor(clip.by === "inf" ? largest / divisor : norm, clip.max);
-    return { ...agreed, factors: { all, own } };
+    return { ...judged, factors: { all, own } };
   }
 
   /**
@@ -110,7 +115,8 @@ export class GradientAgreement {
     sums: ReadonlyMap<number, Tensor>,
     losses: readonly number[],
   ): Promise<Measured> {
-    const { clip, replicas, modelParallel } = this.#plan;
+    const { clip } = this.#plan.training;
+    const { replicas, modelParallel } = this.#plan.peers;
     const squareSums = this.#counted.map(({ index }) => sums.get(index) as Tensor);
     const shares = hold(() => {
       const magnitudes =

@@ -1,0 +1,308 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { reportActivity } from "../../inspect/index.ts";
+import type { Access } from "../../offload/index.ts";
+import {
+  type FlatBlock,
+  offloadedBlocks,
+  ranksOfWhole,
+  type ShardStore,
+  StepBarrier,
+  sendsPart,
+} from "../../parallel/index.ts";
+import type {
+  BlockUpdate,
+  CheckpointerProtocol,
+  Gathered,
+  OffloadProtocol,
+  ShardPlan,
+  ShardProtocol,
+  StepBegun,
+  StepUpdated,
+} from "../../protocols/index.ts";
+import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
+import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
+import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
+import { shareRef, type Tensor, type TensorRef } from "../../tensor/index.ts";
+import { type ClipFactors, GlobalGradientStatistics } from "./gradient-statistics.ts";
+import type { LocalGroups } from "./local-groups.ts";
+import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
+import { placeBlocks } from "./place-blocks.ts";
+import { type ShardStep, ShardSteps } from "./shard-step.ts";
+
+/** Where a shard stands, and whom it works with. */
+export interface ShardPlace {
+  readonly context: ActorContext<ShardProtocol>;
+  readonly rank: number;
+  /** Where it may leave optimizer state. */
+  readonly offload: ActorRef<OffloadProtocol> | undefined;
+  readonly groups: LocalGroups;
+  readonly paging: ShardPaging;
+}
+
+/** The key of what is counted for all blocks together. */
+const ALL_BLOCKS = -1;
+
+/**
+ * One rank's share of the model through its steps. A gradient comes in block by block while backward goes on, and is reduced
+ * over the replicas; the ranks exchange its statistics and judge the step by them; the owned range of each block is updated;
+ * once every rank has written its own, the block is complete, and the next step's gathers of it are answered.
+ *
+ * Where nothing must be known of the whole gradient, a block is updated as soon as it is reduced.
+ */
+export class Shard {
+  readonly #context: ActorContext<ShardProtocol>;
+  readonly #rank: number;
+  readonly #plan: ShardPlan;
+  readonly #groups: LocalGroups;
+  readonly #paging: ShardPaging;
+  /** Parameters and gradients. */
+  readonly #store: ShardStore;
+  /** What the optimizers keep. */
+  readonly #stateStore: OptimizerStateStore;
+  readonly #statistics: GlobalGradientStatistics;
+  readonly #clock: OptimizerClock;
+  readonly #steps: ShardSteps;
+  /** By block, the step whose parameters every rank has written. */
+  readonly #complete = new StepBarrier();
+  /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
+  readonly #ended = new StepBarrier();
+  /** In which reductions end, where each is put off on purpose. */
+  readonly #delayed: Turns | undefined;
+  /** The flat blocks that are reduced and updated. */
+  readonly #trained: readonly FlatBlock[];
+  readonly #updateAccess: Access;
+
+  private constructor(
+    plan: ShardPlan,
+    { context, rank, groups, paging }: ShardPlace,
+    steps: ShardSteps,
+    store: ShardStore,
+    stateStore: OptimizerStateStore,
+  ) {
+    const { reduceMs } = plan.execution.slowdown;
+    this.#context = context;
+    this.#rank = rank;
+    this.#plan = plan;
+    this.#groups = groups;
+    this.#paging = paging;
+    this.#store = store;
+    this.#stateStore = stateStore;
+    this.#steps = steps;
+    this.#statistics = new GlobalGradientStatistics(plan, store, groups);
+    this.#clock = new OptimizerClock(plan);
+    this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
+    this.#trained = plan.layouts.filter((layout) => layout.trainable);
+    this.#updateAccess = updateAccessOf(plan);
+  }
+
+  /** Makes the memory of every block and of the state, together with the block's other ranks; all still to be filled. */
+  static async place(plan: ShardPlan, place: ShardPlace): Promise<Shard> {
+    const { context, rank, offload, groups, paging } = place;
+    const steps = new ShardSteps(rank);
+    const { store, owned } = await placeBlocks(plan, {
+      rank,
+      groups,
+      paging,
+      onTransfer: (block, direction, beginMs) =>
+        reportActivity(context, direction, { step: steps.latest, block }, beginMs),
+    });
+    const share = (update: BlockUpdate, round: number, value: Tensor) =>
+      shareUpdate(plan, rank, groups, update, round, value);
+    const stateStore = stateStoreOf(plan, owned, { rank, shard: context.self, offload, share, paging });
+    return new Shard(plan, place, steps, store, stateStore);
+  }
+
+  /** Fills it with where the run begins. @returns the buffers the rank reads parameters from, once all ranks have filled them */
+  async fill(): Promise<TensorRef[]> {
+    const { initial, layouts, reader } = this.#plan;
+    await this.#stateStore.fill(initial, this.#context.self);
+    this.#ended.reach(ALL_BLOCKS, initial.step);
+    await Promise.all(layouts.map(({ index }) => this.#announce(index, initial.step)));
+    return layouts.map(({ index }) => shareRef(this.#store.full(index), { owner: reader }));
+  }
+
+  /** A step begins: learning rates, and what it is to be looked at for. */
+  begin(step: number, begun: StepBegun): void {
+    this.#steps.begin(step, begun, this.#store);
+  }
+
+  /** Answered once the block's parameters of `step` are complete, and in memory. */
+  async gather(step: number, block: number): Promise<Gathered> {
+    await this.#complete.until(block, step);
+    const layout = this.#layoutOf(block);
+    // What is frozen is complete before it is known how far the optimizer has come.
+    if (maySkipUpdates(this.#plan) && !layout.trainable) await this.#ended.until(ALL_BLOCKS, step);
+    if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
+    return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
+  }
+
+  /** The rank gives up what it has gathered. */
+  release(block: number): void {
+    this.#paging.unpin(this.#layoutOf(block), "read");
+  }
+
+  /** @param gradient - the rank's flat gradient of a whole block; ownership passes */
+  async reduce(step: number, block: number, gradient: Tensor): Promise<void> {
+    const progress = this.#steps.at(step);
+    const layout = this.#layoutOf(block);
+    this.#context.board.set("reduce", layout.name, step);
+    const beginMs = systemClock.now();
+    const group = this.#groups.of(layout.group);
+    await this.#store.reduce(block, `reduce/${step}/${layout.name}`, gradient, group);
+    await this.#delayed?.next();
+    const sums = this.#statistics.squareSums(layout);
+    if (sums !== undefined) progress.sums.set(block, sums);
+    progress.lookAtGradient(layout);
+    progress.reducing.add(beginMs, systemClock.now());
+    if (this.#plan.telemetry.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
+    progress.numReduced += 1;
+    if (!this.#statistics.isAwaited) this.#order(step, block, { all: 1 }, progress);
+    if (progress.numReduced === this.#trained.length) await this.#end(step, progress);
+  }
+
+  /** The losses of the rank's micro-batches, where it tells them. */
+  async scored(step: number, lossesNats: readonly number[]): Promise<void> {
+    const progress = this.#steps.at(step);
+    progress.lossesNats = lossesNats;
+    // A stage of which everything is frozen has nothing to reduce, and still takes part in what all exchange.
+    if (this.#trained.length === 0) await this.#end(step, progress);
+  }
+
+  /** An offload actor's share of what an update wants of all ranks. @returns all of them, in rank order; the caller's */
+  share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
+    return shareUpdate(this.#plan, this.#rank, this.#groups, update, round, value);
+  }
+
+  /** Answered when every block has been updated for `step`. */
+  async finish(step: number): Promise<StepUpdated> {
+    await this.#ended.until(ALL_BLOCKS, step + 1);
+    const progress = this.#steps.at(step);
+    const lossScale = this.#clock.before(step).lossScale?.scale;
+    this.#steps.forget(step);
+    this.#clock.forget(step);
+    return progress.ended(this.#plan.peers.groups.run, this.#rank, lossScale);
+  }
+
+  /** Has the state that follows `step` copied to the checkpointer, each block before its next update. */
+  async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
+    const { layouts, generation } = this.#plan;
+    const blocks = layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
+    this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
+    // One rank tells it for all.
+    if (this.#rank === 0) this.#clock.tellAfter(step, checkpointer);
+    if (this.#ended.has(ALL_BLOCKS, step + 1)) await this.#stateStore.settle(step);
+  }
+
+  /** Whoever waits here, now or later, gets `reason`. */
+  abort(reason: Error): void {
+    this.#complete.abort(reason);
+    this.#ended.abort(reason);
+  }
+
+  dispose(): void {
+    this.#stateStore.stop();
+    this.#store.dispose();
+  }
+
+  /** The gradient is reduced here: its statistics, the updates that waited for them, and what waits for the step's end. */
+  async #end(step: number, progress: ShardStep): Promise<void> {
+    const { sums, lossesNats = [] } = progress;
+    const divisor = this.#clock.divisor(step);
+    const judged = await this.#statistics.judge(step, sums, divisor, lossesNats);
+    progress.judged = judged;
+    this.#clock.advance(step, judged.updateSkipped);
+    if (judged.updateSkipped) this.#store.dropGradients();
+    if (this.#statistics.isAwaited) {
+      for (const block of this.#updateOrder) {
+        this.#order(step, block, judged.factors, progress);
+        // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
+        await nextTurn();
+      }
+    }
+    await Promise.all(progress.updates);
+    await progress.lookAtParameters(this.#plan.layouts, divisor, this.#paging);
+    this.#ended.reach(ALL_BLOCKS, step + 1);
+    await this.#stateStore.settle(step);
+  }
+
+  /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
+  get #updateOrder(): number[] {
+    const { layouts, offload } = this.#plan;
+    const offloaded =
+      offload.optimizer === undefined ? [] : offloadedBlocks(layouts, offload.optimizer.ratio);
+    return [...offloaded, ...this.#trained.flatMap(({ index }) => (offloaded.includes(index) ? [] : index))];
+  }
+
+  #order(step: number, block: number, factors: ClipFactors, progress: ShardStep): void {
+    const updated = this.#updateAndAnnounce(step, block, factors, progress);
+    // Whatever goes wrong is thrown where the step's end waits for all of them.
+    updated.catch(() => {});
+    progress.updates.push(updated);
+  }
+
+  /** @returns settled once every rank has updated the block */
+  async #updateAndAnnounce(
+    step: number,
+    block: number,
+    factors: ClipFactors,
+    progress: ShardStep,
+  ): Promise<void> {
+    if (!progress.judged?.updateSkipped) await this.#update(step, block, factors, progress);
+    await this.#announce(block, step + 1);
+  }
+
+  /** @returns fulfilled once this shard's range of the block is updated by the step's gradient, which is gone then */
+  async #update(step: number, block: number, { all, own }: ClipFactors, progress: ShardStep): Promise<void> {
+    const { training, telemetry } = this.#plan;
+    const divisor = this.#clock.divisor(step);
+    if (training.clip?.by === "value") this.#store.clampGradient(block, training.clip.max * divisor);
+    const update = {
+      step,
+      block,
+      updateIndex: this.#clock.before(step).numUpdates + 1,
+      learningRates: progress.learningRates,
+      gradientScale: all / divisor,
+      inspect: progress.inspectUpdates,
+      ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
+    };
+    await whilePinned(this.#paging, this.#layoutOf(block), this.#updateAccess, async () => {
+      const beginMs = systemClock.now();
+      progress.updated(await this.#stateStore.update(update, this.#store.takeGradient(block)));
+      if (telemetry.trace) reportActivity(this.#context, "update", update, beginMs);
+    });
+  }
+
+  /** This rank has written its range of the block for `step`. @returns once all have */
+  async #announce(block: number, step: number): Promise<void> {
+    const { name, zero, group, trainable } = this.#layoutOf(block);
+    // At level 0 a rank has its own replica and reads nothing of its peers.
+    if (zero !== 0) await this.#groups.of(group).gather(`whole/${step}/${name}`, this.#store.gathered(block));
+    // What is frozen is complete for good.
+    this.#complete.reach(block, trainable ? step : Number.POSITIVE_INFINITY);
+  }
+
+  #layoutOf(block: number): FlatBlock {
+    return this.#plan.layouts[block] as FlatBlock;
+  }
+}
+
+/** What an update wants of all ranks that have some of the block's parameters. @returns theirs, in rank order */
+async function shareUpdate(
+  { layouts }: ShardPlan,
+  rank: number,
+  groups: LocalGroups,
+  { step, block }: BlockUpdate,
+  round: number,
+  value: Tensor,
+): Promise<readonly Tensor[]> {
+  const layout = layouts[block] as FlatBlock;
+  const ranks = ranksOfWhole(layout, rank);
+  if (ranks.length === 1) return [value];
+  return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
+}
+
+/** Where masters are kept apart and rounded to the nearest, an update needs nothing of what the ranks have read. */
+function updateAccessOf({ precision, optimizers }: ShardPlan): Access {
+  const isStochastic = optimizers.some(({ rounding }) => rounding !== undefined);
+  return precision.weights === "float32" || isStochastic ? "change" : "overwrite";
+}
