@@ -16,6 +16,7 @@ const linked = ["node_modules", "build", "native", ".libtorch"];
 export class ScratchTree implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "troupe-mutate-"));
   readonly path = join(this.#folder, "tree");
+  readonly #texts = new Map<string, string>();
 
   constructor() {
     for (const name of copied) cpSync(join(root, name), join(this.path, name), { recursive: true });
@@ -23,8 +24,11 @@ export class ScratchTree implements Disposable {
     symlinkSync(join(root, "../shared"), join(this.#folder, "shared"));
   }
 
+  /** @returns a file as it was when the copy was made, whatever is changed in the tree or in the copy meanwhile */
   read(file: string): string {
-    return readFileSync(join(root, file), "utf8");
+    const text = this.#texts.get(file) ?? readFileSync(join(this.path, file), "utf8");
+    this.#texts.set(file, text);
+    return text;
   }
 
   write(file: string, text: string): void {
