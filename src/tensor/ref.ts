@@ -101,7 +101,7 @@ export function packRef(ref: TensorRef): PackedTensor {
 
 /** Takes such a tensor in, into memory of this process. */
 export function unpackRef({ dtype, shape, owner, bytes }: PackedTensor): TensorRef {
-  const { buffer } = bytes.slice(); // aligned, as it lay anywhere in a message
+  const { buffer } = new Uint8Array(bytes); // aligned: in the message it lay anywhere
   const elements = viewFor(dtype, buffer, 0, numelOf(shape));
   return moveRef(
     hold(() => tensor(elements, { dtype, shape })),
