@@ -17,6 +17,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitRefs(env, exports);
   troupe::InitCollectives(env, exports);
   troupe::InitSharing(env, exports);
+  troupe::InitLock(env, exports);
   troupe::InitMemory(env, exports);
   troupe::InitScratch(env, exports);
   troupe::InitSummed(env, exports);

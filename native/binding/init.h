@@ -10,6 +10,7 @@ void InitAutograd(Napi::Env env, Napi::Object exports);
 void InitRefs(Napi::Env env, Napi::Object exports);
 void InitCollectives(Napi::Env env, Napi::Object exports);
 void InitSharing(Napi::Env env, Napi::Object exports);
+void InitLock(Napi::Env env, Napi::Object exports);
 void InitMemory(Napi::Env env, Napi::Object exports);
 void InitScratch(Napi::Env env, Napi::Object exports);
 void InitSummed(Napi::Env env, Napi::Object exports);

@@ -1,15 +1,28 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { hasEnded, ownMark } from "../process-mark.ts";
 import type { FileSink } from "./storage.ts";
 import { SummedWriter } from "./summed-file.ts";
 
 /** What the names of files that are not yet in place begin with. */
-export const savingPrefix = ".saving-";
+const savingPrefix = ".saving-";
+
+/** A new name for what is to be called `name` once it is in place. */
+export function draftNameOf(name: string): string {
+  return `${savingPrefix}${name}-${ownMark}-${randomUUID()}`;
+}
+
+/** Whether a name is that of a draft that nobody will finish: its process has ended, or is this one, which begins anew. */
+export function isLeftDraft(entry: string): boolean {
+  if (!entry.startsWith(savingPrefix)) return false;
+  const [, mark] = /-(\d+\.\d+)-[0-9a-f-]{36}$/.exec(entry) ?? [];
+  return mark === undefined || mark === ownMark || hasEnded(mark);
+}
 
 /** Puts a file in the place of another, if there is one: a reader sees the old or the new, also after a power cut. */
 export async function replaceDurably(path: string, write: (file: FileSink) => Promise<void>): Promise<void> {
-  const temporary = join(dirname(path), `${savingPrefix}${basename(path)}-${randomUUID()}`);
+  const temporary = join(dirname(path), draftNameOf(basename(path)));
   try {
     const file = await SummedWriter.create(temporary);
     try {

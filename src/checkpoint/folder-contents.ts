@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { damagedManifest, type Manifest, manifestName, maxManifestBytes, parseManifest } from "./manifest.ts";
 import { SafetensorsFile } from "./safetensors-file.ts";
+import { stepOf } from "./step-folder.ts";
 import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
 import { type JsonObject, parseJsonObject } from "./strict-json.ts";
 
@@ -20,6 +21,7 @@ export interface FolderContents extends AsyncDisposable {
 /** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
 export async function openContents(folder: StoredFolder): Promise<FolderContents> {
   const manifest = await readManifest(folder);
+  checkName(folder, manifest);
   await using opening = new AsyncDisposableStack();
   const files = new Map<string, SafetensorsFile>();
   let config: JsonObject = {};
@@ -58,6 +60,17 @@ async function readManifest(folder: StoredFolder): Promise<Manifest> {
   } catch (cause) {
     throw asDamage(path, cause);
   }
+}
+
+/** A folder that tells another step than its manifest was renamed: what is in it is not what its place says. */
+function checkName({ name, path }: StoredFolder, { state }: Manifest): void {
+  const step = stepOf(name);
+  if (step === undefined || step === state.step) return;
+  throw damagedManifest(
+    `${path}/${manifestName}`,
+    `the state of step ${step}, as its folder is named`,
+    `that of step ${state.step}`,
+  );
 }
 
 async function openTensors(folder: StoredFolder, name: string, sums: FileSums): Promise<SafetensorsFile> {

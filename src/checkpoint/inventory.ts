@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { Checkpoint } from "./checkpoint.ts";
 import { newestFirst, placeOf } from "./open-checkpoint.ts";
+import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
 import { stepOf } from "./step-folder.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
@@ -12,6 +13,10 @@ export interface CheckpointFacts {
   readonly sizeBytes: number;
   /** Whether `latest` names it. */
   readonly latest: boolean;
+  /** The run that it is of, where it says so. */
+  readonly run?: RunRecord;
+  /** Whether that is another run than the one that the storage belongs to. */
+  readonly foreign: boolean;
   /** Why it cannot be opened, if so. That its tensors are whole, `verifyCheckpoint` tells. */
   readonly damage?: TroupeError;
 }
@@ -20,10 +25,16 @@ export interface CheckpointFacts {
 export async function listCheckpoints(place: CheckpointStorage | string): Promise<CheckpointFacts[]> {
   const { storage, name: only } = await placeOf(place);
   const latest = await storage.latest();
+  const owner = await ownerOf(storage);
   const names = only === undefined ? await newestFirst(storage) : [only];
   const facts: CheckpointFacts[] = [];
   for (const name of names) {
-    facts.push({ name, step: stepOf(name) ?? 0, latest: name === latest, ...(await weigh(storage, name)) });
+    facts.push({
+      name,
+      step: stepOf(name) ?? 0,
+      latest: name === latest,
+      ...(await weigh(storage, name, owner)),
+    });
   }
   return facts.sort((a, b) => b.step - a.step);
 }
@@ -32,13 +43,16 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
 export async function weigh(
   storage: CheckpointStorage,
   name: string,
-): Promise<Pick<CheckpointFacts, "sizeBytes" | "damage">> {
+  owner: RunRecord | undefined,
+): Promise<Pick<CheckpointFacts, "sizeBytes" | "run" | "foreign" | "damage">> {
   try {
     await using checkpoint = await Checkpoint.open(await storage.open(name));
     const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
-    return { sizeBytes: sizes.reduce((sum, size) => sum + size, 0) };
+    const run = runOf(checkpoint.state);
+    const foreign = isForeign(checkpoint.state, owner);
+    return { sizeBytes: sizes.reduce((sum, size) => sum + size, 0), ...(run && { run }), foreign };
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;
-    return { sizeBytes: 0, damage: error };
+    return { sizeBytes: 0, foreign: false, damage: error };
   }
 }

@@ -1,8 +1,18 @@
 import { randomUUID } from "node:crypto";
-import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { lstat, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectoryDurably, replaceDurably, savingPrefix, syncPath } from "./durable-file.ts";
-import type { CheckpointStorage, FileSink, StorageDraft, StoredFile, StoredFolder } from "./storage.ts";
+import { TroupeError } from "../errors.ts";
+import { draftNameOf, isLeftDraft, makeDirectoryDurably, replaceDurably, syncPath } from "./durable-file.ts";
+import { FolderLock } from "./folder-lock.ts";
+import {
+  type CheckpointStorage,
+  type FileSink,
+  oneStretch,
+  type StorageDraft,
+  type StorageLock,
+  type StoredFile,
+  type StoredFolder,
+} from "./storage.ts";
 import { SummedReader, SummedWriter } from "./summed-file.ts";
 
 /** What the name of a folder begins with while a new one takes its place. */
@@ -12,6 +22,8 @@ export const removingPrefix = ".removing-";
 
 const latestName = "latest";
 const uuidLength = 36;
+/** A larger file is no text of ours, whatever its name. */
+const maxTextBytes = 1 << 16;
 
 /** Checkpoints in a folder of this machine, each a folder in it. Each of its operations survives a power cut at any moment. */
 export class LocalFolder implements CheckpointStorage {
@@ -32,13 +44,13 @@ export class LocalFolder implements CheckpointStorage {
   }
 
   async latest(): Promise<string | undefined> {
-    const text = await readFile(join(this.location, latestName), "utf8").catch(() => "");
-    return text.trim() || undefined;
+    const text = await this.readText(latestName).catch(() => "");
+    return text?.trim() || undefined;
   }
 
   async begin(name: string): Promise<StorageDraft> {
     for (const path of this.#left) await this.#discard(path);
-    const temporary = join(this.location, `${savingPrefix}${name}-${randomUUID()}`);
+    const temporary = join(this.location, draftNameOf(name));
     try {
       await makeDirectoryDurably(temporary);
     } catch (error) {
@@ -50,9 +62,9 @@ export class LocalFolder implements CheckpointStorage {
 
   async open(name: string): Promise<StoredFolder> {
     const path = join(this.location, name);
-    if (await exists(path)) return new OpenFolder(path);
+    if (await exists(path)) return new OpenFolder(name, path);
     const aside = (await entriesOf(this.location)).find((entry) => replacedName(entry) === name);
-    return new OpenFolder(aside === undefined ? path : join(this.location, aside));
+    return new OpenFolder(name, aside === undefined ? path : join(this.location, aside));
   }
 
   async remove(name: string): Promise<void> {
@@ -67,13 +79,42 @@ export class LocalFolder implements CheckpointStorage {
   async sweep(): Promise<void> {
     for (const entry of await entriesOf(this.location)) {
       const path = join(this.location, entry);
-      const leftover = entry.startsWith(savingPrefix) || entry.startsWith(removingPrefix);
+      const leftover = isLeftDraft(entry) || entry.startsWith(removingPrefix);
       if (leftover) await rm(path, { recursive: true, force: true });
       const name = replacedName(entry);
       if (name === undefined) continue;
       if (await exists(join(this.location, name))) await rm(path, { recursive: true, force: true });
       else await rename(path, join(this.location, name));
     }
+  }
+
+  async lock(what: string): Promise<StorageLock> {
+    try {
+      await makeDirectoryDurably(this.location);
+      return await FolderLock.take(this.location, what);
+    } catch (cause) {
+      if (cause instanceof TroupeError) throw cause;
+      throw new TroupeError(
+        "CHECKPOINT_DIRECTORY",
+        `[checkpoint] expected a folder that can be written at ${this.location}, got "${(cause as Error).message}" (give another)`,
+        { fields: { directory: this.location }, cause },
+      );
+    }
+  }
+
+  async readText(name: string): Promise<string | undefined> {
+    const path = join(this.location, name);
+    // What is no plain file, or a large one, is none of ours: no link is followed, no pipe waited for.
+    const found = await lstat(path).catch(() => undefined);
+    if (!found?.isFile() || found.size > maxTextBytes) return undefined;
+    await using file = await SummedReader.open(path);
+    const bytes = new Uint8Array(Math.min(file.sizeBytes, maxTextBytes));
+    await file.read(oneStretch(0, bytes.length), bytes, { what: name });
+    return Buffer.from(bytes).toString();
+  }
+
+  writeText(name: string, text: string): Promise<void> {
+    return replaceDurably(join(this.location, name), (file) => file.append(Buffer.from(text)));
   }
 
   /** Removes a draft; one that cannot be removed now, as where no descriptor is left, goes before the next begins. */
@@ -125,9 +166,11 @@ class LocalDraft implements StorageDraft {
 }
 
 class OpenFolder implements StoredFolder {
+  readonly name: string;
   readonly path: string;
 
-  constructor(path: string) {
+  constructor(name: string, path: string) {
+    this.name = name;
     this.path = path;
   }
 

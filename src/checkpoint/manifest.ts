@@ -21,6 +21,8 @@ export interface TrainerState {
   readonly optimizer?: JsonValue;
   /** Losses of the latest steps, in order: what the next ones are judged by. Left out where nobody judges. */
   readonly recentLosses?: readonly number[];
+  /** Which run it is of, as `runOf` reads it; left out by who is no run. */
+  readonly run?: JsonObject;
   /** The job's own configuration. */
   readonly job: JsonValue;
   /** The tokenizer as plain data; null where the job has none. */

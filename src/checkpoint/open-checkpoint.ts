@@ -3,8 +3,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { Checkpoint } from "./checkpoint.ts";
 import { LocalFolder } from "./local-folder.ts";
-import { manifestName } from "./manifest.ts";
+import { manifestName, type TrainerState } from "./manifest.ts";
 import { openStorage } from "./open-storage.ts";
+import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
 import { isS3 } from "./s3/s3-client.ts";
 import { stepOf } from "./step-folder.ts";
 import type { CheckpointStorage } from "./storage.ts";
@@ -17,7 +18,7 @@ export interface OpenCheckpointOptions {
 
 /**
  * Opens the newest whole checkpoint: the one that `latest` names or, where that is damaged, the one of the highest step
- * that is whole.
+ * that is whole and of the run that the storage belongs to.
  * @param place - a storage, the folder of a run, or the folder of one checkpoint: then that one
  * @throws {TroupeError} `CHECKPOINT_MISSING` when there is none, `CHECKPOINT_DAMAGED` when none is whole
  */
@@ -27,12 +28,16 @@ export async function openCheckpoint(
 ): Promise<Checkpoint> {
   const { storage, name } = await placeOf(place);
   const names = name === undefined ? await newestFirst(storage) : [name];
+  const owner = name === undefined ? await ownerOf(storage) : undefined;
   const passedOver: TroupeError[] = [];
   for (const candidate of names) {
     const folder = await storage.open(candidate);
     if (options.except?.includes(folder.path)) continue;
     try {
-      return await Checkpoint.open(folder, passedOver);
+      const checkpoint = await Checkpoint.open(folder, passedOver);
+      if (!isForeign(checkpoint.state, owner)) return checkpoint;
+      await checkpoint[Symbol.asyncDispose]();
+      passedOver.push(ofAnotherRun(folder.path, checkpoint.state, owner));
     } catch (error) {
       if (!(error instanceof TroupeError)) throw error;
       passedOver.push(error);
@@ -81,6 +86,15 @@ async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,
+  );
+}
+
+function ofAnotherRun(path: string, state: TrainerState, owner: RunRecord | undefined): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_TAKEN",
+    `[checkpoint] expected a checkpoint of the run ${owner?.id}, whose folder this is, got ${path}/${manifestName} of the run ${runOf(state)?.id} ` +
+      "(give that one's own path to use it)",
+    { fields: { path: `${path}/${manifestName}`, run: runOf(state)?.id } },
   );
 }
 

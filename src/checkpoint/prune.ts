@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { weigh } from "./inventory.ts";
 import { newestFirst } from "./open-checkpoint.ts";
+import { ownerOf } from "./run-record.ts";
 import { stepOf } from "./step-folder.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
@@ -21,7 +22,7 @@ export interface Pruned {
 
 /**
  * Removes checkpoints that a rule does not keep. Never removed are the one that `latest` names, and what is newer than
- * the oldest that counts as one of the `last`; a damaged one does not count.
+ * the oldest that counts as one of the `last`; a damaged one does not count, and another run's neither counts nor goes.
  * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
  */
 export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise<Pruned> {
@@ -42,15 +43,20 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise
 export async function plannedPrune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<string[]> {
   checkRule({ last, every });
   const latest = await storage.latest();
+  const owner = await ownerOf(storage);
   const bySteps = (await newestFirst(storage))
     .map((name) => ({ name, step: stepOf(name) ?? 0 }))
     .sort((a, b) => b.step - a.step);
   const planned: string[] = [];
   let numWhole = 0;
   for (const { name, step } of bySteps) {
-    // Only those that may count are opened: a run keeps many that a rule by step names.
-    if (numWhole < last) numWhole += Number((await weigh(storage, name)).damage === undefined);
-    else if (name !== latest && !(every !== undefined && step % every === 0)) planned.push(name);
+    // Only those that may count or go are opened: a run keeps many that a rule by step names.
+    if (numWhole >= last && (name === latest || (every !== undefined && step % every === 0))) continue;
+    const { damage, foreign } = await weigh(storage, name, owner);
+    // What is another run's is not this one's to remove, nor does it stand for what this one keeps.
+    if (foreign) continue;
+    if (numWhole < last) numWhole += Number(damage === undefined);
+    else planned.push(name);
   }
   return planned;
 }

@@ -1,8 +1,21 @@
 import type { Bytes } from "./bytes.ts";
 
+/** Who writes into a storage, as it tells others. Plain data. */
+export interface StorageHolder {
+  /** Such as "a run of examples/gpt/job.ts". */
+  readonly what: string;
+  readonly pid: number;
+  readonly host: string;
+  /** In ISO 8601. */
+  readonly takenAt: string;
+}
+
+/** The right to write into a storage, until it is disposed or its process ends. */
+export type StorageLock = AsyncDisposable;
+
 /**
  * A place that keeps checkpoints, each a folder of files under a plain name. A folder is either there whole or not at
- * all: it becomes visible by its commit, and goes as one. One process at a time writes into a storage; any may read.
+ * all: it becomes visible by its commit, and goes as one. Who writes into a storage locks it before; any may read.
  */
 export interface CheckpointStorage {
   /** Where it is, for messages. */
@@ -17,8 +30,18 @@ export interface CheckpointStorage {
   open(name: string): Promise<StoredFolder>;
   /** Removes a folder, if it is there. */
   remove(name: string): Promise<void>;
-  /** Removes what drafts that never ended have left. To be called before the first draft of a process. */
+  /** Removes what drafts of processes that have ended have left. To be called by who has it locked, before its first draft. */
   sweep(): Promise<void>;
+  /**
+   * Takes the storage, made where it is not there, for one writer.
+   * @param what - the writer, for the messages of those who are refused
+   * @throws {TroupeError} `CHECKPOINT_LOCKED` naming who has it
+   */
+  lock(what: string): Promise<StorageLock>;
+  /** A short text that is kept beside the folders; undefined where there is none. */
+  readText(name: string): Promise<string | undefined>;
+  /** Puts a short text in the place of the one before: a reader sees the old or the new. */
+  writeText(name: string, text: string): Promise<void>;
 }
 
 /** A folder that is being written; nobody sees it before its commit. */
@@ -59,6 +82,8 @@ export interface FileSums {
 
 /** A folder open for reading. */
 export interface StoredFolder {
+  /** As its storage lists it. */
+  readonly name: string;
   /** For messages; of a local folder, its path. */
   readonly path: string;
   /** @throws {TroupeError} `FILE_READ` where there is none of that name */

@@ -8,6 +8,7 @@ import {
   listCheckpoints,
   openCheckpoint,
   openStorage,
+  type StorageLock,
   type StoredFolder,
   stepFolder,
   verifyCheckpoint,
@@ -51,29 +52,34 @@ export interface SaveRequest {
  */
 export class CheckpointService implements AsyncDisposable {
   readonly #storage: CheckpointStorage;
+  readonly #lock: StorageLock;
   readonly #memory: StagingMemory;
   readonly #hub = new EventHub();
   readonly #queue: SaveQueue;
   #closing: Promise<void> | undefined;
 
-  private constructor(settings: ServiceSettings, storage: CheckpointStorage) {
+  private constructor(settings: ServiceSettings, storage: CheckpointStorage, lock: StorageLock) {
     this.#storage = storage;
+    this.#lock = lock;
     this.#memory = new StagingMemory(settings.stagingBytes);
     this.#queue = new SaveQueue(settings, this.#hub);
   }
 
   /**
-   * Starts the writer's thread, and removes what saves of an earlier process left unfinished.
-   * @throws {TroupeError} `OPTION`; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` for a place that cannot be used
+   * Takes the place for itself, starts the writer's thread, and removes what saves of an earlier process left unfinished.
+   * @throws {TroupeError} `OPTION`; `CHECKPOINT_LOCKED` where another process writes there; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` for a place that cannot be used
    */
   static async open(options: CheckpointServiceOptions): Promise<CheckpointService> {
     const settings = settle(options);
-    const service = new CheckpointService(settings, await openStorage(settings.location));
+    const storage = await openStorage(settings.location);
+    const lock = await storage.lock("a checkpoint service");
+    const service = new CheckpointService(settings, storage, lock);
     try {
       await service.#queue.start();
       return service;
     } catch (error) {
       await service.#queue.stop({ drain: false });
+      await lock[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -188,6 +194,7 @@ export class CheckpointService implements AsyncDisposable {
 
   async #end(): Promise<void> {
     await this.#queue.stop();
+    await this.#lock[Symbol.asyncDispose]();
     await this.#hub.close();
   }
 }

@@ -149,6 +149,9 @@ export interface Native {
   dropSummed(file: number): void;
   crc32c(bytes: Uint8Array, before: number, byTable: boolean): number;
 
+  /** Whether the open file is locked by this process now; undefined where its file system knows no locks. */
+  tryLock(descriptor: number): boolean | undefined;
+
   /** Of the first `count` handles in the frame. */
   giveMemoryUp(count: number): boolean;
   takeMemoryBack(count: number): void;

@@ -42,15 +42,21 @@ export async function removeKeys(connection: S3Connection, keys: readonly string
 }
 
 /** The word that a small object holds; undefined where it is not there. @throws {TroupeError} `S3_FAILED` */
-export async function readWord(
+export async function readWord(connection: S3Connection, key: string): Promise<string | undefined> {
+  return (await readText(connection, key, 256))?.trim() || undefined;
+}
+
+/** The beginning of an object, as text; undefined where it is not there. @throws {TroupeError} `S3_FAILED` */
+export async function readText(
   { client, sdk, bucket }: S3Connection,
   key: string,
+  maxBytes: number,
 ): Promise<string | undefined> {
   try {
     const { Body } = await client.send(
-      new sdk.GetObjectCommand({ Bucket: bucket, Key: key, Range: "bytes=0-255" }),
+      new sdk.GetObjectCommand({ Bucket: bucket, Key: key, Range: `bytes=0-${maxBytes - 1}` }),
     );
-    return (await Body?.transformToString())?.trim() || undefined;
+    return await Body?.transformToString();
   } catch (cause) {
     if (isAbsent(cause)) return undefined;
     throw s3Failure("read", `s3://${bucket}/${key}`, cause);

@@ -1,9 +1,14 @@
 import { TroupeError } from "../../errors.ts";
-import type { CheckpointStorage, StorageDraft, StoredFile, StoredFolder } from "../storage.ts";
+import type { CheckpointStorage, StorageDraft, StorageLock, StoredFile, StoredFolder } from "../storage.ts";
 import { connectS3, parseS3, type S3Connection } from "./s3-client.ts";
 import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
 import { S3File } from "./s3-file.ts";
-import { abortUploads, listFolders, listKeys, readWord, removeKeys } from "./s3-keys.ts";
+import { abortUploads, listFolders, listKeys, readText, readWord, removeKeys } from "./s3-keys.ts";
+import { S3Lock } from "./s3-lock.ts";
+import { putObject } from "./s3-sink.ts";
+
+/** A larger object is no text of ours, whatever its key. */
+const maxTextBytes = 1 << 16;
 
 /**
  * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written last,
@@ -46,7 +51,12 @@ export class S3Storage implements CheckpointStorage {
   async open(name: string): Promise<StoredFolder> {
     const draft = await this.#committed(name);
     const path = `${this.location}/${name}`;
-    return new S3Folder(path, this.#connection, this.#key(draft === undefined ? name : `${name}/${draft}`));
+    return new S3Folder(
+      name,
+      path,
+      this.#connection,
+      this.#key(draft === undefined ? name : `${name}/${draft}`),
+    );
   }
 
   async remove(name: string): Promise<void> {
@@ -71,6 +81,18 @@ export class S3Storage implements CheckpointStorage {
     }
   }
 
+  lock(what: string): Promise<StorageLock> {
+    return S3Lock.take(this.#connection, this.location, what);
+  }
+
+  async readText(name: string): Promise<string | undefined> {
+    return readText(this.#connection, this.#key(name), maxTextBytes);
+  }
+
+  async writeText(name: string, text: string): Promise<void> {
+    await putObject(this.#connection, this.#key(name), Buffer.from(text));
+  }
+
   /** The draft of a folder that counts; undefined where none was committed. */
   async #committed(name: string): Promise<string | undefined> {
     const draft = await readWord(this.#connection, this.#key(`${name}/${commitKey}`));
@@ -83,11 +105,13 @@ export class S3Storage implements CheckpointStorage {
 }
 
 class S3Folder implements StoredFolder {
+  readonly name: string;
   readonly path: string;
   readonly #connection: S3Connection;
   readonly #key: string;
 
-  constructor(path: string, connection: S3Connection, key: string) {
+  constructor(name: string, path: string, connection: S3Connection, key: string) {
+    this.name = name;
     this.path = path;
     this.#connection = connection;
     this.#key = key;

@@ -16,11 +16,13 @@ export async function listCheckpointsCommand(
     print(JSON.stringify({ location: storage.location, checkpoints: plain }));
     return;
   }
-  const rows = checkpoints.map(({ name, step, sizeBytes, latest, damage }) => [
+  const rows = checkpoints.map(({ name, step, sizeBytes, latest, run, foreign, damage }) => [
     name,
     String(step),
     damage === undefined ? describeBytes(sizeBytes) : "",
-    damage === undefined ? (latest ? "latest" : "") : "damaged",
+    run === undefined ? "" : `${run.job}, ${run.startedAt}`,
+    damage !== undefined ? "damaged" : foreign ? "of another run" : latest ? "latest" : "",
   ]);
-  print(table([["checkpoint", "step", "size", ""], ...rows], (column) => column === 0 || column === 3));
+  const isText = (column: number) => column === 0 || column >= 3;
+  print(table([["checkpoint", "step", "size", "run", ""], ...rows], isText));
 }

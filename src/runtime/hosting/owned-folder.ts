@@ -1,5 +1,6 @@
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { startOf } from "../../process-mark.ts";
 
 /**
  * Makes a folder below `root` that this process answers for: only this user may enter it, and its name tells whose it is. What
@@ -31,16 +32,5 @@ function pidNamespace(): string {
     return readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
   } catch {
     return "0";
-  }
-}
-
-/** When the process with this number started, in the kernel's ticks: numbers are given anew, this one with it is not. */
-function startOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in parentheses, may hold anything; the start is the 20th field behind it.
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  } catch {
-    return undefined;
   }
 }

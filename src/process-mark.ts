@@ -1,0 +1,23 @@
+import { readFileSync } from "node:fs";
+
+// Field 22 of proc_pid_stat(5), after a name that may hold spaces and parentheses.
+const START_TIME_AFTER_NAME = 19;
+
+/** This process, so that others of the machine can tell whether it still lives: its id, and when it started. */
+export const ownMark = `${process.pid}.${startOf(process.pid) ?? 0}`;
+
+/** Whether the process of a mark has ended; unknown where the system does not tell, as beyond Linux: then it has. */
+export function hasEnded(mark: string): boolean {
+  const [pid, start] = mark.split(".");
+  return startOf(Number(pid)) !== start;
+}
+
+/** When a process started, in the system's ticks since it booted: an id that is given anew has another. Undefined where there is none. */
+export function startOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[START_TIME_AFTER_NAME];
+  } catch {
+    return undefined;
+  }
+}
