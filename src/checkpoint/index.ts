@@ -17,7 +17,7 @@ export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts
 export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
-export { ownerOf, type RunRecord, runOf, takeEmpty, takeOver } from "./run-record.ts";
+export { ownerOf, putOwner, type RunRecord, runOf, takeEmpty, takeOver } from "./run-record.ts";
 export { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
 export { isDType, type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
 export {

@@ -38,6 +38,11 @@ export function isForeign(state: TrainerState, owner: RunRecord | undefined): bo
   return run !== undefined && owner !== undefined && run.id !== owner.id;
 }
 
+/** Says whose a storage is. To be called by who has it locked. */
+export async function putOwner(storage: CheckpointStorage, run: RunRecord): Promise<void> {
+  await storage.writeText(recordName, `${JSON.stringify(run, null, 2)}\n`);
+}
+
 /**
  * Makes a storage that holds nothing a run's own. To be called by who has it locked.
  * @throws {TroupeError} `CHECKPOINT_TAKEN` where it holds checkpoints, or another run has begun in it
@@ -46,13 +51,13 @@ export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Pro
   const owner = await ownerOf(storage);
   const steps = await stepsIn(storage);
   if (steps.length > 0) throw taken(storage, owner, Math.max(...steps));
-  await storage.writeText(recordName, textOf(run));
+  await putOwner(storage, run);
 }
 
 /** Removes every checkpoint of a storage, and makes it a run's own. To be called by who has it locked. */
 export async function takeOver(storage: CheckpointStorage, run: RunRecord): Promise<void> {
   // The name first: from here on no one takes what is left of the other run for this one's.
-  await storage.writeText(recordName, textOf(run));
+  await putOwner(storage, run);
   for (const name of await storage.list()) if (stepOf(name) !== undefined) await storage.remove(name);
 }
 
@@ -64,10 +69,6 @@ function recordOf(plain: JsonObject | RunRecord): RunRecord | undefined {
   const { id, job, startedAt } = plain;
   const isRecord = [id, job, startedAt].every((value) => typeof value === "string");
   return isRecord ? (plain as unknown as RunRecord) : undefined;
-}
-
-function textOf(run: RunRecord): string {
-  return `${JSON.stringify(run, null, 2)}\n`;
 }
 
 function taken(storage: CheckpointStorage, owner: RunRecord | undefined, step: number): TroupeError {

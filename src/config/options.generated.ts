@@ -161,6 +161,8 @@ export interface CheckpointOptions {
    * runs/<job> on the command line.
    */
   readonly dir?: string | undefined;
+  /** Remove the checkpoints of another run that lie there; without it such a folder is refused. Default: false. */
+  readonly overwrite?: boolean | undefined;
   /** Steps between checkpoints, the last of them after the last step. Default: 500. */
   readonly everySteps?: number | undefined;
   /**

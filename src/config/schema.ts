@@ -277,6 +277,12 @@ const checkpoint = {
         "where checkpoints go, a folder or s3://BUCKET/PREFIX; a script that leaves it out has none on the disk",
         { otherwise: "runs/<job> on the command line" },
       ),
+      overwrite: option(
+        toggle().default(false),
+        "--overwrite",
+        "checkpoint",
+        "remove the checkpoints of another run that lie there; without it such a folder is refused",
+      ),
       everySteps: steps(
         "--checkpoint-every <n>",
         "steps between checkpoints, the last of them after the last step",

@@ -92,6 +92,8 @@ export interface OffloadSettings {
 export interface CheckpointSettings {
   /** Undefined: only copies in memory are kept. */
   readonly directory: string | undefined;
+  /** Whether checkpoints of another run there are removed. */
+  readonly overwrite: boolean;
   readonly everySteps: number;
   readonly whenBusy: "wait" | "skip";
   readonly keepLast: number | undefined;

@@ -119,10 +119,19 @@ function offloadOf({ offload = {} }: Chosen): OffloadSettings {
 
 function checkpointOf({ checkpoint }: Chosen): CheckpointSettings | undefined {
   if (checkpoint === undefined) return undefined;
-  const { dir, everySteps, whenBusy, keepLast, keepEverySteps, inMemoryEverySteps, maxStagedBytes } =
-    checkpoint;
+  const {
+    dir,
+    overwrite,
+    everySteps,
+    whenBusy,
+    keepLast,
+    keepEverySteps,
+    inMemoryEverySteps,
+    maxStagedBytes,
+  } = checkpoint;
   return {
     directory: dir,
+    overwrite,
     everySteps: everySteps ?? USUAL_EVERY_STEPS,
     whenBusy,
     keepLast,

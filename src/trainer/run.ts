@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
+import { RunFolder } from "./run-folder.ts";
 import type { RuntimeSettings } from "../config/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -128,6 +129,7 @@ export class Run {
     await using place = await MeetingPlace.open(layout.mesh, layout.carrier);
     this.#place = place;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
+    await using folder = await takeFolder(settings, nameOf(jobUrl), start);
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
     emit(runStarted(jobUrl, settings, batch.steps, start, model));
@@ -141,6 +143,7 @@ export class Run {
     return await leadThroughRestarts(ranks, {
       plan,
       start,
+      run: folder?.record,
       resume: training.resume,
       checkpointer,
       inspections: this.inspections,
@@ -184,6 +187,17 @@ export class Run {
   #leaveMeeting(actor: string): void {
     if (this.#ranks !== undefined) this.#place?.ended(actor, this.#ranks.generation);
   }
+}
+
+/** The folder of the run's checkpoints, where any go to the disk. */
+async function takeFolder(
+  { checkpoint, training }: RuntimeSettings,
+  job: string,
+  start: Start,
+): Promise<RunFolder | undefined> {
+  if (checkpoint?.directory === undefined) return undefined;
+  const { directory, overwrite } = checkpoint;
+  return RunFolder.take({ directory, overwrite, job, start, resume: training.resume });
 }
 
 async function startAfresh({ pretrained }: TrainingPlan, model: Module, seed: number): Promise<Start> {

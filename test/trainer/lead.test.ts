@@ -148,6 +148,7 @@ class StuckRun {
     this.result = leadThroughRestarts(this.ranks as unknown as SupervisedRanks, {
       plan,
       start,
+      run: undefined,
       resume: undefined,
       checkpointer,
       inspections: new Inspections(),
