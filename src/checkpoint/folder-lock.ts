@@ -52,7 +52,8 @@ export class FolderLock implements StorageLock {
   /** Gives the folder back; idempotent. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#file.fd < 0) return;
-    await rm(this.#path, { force: true });
+    // The folder may have been taken away since, and the place may be another's.
+    if (await isIn(this.#path, this.#file)) await rm(this.#path, { force: true }).catch(() => {});
     await this.#file.close();
   }
 }

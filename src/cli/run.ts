@@ -1,4 +1,3 @@
-import { basename, join, parse } from "node:path";
 import { type Command, Option as Flag } from "commander";
 import { openCheckpoint } from "../checkpoint/index.ts";
 import {
@@ -20,6 +19,7 @@ import { configure, jobUrlOf, Runtime } from "../trainer/index.ts";
 import { tellAddress } from "./dashboard.ts";
 import { print, setting, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
+import { withRunFolder } from "./run-folder.ts";
 import { sinksOf } from "./sinks.ts";
 
 const options = optionsOf(commandSchema);
@@ -81,7 +81,7 @@ interface RunFlags extends ConfigFlags {
 
 async function run(job: string, flags: RunFlags, command: Command): Promise<void> {
   const url = jobUrlOf(job);
-  const given = [folderOf(url), ...givenAround(flags), ...typedOptions(command, options)];
+  const given = await withRunFolder(url, [...givenAround(flags), ...typedOptions(command, options)]);
   checkDashboard(given);
   const asked = readCommand(given);
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
@@ -122,13 +122,6 @@ async function describe(url: string, given: readonly Given[], asked: CommandOpti
 async function seedOf(path: string): Promise<number> {
   await using checkpoint = await openCheckpoint(path);
   return checkpoint.state.seed;
-}
-
-/** Where a run's checkpoints go that is told nothing. A job is called by its file, or by its folder where that is just `job.ts`. */
-function folderOf(url: string): Given {
-  const { name, dir } = parse(decodeURIComponent(new URL(url).pathname));
-  const value = join("runs", name === "job" ? basename(dir) : name);
-  return { path: ["checkpoint", "dir"], value, origin: "default", by: "" };
 }
 
 /** Nobody opens a port to others by a flag that only says how. */

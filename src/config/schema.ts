@@ -274,8 +274,8 @@ const checkpoint = {
         text("a folder").optional(),
         "--checkpoint <dir>",
         "checkpoint",
-        "where checkpoints go, a folder or s3://BUCKET/PREFIX; a script that leaves it out has none on the disk",
-        { otherwise: "runs/<job> on the command line" },
+        "where checkpoints go, a folder that holds no other run or s3://BUCKET/PREFIX; a script that leaves it out has none on the disk",
+        { otherwise: "auto on the command line: runs/<job>, numbered where that holds another run" },
       ),
       overwrite: option(
         toggle().default(false),

@@ -151,7 +151,7 @@ describe("a checkpoint service", () => {
     const { service, dir } = await open({ keepLast: 2, keepEvery: 3 });
     for (let step = 1; step <= 7; step++)
       await service.save({ step, tensors: { a: new Uint8Array(1) } }).durable;
-    expect((await readdir(dir)).toSorted()).toEqual(["latest", "step-000003", "step-000006", "step-000007"]);
+    expect((await readdir(dir)).toSorted()).toEqual([".lock", "latest", "step-000003", "step-000006", "step-000007"]);
   });
 
   test("finds every chunk that was damaged, by file, tensor and offset", async () => {
@@ -187,7 +187,7 @@ describe("a checkpoint service", () => {
     expect(await codeOf([row(0)])).toBe("CHECKPOINT_INCOMPLETE");
     expect((await refusal(() => service.save({ step: 1.5, tensors: {} }))).code).toBe("OPTION");
     expect((await refusal(() => service.read(1))).code).toBe("CHECKPOINT_MISSING");
-    expect(await readdir(dir)).toEqual([]);
+    expect(await readdir(dir)).toEqual([".lock"]);
   });
 
   test("reports a save that fails once, leaves nothing of it, and saves the next", async () => {

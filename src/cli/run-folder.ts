@@ -1,0 +1,41 @@
+import { basename, join, parse } from "node:path";
+import { LocalFolder, placeOf, stepOf } from "../checkpoint/index.ts";
+import type { Given } from "../config/index.ts";
+
+/** What asks for a folder of the run's own, chosen by its job. */
+const AUTO = "auto";
+
+/**
+ * Where a run's checkpoints go that is told nothing, or `--checkpoint auto`: where the run lies that it goes on from, else
+ * `runs/<job>`, or `runs/<job>-2` and so on where that holds another run.
+ * @param url - of the job's module
+ * @param given - what was said of options, the weakest first
+ * @returns the same with a folder in it
+ */
+export async function withRunFolder(url: string, given: readonly Given[]): Promise<Given[]> {
+  const saidDir = given.findLast(({ path }) => path.join(".") === "checkpoint.dir");
+  if (saidDir !== undefined && saidDir.value !== AUTO) return [...given];
+  const value = await folderOf(url, given);
+  if (saidDir === undefined)
+    return [{ path: ["checkpoint", "dir"], value, origin: "default", by: "" }, ...given];
+  return given.map((each) => (each === saidDir ? { ...saidDir, value } : each));
+}
+
+async function folderOf(url: string, given: readonly Given[]): Promise<string> {
+  const said = (path: string) => given.findLast((each) => each.path.join(".") === path)?.value;
+  const resume = said("resume");
+  if (typeof resume === "string") return (await placeOf(resume)).storage.location;
+  const base = join("runs", nameOf(url));
+  if (said("checkpoint.overwrite") === true) return base;
+  for (let number = 1; ; number++) {
+    const folder = number === 1 ? base : `${base}-${number}`;
+    const names = await new LocalFolder(folder).list();
+    if (names.every((name) => stepOf(name) === undefined)) return folder;
+  }
+}
+
+/** A job is called by its file, or by its folder where that is just `job.ts`. */
+function nameOf(url: string): string {
+  const { name, dir } = parse(decodeURIComponent(new URL(url).pathname));
+  return name === "job" ? basename(dir) : name;
+}
