@@ -157,8 +157,8 @@ export interface OffloadOptions {
 /** Where a run's state is kept while it trains, how often, and what becomes of older ones. */
 export interface CheckpointOptions {
   /**
-   * Where checkpoints go, a folder or s3://BUCKET/PREFIX; a script that leaves it out has none on the disk. Default:
-   * runs/<job> on the command line.
+   * Where checkpoints go, a folder that holds no other run or s3://BUCKET/PREFIX; a script that leaves it out has none
+   * on the disk. Default: auto on the command line: runs/<job>, numbered where that holds another run.
    */
   readonly dir?: string | undefined;
   /** Remove the checkpoints of another run that lie there; without it such a folder is refused. Default: false. */
