@@ -14,7 +14,7 @@ import {
   runtimeSchema,
 } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
-import { loadJob } from "../job/index.ts";
+import { loadJob, trainingOf } from "../job/index.ts";
 import { GPT2LMHeadModel } from "../models/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
 import {
@@ -303,7 +303,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   if (!isGpt(model)) {
     throw usage("a job whose model has the sizes of a GPT-2", name, "the planner knows no other family yet");
   }
-  const { batchSize, accumulation } = job.training(config, facts);
+  const { batchSize, accumulation } = trainingOf(job, config, facts);
   return { name, facts: factsOf(model), batchSize, accumulation };
 }
 

@@ -14,7 +14,7 @@ import {
 } from "../config/index.ts";
 import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { type Job, type JobConfig, loadJob } from "../job/index.ts";
+import { type Job, type JobConfig, loadJob, trainingOf } from "../job/index.ts";
 import { configure, jobUrlOf, Runtime } from "../trainer/index.ts";
 import { tellAddress } from "./dashboard.ts";
 import { print, setting, usage } from "./flags.ts";
@@ -105,8 +105,7 @@ async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
   const config = configure(job, asked.set);
-  // What is no plan is refused by the run.
-  const { steps, accumulation } = job.training(config, await factsFor(job, config)) ?? {};
+  const { steps, accumulation } = trainingOf(job, config, await factsFor(job, config));
   const said = (origin: "job" | "checkpoint", path: readonly string[], value: unknown): Given[] =>
     value === undefined ? [] : [{ path, value, origin, by: "" }];
   const { resume } = asked.runtime;

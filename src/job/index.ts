@@ -9,6 +9,7 @@ export {
   type SampleContext,
   schedulesOf,
   type TrainingPlan,
+  trainingOf,
   weighingOf,
 } from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";

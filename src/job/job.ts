@@ -136,6 +136,21 @@ export function schedulesOf(job: Job, optimizers: readonly OptimizerSpec[], conf
   return optimizers.map((optimizer) => job.schedule?.(optimizer, config) ?? new Constant(optimizer));
 }
 
+/**
+ * @returns how a job is trained
+ * @throws {TroupeError} `JOB_INVALID` where it says no plan
+ */
+export function trainingOf(job: Job, config: JobConfig, facts: DatasetFacts): TrainingPlan {
+  const plan: TrainingPlan | null = job.training(config, facts);
+  if (typeof plan === "object" && plan !== null) return plan;
+  throw new TroupeError("JOB_INVALID", {
+    where: "job",
+    expected: "the job's training to be a plan with steps and batchSize",
+    got: String(plan),
+    hint: "see examples/gpt/job.ts",
+  });
+}
+
 /** @returns how a job weighs a batch, where its losses are weighed */
 export function weighingOf(
   job: Job,
@@ -143,7 +158,7 @@ export function weighingOf(
   facts: DatasetFacts,
 ): ((batch: Batch) => LossWeights) | undefined {
   const { weigh } = job;
-  const { calculatePerTokenLoss = true } = job.training(config, facts);
+  const { calculatePerTokenLoss = true } = trainingOf(job, config, facts);
   return weigh === undefined || !calculatePerTokenLoss ? undefined : (batch) => weigh(batch, config);
 }
 

@@ -10,6 +10,7 @@ import {
   requireLoss,
   schedulesOf,
   type TrainingPlan,
+  trainingOf,
 } from "../job/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { checkOptimizers, clipRuleOf } from "../optim/index.ts";
@@ -68,7 +69,7 @@ export function planBatch(
   data: OpenedData,
   settings: RuntimeSettings,
 ): BatchPlan {
-  const training = job.training(config, data.facts);
+  const training = trainingOf(job, config, data.facts);
   checkTraining(training);
   if (training.evaluateEverySteps !== undefined || settings.layout.mesh.pp > 1) requireLoss(job);
   const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
@@ -109,9 +110,6 @@ function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
 }
 
 function checkTraining(training: TrainingPlan): void {
-  if (typeof training !== "object" || training === null) {
-    throw optionError("the job's training", "a plan with steps and batchSize", training);
-  }
   refuseUnknown("an option of the job's training", training, TRAINING);
   for (const name of ["evaluateEverySteps", "evaluationSamples"] as const) {
     const value = training[name] ?? Number.POSITIVE_INFINITY;

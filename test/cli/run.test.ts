@@ -34,7 +34,12 @@ describe("troupe run", () => {
     const { code, out, err } = await train("--ranks", "2", "--zero", "3");
     expect(err).toMatch(/4\/4/);
     expect({ code, out }).toEqual({ code: 0, out: "" });
-    expect(readdirSync(workspace.path("runs/tiny"))).toEqual(["events.jsonl", "latest", "step-000004"]);
+    const files = ["events.jsonl", "latest", "run.json", "step-000004"];
+    expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
+    // Nobody loses a run by starting another.
+    expect((await train()).code).toBe(0);
+    expect(readdirSync(workspace.path("runs/tiny-2"))).toEqual(files);
+    expect(readdirSync(workspace.path("runs/tiny"))).toEqual(files);
   });
 
   it("prints every event as a JSON line with --json, losses with all their digits", async () => {
@@ -79,7 +84,10 @@ describe("troupe run", () => {
     expect(out.match(/"kind":"checkpoint.saved"/g)).toHaveLength(4);
     const kept = readdirSync(dir).filter((name) => name.startsWith("step-"));
     expect(kept).toEqual(["step-000003", "step-000004"]);
-    const refused = await train("--checkpoint", dir, "--checkpoint-max-staged", "1kB");
+    const taken = await train("--checkpoint", dir);
+    expect(taken).toMatchObject({ code: 2, out: "" });
+    expect(taken.err).toContain(`up to step 4 (go on with it: --resume ${dir}; remove it: --overwrite`);
+    const refused = await train("--checkpoint", dir, "--overwrite", "--checkpoint-max-staged", "1kB");
     expect(refused.code).toBe(1);
     expect(refused.err).toMatch(/expected a save to copy at most 1000 bytes: got \d+/);
   });
@@ -240,7 +248,7 @@ describe("troupe run", () => {
     expect(out).toMatch(/^zero = 1 +# flag --zero$/m);
     expect(out).toMatch(/^steps = 4 +# flag --steps$/m);
     expect(out).toMatch(/^accumulation = 1 +# job$/m);
-    expect(out).toMatch(/^dir = "runs\/tiny" +# default$/m);
+    expect(out).toMatch(/^dir = "runs\/tiny-\d" +# default$/m);
     expect(out).toMatch(/^layers = 3 +# file .*run\.toml$/m);
     expect(out).toMatch(/^heads = 2 +# job$/m);
     const wrong = await train("--config", config, "--checkpoint-evry", "2");
@@ -313,7 +321,7 @@ describe("troupe run", () => {
     expect(finished.err).toMatch(/6\/6/);
     expect(finished.err).toMatch(/expected to save .*step-000006: got ".*" \(free space/);
     expect(finished.code).toBe(1);
-    expect(readdirSync(workspace.path("full"))).toEqual(["events.jsonl"]);
+    expect(readdirSync(workspace.path("full"))).toEqual(["events.jsonl", "run.json"]);
   });
 
   it("refuses a checkpoint folder that cannot be made, before training", async () => {

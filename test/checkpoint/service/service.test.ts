@@ -151,7 +151,13 @@ describe("a checkpoint service", () => {
     const { service, dir } = await open({ keepLast: 2, keepEvery: 3 });
     for (let step = 1; step <= 7; step++)
       await service.save({ step, tensors: { a: new Uint8Array(1) } }).durable;
-    expect((await readdir(dir)).toSorted()).toEqual([".lock", "latest", "step-000003", "step-000006", "step-000007"]);
+    expect((await readdir(dir)).toSorted()).toEqual([
+      ".lock",
+      "latest",
+      "step-000003",
+      "step-000006",
+      "step-000007",
+    ]);
   });
 
   test("finds every chunk that was damaged, by file, tensor and offset", async () => {
