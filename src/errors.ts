@@ -141,6 +141,7 @@ export const errorTable = {
   RESUME_MISMATCH:
     "a run was to go on from a checkpoint with another batch size, other data or another optimizer",
   RUN_HUNG: "a run made no progress within its deadline",
+  RUN_INTERRUPTED: "a signal has ended a run before its last step; its state is saved",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",
   RUN_OVER: "a run was to be saved, paused or resumed that is over or has not begun",
   RUN_STOPPED: "a run was stopped before its last step",

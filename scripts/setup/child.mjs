@@ -67,7 +67,7 @@ export function handOver(program, args, env = process.env) {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { env, stdio: "inherit" });
     /** @type {NodeJS.Signals[]} */
-    const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+    const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"];
     /** @param {NodeJS.Signals} signal */
     const pass = (signal) => {
       // Ctrl-C reaches every process of a terminal's group by itself; passing it on would count as a second one.

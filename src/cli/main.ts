@@ -6,8 +6,8 @@ import { addDashboardCommand } from "./dashboard.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addRunCommand } from "./run.ts";
 
-/** Exit codes of the command line. */
-export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
+/** Exit codes of the command line. `interrupted` is that of a run which a signal has ended and which is saved: EX_TEMPFAIL of sysexits.h. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
  * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`.
@@ -36,6 +36,7 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   if (error instanceof TroupeError) {
     process.stderr.write(`troupe: ${error.message}\n`);
+    if (error.code === "RUN_INTERRUPTED") return exitCodes.interrupted;
     return USAGE_CODES.has(error.code) ? exitCodes.usage : exitCodes.failed;
   }
   process.stderr.write(

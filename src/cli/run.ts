@@ -85,15 +85,27 @@ async function run(job: string, flags: RunFlags, command: Command): Promise<void
   checkDashboard(given);
   const asked = readCommand(given);
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
-  else await train(url, asked);
+  else await train(job, url, asked);
 }
 
-async function train(url: string, { runtime: asked, output, set }: CommandOptions): Promise<void> {
-  await using runtime = await Runtime.spawn(asked);
+async function train(
+  job: string,
+  url: string,
+  { runtime: asked, output, set }: CommandOptions,
+): Promise<void> {
+  await using runtime = await Runtime.spawn({ signals: true, ...asked });
   tellAddress(runtime.dashboardUrl);
   for (const sink of await sinksOf(output, asked.checkpoint?.dir)) runtime.addSink(sink);
-  const { saveError } = await runtime.run(url, set);
+  const { saveError, interruptedBy, steps } = await runtime.run(url, set);
   if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);
+  if (interruptedBy === undefined) return;
+  const folder = asked.checkpoint?.dir ?? "";
+  throw new TroupeError("RUN_INTERRUPTED", {
+    where: "run",
+    expected: "the run to reach its last step",
+    got: `${interruptedBy} after step ${steps}, whose state is saved in ${folder}`,
+    hint: `go on with: troupe run ${job} --resume ${folder}`,
+  });
 }
 
 /** What a job's data says of itself, opened only where the job's training asks for it. */

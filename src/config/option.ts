@@ -28,7 +28,7 @@ export interface OptionFacts {
   readonly flag: string;
   /** Other flags that give it, and what each means. */
   readonly also?: Readonly<Record<string, string>>;
-  readonly unit?: "bytes" | "ms";
+  readonly unit?: "bytes" | "ms" | "s";
   /** What stands where it is left out, in words: for what is no constant of the schema. */
   readonly otherwise?: string;
   /** The TypeScript type, where it is another's. */

@@ -106,6 +106,15 @@ export interface RuntimeOptions {
    * memory is the price. Default: true.
    */
   readonly warmStandby?: boolean | undefined;
+  /**
+   * Whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end a run that is under way: the first saves after the steps
+   * that are granted, the second ends the process at once; troupe run does so. Default: false.
+   */
+  readonly signals?: boolean | undefined;
+  /**
+   * How long the steps that are granted and the save may take after a signal, before the run is given up. Default: 60.
+   */
+  readonly graceSeconds?: number | undefined;
   /** How often the rank group may be restarted within five minutes before the run fails. Default: 3. */
   readonly maxRestarts?: number | undefined;
   /** What is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated. */

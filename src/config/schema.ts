@@ -343,6 +343,19 @@ const supervision = {
       },
     },
   ),
+  signals: option(
+    toggle().default(false),
+    "",
+    "supervision",
+    "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end a run that is under way: the first saves after the steps that are granted, the second ends the process at once; troupe run does so",
+  ),
+  graceSeconds: option(
+    number("> 0", (value) => value > 0).default(60),
+    "--grace <seconds>",
+    "supervision",
+    "how long the steps that are granted and the save may take after a signal, before the run is given up",
+    { unit: "s" },
+  ),
   maxRestarts: option(
     whole(0).default(3),
     "--max-restarts <n>",

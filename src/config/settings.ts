@@ -107,6 +107,10 @@ export interface SupervisionSettings {
   readonly stallMs: number;
   readonly warmStandby: boolean;
   readonly maxRestarts: number;
+  /** Whether a signal lets a run save and end. */
+  readonly signals: boolean;
+  /** How long that may take. */
+  readonly graceMs: number;
 }
 
 /** What a run tells beside what always is told; Infinity: never. */

@@ -37,7 +37,7 @@ export function settle(options: RuntimeOptions): RuntimeSettings {
 /** @returns the settings that sound options amount to */
 export function settingsOf(chosen: Chosen): RuntimeSettings {
   const { steps, accumulation, seed, resume, recompute, prefetchBytes, slowdown } = chosen;
-  const { deadlineMs, stallMs, warmStandby, maxRestarts } = chosen;
+  const { deadlineMs, stallMs, warmStandby, maxRestarts, signals, graceSeconds } = chosen;
   const cores = Math.max(1, Math.floor(cpus().length / chosen.ranks));
   return {
     layout: layoutOf(chosen),
@@ -58,7 +58,7 @@ export function settingsOf(chosen: Chosen): RuntimeSettings {
     },
     offload: offloadOf(chosen),
     checkpoint: checkpointOf(chosen),
-    supervision: { stallMs, warmStandby, maxRestarts },
+    supervision: { stallMs, warmStandby, maxRestarts, signals, graceMs: graceSeconds * 1000 },
     anomalies: anomaliesOf(chosen),
     telemetry: telemetryOf(chosen),
     dashboard: dashboardOf(chosen),

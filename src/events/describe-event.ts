@@ -52,6 +52,10 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
           ? "back to the beginning"
           : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
       );
+    case "run.interrupted":
+      return bad(
+        `${event.signal}: saving after the steps under way, within ${formatDuration(event.graceMs)} (a second signal ends at once)`,
+      );
     case "checkpoint.failed":
       return bad(`step ${event.step} could not be saved, training goes on: ${explain(event.error)}`);
     case "actor.failed":

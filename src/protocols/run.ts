@@ -36,6 +36,8 @@ export interface RunResult {
   /** Last loss of the first split that is evaluated, where there was an evaluation. */
   readonly evaluationLossNats: number | undefined;
   readonly sample: string | undefined;
+  /** The signal that let it end before its last step, where one did. */
+  readonly interruptedBy?: string;
   /** Why the last save failed, if it did: the run's end is not on the disk then. */
   readonly saveError: ErrorReport | undefined;
 }

@@ -21,6 +21,7 @@ import {
 } from "../inspect/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
+import { Interruption } from "./interruption.ts";
 import { jobUrlOf } from "./job-url.ts";
 import { optionError } from "./option-error.ts";
 import { Run } from "./run.ts";
@@ -142,8 +143,12 @@ export class Runtime implements AsyncDisposable {
     this.#run = run;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#over = promise;
+    using interruption = this.#listensToSignals
+      ? new Interruption((signal) => this.#interrupt(signal))
+      : undefined;
     try {
-      return await run.train(jobUrlOf(jobUrl), overrides);
+      const result = await run.train(jobUrlOf(jobUrl), overrides);
+      return interruption?.signal === undefined ? result : { ...result, interruptedBy: interruption.signal };
     } finally {
       await run.end();
       this.#run = undefined;
@@ -254,6 +259,24 @@ export class Runtime implements AsyncDisposable {
     if (dashboard === undefined) return;
     this.#dashboard = await Dashboard.open(dashboard, { inspect: () => this.inspect() });
     this.#hub.addSink(this.#dashboard);
+  }
+
+  get #listensToSignals(): boolean {
+    return this.#settings.supervision.signals;
+  }
+
+  /** Lets the run under way save and end; gives it up where that takes too long, or there is nowhere to save to. */
+  #interrupt(signal: NodeJS.Signals): void {
+    const { supervision, checkpoint } = this.#settings;
+    const { graceMs } = supervision;
+    this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
+    const giveUp = () => void this.#run?.stop();
+    if (checkpoint?.directory === undefined) return giveUp();
+    const grace = setTimeout(giveUp, graceMs);
+    // What the save fails with, the result of the run tells.
+    void this.#finish()
+      .catch(() => {})
+      .finally(() => clearTimeout(grace));
   }
 
   async #finish(): Promise<void> {

@@ -136,6 +136,7 @@ export const samples: Bodies = {
   },
   "run.failed": { kind: "run.failed", error },
   "run.finished": { kind: "run.finished", steps: 2000, lossNats: 1.7, durationMs: 83_000 },
+  "run.interrupted": { kind: "run.interrupted", signal: "SIGTERM", graceMs: 60_000 },
   "run.started": {
     kind: "run.started",
     job: "examples/gpt/job.ts",

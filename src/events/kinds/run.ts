@@ -1,7 +1,7 @@
 import type { ErrorReport } from "../error-report.ts";
 
 /** How a run as a whole goes: begun, set back, ended. */
-export type RunEvent = RunStarted | RunRestored | RunFinished | RunFailed;
+export type RunEvent = RunStarted | RunRestored | RunInterrupted | RunFinished | RunFailed;
 
 /** A run has a model, data and a group of ranks, and is about to make its first step. */
 export interface RunStarted {
@@ -33,7 +33,16 @@ export interface RunRestored {
   readonly from: "memory" | "checkpoint" | "beginning";
 }
 
-/** A run made its last step. */
+/** A signal lets a run end before its last step: it saves after the steps that are granted, as far as it saves at all. */
+export interface RunInterrupted {
+  readonly kind: "run.interrupted";
+  /** Such as `SIGTERM`. */
+  readonly signal: string;
+  /** How long that may take, in milliseconds. */
+  readonly graceMs: number;
+}
+
+/** A run made its last step, or was told to save and end before it. */
 export interface RunFinished {
   readonly kind: "run.finished";
   /** Steps done in all. */

@@ -7,8 +7,9 @@ import { birthVariable, type ProcessBirth } from "./process-orders.ts";
 const birth = JSON.parse(process.env[birthVariable] ?? "{}") as ProcessBirth;
 // Nobody whom this process starts is to call in its name.
 delete process.env[birthVariable];
-// A terminal sends it to everyone; what becomes of it is the first process's decision.
-process.on("SIGINT", () => {});
+// Terminals and schedulers send them to everyone; what becomes of them is the first process's decision. One that is listened to
+// opens no inspector either, as Node does at SIGUSR1.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"]) process.on(signal, () => {});
 const preload = await loadPreload(birth.preloadUrl);
 await ProcessHost.open(birth, preload.processes);
 // From here on it hears by its socket that its system is gone, and clears up.
