@@ -56,9 +56,11 @@ class Ordered implements AsyncDisposable {
   }
 }
 
+let numResumed = 0;
+
 /** The losses of a run that goes on from a checkpoint, with those before it. */
 async function resumed(path: string, before: readonly number[]): Promise<readonly number[]> {
-  await using rest = await Ordered.spawn("resumed", { resume: path });
+  await using rest = await Ordered.spawn(`resumed-${numResumed++}`, { resume: path });
   await rest.train();
   return [...before, ...rest.losses.slice(before.length)];
 }

@@ -63,7 +63,7 @@ describe("Runtime.spawn", () => {
     [
       "what saving does not know",
       { checkpoint: { dir: "x", often: true } as RuntimeOptions["checkpoint"] & object },
-      /expected an option of checkpoint, got often \(there are dir, everySteps, .*\)/,
+      /expected an option of checkpoint, got often \(there are dir, overwrite, everySteps, .*\)/,
     ],
     [
       "an option that a dashboard lacks",

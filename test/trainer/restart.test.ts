@@ -42,7 +42,7 @@ describe("a rank that dies", () => {
     expect(told.error).toBeUndefined();
     expect(told.losses).toEqual(undisturbed);
     expect(told.events.at(-1)?.kind).toMatch(/run\.finished|actor\.stopped/);
-    expect(readdirSync(checkpoint.dir)).toEqual(["latest", ...[3, 6, 9, 12].map(stepFolder)]);
+    expect(readdirSync(checkpoint.dir)).toEqual(["latest", "run.json", ...[3, 6, 9, 12].map(stepFolder)]);
   });
 
   it("goes on from the newest checkpoint, not from the beginning", async () => {
