@@ -19,6 +19,8 @@ export async function main(args: readonly string[]): Promise<number> {
     .description("Trains big models with actors: every rank, shard and checkpoint writer is one.")
     .version(version())
     .exitOverride();
+  // Whoever reads what is said may go (`| head`), or have no room: that is no reason to end what is being done.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   addRunCommand(program);
   addPlanCommand(program);
   addCheckpointCommand(program);

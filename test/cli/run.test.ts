@@ -1,6 +1,8 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { Workspace } from "../fixtures/run-tiny.ts";
@@ -322,6 +324,38 @@ describe("troupe run", () => {
     expect(finished.err).toMatch(/expected to save .*step-000006: got ".*" \(free space/);
     expect(finished.code).toBe(1);
     expect(readdirSync(workspace.path("full"))).toEqual(["events.jsonl", "run.json"]);
+  });
+
+  it.each(["2>&1 | head -n 1", "2> /dev/full", "--json > /dev/full"])(
+    "trains to its end where what it says goes nowhere: %s",
+    async (whither) => {
+      const dir = workspace.path(`nowhere-${whither.replaceAll(/\W/g, "")}`);
+      const args = ["run", tiny, "--steps", "40", ...data, "--checkpoint", dir];
+      await execute(
+        "bash",
+        ["-c", `"$0" "$@" ${whither}`, process.execPath, troupe, ...args],
+        workspace.folder,
+      );
+      expect(readdirSync(dir)).toContain("step-000040");
+    },
+  );
+
+  it("ends at a signal with its state saved, an exit code of its own and a word on how to go on", async () => {
+    const dir = workspace.path("interrupted");
+    const args = ["run", tiny, "--steps", "100000", ...data, "--checkpoint", dir, "--json"];
+    const child = spawn(process.execPath, [troupe, ...args], { cwd: workspace.folder });
+    let err = "";
+    child.stderr.on("data", (text) => {
+      err += String(text);
+    });
+    for await (const line of createInterface({ input: child.stdout })) {
+      const event = JSON.parse(line) as { kind: string; step?: number };
+      if (event.kind === "step.finished" && event.step === 3) child.kill("SIGTERM");
+    }
+    expect(child.exitCode ?? (await once(child, "exit"))[0]).toBe(75);
+    const [, step = ""] = /got SIGTERM after step (\d+), whose state is saved/.exec(err) ?? [];
+    expect(err).toContain(`--resume ${dir}`);
+    expect(readdirSync(dir)).toEqual(["events.jsonl", "latest", "run.json", `step-${step.padStart(6, "0")}`]);
   });
 
   it("refuses a checkpoint folder that cannot be made, before training", async () => {
