@@ -13,8 +13,8 @@ import { parseArgs } from "node:util";
 import { measureFiles } from "./checkpoint/files.ts";
 import { measureGrowth } from "./checkpoint/growth.ts";
 import { runPeer } from "./checkpoint/peer.ts";
-import { progress } from "./progress.ts";
 import { isSize, measureTraining, sizes } from "./checkpoint/training.ts";
+import { progress } from "./progress.ts";
 
 const text = { type: "string" } as const;
 const { values: flags } = parseArgs({

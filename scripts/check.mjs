@@ -7,7 +7,10 @@ import { main } from "./setup/say.mjs";
 import { setUp } from "./setup/set-up.mjs";
 
 const checks = [
-  { title: "format", program: ["@biomejs/biome/bin/biome", "format", "."] },
+  {
+    title: "format and the order of imports",
+    program: ["@biomejs/biome/bin/biome", "check", "--linter-enabled=false", "--enforce-assist=true", "."],
+  },
   { title: "lint", program: ["@biomejs/biome/bin/biome", "lint", "--error-on-warnings", "."] },
   { title: "floating promises", program: ["oxlint/bin/oxlint", "--deny-warnings"] },
   { title: "types", program: ["typescript/bin/tsc", "-p", "."] },

@@ -1,7 +1,6 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
-import { RunFolder } from "./run-folder.ts";
 import type { RuntimeSettings } from "../config/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -25,6 +24,7 @@ import { MeetingPlace } from "./meeting-place.ts";
 import { openData } from "./open-data.ts";
 import { dryRun, planBatch, planRun } from "./plan-run.ts";
 import { retell } from "./retell.ts";
+import { RunFolder } from "./run-folder.ts";
 import { Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";

@@ -271,7 +271,10 @@ export class Runtime implements AsyncDisposable {
     const { graceMs } = supervision;
     this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
     const giveUp = () => void this.#run?.stop();
-    if (checkpoint?.directory === undefined) return giveUp();
+    if (checkpoint?.directory === undefined) {
+      giveUp();
+      return;
+    }
     const grace = setTimeout(giveUp, graceMs);
     // What the save fails with, the result of the run tells.
     void this.#finish()

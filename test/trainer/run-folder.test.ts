@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { listCheckpoints, ownerOf, openStorage, Runtime } from "../../src/index.ts";
+import { listCheckpoints, openStorage, ownerOf, Runtime } from "../../src/index.ts";
 import { runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 describe("a run's folder", () => {
