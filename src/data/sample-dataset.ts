@@ -56,7 +56,9 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
       return scopeUnlessAsync((): Awaitable<B> => {
         const taken = indices.map((index) => samples.at(index));
         if (!taken.some(isPromise)) return collate(taken as T[]);
-        return Promise.all(taken).then((all) => scope(() => collate(all as T[])));
+        return Promise.all(taken.map((sample) => Promise.resolve(sample))).then((all) =>
+          scope(() => collate(all as T[])),
+        );
       });
     },
     ...(countTokens && { countTokens }),
