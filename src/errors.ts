@@ -66,6 +66,7 @@ export const errorTable = {
   MODEL_INPUT: "what a model is called with does not fit its vocabulary, context or shapes",
   MODEL_WEIGHTS: "a set of weights has not exactly the names and shapes of the model",
   // nn
+  BATCH_NORM: "what is to be normalised over its batch has other channels, or one value of each",
   INITIALIZER:
     "what is to start a parameter is no initializer, or gives other than one number for each element",
   MODULE_ARGUMENT: "an argument of a module is out of its range",

@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import type { Module, Parameter } from "../nn/index.ts";
+import { Buffer, type Module, type Parameter } from "../nn/index.ts";
 import { type DType, noGrad, scope, tensor } from "../tensor/index.ts";
 
 /** How the names in a model folder's files relate to a model's own. */
@@ -26,7 +26,7 @@ export interface StateEntry {
   readonly shape: readonly number[];
 }
 
-/** One parameter and the entry of the file that holds its values. */
+/** One parameter or buffer and the entry of the file that holds its values. */
 export interface WeightMatch {
   /** The parameter's full name in the model. */
   readonly name: string;
@@ -36,9 +36,9 @@ export interface WeightMatch {
 }
 
 /**
- * Finds for each parameter of a model the entry of a weight file, with and without the family's prefix. Shapes are
+ * Finds for each parameter and buffer of a model the entry of a weight file, with and without the family's prefix. Shapes are
  * compared; dtypes are the reader's to convert. Nothing is read.
- * @returns one match a parameter, in the order of `namedParameters`
+ * @returns one match a parameter, in the order of `namedState`
  * @throws `MODEL_WEIGHTS` naming every entry that is missing, unexpected or of another shape
  */
 export function matchWeights(model: NamedState, entries: ReadonlyMap<string, StateEntry>): WeightMatch[] {
@@ -51,7 +51,7 @@ export function matchWeights(model: NamedState, entries: ReadonlyMap<string, Sta
     if (unused.has(bare(entry))) wrong.unexpected.push(entry);
     else unused.set(bare(entry), entry);
   }
-  for (const [name, parameter] of model.namedParameters()) {
+  for (const [name, parameter] of model.namedState()) {
     const entry = unused.get(bare(name));
     unused.delete(bare(name));
     const shape = entries.get(entry ?? "")?.shape;
@@ -90,6 +90,9 @@ const weightDTypes = {
   F16: { dtype: "float16", array: Uint16Array },
 } as const;
 
+/** What torch counts in, in its buffers. */
+const counted = { dtype: "int64", array: BigInt64Array } as const;
+
 /**
  * Copies a source's values into the bound parameters of a model on one device, converting dtypes.
  * @throws `MODEL_WEIGHTS` before anything is copied, also for a weight that is no float
@@ -108,11 +111,11 @@ export async function loadWeights(model: NamedState, source: WeightSource): Prom
 }
 
 /**
- * The bound parameters of a model on one device, for `saveHuggingFaceFolder`; tied ones once. Nothing is copied
+ * The bound parameters and buffers of a model on one device, for `saveHuggingFaceFolder`; tied ones once. Nothing is copied
  * before a parameter is read.
  */
 export function weightBytes(model: Module): WeightBytes[] {
-  return [...model.namedParameters()].map(([name, parameter]) => ({
+  return [...model.namedState()].map(([name, parameter]) => ({
     name,
     dtype: spellingOf(parameter.tensor.dtype),
     shape: parameter.shape,
@@ -123,8 +126,9 @@ export function weightBytes(model: Module): WeightBytes[] {
   }));
 }
 
-function formatOf(model: NamedState, { name, entry }: WeightMatch, source: WeightSource) {
+function formatOf(model: NamedState, { name, parameter, entry }: WeightMatch, source: WeightSource) {
   const { dtype } = source.entry(entry);
+  if (dtype === "I64" && parameter instanceof Buffer) return counted;
   if (dtype in weightDTypes) return weightDTypes[dtype as keyof typeof weightDTypes];
   throw new TroupeError(
     "MODEL_WEIGHTS",

@@ -7,7 +7,7 @@ export interface ModuleBlock {
   /** Full name from the root. */
   readonly name: string;
   readonly module: Module;
-  /** The parameters that this block alone uses, by full name. */
+  /** The parameters and buffers that this block alone uses, by full name. */
   readonly parameters: ReadonlyMap<string, Parameter>;
 }
 
@@ -29,10 +29,10 @@ export function cutBlocks(root: Module): BlockCut {
   const blocks = [...modules].map(([name, module]) => ({
     name,
     module,
-    parameters: new Map([...module.namedParameters(name)].filter(([, parameter]) => !shared.has(parameter))),
+    parameters: new Map([...module.namedState(name)].filter(([, parameter]) => !shared.has(parameter))),
   }));
   const taken = new Set(blocks.flatMap((block) => [...block.parameters.values()]));
-  const rest = new Map([...root.namedParameters()].filter(([, parameter]) => !taken.has(parameter)));
+  const rest = new Map([...root.namedState()].filter(([, parameter]) => !taken.has(parameter)));
   return { blocks, rest };
 }
 
@@ -54,9 +54,9 @@ function sharedParameters(root: Module, blocks: readonly Module[]): Set<Paramete
   const inside = new Set(blocks.flatMap((block) => [...block.namedModules().values()]));
   const outside = [...root.namedModules().values()].filter((module) => !inside.has(module));
   const shared = new Set<Parameter>();
-  const used = new Set(outside.flatMap((module) => [...module.ownParameters().values()]));
+  const used = new Set(outside.flatMap((module) => [...module.ownState().values()]));
   for (const block of blocks) {
-    for (const parameter of block.parameters()) (used.has(parameter) ? shared : used).add(parameter);
+    for (const parameter of block.namedState().values()) (used.has(parameter) ? shared : used).add(parameter);
   }
   return shared;
 }

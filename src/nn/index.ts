@@ -1,6 +1,8 @@
 export { type ActivationName, activations } from "./activation.ts";
 export { type AttentionOptions, causalAttention } from "./attention.ts";
+export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./batch-norm.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
+export { Buffer } from "./buffer.ts";
 export { bindRandomness, type Draw, Drawing } from "./drawing.ts";
 export { Dropout, type MaskSplit } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";

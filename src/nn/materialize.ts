@@ -1,5 +1,6 @@
 import type { DType } from "../tensor/index.ts";
 import { empty, keep } from "../tensor/index.ts";
+import { Buffer } from "./buffer.ts";
 import { initializeSlice, type ParameterSpec } from "./initializer.ts";
 import type { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
@@ -9,27 +10,28 @@ export function specOf(name: string, { shape, split, dtype, init }: Parameter): 
   return split === undefined ? { name, shape, dtype, init } : { name, shape, split, dtype, init };
 }
 
-/** What the parameters of a model are, as plain data, in the order of `namedParameters`. */
+/** What the parameters and buffers of a model are, as plain data, in the order of `namedState`. */
 export function parameterSpecs(root: Module): ParameterSpec[] {
-  return [...root.namedParameters()].map(([name, parameter]) => specOf(name, parameter));
+  return [...root.namedState()].map(([name, parameter]) => specOf(name, parameter));
 }
 
 /**
- * Gives every parameter memory of its own on this device, filled with its initial values, and asks for gradients.
+ * Gives every parameter and buffer memory of its own on this device, filled with its initial values, and asks for gradients
+ * of the parameters.
  * For one device: tests and scripts. In a runtime the parallel engine binds views of flat blocks instead.
  * @param root - the tensors belong to it from then on; {@link dematerialize} releases them
  * @param options.seed - same seed and names, same bits
  * @param options.dtype - instead of each parameter's own
  */
 export function materialize(root: Module, options: { seed: number; dtype?: DType }): void {
-  for (const [name, parameter] of root.namedParameters()) {
+  for (const [name, parameter] of root.namedState()) {
     const tensor = keep(empty(parameter.shape, { dtype: options.dtype ?? parameter.dtype }));
     initializeSlice(tensor, specOf(name, parameter), options.seed, 0);
-    parameter.bind(tensor.requiresGrad_());
+    parameter.bind(parameter instanceof Buffer ? tensor : tensor.requiresGrad_());
   }
 }
 
-/** Releases the memory of every parameter, at once; computing with the model throws from then on. */
+/** Releases the memory of every parameter and buffer, at once; computing with the model throws from then on. */
 export function dematerialize(root: Module): void {
-  for (const parameter of root.parameters()) parameter.unbind()?.dispose();
+  for (const parameter of root.namedState().values()) parameter.unbind()?.dispose();
 }

@@ -1,9 +1,10 @@
 import { TroupeError } from "../errors.ts";
 import { scope } from "../tensor/index.ts";
+import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
 
 /**
- * A piece of a model: parameters and smaller modules as own enumerable properties, found in the order in which they
+ * A piece of a model: parameters, buffers and smaller modules as own enumerable properties, found in the order in which they
  * are declared and named by their property names, so a class laid out like Hugging Face's has its names.
  *
  * `forward` is declared as a method. Construction wraps it on the instance, so that every call opens a tensor scope:
@@ -29,8 +30,8 @@ export abstract class Module {
     );
   }
 
-  /** Own parameters by name, without those of the modules below, in order of declaration. */
-  ownParameters(): Map<string, Parameter> {
+  /** Own parameters and buffers by name, without those of the modules below, in order of declaration. */
+  ownState(): Map<string, Parameter> {
     return new Map(
       this.members().filter((member): member is [string, Parameter] => member[1] instanceof Parameter),
     );
@@ -55,12 +56,15 @@ export abstract class Module {
     return named;
   }
 
-  /** All parameters by full name; a tied one appears once, under the name that is met first. */
-  namedParameters(prefix = ""): Map<string, Parameter> {
+  /**
+   * All that is bound to memory and saved, parameters and buffers, by full name; what is tied appears once, under the
+   * name that is met first.
+   */
+  namedState(prefix = ""): Map<string, Parameter> {
     const named = new Map<string, Parameter>();
     const seen = new Set<Parameter>();
     for (const [moduleName, module] of this.namedModules(prefix)) {
-      for (const [name, parameter] of module.ownParameters()) {
+      for (const [name, parameter] of module.ownState()) {
         if (seen.has(parameter)) continue;
         seen.add(parameter);
         named.set(joinName(moduleName, name), parameter);
@@ -69,12 +73,24 @@ export abstract class Module {
     return named;
   }
 
+  /** All parameters by full name, tied ones once. */
+  namedParameters(prefix = ""): Map<string, Parameter> {
+    return new Map([...this.namedState(prefix)].filter(([, parameter]) => !(parameter instanceof Buffer)));
+  }
+
+  /** All buffers by full name, shared ones once. */
+  namedBuffers(prefix = ""): Map<string, Buffer> {
+    return new Map(
+      [...this.namedState(prefix)].filter((named): named is [string, Buffer] => named[1] instanceof Buffer),
+    );
+  }
+
   /** All parameters, tied ones once. */
   parameters(): Parameter[] {
     return [...this.namedParameters().values()];
   }
 
-  /** Number of trainable values, tied ones counted once. */
+  /** Number of parameters' values, tied ones counted once. */
   get numParameters(): number {
     return this.parameters().reduce((sum, parameter) => sum + parameter.numel, 0);
   }

@@ -2,6 +2,7 @@ import type { Randomness } from "../nn/index.ts";
 import { type AutocastDType, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BlockTape } from "./block-tape.ts";
+import { BufferWrites } from "./buffer-writes.ts";
 import type { Offloader } from "./offloader.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
 import type { BlockRange } from "./stage-cut.ts";
@@ -41,6 +42,7 @@ export class BlockEngine<Ticket> {
   readonly #gathers: BlockGathers<Ticket>;
   readonly #blocks: WrappedBlocks;
   readonly #gradients: UnitGradients;
+  readonly #writes: BufferWrites;
   readonly #offloader: Offloader | undefined;
   readonly #randomness: Randomness | undefined;
   readonly #open = new Map<string, OpenPass>();
@@ -56,16 +58,18 @@ export class BlockEngine<Ticket> {
     this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
       port.reduce(block, gradient),
     );
+    this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
   }
 
   /**
    * Binds every parameter to its view of the gathered flat buffers, or to a placeholder where another stage holds it,
-   * and wraps the blocks.
+   * wraps the blocks, and takes what forward writes to buffers.
    * @param fulls - one flat buffer a flat block, in the engine's dtype; ownership passes
    */
   bind(fulls: readonly Tensor[]): void {
     this.#gathers.bind(fulls);
     this.#blocks.wrap();
+    this.#writes.bind();
   }
 
   /**
@@ -87,7 +91,7 @@ export class BlockEngine<Ticket> {
     const options = { received: leaves, checks: !this.#checked, offloader: this.#offloader };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trained, options);
     try {
-      const forwarded = this.#blocks.run(key.chunk, body, received, tape);
+      const forwarded = this.#writes.counted(() => this.#blocks.run(key.chunk, body, received, tape));
       const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });
@@ -100,7 +104,8 @@ export class BlockEngine<Ticket> {
   }
 
   /**
-   * Backward of a pass, and the end of what was kept for it.
+   * Backward of a pass, and the end of what was kept for it. With the step's last one, what its forwards have written to
+   * buffers is handed on too.
    * @param gradients - of what was sent and asks for gradients, in order; on the last stage what multiplies the loss's
    * @param completion - where it is left out, {@link flush} says when the step's gradients are complete
    * @param only - names of the parameters whose gradients count; all unless told otherwise
@@ -120,6 +125,7 @@ export class BlockEngine<Ticket> {
         const asking = roots.filter((root) => root.requiresGrad);
         const answers = tape.backward(asking, gradients);
         this.#gradients.end();
+        if (completion.step) this.#writes.handOn();
         this.#checked = true;
         return answers;
       });
@@ -135,6 +141,7 @@ export class BlockEngine<Ticket> {
   /** No further pass of the step follows: the gradients that are still kept back are handed on, on a stage that has the whole model. */
   flush(): void {
     this.#gradients.flush();
+    this.#writes.handOn();
   }
 
   /** Gives up a pass that waits for its backward. */
@@ -154,6 +161,7 @@ export class BlockEngine<Ticket> {
     }
     this.#open.clear();
     this.#gradients.clear();
+    this.#writes.clear();
   }
 
   /**

@@ -2,6 +2,7 @@ import { initializeSlice, logicalRuns, streamOf } from "../nn/index.ts";
 import type { OwnedStretch, StateLayout, UpdateRule, UpdateStep } from "../optim/index.ts";
 import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range } from "./flat-block.ts";
+import { meanOfWrites } from "./mean-of-writes.ts";
 import { dealRange, type OwnedPart, ownedRange, type RuleShare } from "./owned-range.ts";
 
 /** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
@@ -34,7 +35,7 @@ export class BlockState {
   #bound: readonly Tensor[] | undefined;
 
   /**
-   * @param rules - at least one; the first takes what none of them names
+   * @param rules - at least one; the first takes what none of them names. Buffers have one of their own
    * @param owned - the owned range of the block's parameters, writable, in what the ranks compute in; ownership passes
    */
   constructor(layout: FlatBlock, rank: number, rules: readonly UpdateRule[], owned: Tensor) {
@@ -42,7 +43,7 @@ export class BlockState {
     this.rank = rank;
     this.#rules = rules;
     this.#range = ownedRange(layout, rank);
-    this.#shares = layout.trainable ? dealRange(layout, this.#range, rules) : [];
+    this.#shares = sharesOf(layout, this.#range, rules);
     this.#owned = owned;
     this.#isLowPrecision = owned.dtype !== "float32";
     const master = { kind: MASTER, numel: owned.numel, pieces: this.pieces };
@@ -205,6 +206,11 @@ export function savedLayouts(
 ): StateLayout<Piece>[] {
   const range = ownedRange(layout, rank);
   const master = { kind: MASTER, numel: range.end - range.begin, pieces: piecesIn(layout, range) };
-  const shares = layout.trainable ? dealRange(layout, range, rules) : [];
+  const shares = sharesOf(layout, range, rules);
   return [master, ...shares.flatMap(({ stretches }) => stretches.flatMap(({ state }) => state))];
+}
+
+function sharesOf(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
+  if (layout.written) return dealRange(layout, range, [meanOfWrites]);
+  return layout.trainable ? dealRange(layout, range, rules) : [];
 }

@@ -28,7 +28,7 @@ export class BoundParameters implements Disposable {
   ) {
     this.#paged = new Map(paged.map((block) => [block, []]));
     this.#trained = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
-    const { dtype } = fulls[0] ?? { dtype: "float32" as const };
+    const dtype = fulls.find((_, index) => !layouts[index]?.written)?.dtype ?? "float32";
     for (const parameter of absent) {
       const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, dtype));
       parameter.bind(placeholder);

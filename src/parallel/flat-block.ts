@@ -14,6 +14,12 @@ export const PARAMETER_ALIGNMENT = 128;
  */
 export const SLICE_ALIGNMENT = 1024;
 
+/**
+ * Behind each buffer lies one element more: in what a rank hands on of a step it counts the writes that were summed up in
+ * the elements before it, and in the buffer's own block it is padding.
+ */
+export const COUNT_NUMEL = 1;
+
 /** Where one parameter lies in its block's flat buffer. */
 export interface FlatParameter extends ParameterSpec {
   /** In elements. */
@@ -30,6 +36,8 @@ export interface Sharing {
   readonly counted: boolean;
   /** Whether they are trained; frozen ones are gathered and saved, never reduced or updated. */
   readonly trainable: boolean;
+  /** Whether they are buffers, which forward writes: see {@link COUNT_NUMEL}. */
+  readonly written: boolean;
 }
 
 /** The parameters that are gathered, reduced and updated together: one flat buffer, one slice a rank. Plain data. */
@@ -69,7 +77,7 @@ export function layoutBlock(
   const parameters = specs.map((spec): FlatParameter => {
     const numel = numelOf(spec.shape);
     const parameter = { ...spec, numel, offset };
-    offset = roundUp(offset + numel, PARAMETER_ALIGNMENT);
+    offset = roundUp(offset + numel + (sharing.written ? COUNT_NUMEL : 0), PARAMETER_ALIGNMENT);
     return parameter;
   });
   const numRanks = sharing.group.length;
@@ -83,7 +91,13 @@ export function replicas(numRanks: number): Sharing {
     group: Array.from({ length: numRanks }, (_, rank) => rank),
     counted: true,
     trainable: true,
+    written: false,
   };
+}
+
+/** Whether steps change it, so that its ranks reduce something of each step: gradients, or what was written. */
+export function isUpdated({ trainable, written }: Sharing): boolean {
+  return trainable || written;
 }
 
 /** @returns the position of a rank of the world within the group that holds the block */

@@ -8,6 +8,7 @@ export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";
 export {
   type FlatBlock,
   type FlatParameter,
+  isUpdated,
   layoutBlock,
   memberOf,
   PARAMETER_ALIGNMENT,

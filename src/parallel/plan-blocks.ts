@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import { cutBlocks, type Module, type Parameter, specOf } from "../nn/index.ts";
+import { Buffer, cutBlocks, type Module, type Parameter, specOf } from "../nn/index.ts";
 import { blockOptionsOf, type Recompute } from "./block-options.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
 import type { Mesh } from "./mesh.ts";
@@ -48,7 +48,7 @@ export interface BlockPlanOptions {
 /**
  * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one
  * unit, parameters that different ranks hold lie in different flat blocks: experts, what tensor parallelism has split
- * and what it has not, what several stages hold, and what is frozen.
+ * and what it has not, what several stages hold, what is frozen, and buffers.
  * @throws {TroupeError} `PARAMETER_DTYPE` for a parameter that is not declared in float32
  */
 export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
@@ -98,7 +98,9 @@ class Planner {
       const flatName = suffix === "" ? name : `${name} (${suffix})`;
       flats.push(this.layouts.length);
       ordered.push(...held.parameters.values());
-      this.layouts.push(layoutBlock(this.layouts.length, flatName, own.zero ?? zero, specs, held.sharing));
+      // Every rank has its own copy of a buffer: there is no optimizer state to split.
+      const level = held.sharing.written ? 0 : (own.zero ?? zero);
+      this.layouts.push(layoutBlock(this.layouts.length, flatName, level, specs, held.sharing));
     }
     const recomputed = module !== undefined && (own.recompute ?? recompute);
     if (typeof recomputed !== "boolean") checkParts(name, module, recomputed);
@@ -147,15 +149,16 @@ function sharingOf(
   const group = holders.flatMap((pp) => replicas.map((dp) => mesh.rankAt({ pp, dp, tp })));
   // An expert's parameter is split over the ranks that experts are dealt to, and whole on those that split a layer.
   const split = parameter.split !== undefined && !parameter.expert;
+  const written = parameter instanceof Buffer;
   const copied = mesh.shape.tp > 1 && !split;
   const words = [
     holders.length > 1 ? "tied" : "",
     parameter.expert ? "experts" : "",
     copied ? "copied" : "",
-    parameter.trainable ? "" : "frozen",
+    written ? "buffers" : parameter.trainable ? "" : "frozen",
   ];
   return {
-    sharing: { group, counted: !copied || tp === 0, trainable: parameter.trainable },
+    sharing: { group, counted: !copied || tp === 0, written, trainable: parameter.trainable },
     suffix: words.filter((word) => word !== "").join(", "),
   };
 }

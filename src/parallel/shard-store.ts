@@ -17,7 +17,7 @@ import { splittingOf } from "./zero.ts";
 
 interface HeldBlock {
   readonly layout: FlatBlock;
-  /** Whole parameters in the compute dtype; at level ≥ 1 ranks that share memory share these bytes. */
+  /** Whole parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes. */
   readonly full: Tensor;
   /** Its ranges, where ranks send each other theirs. */
   readonly gathered: Gathered | undefined;
@@ -42,10 +42,10 @@ export class ShardStore {
   }
 
   /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
-  allocateFull(layout: FlatBlock): Tensor {
-    return tagMemory("parameters", () =>
-      hold(() => emptyShared([layout.numel], { dtype: this.#dtype }).zero_()),
-    );
+  allocateFull({ numel, written }: FlatBlock): Tensor {
+    // An average of many steps that were rounded to a narrow number would stand still.
+    const dtype = written ? "float32" : this.#dtype;
+    return tagMemory("parameters", () => hold(() => emptyShared([numel], { dtype }).zero_()));
   }
 
   /**

@@ -69,7 +69,7 @@ export function traceUse(
     }),
   );
   scope(() => {
-    for (const parameter of model.parameters()) {
+    for (const parameter of model.namedState().values()) {
       parameter.bind(ops.troupe.placeholder(parameter.shape, parameter.dtype));
     }
     for (const parameter of rootParameters) {
@@ -81,7 +81,7 @@ export function traceUse(
       noGrad(forward);
     } finally {
       for (const undo of restore) undo();
-      for (const parameter of model.parameters()) parameter.unbind();
+      for (const parameter of model.namedState().values()) parameter.unbind();
     }
   });
   return { calls, rootUse };

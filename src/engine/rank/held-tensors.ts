@@ -11,7 +11,7 @@ interface HeldTensor {
 }
 
 /**
- * The tensors that a model's modules hold as properties beside their parameters. They are constants, made again by
+ * The tensors that a model's modules hold as properties beside their parameters and buffers. They are constants, made again by
  * whoever builds the model: no checkpoint has them, and ranks that wrote to them would each have their own.
  */
 export class HeldTensors {
@@ -35,7 +35,7 @@ export class HeldTensors {
       if (isSame && !tensor.disposed && ops.writeCount(tensor) === writeCount) continue;
       throw new TroupeError(
         "MODULE_STATE",
-        `[${moduleName}] expected ${property}, a tensor that the module holds, to stay as it was built: got a change of it in a step (compute what changes from parameters and the batch; a constant that is to be saved is a Parameter that is not trainable)`,
+        `[${moduleName}] expected ${property}, a tensor that the module holds, to stay as it was built: got a change of it in a step (declare what forward writes as a Buffer; a constant that is to be saved is a Parameter that is not trainable)`,
         { fields: { module: moduleName, property } },
       );
     }

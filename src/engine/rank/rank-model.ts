@@ -74,7 +74,7 @@ export class RankModel implements Disposable {
     return {
       layouts,
       saved: partsOf(layouts, this.#rank, this.optimizers),
-      parameters: [...this.module.namedParameters().keys()],
+      parameters: [...this.module.namedState().keys()],
       numParameters: this.module.numParameters,
       modelConfig: (this.module as { readonly configJson?: DeclaredModel["modelConfig"] }).configJson,
     };

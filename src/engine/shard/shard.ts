@@ -3,6 +3,7 @@ import { reportActivity } from "../../inspect/index.ts";
 import type { Access } from "../../offload/index.ts";
 import {
   type FlatBlock,
+  isUpdated,
   offloadedBlocks,
   ranksOfWhole,
   type ShardStore,
@@ -68,8 +69,8 @@ export class Shard {
   readonly #ended = new StepBarrier();
   /** In which reductions end, where each is put off on purpose. */
   readonly #delayed: Turns | undefined;
-  /** The flat blocks that are reduced and updated. */
-  readonly #trained: readonly FlatBlock[];
+  /** The flat blocks that are reduced and updated: what is trained, and buffers. */
+  readonly #updated: readonly FlatBlock[];
   readonly #updateAccess: Access;
 
   private constructor(
@@ -91,7 +92,7 @@ export class Shard {
     this.#statistics = new GlobalGradientStatistics(plan, store, groups);
     this.#clock = new OptimizerClock(plan);
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
-    this.#trained = plan.layouts.filter((layout) => layout.trainable);
+    this.#updated = plan.layouts.filter(isUpdated);
     this.#updateAccess = updateAccessOf(plan);
   }
 
@@ -131,7 +132,7 @@ export class Shard {
     await this.#complete.until(block, step);
     const layout = this.#layoutOf(block);
     // What is frozen is complete before it is known how far the optimizer has come.
-    if (maySkipUpdates(this.#plan) && !layout.trainable) await this.#ended.until(ALL_BLOCKS, step);
+    if (maySkipUpdates(this.#plan) && !isUpdated(layout)) await this.#ended.until(ALL_BLOCKS, step);
     if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
   }
@@ -141,7 +142,7 @@ export class Shard {
     this.#paging.unpin(this.#layoutOf(block), "read");
   }
 
-  /** @param gradient - the rank's flat gradient of a whole block; ownership passes */
+  /** @param gradient - the rank's flat gradient of a whole block, or what it has written to one of buffers; ownership passes */
   async reduce(step: number, block: number, gradient: Tensor): Promise<void> {
     const progress = this.#steps.at(step);
     const layout = this.#layoutOf(block);
@@ -150,14 +151,16 @@ export class Shard {
     const group = this.#groups.of(layout.group);
     await this.#store.reduce(block, `reduce/${step}/${layout.name}`, gradient, group);
     await this.#delayed?.next();
-    const sums = this.#statistics.squareSums(layout);
-    if (sums !== undefined) progress.sums.set(block, sums);
-    progress.lookAtGradient(layout);
+    if (layout.trainable) {
+      const sums = this.#statistics.squareSums(layout);
+      if (sums !== undefined) progress.sums.set(block, sums);
+      progress.lookAtGradient(layout);
+    }
     progress.reducing.add(beginMs, systemClock.now());
     if (this.#plan.telemetry.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
     progress.numReduced += 1;
     if (!this.#statistics.isAwaited) this.#order(step, block, { all: 1 }, progress);
-    if (progress.numReduced === this.#trained.length) await this.#end(step, progress);
+    if (progress.numReduced === this.#updated.length) await this.#end(step, progress);
   }
 
   /** The losses of the rank's micro-batches, where it tells them. */
@@ -165,7 +168,7 @@ export class Shard {
     const progress = this.#steps.at(step);
     progress.lossesNats = lossesNats;
     // A stage of which everything is frozen has nothing to reduce, and still takes part in what all exchange.
-    if (this.#trained.length === 0) await this.#end(step, progress);
+    if (this.#updated.length === 0) await this.#end(step, progress);
   }
 
   /** An offload actor's share of what an update wants of all ranks. @returns all of them, in rank order; the caller's */
@@ -230,7 +233,7 @@ export class Shard {
     const { layouts, offload } = this.#plan;
     const offloaded =
       offload.optimizer === undefined ? [] : offloadedBlocks(layouts, offload.optimizer.ratio);
-    return [...offloaded, ...this.#trained.flatMap(({ index }) => (offloaded.includes(index) ? [] : index))];
+    return [...offloaded, ...this.#updated.flatMap(({ index }) => (offloaded.includes(index) ? [] : index))];
   }
 
   #order(step: number, block: number, factors: ClipFactors, progress: ShardStep): void {
@@ -254,8 +257,10 @@ export class Shard {
   /** @returns fulfilled once this shard's range of the block is updated by the step's gradient, which is gone then */
   async #update(step: number, block: number, { all, own }: ClipFactors, progress: ShardStep): Promise<void> {
     const { training, telemetry } = this.#plan;
+    const layout = this.#layoutOf(block);
     const divisor = this.#clock.divisor(step);
-    if (training.clip?.by === "value") this.#store.clampGradient(block, training.clip.max * divisor);
+    if (training.clip?.by === "value" && layout.trainable)
+      this.#store.clampGradient(block, training.clip.max * divisor);
     const update = {
       step,
       block,
@@ -265,7 +270,7 @@ export class Shard {
       inspect: progress.inspectUpdates,
       ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
     };
-    await whilePinned(this.#paging, this.#layoutOf(block), this.#updateAccess, async () => {
+    await whilePinned(this.#paging, layout, this.#updateAccess, async () => {
       const beginMs = systemClock.now();
       progress.updated(await this.#stateStore.update(update, this.#store.takeGradient(block)));
       if (telemetry.trace) reportActivity(this.#context, "update", update, beginMs);
@@ -274,11 +279,12 @@ export class Shard {
 
   /** This rank has written its range of the block for `step`. @returns once all have */
   async #announce(block: number, step: number): Promise<void> {
-    const { name, zero, group, trainable } = this.#layoutOf(block);
+    const layout = this.#layoutOf(block);
+    const { name, zero, group } = layout;
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (zero !== 0) await this.#groups.of(group).gather(`whole/${step}/${name}`, this.#store.gathered(block));
     // What is frozen is complete for good.
-    this.#complete.reach(block, trainable ? step : Number.POSITIVE_INFINITY);
+    this.#complete.reach(block, isUpdated(layout) ? step : Number.POSITIVE_INFINITY);
   }
 
   #layoutOf(block: number): FlatBlock {

@@ -7,7 +7,7 @@ import {
 } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { logicalRuns } from "../../nn/index.ts";
-import { type BlockState, MASTER, type Piece } from "../../parallel/index.ts";
+import { type BlockState, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
 import type { InitialStateOf } from "../../protocols/index.ts";
 import { type DType, hold, scope, type Tensor, zeros } from "../../tensor/index.ts";
 import { entryName } from "../saving/index.ts";
@@ -49,7 +49,7 @@ export class StoredValues implements InitialValues {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
         if (kind !== MASTER) requireState(stored, entry, name);
-        const { dtype, bytes } = readableEntry(stored, entry, piece);
+        const { dtype, bytes } = readableEntry(stored, entry, piece, state.layout);
         if (dtype === into.dtype)
           parts.push({ name: entry, stretches: stretchesOf(piece, bytes, piece.rangeBegin) });
         else
@@ -92,6 +92,9 @@ const READABLE: Partial<Record<SafetensorsDType, Readable>> = {
   F16: { dtype: "float16", bytes: 2 },
 };
 
+/** What torch counts in, in its buffers. */
+const COUNTED: Readable = { dtype: "int64", bytes: 8 };
+
 /** Moments that began at zero now would be corrected as if they were as old as the run, and take steps far too long. */
 function requireState(stored: StoredTensors, entry: string, parameter: string): void {
   if (stored.has(entry)) return;
@@ -103,9 +106,14 @@ function requireState(stored: StoredTensors, entry: string, parameter: string): 
 }
 
 /** What a piece's elements are stored as. @throws {TroupeError} `CHECKPOINT_SHAPE` */
-function readableEntry(stored: StoredTensors, entry: string, { parameter }: Piece): Readable {
+function readableEntry(
+  stored: StoredTensors,
+  entry: string,
+  { parameter }: Piece,
+  { written }: FlatBlock,
+): Readable {
   const { dtype, shape } = stored.entry(entry);
-  const readable = READABLE[dtype];
+  const readable = written && dtype === "I64" ? COUNTED : READABLE[dtype];
   const expected = parameter.split?.logicalShape ?? parameter.shape;
   if (readable !== undefined && shape.join() === expected.join()) return readable;
   throw new TroupeError(
