@@ -1,5 +1,5 @@
 import { openCarrier } from "../collectives/index.ts";
-import { LocalGroups, Shard } from "../engine/shard/index.ts";
+import { Shard, ShardGroups } from "../engine/shard/index.ts";
 import { TroupeError } from "../errors.ts";
 import { ownerOf } from "../inspect/index.ts";
 import { loadOptimizers } from "../optim/index.ts";
@@ -61,7 +61,7 @@ export default defineActor<ShardProtocol, ShardInit>({
 
 /** A shard among its peers: who they are, what becomes of it when one ends, and its memory once that is planned. */
 class ShardMember {
-  readonly groups: LocalGroups;
+  readonly groups: ShardGroups;
   readonly #context: ActorContext<ShardProtocol>;
   readonly #init: ShardInit;
   #peers: readonly ActorRef<ShardProtocol>[] = [];
@@ -73,7 +73,7 @@ class ShardMember {
   constructor(context: ActorContext<ShardProtocol>, init: ShardInit) {
     this.#context = context;
     this.#init = init;
-    this.groups = new LocalGroups(init.rank);
+    this.groups = new ShardGroups(init.rank);
   }
 
   get shard(): Shard {

@@ -26,7 +26,6 @@ export type {
   InspectedPart,
   InspectedUpdate,
 } from "./inspection.ts";
-export type { LocalGroupProtocol } from "./local-group.ts";
 export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
 export type { OffloadSettings } from "./plan-groups.ts";
@@ -45,6 +44,7 @@ export { recipientName, sentTo } from "./recipient.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";
 export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepUpdated } from "./shard.ts";
+export type { ShardGroupProtocol } from "./shard-group.ts";
 export type { ShardPlan } from "./shard-plan.ts";
 export type { StageLinkProtocol } from "./stage.ts";
 export type { Activity, SaveProgress } from "./telemetry.ts";

@@ -4,9 +4,9 @@ import type { ActorRef, Addressed } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
-import type { LocalGroupProtocol } from "./local-group.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import type { PagingProtocol } from "./paging.ts";
+import type { ShardGroupProtocol } from "./shard-group.ts";
 import type { ShardPlan } from "./shard-plan.ts";
 import type { UpdateShareProtocol } from "./update.ts";
 
@@ -19,7 +19,7 @@ export interface Gathered {
 }
 
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
-export type ShardProtocol = LocalGroupProtocol &
+export type ShardProtocol = ShardGroupProtocol &
   PagingProtocol &
   UpdateShareProtocol & {
     /** Every shard of the world, in rank order; and whose end aborts collectives. */

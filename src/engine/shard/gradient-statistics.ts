@@ -3,8 +3,8 @@ import { clipFactor } from "../../optim/index.ts";
 import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { hold, ops, type Tensor, tensor } from "../../tensor/index.ts";
-import type { LocalGroups } from "./local-groups.ts";
 import { maySkipUpdates } from "./optimizer-clock.ts";
+import type { ShardGroups } from "./shard-groups.ts";
 
 /** What clipping multiplies the gradient by: all of it, or what an optimizer clips by itself. */
 export interface ClipFactors {
@@ -43,14 +43,14 @@ interface Measured {
 export class GlobalGradientStatistics {
   readonly #plan: ShardPlan;
   readonly #store: ShardStore;
-  readonly #groups: LocalGroups;
+  readonly #groups: ShardGroups;
   /** The flat blocks whose squares count here. */
   readonly #counted: readonly FlatBlock[];
   /** The names of each optimizer's parameters, of those that clip by themselves. */
   readonly #clippedAlone: readonly ReadonlySet<string>[];
   readonly #judge: StepJudge;
 
-  constructor(plan: ShardPlan, store: ShardStore, groups: LocalGroups) {
+  constructor(plan: ShardPlan, store: ShardStore, groups: ShardGroups) {
     this.#plan = plan;
     this.#store = store;
     this.#groups = groups;

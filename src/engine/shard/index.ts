@@ -1,2 +1,2 @@
-export { LocalGroups } from "./local-groups.ts";
 export { Shard } from "./shard.ts";
+export { ShardGroups } from "./shard-groups.ts";

@@ -6,13 +6,13 @@ import { systemClock } from "../../runtime/index.ts";
 import type { ShardPaging } from "../../state/paging/index.ts";
 import { Turns } from "../../state/store/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { sliceFor } from "./local-group.ts";
-import type { LocalGroups } from "./local-groups.ts";
+import { sliceFor } from "./shard-group.ts";
+import type { ShardGroups } from "./shard-groups.ts";
 
 /** What places a shard's parameters in memory. */
 export interface PlacingShard {
   readonly rank: number;
-  readonly groups: LocalGroups;
+  readonly groups: ShardGroups;
   /** Of the paged parameters; takes those over that are made here. */
   readonly paging: ShardPaging;
   /** Told of every way from and to the file, where the run is traced. */

@@ -25,9 +25,9 @@ import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
 import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
 import { shareRef, type Tensor, type TensorRef } from "../../tensor/index.ts";
 import { type ClipFactors, GlobalGradientStatistics } from "./gradient-statistics.ts";
-import type { LocalGroups } from "./local-groups.ts";
 import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
 import { placeBlocks } from "./place-blocks.ts";
+import type { ShardGroups } from "./shard-groups.ts";
 import { type ShardStep, ShardSteps } from "./shard-step.ts";
 
 /** Where a shard stands, and whom it works with. */
@@ -36,7 +36,7 @@ export interface ShardPlace {
   readonly rank: number;
   /** Where it may leave optimizer state. */
   readonly offload: ActorRef<OffloadProtocol> | undefined;
-  readonly groups: LocalGroups;
+  readonly groups: ShardGroups;
   readonly paging: ShardPaging;
 }
 
@@ -54,7 +54,7 @@ export class Shard {
   readonly #context: ActorContext<ShardProtocol>;
   readonly #rank: number;
   readonly #plan: ShardPlan;
-  readonly #groups: LocalGroups;
+  readonly #groups: ShardGroups;
   readonly #paging: ShardPaging;
   /** Parameters and gradients. */
   readonly #store: ShardStore;
@@ -296,7 +296,7 @@ export class Shard {
 async function shareUpdate(
   { layouts }: ShardPlan,
   rank: number,
-  groups: LocalGroups,
+  groups: ShardGroups,
   { step, block }: BlockUpdate,
   round: number,
   value: Tensor,

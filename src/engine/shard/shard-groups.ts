@@ -1,17 +1,17 @@
 import { ALIAS, type Carrier } from "../../collectives/index.ts";
 import type { TroupeError } from "../../errors.ts";
-import type { LocalGroupProtocol } from "../../protocols/index.ts";
+import type { ShardGroupProtocol } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
-import { groupName, LocalGroup } from "./local-group.ts";
+import { groupName, ShardGroup } from "./shard-group.ts";
 
 /**
  * All the groups one shard belongs to, made as they are first met: by the shard itself, or by the message of a peer
  * that was faster.
  */
-export class LocalGroups implements Disposable {
+export class ShardGroups implements Disposable {
   readonly #rank: number;
-  readonly #groups = new Map<string, LocalGroup>();
-  #peers: readonly ActorRef<LocalGroupProtocol>[] = [];
+  readonly #groups = new Map<string, ShardGroup>();
+  #peers: readonly ActorRef<ShardGroupProtocol>[] = [];
   #carrier: Carrier = ALIAS;
   #ended: Down | undefined;
 
@@ -21,7 +21,7 @@ export class LocalGroups implements Disposable {
   }
 
   /** @param peers - every shard of the world, in rank order */
-  join(peers: readonly ActorRef<LocalGroupProtocol>[]): void {
+  join(peers: readonly ActorRef<ShardGroupProtocol>[]): void {
     this.#peers = peers;
   }
 
@@ -32,17 +32,17 @@ export class LocalGroups implements Disposable {
   }
 
   /** @returns the group of these ranks of the world, this one's among them */
-  of(ranks: readonly number[]): LocalGroup {
+  of(ranks: readonly number[]): ShardGroup {
     return this.at(groupName(ranks));
   }
 
   /** @param name - by `groupName` */
-  at(name: string): LocalGroup {
+  at(name: string): ShardGroup {
     const known = this.#groups.get(name);
     if (known !== undefined) return known;
     const ranks = name.split(" ").map(Number);
-    const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<LocalGroupProtocol>);
-    const group = new LocalGroup(ranks, ranks.indexOf(this.#rank), peers, this.#carrier);
+    const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<ShardGroupProtocol>);
+    const group = new ShardGroup(ranks, ranks.indexOf(this.#rank), peers, this.#carrier);
     this.#groups.set(name, group);
     if (this.#ended !== undefined) group.abort(this.#ended);
     return group;

@@ -1,7 +1,7 @@
 import type { Carrier, Gathered, MemberRange, ProcessGroup } from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { Exchange, type FlatBlock, ownedRange } from "../../parallel/index.ts";
-import { type LocalGroupProtocol, sentTo } from "../../protocols/index.ts";
+import { type ShardGroupProtocol, sentTo } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
 import {
   attach,
@@ -26,12 +26,12 @@ export interface SharedBlock {
  * A group of shards, by messages: each brings a member's value under its key, or announces it where the carrier sends bytes
  * apart. Where the members share memory values pass by reference and nothing is copied; elsewhere each gets its part.
  */
-export class LocalGroup implements ProcessGroup {
+export class ShardGroup implements ProcessGroup {
   /** Its name in messages: {@link groupName} of its ranks. */
   readonly name: string;
   readonly rank: number;
   readonly #ranks: readonly number[];
-  readonly #peers: readonly ActorRef<LocalGroupProtocol>[];
+  readonly #peers: readonly ActorRef<ShardGroupProtocol>[];
   readonly #carrier: Carrier;
   readonly #values: Exchange<Tensor | null>;
   /** Memory that the first member gave, perhaps before this one asked for it. */
@@ -46,7 +46,7 @@ export class LocalGroup implements ProcessGroup {
   constructor(
     ranks: readonly number[],
     rank: number,
-    peers: readonly ActorRef<LocalGroupProtocol>[],
+    peers: readonly ActorRef<ShardGroupProtocol>[],
     carrier: Carrier,
   ) {
     this.name = groupName(ranks);
@@ -137,7 +137,7 @@ export class LocalGroup implements ProcessGroup {
   }
 
   /** Takes in a peer's message. */
-  contributed({ key, member, value }: LocalGroupProtocol["contribute"]["in"]): void {
+  contributed({ key, member, value }: ShardGroupProtocol["contribute"]["in"]): void {
     if (value === null) {
       this.#values.contribute(key, member, null);
       return;
@@ -149,7 +149,7 @@ export class LocalGroup implements ProcessGroup {
   }
 
   /** Takes in the first member's message. */
-  owned({ block, full, slice }: LocalGroupProtocol["own"]["in"]): void {
+  owned({ block, full, slice }: ShardGroupProtocol["own"]["in"]): void {
     this.#given.contribute(block, 0, { full, slice });
   }
 
