@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 
-interface Meeting<T> {
+interface Collective<T> {
   readonly values: (T | undefined)[];
   arrived: number;
   asked: { readonly resolve: (values: T[]) => void; readonly reject: (reason: Error) => void } | undefined;
@@ -15,7 +15,7 @@ interface Meeting<T> {
  */
 export class Exchange<T> {
   readonly numRanks: number;
-  readonly #meetings = new Map<string, Meeting<T>>();
+  readonly #collectives = new Map<string, Collective<T>>();
   #aborted: Error | undefined;
 
   /** @param numRanks - how many contributions make a key whole */
@@ -29,8 +29,8 @@ export class Exchange<T> {
    */
   contribute(key: string, rank: number, value: T): void {
     if (this.#aborted !== undefined) return;
-    const meeting = this.#meetingAt(key);
-    if (meeting.values[rank] !== undefined) {
+    const collective = this.#collectiveAt(key);
+    if (collective.values[rank] !== undefined) {
       throw new TroupeError(
         "COLLECTIVE_TWICE",
         `[exchange] expected one contribution of rank ${rank} to ${key}: got two`,
@@ -39,54 +39,54 @@ export class Exchange<T> {
         },
       );
     }
-    meeting.values[rank] = value;
-    meeting.arrived += 1;
-    if (meeting.arrived === this.numRanks) this.#complete(key, meeting);
+    collective.values[rank] = value;
+    collective.arrived += 1;
+    if (collective.arrived === this.numRanks) this.#complete(key, collective);
   }
 
   /** @returns all ranks' values in rank order, once the last has come; one caller a key. @throws the reason of {@link abort} */
   async all(key: string): Promise<T[]> {
     if (this.#aborted !== undefined) throw this.#aborted;
-    const meeting = this.#meetingAt(key);
+    const collective = this.#collectiveAt(key);
     return new Promise((resolve, reject) => {
-      meeting.asked = { resolve, reject };
-      if (meeting.arrived === this.numRanks) this.#complete(key, meeting);
+      collective.asked = { resolve, reject };
+      if (collective.arrived === this.numRanks) this.#complete(key, collective);
     });
   }
 
   /** A rank is gone: whoever waits, now or later, gets `reason` instead of values. */
   abort(reason: Error): void {
     this.#aborted ??= reason;
-    for (const meeting of this.#meetings.values()) meeting.asked?.reject(reason);
-    this.#meetings.clear();
+    for (const collective of this.#collectives.values()) collective.asked?.reject(reason);
+    this.#collectives.clear();
   }
 
   /** @returns for each key that is not whole, the ranks it waits for: what a hang looks like from here */
   pending(): { readonly key: string; readonly missing: number[] }[] {
-    return [...this.#meetings].map(([key, meeting]) => ({
+    return [...this.#collectives].map(([key, collective]) => ({
       key,
       missing: Array.from({ length: this.numRanks }, (_, rank) => rank).filter(
-        (rank) => meeting.values[rank] === undefined,
+        (rank) => collective.values[rank] === undefined,
       ),
     }));
   }
 
-  #meetingAt(key: string): Meeting<T> {
-    let meeting = this.#meetings.get(key);
-    if (meeting === undefined) {
-      meeting = {
+  #collectiveAt(key: string): Collective<T> {
+    let collective = this.#collectives.get(key);
+    if (collective === undefined) {
+      collective = {
         values: new Array<T | undefined>(this.numRanks).fill(undefined),
         arrived: 0,
         asked: undefined,
       };
-      this.#meetings.set(key, meeting);
+      this.#collectives.set(key, collective);
     }
-    return meeting;
+    return collective;
   }
 
-  #complete(key: string, meeting: Meeting<T>): void {
-    if (meeting.asked === undefined) return;
-    this.#meetings.delete(key);
-    meeting.asked.resolve(meeting.values as T[]);
+  #complete(key: string, collective: Collective<T>): void {
+    if (collective.asked === undefined) return;
+    this.#collectives.delete(key);
+    collective.asked.resolve(collective.values as T[]);
   }
 }

@@ -20,9 +20,9 @@ import { releaseRefsOf } from "../tensor/index.ts";
 import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
-import { MeetingPlace } from "./meeting-place.ts";
 import { openData } from "./open-data.ts";
 import { dryRun, planBatch, planRun } from "./plan-run.ts";
+import { Rendezvous } from "./rendezvous.ts";
 import { retell } from "./retell.ts";
 import { RunFolder } from "./run-folder.ts";
 import { Stalls } from "./stalls.ts";
@@ -48,7 +48,7 @@ export class Run {
   readonly #options: RunOptions;
   readonly #stalls: Stalls;
   readonly #system: ActorSystem;
-  #place: MeetingPlace | undefined;
+  #rendezvous: Rendezvous | undefined;
   #ranks: SupervisedRanks | undefined;
   #checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   #isEnding = false;
@@ -126,9 +126,9 @@ export class Run {
     const batch = planBatch(job, config, data, settings);
     const model = dryRun(job, config, data, settings, batch);
     const start = resumed ?? (await startAfresh(batch.training, model, seed));
-    await using place = await MeetingPlace.open(layout.mesh, layout.carrier);
-    this.#place = place;
-    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, place.groups);
+    await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier);
+    this.#rendezvous = rendezvous;
+    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
     await using folder = await takeFolder(settings, nameOf(jobUrl), start);
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
@@ -172,7 +172,7 @@ export class Run {
     incarnation,
   }: Extract<RuntimeEvent, { kind: "actor.failed" | "actor.stopped" }>): void {
     releaseRefsOf(recipientName({ system: this.#system.id, name: actor, incarnation }));
-    if (role === "rank") this.#leaveMeeting(actor);
+    if (role === "rank") this.#leaveRendezvous(actor);
   }
 
   async #endStalled(actor: ActorInspection): Promise<void> {
@@ -180,12 +180,12 @@ export class Run {
     if (actor.actor === CHECKPOINTER && this.#checkpointer !== undefined)
       return this.#system.stopActor(this.#checkpointer.pinned(), { drain: false, deadlineMs: 0 });
     // Its thread may take its time to end: nobody waits for it meanwhile.
-    this.#leaveMeeting(actor.actor);
+    this.#leaveRendezvous(actor.actor);
     await this.#ranks?.end(actor);
   }
 
-  #leaveMeeting(actor: string): void {
-    if (this.#ranks !== undefined) this.#place?.ended(actor, this.#ranks.generation);
+  #leaveRendezvous(actor: string): void {
+    if (this.#ranks !== undefined) this.#rendezvous?.ended(actor, this.#ranks.generation);
   }
 }
 

@@ -9,7 +9,7 @@ import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
  * Where the ranks of a run meet to compute collectives, and where these are ended once a rank is gone: a rank that waits
  * in native code for one that never comes would hear of nothing else.
  */
-export class MeetingPlace implements AsyncDisposable {
+export class Rendezvous implements AsyncDisposable {
   readonly groups: GroupPlan;
   readonly #mesh: MeshShape;
 
@@ -19,13 +19,13 @@ export class MeetingPlace implements AsyncDisposable {
   }
 
   /** Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed. */
-  static async open(mesh: MeshShape, carrier: CarrierName): Promise<MeetingPlace> {
+  static async open(mesh: MeshShape, carrier: CarrierName): Promise<Rendezvous> {
     const run = randomUUID();
     if (carrier === "alias") {
-      return new MeetingPlace({ run, backend: "local", carrier, rendezvous: undefined }, mesh);
+      return new Rendezvous({ run, backend: "local", carrier, rendezvous: undefined }, mesh);
     }
     const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
-    return new MeetingPlace({ run, backend: "gloo", carrier, rendezvous }, mesh);
+    return new Rendezvous({ run, backend: "gloo", carrier, rendezvous }, mesh);
   }
 
   /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */
