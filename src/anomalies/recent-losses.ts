@@ -35,7 +35,7 @@ export class RecentLosses {
   }
 }
 
-/** A run's losses by step, for a life that begins in the middle of it. */
+/** A run's losses by step, for a generation that begins in the middle of it. */
 export class LossRecord {
   readonly #losses = new Map<number, number>();
 

@@ -26,7 +26,7 @@ export function anomalyError(step: number, finding: Finding & { readonly numSkip
   });
 }
 
-/** Ends a life of the rank group because the run is to go back: not an error, and met by nobody but who leads the run. */
+/** Ends a generation of the rank group because the run is to go back: not an error, and met by nobody but who leads the run. */
 export class RewindRequest {
   /** The step that went wrong, counted from 0. */
   readonly step: number;

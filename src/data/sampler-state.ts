@@ -1,5 +1,5 @@
 /**
- * Which samples of a run's endless sequence each step takes. Plain data. Every life of a run and every save asks it for
+ * Which samples of a run's endless sequence each step takes. Plain data. Every generation of a run and every save asks it for
  * positions, so that what is repeated after a loss takes the samples that it took before.
  */
 export interface SamplerState {

@@ -70,7 +70,7 @@ export interface RestoreRequest {
  * not finish is given up; what it finished in memory stays.
  */
 export type CheckpointerProtocol = {
-  /** The rank group lives anew: saves of earlier lives are refused from here on. */
+  /** A new generation of the rank group has begun: saves of earlier ones are refused from here on. */
   begin: { in: { generation: number } };
   save: { in: SaveOrder; out: Saved };
   part: { in: SavePart };

@@ -1,6 +1,6 @@
 import { type Failure, fromFailure } from "../runtime/index.ts";
 
-/** Counts the lives of a group for whoever waits for the next, and how long the present one has made steps. */
+/** Counts the generations of a group for whoever waits for the next, and how long the present one has made steps. */
 export class Generations {
   #present = 0;
   #firstStepAtMs: number | undefined;
@@ -34,7 +34,7 @@ export class Generations {
   }
 
   /**
-   * Resolves once the group lives again after its generation number `generation`, with what ended the one before.
+   * Resolves once the group works again after its generation number `generation`, with what ended the one before.
    * @throws {TroupeError} the cause for which the group was given up
    */
   async after(generation: number): Promise<Failure | undefined> {

@@ -46,14 +46,14 @@ export interface LeadOptions {
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
   const saves = new ReportedSaves(options.emit);
   try {
-    return await leadLives(ranks, { ...options, emit: (event) => saves.emit(event) }, saves);
+    return await leadGenerations(ranks, { ...options, emit: (event) => saves.emit(event) }, saves);
   } catch (error) {
     saves.giveUp(error);
     throw error;
   }
 }
 
-async function leadLives(
+async function leadGenerations(
   ranks: SupervisedRanks,
   options: LeadOptions,
   saves: ReportedSaves,
@@ -111,7 +111,7 @@ async function leadLives(
 }
 
 /**
- * Rejects when the group lives anew: a generation may end while its conductor has asked nothing of it, and waits for a save that only this
+ * Rejects when a new generation begins: a generation may end while its conductor has asked nothing of it, and waits for a save that only this
  * generation could have fed.
  * @throws {TroupeError} `ACTOR_DOWN`; the first cause where the group was given up
  */

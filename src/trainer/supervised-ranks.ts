@@ -45,13 +45,18 @@ export class SupervisedRanks {
   readonly #system: ActorSystem;
   readonly #supervisor: Supervisor;
   readonly #numRanks: number;
-  readonly #lives: Generations;
+  readonly #generations: Generations;
 
-  private constructor(system: ActorSystem, supervisor: Supervisor, numRanks: number, lives: Generations) {
+  private constructor(
+    system: ActorSystem,
+    supervisor: Supervisor,
+    numRanks: number,
+    generations: Generations,
+  ) {
     this.#system = system;
     this.#supervisor = supervisor;
     this.#numRanks = numRanks;
-    this.#lives = lives;
+    this.#generations = generations;
   }
 
   /**
@@ -65,16 +70,16 @@ export class SupervisedRanks {
     feeder: FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
-    const lives = new Generations();
+    const generations = new Generations();
     const supervisor = await system.supervise({
       name: "ranks",
       strategy: "one_for_all",
       restarts: maxRestarts,
       children: membersOf(spread, feeder),
-      onRestart: ({ cause }) => lives.begin(cause),
-      onEscalate: (cause) => lives.giveUp(cause),
+      onRestart: ({ cause }) => generations.begin(cause),
+      onEscalate: (cause) => generations.giveUp(cause),
     });
-    return new SupervisedRanks(system, supervisor, spread.numRanks, lives);
+    return new SupervisedRanks(system, supervisor, spread.numRanks, generations);
   }
 
   /** The actors of the present generation, and of no other: what is meant for this generation never reaches the next. */
@@ -89,20 +94,20 @@ export class SupervisedRanks {
 
   /** Which generation the group is in, counted from 0. */
   get generation(): number {
-    return this.#lives.present;
+    return this.#generations.present;
   }
 
   /**
-   * Resolves once the group lives again after its generation number `generation`, with what ended that generation.
+   * Resolves once the group works again after its generation number `generation`, with what ended that generation.
    * @throws the first cause, when the group was given up
    */
   generationAfter(generation: number): Promise<Failure | undefined> {
-    return this.#lives.after(generation);
+    return this.#generations.after(generation);
   }
 
   /** A step was made. With each of them one more actor gets its warm standby, once the generation has gone on for a while. */
   madeStep(): void {
-    if (this.#lives.madeStep(performance.now()) >= CALM_MS) this.#supervisor.prepareStandby();
+    if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#supervisor.prepareStandby();
   }
 
   /** The group makes progress again: earlier restarts do not count any more. */
@@ -114,7 +119,7 @@ export class SupervisedRanks {
   async renew(): Promise<void> {
     const { generation } = this;
     await this.#supervisor.restart();
-    await this.#lives.after(generation);
+    await this.#generations.after(generation);
   }
 
   /**
@@ -128,7 +133,7 @@ export class SupervisedRanks {
 
   /** The group is being stopped for good: whoever waits for its next generation gets `cause`. */
   abandon(cause: TroupeError): void {
-    this.#lives.giveUp(toFailure(cause));
+    this.#generations.giveUp(toFailure(cause));
   }
 }
 

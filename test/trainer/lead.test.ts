@@ -67,7 +67,7 @@ function actor<P>(
   return self as unknown as ActorRef<P>;
 }
 
-/** A rank and its shard that do all that is asked of them, in two lives; the second begins when the test says so. */
+/** A rank and its shard that do all that is asked of them, in two generations; the second begins when the test says so. */
 class Ranks {
   generation = 0;
   readonly #second = Promise.withResolvers<undefined>();
