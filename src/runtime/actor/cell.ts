@@ -38,7 +38,7 @@ export class Cell implements Resident {
   readonly mailbox = new Mailbox<Delivery>();
   readonly board: StatusBoard;
   readonly system: Connection;
-  readonly life: Lifecycle;
+  readonly lifecycle: Lifecycle;
   /** Kinds a blocking receive is waiting for: these do not interrupt it. */
   awaitedKinds: readonly string[] = [];
   readonly #options: CellOptions;
@@ -56,12 +56,12 @@ export class Cell implements Resident {
       ...options,
       endpoint: this.endpoint,
       onFailure: (error) => {
-        if (!this.life.isUnwinding(error)) this.life.fail(error);
+        if (!this.lifecycle.isUnwinding(error)) this.lifecycle.fail(error);
       },
       onSettled: () => this.wake(),
     });
     this.system = this.endpoint.attach(systemAddress, options.systemLink);
-    this.life = new Lifecycle({
+    this.lifecycle = new Lifecycle({
       endpoint: this.endpoint,
       system: this.system,
       board,
@@ -74,10 +74,10 @@ export class Cell implements Resident {
     try {
       const behavior = await create();
       this.handling.adopt(behavior);
-      this.life.begin(behavior, this.handling.kinds);
+      this.lifecycle.begin(behavior, this.handling.kinds);
     } catch (error) {
-      if (this.life.isUnwinding(error)) await this.life.finish();
-      else this.life.fail(error);
+      if (this.lifecycle.isUnwinding(error)) await this.lifecycle.finish();
+      else this.lifecycle.fail(error);
     }
     this.wake();
   }
@@ -89,7 +89,7 @@ export class Cell implements Resident {
 
   /** Stops this actor in order, as if the system had asked. */
   requestStop(request: StopRequest): void {
-    this.life.requestStop(request);
+    this.lifecycle.requestStop(request);
     this.wake();
   }
 
@@ -100,8 +100,8 @@ export class Cell implements Resident {
   }
 
   onSystemRecord(_from: Connection, record: Envelope): void {
-    if (record.type === RecordType.stop) this.life.requestStop(record.body as StopRequest);
-    else if (record.type === RecordType.childFailed) this.life.fail(fromFailure(record.body as Failure));
+    if (record.type === RecordType.stop) this.lifecycle.requestStop(record.body as StopRequest);
+    else if (record.type === RecordType.childFailed) this.lifecycle.fail(fromFailure(record.body as Failure));
     else if (record.type === RecordType.probe) this.board.enterProbe(record.body as number);
   }
 
@@ -123,14 +123,14 @@ export class Cell implements Resident {
 
   onDeadLetter(letter: DeadLetter, message: unknown): void {
     this.#options.onUndelivered(message);
-    if (this.life.hasEnded) return;
+    if (this.lifecycle.hasEnded) return;
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.undelivered, body: letter });
   }
 
   interrupt(): void {
-    this.life.checkStop();
+    this.lifecycle.checkStop();
     this.#callDowns();
-    while (this.life.isRunning) {
+    while (this.lifecycle.isRunning) {
       const delivery = this.mailbox.takeControl(this.awaitedKinds);
       if (delivery === undefined) return;
       this.handling.interruptWith(delivery);
@@ -143,7 +143,7 @@ export class Cell implements Resident {
   }
 
   wake(): void {
-    if (this.#isServing || !this.life.isRunning) return;
+    if (this.#isServing || !this.lifecycle.isRunning) return;
     this.#isServing = true;
     try {
       this.#serve();
@@ -151,11 +151,12 @@ export class Cell implements Resident {
       this.#isServing = false;
     }
     const isQuiet = this.handling.isQuiet && this.mailbox.size === 0;
-    if (this.life.stopRequest !== undefined && isQuiet && this.life.isRunning) void this.life.finish();
+    if (this.lifecycle.stopRequest !== undefined && isQuiet && this.lifecycle.isRunning)
+      void this.lifecycle.finish();
   }
 
   #serve(): void {
-    for (let count = 0; this.life.isRunning; count++) {
+    for (let count = 0; this.lifecycle.isRunning; count++) {
       if (count === messagesPerTurn) {
         setImmediate(() => this.wake());
         return;
@@ -170,7 +171,7 @@ export class Cell implements Resident {
       this.board.setQueued(this.mailbox.size);
       this.handling.handle(next);
     }
-    if (this.life.isRunning && !this.handling.isBusy) this.board.enterIdle();
+    if (this.lifecycle.isRunning && !this.handling.isBusy) this.board.enterIdle();
   }
 
   /** Between two messages: control that was posted meanwhile goes first. */
@@ -182,7 +183,7 @@ export class Cell implements Resident {
   }
 
   #closeIfStopping(): void {
-    const { stopRequest } = this.life;
+    const { stopRequest } = this.lifecycle;
     if (stopRequest === undefined || !this.#isOpen) return;
     if (stopRequest.drain) this.endpoint.drain();
     else this.mailbox.clear();
@@ -199,7 +200,7 @@ export class Cell implements Resident {
     try {
       this.#callDowns();
     } catch (error) {
-      this.life.fail(error);
+      this.lifecycle.fail(error);
     }
   }
 }

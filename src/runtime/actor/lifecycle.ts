@@ -16,7 +16,7 @@ export interface StopRequest {
   readonly drain: boolean;
 }
 
-/** What a life needs of its actor's cell. */
+/** What a lifecycle needs of its actor's cell. */
 export interface LifecycleOptions {
   readonly endpoint: Endpoint;
   /** To the actor's system. */

@@ -43,7 +43,7 @@ export function startOnMain(boot: Boot, clock: Clock): WorkerHandle {
   return {
     exited: exited.promise,
     terminate: () => {
-      cell?.life.abandon();
+      cell?.lifecycle.abandon();
       exited.resolve(undefined);
       return exited.promise.then(() => {});
     },

@@ -45,7 +45,7 @@ export class ActorRef<P> implements Addressed {
     return this.address.name;
   }
 
-  /** The same actor in its present life only: once that has ended this is a ref to a dead actor, whoever follows it. */
+  /** The same actor in its present incarnation only: once that has ended this is a ref to a dead actor, whoever follows it. */
   pinned(): ActorRef<P> {
     return new ActorRef(this.#sender, { address: this.address });
   }

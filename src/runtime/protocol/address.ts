@@ -7,7 +7,7 @@ export interface Address {
   /** Unique among all actors a system ever starts; 0 is the system itself. */
   readonly uid: number;
   readonly name: string;
-  /** 1 for the first life under this name, one more for each restart. */
+  /** 1 for the first incarnation under this name, one more for each restart. */
   readonly incarnation: number;
   /** Lanes of the kinds that are not `data`. */
   readonly lanes: Readonly<Record<string, Lane>>;

@@ -155,7 +155,7 @@ export class Supervisor {
     this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
     const stuck = await stopAll(affected, options);
-    // Beside a life that does not end, no new one may begin.
+    // Beside an incarnation that does not end, no new one may begin.
     if (stuck === undefined) await this.#restart(reason, affected, cause);
     else await this.#escalate(stuck);
   }

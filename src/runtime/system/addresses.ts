@@ -24,7 +24,7 @@ export class Addresses {
     return { system: this.system, uid: this.#lastUid, name, incarnation, lanes: {} };
   }
 
-  /** Of an actor before its first life: nobody is reached by it. */
+  /** Of an actor before its first incarnation: nobody is reached by it. */
   unborn(name: string): Address {
     return { system: this.system, uid: unbornUid, name, incarnation: 0, lanes: {} };
   }
