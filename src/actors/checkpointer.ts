@@ -52,8 +52,8 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
       });
       // Whoever waits hears of it.
       copied.catch(() => {});
-      const tell = (told: SaveProgress) => context.emit(told);
-      const written = order.write && storage ? writeParts({ storage, keep, tell }, order, mine) : copied;
+      const report = (progress: SaveProgress) => context.emit(progress);
+      const written = order.write && storage ? writeParts({ storage, keep, report }, order, mine) : copied;
       // A copy in memory is as good where the disk is full.
       const [saved] = await Promise.allSettled([written, order.keep ? copied : undefined]);
       if (saved.status === "rejected") throw saved.reason;

@@ -162,7 +162,7 @@ export class Conductor {
       if (control.isStopping) break;
       const isLast = step + 1 === schedule.steps;
       const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, isLast));
-      await this.#pipeline.add(this.#step(step, save?.writer), (done) => this.#tellStep(step + 1, done));
+      await this.#pipeline.add(this.#step(step, save?.writer), (done) => this.#reportStep(step + 1, done));
       granted = step + 1;
       if (isLast || granted % schedule.evaluateEverySteps === 0) await this.#evaluate(granted);
     }
@@ -266,7 +266,7 @@ export class Conductor {
     return requests;
   }
 
-  #tellStep(step: number, done: StepDone): void {
+  #reportStep(step: number, done: StepDone): void {
     try {
       this.#review.review(step, done.ranks, done.shards);
     } catch (error) {
@@ -274,7 +274,7 @@ export class Conductor {
       throw error;
     }
     this.#sound.reach(STEPS, step);
-    this.#lossNats = this.#report.tell(step, done, this.#models[0]?.parameters ?? []);
+    this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }
 
   async #evaluate(step: number): Promise<void> {
@@ -296,7 +296,7 @@ export class Conductor {
       }));
       await this.#pipeline.add(scored, ({ shares, metrics }) => {
         evaluation.add(shares);
-        if (isLast) this.#tellEvaluation(step, split, evaluation.loss, metrics);
+        if (isLast) this.#reportEvaluation(step, split, evaluation.loss, metrics);
       });
     }
   }
@@ -308,7 +308,12 @@ export class Conductor {
     return this.#group.feeder.ask("score", { step, split, numSamples }, this.#deadline);
   }
 
-  #tellEvaluation(step: number, split: string, evaluated: EvaluatedLoss, metrics: Scores | undefined): void {
+  #reportEvaluation(
+    step: number,
+    split: string,
+    evaluated: EvaluatedLoss,
+    metrics: Scores | undefined,
+  ): void {
     if (split === this.#options.schedule.evaluation[0]?.split) this.#evaluationLossNats = evaluated.lossNats;
     const named = metrics && { metrics };
     this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named });

@@ -38,7 +38,7 @@ export class FolderLock implements StorageLock {
         if (native().tryLock(file.fd) === false) throw locked(directory, await holderIn(file));
         // Its last holder may have removed it since it was opened: then this is nobody's lock.
         if (await isIn(path, file)) {
-          await tell(file, what);
+          await writeHolder(file, what);
           return new FolderLock(path, file);
         }
       } catch (error) {
@@ -88,7 +88,7 @@ export function parseHolder(text: string): StorageHolder | undefined {
   }
 }
 
-async function tell(file: FileHandle, what: string): Promise<void> {
+async function writeHolder(file: FileHandle, what: string): Promise<void> {
   await file.truncate();
   await file.write(`${JSON.stringify(holderNow(what))}\n`, 0);
 }

@@ -86,7 +86,7 @@ function distinct(damages: readonly Damage[]): Damage[] {
 
 /** @throws the error itself where it tells of no damage */
 function damageOf(error: unknown): Damage {
-  if (!(error instanceof TroupeError) || !tellsOfDamage.has(error.code)) throw error;
+  if (!(error instanceof TroupeError) || !damageCodes.has(error.code)) throw error;
   const { path, offsetBytes } = error.fields;
   return {
     path: String(path ?? ""),
@@ -95,7 +95,7 @@ function damageOf(error: unknown): Damage {
   };
 }
 
-const tellsOfDamage: ReadonlySet<string> = new Set([
+const damageCodes: ReadonlySet<string> = new Set([
   "CHECKPOINT_DAMAGED",
   "JSON_INVALID",
   "SAFETENSORS_INVALID",

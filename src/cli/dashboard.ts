@@ -3,7 +3,7 @@ import { Dashboard, findEventFile, followFile } from "../dashboard/index.ts";
 import { number } from "./flags.ts";
 
 /** Says where to look: on standard error, since standard output is for results. */
-export function tellAddress(url: string | undefined): void {
+export function printAddress(url: string | undefined): void {
   if (url !== undefined) process.stderr.write(`dashboard: ${url}\n`);
 }
 
@@ -30,7 +30,7 @@ async function show(path: string, { port, host }: ShowFlags): Promise<void> {
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   });
-  tellAddress(dashboard.url);
+  printAddress(dashboard.url);
   const interrupted = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
   await followFile(file, dashboard, interrupted.signal);

@@ -16,7 +16,7 @@ import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Job, type JobConfig, loadJob, trainingOf } from "../job/index.ts";
 import { configure, jobUrlOf, Runtime } from "../trainer/index.ts";
-import { tellAddress } from "./dashboard.ts";
+import { printAddress } from "./dashboard.ts";
 import { print, setting, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { withRunFolder } from "./run-folder.ts";
@@ -94,7 +94,7 @@ async function train(
   { runtime: asked, output, set }: CommandOptions,
 ): Promise<void> {
   await using runtime = await Runtime.spawn({ signals: true, ...asked });
-  tellAddress(runtime.dashboardUrl);
+  printAddress(runtime.dashboardUrl);
   for (const sink of await sinksOf(output, asked.checkpoint?.dir)) runtime.addSink(sink);
   const { saveError, interruptedBy, steps } = await runtime.run(url, set);
   if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);

@@ -43,7 +43,7 @@ export interface CommunicatorOptions {
    * Where this membership tells which operation it has come to and whether it waits, in memory that others read: 80 bytes,
    * aligned to 8, as `CollectiveLine` of the runtime reads them. `group` names it there.
    */
-  readonly told?: { readonly memory: Uint8Array; readonly group: string };
+  readonly status?: { readonly memory: Uint8Array; readonly group: string };
 }
 
 /**
@@ -184,7 +184,7 @@ export class Communicator implements Disposable {
  *   not connect within the deadline
  */
 export function openCommunicator(options: CommunicatorOptions): Communicator {
-  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0, told } = options;
+  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0, status } = options;
   return new Communicator(
     native().openCommunicator(
       backend,
@@ -194,8 +194,8 @@ export function openCommunicator(options: CommunicatorOptions): Communicator {
       rendezvous,
       deadlineMs,
       delayMs,
-      told?.memory,
-      told?.group ?? "",
+      status?.memory,
+      status?.group ?? "",
     ),
     options,
   );

@@ -60,9 +60,9 @@ export async function convert(source: string, target: string, options: ConvertOp
 
 /** Hints about what the source itself tells would be ignored: better refused. */
 function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: ConvertOptions): void {
-  const toldItself = kind !== "megatron" && config !== undefined && config !== hints.config;
+  const hasOwnConfig = kind !== "megatron" && config !== undefined && config !== hints.config;
   const unused = [
-    ...(hints.config !== undefined && toldItself ? ["a config.json, since it has its own"] : []),
+    ...(hints.config !== undefined && hasOwnConfig ? ["a config.json, since it has its own"] : []),
     ...(hints.version !== undefined && kind !== "megatron" && to !== "megatron"
       ? ["a Megatron-LM version"]
       : []),

@@ -5,8 +5,8 @@ import type { BoardFrame, Frame } from "./frame.ts";
 import { Listener } from "./listener.ts";
 import { Replay } from "./replay.ts";
 
-/** What there is to tell. */
-export interface Told {
+/** Where frames come from. */
+export interface FrameSource {
   /** What changed since the last call; undefined where nothing did. */
   takeChange(): Frame | undefined;
   /** All of it. */
@@ -24,7 +24,7 @@ const reconnectMs = 1000;
  * saw gets those that it missed, or where they are gone, or it comes from before this server's time, all of it.
  */
 export class Broadcast {
-  readonly #told: Told;
+  readonly #source: FrameSource;
   readonly #epoch = randomUUID();
   readonly #replay = new Replay(replayCharacters);
   /** Pages, and the last frame that each was sent. */
@@ -33,8 +33,8 @@ export class Broadcast {
   #number = 0;
   #flush: NodeJS.Timeout | undefined;
 
-  constructor(told: Told) {
-    this.#told = told;
+  constructor(source: FrameSource) {
+    this.#source = source;
     this.#beat = setInterval(() => {
       for (const listener of this.#listeners.keys()) listener.beat();
     }, beatMs).unref();
@@ -67,7 +67,7 @@ export class Broadcast {
   }
 
   /** Sends what is of worth now only, behind what is new: it is not repeated to who missed it. */
-  tellNow(board: BoardFrame): void {
+  sendNow(board: BoardFrame): void {
     this.#send(message("board", board));
   }
 
@@ -90,7 +90,7 @@ export class Broadcast {
 
   /** What changed since the last one; nothing where nothing did. */
   #nextFrame(): string {
-    const frame = this.#told.takeChange();
+    const frame = this.#source.takeChange();
     if (frame === undefined) return "";
     this.#number++;
     const text = message("frame", frame, this.#id());
@@ -102,7 +102,7 @@ export class Broadcast {
     const seen = this.#listeners.get(listener);
     if (seen === undefined) return;
     const missed = this.#replay.since(seen, this.#number) ?? [
-      message("frame", this.#told.whole(), this.#id()),
+      message("frame", this.#source.whole(), this.#id()),
     ];
     this.#listeners.set(listener, this.#number);
     if (missed.length > 0) listener.send(missed.join(""));

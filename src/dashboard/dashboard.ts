@@ -77,7 +77,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#inspect = sources.inspect ?? (() => undefined);
     this.#view = new RunView(this.#clock);
     this.#broadcast = new Broadcast(this.#view);
-    this.#board = setTimeout(() => this.#tellBoard(), boardMs).unref();
+    this.#board = setTimeout(() => this.#sendBoard(), boardMs).unref();
     server.on("request", (request, response) => this.#answer(request, response));
     // A socket that wants to be something else than HTTP: there is nothing else here.
     for (const event of ["upgrade", "connect"]) server.on(event, refuseSocket);
@@ -151,13 +151,13 @@ export class Dashboard implements EventSink, AsyncDisposable {
   }
 
   /** Looks only while someone is there to see it. */
-  #tellBoard(): void {
+  #sendBoard(): void {
     const spans = this.#spans.takeNew();
     const board = this.#broadcast.numListeners === 0 ? undefined : this.#look(spans);
     const isNews = board?.actors !== undefined || spans.length > 0;
-    if (board !== undefined && isNews) this.#broadcast.tellNow(board);
+    if (board !== undefined && isNews) this.#broadcast.sendNow(board);
     const numActors = board?.actors?.length ?? 0;
-    this.#board = setTimeout(() => this.#tellBoard(), Math.max(boardMs, boardMsPerActor * numActors)).unref();
+    this.#board = setTimeout(() => this.#sendBoard(), Math.max(boardMs, boardMsPerActor * numActors)).unref();
   }
 
   #look(spans: BoardFrame["spans"] & object): BoardFrame {

@@ -28,7 +28,7 @@ export class HistoryTable<Field extends string> {
   #groupSize = numPicked;
   #numInOpenGroup = 0;
   /** Rows at the front that are as they were last told. */
-  #numTold = 0;
+  #numSent = 0;
   #changed = false;
 
   /**
@@ -78,9 +78,9 @@ export class HistoryTable<Field extends string> {
   /** What changed since the last call; undefined where nothing did. */
   takeChange(): TableChange | undefined {
     if (!this.#changed) return undefined;
-    const change = this.#from(this.#numTold);
+    const change = this.#from(this.#numSent);
     this.#changed = false;
-    this.#numTold = this.#rows.length;
+    this.#numSent = this.#rows.length;
     return change;
   }
 
@@ -100,7 +100,7 @@ export class HistoryTable<Field extends string> {
     const numSame = rows.findIndex((row, index) => row !== this.#rows[numBefore + index]);
     const isSame = numSame < 0 && numBefore + rows.length === this.#rows.length;
     if (isSame) return;
-    this.#numTold = Math.min(this.#numTold, numBefore + (numSame < 0 ? rows.length : numSame));
+    this.#numSent = Math.min(this.#numSent, numBefore + (numSame < 0 ? rows.length : numSame));
     this.#changed = true;
     this.#rows.length = numBefore;
     this.#rows.push(...rows);

@@ -14,12 +14,19 @@ export class IncidentLog {
    */
   take(event: TroupeEvent, step: number): boolean {
     if (event.kind === "actor.restarted") return this.#restarted(event.timeMs, step);
-    const told = describe(event);
-    if (told === undefined) return false;
+    const incident = describe(event);
+    if (incident === undefined) return false;
     this.#numRestarted = 0;
     const latest = this.#incidents.at(-1);
-    if (latest?.text === told.text) this.#replaceLatest({ ...latest, count: latest.count + 1 });
-    else this.#add({ timeMs: event.timeMs, step, ...told, count: 1, restart: event.kind === "run.restored" });
+    if (latest?.text === incident.text) this.#replaceLatest({ ...latest, count: latest.count + 1 });
+    else
+      this.#add({
+        timeMs: event.timeMs,
+        step,
+        ...incident,
+        count: 1,
+        restart: event.kind === "run.restored",
+      });
     return true;
   }
 

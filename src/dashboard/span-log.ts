@@ -3,8 +3,8 @@ import type { Span } from "./frame.ts";
 
 const maxKept = 2000;
 
-/** Told at once, at most: more are not seen apart. */
-const maxTold = 400;
+/** Sent at once, at most: more are not seen apart. */
+const maxSent = 400;
 
 /** The clock of spans and that of events, read at one time. */
 interface Clocks {
@@ -66,7 +66,7 @@ export class SpanLog {
       beginMs: event.beginMs + offsetMs,
       endMs: event.endMs + offsetMs,
     });
-    if (this.#new.length <= maxTold) return;
+    if (this.#new.length <= maxSent) return;
     this.#new = this.#new.filter((_, index) => index % 2 === 0);
     this.#every *= 2;
   }

@@ -121,7 +121,7 @@ export class EventHub {
     this.#draining?.cancel();
     const begin = performance.now();
     for (let event = this.#queue.shift(); event !== undefined; event = this.#queue.shift()) {
-      this.#tell(event);
+      this.#deliver(event);
       // The last one says how the run ended.
       if (performance.now() - begin > closeMs) this.#queue.keepNewest(1);
     }
@@ -133,7 +133,7 @@ export class EventHub {
     const begin = performance.now();
     let elapsedMs = 0;
     while (this.#queue.length > 0 && elapsedMs < sliceMs) {
-      this.#tell(this.#queue.shift() as TroupeEvent);
+      this.#deliver(this.#queue.shift() as TroupeEvent);
       elapsedMs = performance.now() - begin;
     }
     const restMs = restRatio * elapsedMs;
@@ -143,7 +143,7 @@ export class EventHub {
     if (numDropped > 0) this.emit({ kind: "events.dropped", numDropped });
   }
 
-  #tell(event: TroupeEvent): void {
+  #deliver(event: TroupeEvent): void {
     this.#recent.push(event);
     this.#subject.next(event);
     this.listeners.emit(event);
@@ -159,9 +159,9 @@ export class EventHub {
   }
 
   #subscriberFailed(error: unknown): void {
-    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     // Said on standard error too: a script may have no other subscriber than the one that failed.
-    process.emitWarning(`a subscriber to events threw, training goes on: ${told}`, "TroupeWarning");
+    process.emitWarning(`a subscriber to events threw, training goes on: ${text}`, "TroupeWarning");
     this.emit({ kind: "subscriber.failed", error: reportError(error) });
   }
 }

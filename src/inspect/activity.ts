@@ -15,7 +15,7 @@ export function reportActivity(
   { step, block = -1, microBatch }: ActivitySubject,
   beginMs: number,
 ): void {
-  const told: Activity = {
+  const finished: Activity = {
     kind: "activity.finished",
     activity,
     step,
@@ -24,7 +24,7 @@ export function reportActivity(
     beginMs,
     endMs: systemClock.now(),
   };
-  context.emit(told);
+  context.emit(finished);
 }
 
 /** Whether an actor's emission is one of these. */

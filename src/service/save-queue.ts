@@ -133,7 +133,7 @@ export class SaveQueue {
   #progress({ step, writtenBytes, totalBytes }: Omit<WriteProgress, "kind">): void {
     const [writing] = this.#saves;
     if (writing?.step !== step || writing.writtenBytes >= writtenBytes) return;
-    writing.tell({ writtenBytes, totalBytes });
+    writing.report({ writtenBytes, totalBytes });
     this.#hub.emit({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
   }
 }

@@ -33,8 +33,8 @@ export class Save {
     return this.#writtenBytes;
   }
 
-  /** Tells more progress. */
-  tell({ writtenBytes, totalBytes }: SaveProgress): void {
+  /** Reports more progress. */
+  report({ writtenBytes, totalBytes }: SaveProgress): void {
     this.#writtenBytes = writtenBytes;
     this.#progress.next({ writtenBytes, totalBytes });
   }

@@ -84,12 +84,12 @@ async function write(
   const plan = { step, config, weights: ofGroup("weights"), optimizer: ofGroup("optimizer") };
   await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
   const places = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  const progress = new ProgressTeller(context, step, draft.plannedBytes);
+  const progress = new ProgressReporter(context, step, draft.plannedBytes);
   for (const name of draft.order) {
     const { begin, sizeBytes } = places.get(name) as StagedTensor;
     for (let at = 0; at < sizeBytes; at += pieceBytes) {
       await draft.write(name, new Uint8Array(memory, begin + at, Math.min(pieceBytes, sizeBytes - at)));
-      progress.tell(draft.writtenBytes);
+      progress.report(draft.writtenBytes);
     }
   }
   const { path, sizeBytes } = await draft.commit({
@@ -103,12 +103,12 @@ async function write(
   return { path, sizeBytes };
 }
 
-/** Tells how far a save is, not more often than somebody could read it. */
-class ProgressTeller {
+/** Reports how far a save is, not more often than somebody could read it. */
+class ProgressReporter {
   readonly #context: ActorContext<WriterProtocol>;
   readonly #step: number;
   readonly #totalBytes: number;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: ActorContext<WriterProtocol>, step: number, totalBytes: number) {
     this.#context = context;
@@ -116,17 +116,17 @@ class ProgressTeller {
     this.#totalBytes = totalBytes;
   }
 
-  tell(writtenBytes: number): void {
+  report(writtenBytes: number): void {
     const isLast = writtenBytes === this.#totalBytes;
-    if (!isLast && performance.now() - this.#toldAtMs < progressEveryMs) return;
-    this.#toldAtMs = performance.now();
-    const told: WriteProgress = {
+    if (!isLast && performance.now() - this.#reportedAtMs < progressEveryMs) return;
+    this.#reportedAtMs = performance.now();
+    const reported: WriteProgress = {
       kind: "checkpoint.progressed",
       step: this.#step,
       writtenBytes,
       totalBytes: this.#totalBytes,
     };
-    this.#context.emit(told);
+    this.#context.emit(reported);
   }
 }
 

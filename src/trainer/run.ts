@@ -23,12 +23,12 @@ import { leadThroughRestarts } from "./lead.ts";
 import { openData } from "./open-data.ts";
 import { dryRun, planBatch, planRun } from "./plan-run.ts";
 import { Rendezvous } from "./rendezvous.ts";
-import { retell } from "./retell.ts";
 import { RunFolder } from "./run-folder.ts";
 import { Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
 import { SupervisedRanks } from "./supervised-ranks.ts";
+import { translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
 const MAX_PART_BYTES = 2 ** 31;
@@ -159,9 +159,9 @@ export class Run {
     if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
     // What is under way when a run ends goes nowhere, and is no news.
     if (this.#isEnding && event.kind === "message.undelivered") return;
-    const told = retell(event);
-    if (told !== undefined) this.#options.emit(told);
-    // That it could not be ended is told by its supervisor, which gives the group up then.
+    const reported = translateEvent(event);
+    if (reported !== undefined) this.#options.emit(reported);
+    // That it could not be ended is reported by its supervisor, which gives the group up then.
     if (event.kind === "actor.stalled") void this.#endStalled(event).catch(() => {});
   }
 

@@ -17,7 +17,11 @@ function everyRank(run: string): { plan: GroupPlan; groups: RankGroups[] } {
   const plan: GroupPlan = { run, backend: "local", carrier: "alias", rendezvous: undefined };
   const groups = mesh.ranks.map(
     (rank) =>
-      new RankGroups(plan, mesh.shape, rank, { generation: 0, deadlineMs: 30_000, told: new Uint8Array(80) }),
+      new RankGroups(plan, mesh.shape, rank, {
+        generation: 0,
+        deadlineMs: 30_000,
+        status: new Uint8Array(80),
+      }),
   );
   opened.push(...groups);
   return { plan, groups };

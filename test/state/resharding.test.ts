@@ -27,7 +27,7 @@ async function save(
   using collection = new PartCollection(0, 3);
   const order = { ...saved.plan, generation: 0, modelConfig: {}, state, write: true, keep: false };
   const storage = new LocalFolder(join(folder, name));
-  const writing = writeParts({ storage, keep: undefined, tell: () => {} }, order, collection);
+  const writing = writeParts({ storage, keep: undefined, report: () => {} }, order, collection);
   for (const part of saved.parts(0, 3).toSorted(shuffle)) {
     await new Promise(setImmediate);
     collection.add(part);

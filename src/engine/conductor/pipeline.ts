@@ -1,6 +1,6 @@
 /**
- * Work that is granted a few pieces ahead and told in the order in which it was granted. The first failure ends it: who
- * waits for room learns of it at once, and nothing is told after it.
+ * Work that is granted a few pieces ahead and reported in the order in which it was granted. The first failure ends it: who
+ * waits for room learns of it at once, and nothing is reported after it.
  */
 export class Pipeline {
   readonly #depth: number;
@@ -8,7 +8,7 @@ export class Pipeline {
   readonly #failed = Promise.withResolvers<never>();
   #last: Promise<void> = Promise.resolve();
 
-  /** @param depth - pieces granted and not yet told */
+  /** @param depth - pieces granted and not yet reported */
   constructor(depth: number) {
     this.#depth = depth;
     // Whoever waits hears of it; that nobody waits is no failure of its own.
@@ -17,15 +17,15 @@ export class Pipeline {
 
   /**
    * Adds a piece of work that has begun, and resolves when there is room for the next one.
-   * @param tell - called with its outcome, after those of all pieces before it
+   * @param report - called with its outcome, after those of all pieces before it
    * @throws the first failure of any piece
    */
-  async add<T>(work: Promise<T>, tell: (outcome: T) => void): Promise<void> {
+  async add<T>(work: Promise<T>, report: (outcome: T) => void): Promise<void> {
     const before = this.#last;
-    const told = Promise.all([work, before]).then(([outcome]) => tell(outcome));
-    told.catch((error: unknown) => this.#failed.reject(error));
-    this.#last = told;
-    this.#inFlight.push(told);
+    const reported = Promise.all([work, before]).then(([outcome]) => report(outcome));
+    reported.catch((error: unknown) => this.#failed.reject(error));
+    this.#last = reported;
+    this.#inFlight.push(reported);
     if (this.#inFlight.length >= this.#depth) await this.unlessFailed(this.#inFlight.shift());
   }
 

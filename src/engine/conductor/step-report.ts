@@ -30,10 +30,10 @@ export interface StepReportOptions {
   readonly residentBytes: () => number;
 }
 
-/** Tells what came of steps, one after the other, and how long each took. */
+/** Reports what came of steps, one after the other, and how long each took. */
 export class StepReport {
   readonly #options: StepReportOptions;
-  #toldAtMs = 0;
+  #reportedAtMs = 0;
 
   constructor(options: StepReportOptions) {
     this.#options = options;
@@ -41,18 +41,18 @@ export class StepReport {
 
   /** The next step begins now: what went before is none of it. */
   restartClock(): void {
-    this.#toldAtMs = performance.now();
+    this.#reportedAtMs = performance.now();
   }
 
   /**
-   * Tells the events of a step and answers who wanted to look at it.
+   * Emits the events of a step and answers who wanted to look at it.
    * @param step - steps done, this one included
    * @returns its loss, mean over all ranks
    */
-  tell(step: number, { ranks, shards, requests }: StepDone, parameters: DeclaredModel["parameters"]): number {
+  emit(step: number, { ranks, shards, requests }: StepDone, parameters: DeclaredModel["parameters"]): number {
     const { emit, listener, inspections, memoryEverySteps } = this.#options;
-    const durationMs = performance.now() - this.#toldAtMs;
-    this.#toldAtMs += durationMs;
+    const durationMs = performance.now() - this.#reportedAtMs;
+    this.#reportedAtMs += durationMs;
     const lossNats = meanLoss(ranks);
     const residentBytes = this.#options.residentBytes();
     const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };

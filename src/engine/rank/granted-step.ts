@@ -31,8 +31,8 @@ export interface StepParts {
   readonly stages: StageLink;
   readonly batches: BatchSource;
   readonly microBatches: MicroBatches;
-  /** Tells what was done to one micro-batch, and since when. */
-  readonly tell: (activity: "forward" | "backward", of: { microBatch: number }, beginMs: number) => void;
+  /** Reports what was done to one micro-batch, and since when. */
+  readonly report: (activity: "forward" | "backward", of: { microBatch: number }, beginMs: number) => void;
 }
 
 /** A forward of a loop that waits for its backward. */
@@ -89,15 +89,15 @@ export class GrantedStep implements Disposable {
    * @param lossesOf - the losses of one batch
    */
   train(lossesOf: (batch: TensorBatch) => Losses): void {
-    const { actions, microBatches, tell } = this.#parts;
+    const { actions, microBatches, report } = this.#parts;
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
     actions.forEach((action, index) => {
       const beginMs = systemClock.now();
       if (action.kind === "forward") microBatches.forward(this.index, action, lossesOf, this.#report);
       else microBatches.backward(this.index, action, index === actions.length - 1);
-      if (index === 0) this.#tellBegin();
-      if (index === lastForward) this.#tellScored();
-      tell(action.kind, { microBatch: action.microBatch }, beginMs);
+      if (index === 0) this.#sendBegin();
+      if (index === lastForward) this.#sendScored();
+      report(action.kind, { microBatch: action.microBatch }, beginMs);
     });
   }
 
@@ -116,7 +116,7 @@ export class GrantedStep implements Disposable {
    * @throws {TroupeError} `LOOP_ORDER`
    */
   forward<R extends ForwardResult>(body: () => R): R {
-    const { engine, tell } = this.#parts;
+    const { engine, report } = this.#parts;
     const { microBatch, batch } = this.#place("forward");
     const beginMs = systemClock.now();
     const key = { microBatch: this.#numForwards++, chunk: 0 };
@@ -132,8 +132,8 @@ export class GrantedStep implements Disposable {
       const losses = lossesIn(given);
       const lossNats = (loss as Tensor).item();
       this.#forwards.set(losses, { key, draws, lossNats, named: namedValues(losses) });
-      if (!this.#hasBegun) this.#tellBegin();
-      tell("forward", { microBatch }, beginMs);
+      if (!this.#hasBegun) this.#sendBegin();
+      report("forward", { microBatch }, beginMs);
       return given;
     });
   }
@@ -143,7 +143,7 @@ export class GrantedStep implements Disposable {
    * @throws {TroupeError} `LOOP_ORDER`
    */
   backward(given: ForwardResult, { only }: BackwardOptions): void {
-    const { engine, shard, model, tell } = this.#parts;
+    const { engine, shard, model, report } = this.#parts;
     const { microBatch } = this.#place("backward");
     const losses = lossesIn(given);
     if (!this.#forwards.has(losses))
@@ -167,7 +167,7 @@ export class GrantedStep implements Disposable {
     const gradient = hold(() => full([], shard.progress.lossScale?.scale ?? 1));
     engine.backward(open.key, [gradient], undefined, only);
     gradient.dispose();
-    tell("backward", { microBatch }, beginMs);
+    report("backward", { microBatch }, beginMs);
   }
 
   /** The micro-batch that a loop is at is over: what it left without a backward is given up. */
@@ -184,7 +184,7 @@ export class GrantedStep implements Disposable {
 
   /** A loop's gradients are complete: they leave for the shard. */
   handOn(): void {
-    this.#tellScored();
+    this.#sendScored();
     this.#parts.engine.flush();
   }
 
@@ -202,7 +202,7 @@ export class GrantedStep implements Disposable {
       gatherMs: gatherMs + stages.waitedMs,
       dataMs: batches.waitedMs,
     };
-    const learningRate = model.rates.told(this.#update);
+    const learningRate = model.rates.reported(this.#update);
     const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
@@ -233,7 +233,7 @@ export class GrantedStep implements Disposable {
   }
 
   /** Rates follow from how far the optimizer has come, which the first gathers have told. */
-  #tellBegin(): void {
+  #sendBegin(): void {
     const { model, shardRef } = this.#parts;
     const { step, inspect = [], inspectUpdates = [], ledger = false, histograms = false } = this.#order;
     const learningRates = model.rates.ofGroups(this.#update);
@@ -242,7 +242,7 @@ export class GrantedStep implements Disposable {
   }
 
   /** Before the last gradients, so that the shards know all that they judge the step by once these are reduced. */
-  #tellScored(): void {
+  #sendScored(): void {
     const { shardRef } = this.#parts;
     shardRef.tell("scored", { step: this.index, lossesNats: this.#report.lossesNats });
   }

@@ -14,9 +14,9 @@ export class LearningRates {
 
   /**
    * @param update - counted from 1, skipped steps left out
-   * @returns the first optimizer's rate, before its groups' factors: what is told of a step
+   * @returns the first optimizer's rate, before its groups' factors: what is reported of a step
    */
-  told(update: number): number {
+  reported(update: number): number {
     return this.#schedules[0]?.lrAt(update) ?? 0;
   }
 

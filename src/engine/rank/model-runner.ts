@@ -77,7 +77,7 @@ export class ModelRunner {
       { mesh, rank, numChunks },
       groups.stages,
       deadlineMs,
-      (beginMs) => this.#tell("wait", {}, beginMs),
+      (beginMs) => this.#report("wait", {}, beginMs),
     );
     const { weights: dtype, autocast } = plan.precision;
     const { trace } = plan.telemetry;
@@ -115,7 +115,7 @@ export class ModelRunner {
       stages: this.stages,
       batches: this.#batches,
       microBatches,
-      tell: (activity, of, beginMs) => this.#tell(activity, of, beginMs),
+      report: (activity, of, beginMs) => this.#report(activity, of, beginMs),
     };
     this.#readings = new ModelReadings({
       plan,
@@ -177,7 +177,7 @@ export class ModelRunner {
     this.model[Symbol.dispose]();
   }
 
-  #tell(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
+  #report(activity: "wait" | "forward" | "backward", of: { microBatch?: number }, beginMs: number): void {
     if (this.plan.telemetry.trace)
       reportActivity(this.#context, activity, { step: this.model.randomness.step, ...of }, beginMs);
   }

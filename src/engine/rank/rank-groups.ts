@@ -14,7 +14,7 @@ export interface RankGroupOptions {
   /** How long a wait for another rank may last. */
   readonly deadlineMs: number;
   /** Where the rank's collectives are told for others to read: the memory of its collective line. */
-  readonly told: Uint8Array;
+  readonly status: Uint8Array;
 }
 
 /** The axes along which the model itself is split: their groups are there from the beginning. */
@@ -85,7 +85,7 @@ export class RankGroups implements Disposable {
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {
     const { backend, rendezvous } = this.#plan;
-    const { generation, deadlineMs, told } = this.#options;
+    const { generation, deadlineMs, status } = this.#options;
     const name = nameOf(this.#plan, axis, ranks, generation);
     return openCommunicator({
       backend,
@@ -95,7 +95,7 @@ export class RankGroups implements Disposable {
       // Groups along one axis share no rank: the first names each, however many ranks there are.
       ...(rendezvous !== undefined && { rendezvous: `${rendezvous}/${generation}-${axis}-${ranks[0]}` }),
       deadlineMs,
-      told: { memory: told, group: `${axis} ${ranks.join("-")}` },
+      status: { memory: status, group: `${axis} ${ranks.join("-")}` },
     });
   }
 }

@@ -38,10 +38,10 @@ export class RankModel implements Disposable {
   /**
    * @param rank - of the world
    * @param batches - for a look at what the model does with one, where stages are to be found
-   * @param told - where the rank's collectives are told for others to read
+   * @param status - where the rank's collectives are status for others to read
    * @throws {TroupeError} what cannot be spread as planned
    */
-  constructor(job: Job, plan: RankPlan, rank: number, batches: BatchSource, told: Uint8Array) {
+  constructor(job: Job, plan: RankPlan, rank: number, batches: BatchSource, status: Uint8Array) {
     this.#job = job;
     this.#plan = plan;
     this.#rank = rank;
@@ -54,7 +54,7 @@ export class RankModel implements Disposable {
     this.optimizers = optimizersOf(job, this.module, config);
     this.rates = new LearningRates(job, this.optimizers, config);
     const { deadlineMs, recompute } = plan.execution;
-    const options = { generation: plan.generation, deadlineMs, told };
+    const options = { generation: plan.generation, deadlineMs, status };
     this.groups = new RankGroups(plan.layout.groups, plan.layout.mesh, rank, options);
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;

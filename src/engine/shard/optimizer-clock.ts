@@ -37,7 +37,7 @@ export class OptimizerClock {
   /** A step has ended, with an update or without. */
   advance(step: number, skipped: boolean): void {
     this.#before.set(step + 1, advanceProgress(this.before(step), this.#plan.precision.lossScale, skipped));
-    this.#tell(step);
+    this.#report(step);
   }
 
   /** A step has been told of: nobody asks for what was before it any more. */
@@ -45,13 +45,13 @@ export class OptimizerClock {
     this.#before.delete(step);
   }
 
-  /** Tells a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
-  tellAfter(step: number, checkpointer: ActorRef<CheckpointerProtocol>): void {
+  /** Reports to a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
+  reportAfter(step: number, checkpointer: ActorRef<CheckpointerProtocol>): void {
     this.#saving = { step, checkpointer };
-    this.#tell(step);
+    this.#report(step);
   }
 
-  #tell(step: number): void {
+  #report(step: number): void {
     const { generation } = this.#plan;
     if (this.#saving?.step !== step) return;
     if (maySkipUpdates(this.#plan) && !this.#before.has(step + 1)) return;

@@ -192,7 +192,7 @@ export class Shard {
     const blocks = layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
-    if (this.#rank === 0) this.#clock.tellAfter(step, checkpointer);
+    if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
     if (this.#ended.has(ALL_BLOCKS, step + 1)) await this.#stateStore.settle(step);
   }
 

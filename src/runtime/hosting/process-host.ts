@@ -116,8 +116,8 @@ export class ProcessHost {
     // Of one that has ended, its system tells the other.
     if (leftActor === undefined || rightActor === undefined) return;
     const [leftEnd, rightEnd] = portLinkEnds(leftActor.signal, rightActor.signal);
-    tellLink(rightActor, right, rightEnd);
-    tellLink(leftActor, left, leftEnd);
+    sendLink(rightActor, right, rightEnd);
+    sendLink(leftActor, left, leftEnd);
   }
 
   #openRoute(joined: Joined, end: RouteEnd): void {
@@ -129,7 +129,7 @@ export class ProcessHost {
       return;
     }
     const { port1, port2 } = new MessageChannel();
-    tellLink(actor, joined, this.#end(end, port1));
+    sendLink(actor, joined, this.#end(end, port1));
     actor.routes.push(new PortRoute(this.#open, end, port2, actor.signal));
   }
 
@@ -153,7 +153,7 @@ export class ProcessHost {
   }
 }
 
-function tellLink(actor: Hosted, { peer }: Joined, end: LinkEnd): void {
+function sendLink(actor: Hosted, { peer }: Joined, end: LinkEnd): void {
   const record: Outgoing = { ...blankRecord, type: RecordType.link, body: { peer, end } };
   actor.tell(singlePacket(record), portsOf(end));
 }

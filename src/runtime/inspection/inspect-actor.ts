@@ -42,6 +42,6 @@ export function inspectActor(
   };
 }
 
-function inspectCollective({ sinceMs, ...told }: CollectiveStatus, nowMs: number): InspectedCollective {
-  return { ...told, ageMs: nowMs - sinceMs };
+function inspectCollective({ sinceMs, ...status }: CollectiveStatus, nowMs: number): InspectedCollective {
+  return { ...status, ageMs: nowMs - sinceMs };
 }

@@ -84,10 +84,10 @@ export class Tracer {
   }
 
   #span<T>(
-    told: Omit<Span, "messageKind" | "spanId" | "awaited" | "beginMs" | "endMs"> & { readonly kind: string },
+    span: Omit<Span, "messageKind" | "spanId" | "awaited" | "beginMs" | "endMs"> & { readonly kind: string },
     body: () => T,
   ): T {
-    const { traceId, parentId, from, kind: messageKind, sentMs, receivedMs } = told;
+    const { traceId, parentId, from, kind: messageKind, sentMs, receivedMs } = span;
     const spanId = this.#newId();
     const beginMs = this.#now();
     let awaited = false;

@@ -40,7 +40,7 @@ export class DeathWatch {
   watch(watcher: ActorRecord, of: Address): void {
     const { census, joiner } = this.#options;
     const record = census.livingRecord(of.uid);
-    if (record === undefined) joiner.tellEnd(watcher, of.uid, census.endOf(of));
+    if (record === undefined) joiner.notifyEnd(watcher, of.uid, census.endOf(of));
     else record.watchers.add(watcher.address.uid);
   }
 
@@ -77,12 +77,13 @@ export class DeathWatch {
     if (record.down !== undefined) return;
     record.down = down;
     this.#report(down, forced);
-    const numTold = endpoint.ended(record.address.uid, down);
-    this.#tellOthers(record, down);
+    const numNotified = endpoint.ended(record.address.uid, down);
+    this.#notifyOthers(record, down);
     record.started.reject(startError(down));
     record.ended.resolve(down);
     this.#stopOwned(record);
-    if (down.cause !== undefined && record.hasStarted && numTold === 0) this.#escalate(record, down.cause);
+    if (down.cause !== undefined && record.hasStarted && numNotified === 0)
+      this.#escalate(record, down.cause);
   }
 
   /** What an actor that left without a word was at: its board outlives it, even where its process was killed. */
@@ -97,11 +98,11 @@ export class DeathWatch {
     else this.#options.report({ kind: "actor.stopped", actor, incarnation, forced });
   }
 
-  #tellOthers(record: ActorRecord, down: Down): void {
+  #notifyOthers(record: ActorRecord, down: Down): void {
     const { census, joiner } = this.#options;
     for (const uid of new Set([...record.watchers, ...record.linked.keys()])) {
       const listener = census.livingRecord(uid);
-      if (listener !== undefined) joiner.tellEnd(listener, record.address.uid, down);
+      if (listener !== undefined) joiner.notifyEnd(listener, record.address.uid, down);
     }
   }
 

@@ -49,7 +49,7 @@ export class Joiner {
   }
 
   /** Tells an actor how another ended: behind what that one still sent, where it comes by another way than this news. */
-  tellEnd(to: ActorRecord, uid: number, down: Down): void {
+  notifyEnd(to: ActorRecord, uid: number, down: Down): void {
     const message = { type: RecordType.down, body: { uid, down } };
     const route = to.linked.get(uid) ?? 0;
     const { host } = to.place;

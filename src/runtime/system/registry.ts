@@ -171,7 +171,7 @@ export class Registry implements Resident {
   #join(left: ActorRecord, to: Address): void {
     const right = this.census.livingRecord(to.uid);
     if (right === undefined) {
-      this.#joiner.tellEnd(left, to.uid, this.census.endOf(to));
+      this.#joiner.notifyEnd(left, to.uid, this.census.endOf(to));
       return;
     }
     // Who has ended since it asked needs no link.

@@ -20,11 +20,11 @@ export interface Writing {
   readonly storage: CheckpointStorage;
   /** Which checkpoints are kept once the new one is durable; all where there is none. */
   readonly keep: KeepRule | undefined;
-  readonly tell: (progress: SaveProgress) => void;
+  readonly report: (progress: SaveProgress) => void;
 }
 
 /** How often progress is told in one save, about. */
-const TELLINGS = 20;
+const NUM_REPORTS = 20;
 
 /**
  * Writes a save while its parts still come: each tensor as soon as it is whole, in the order of the files, from the memory
@@ -32,7 +32,7 @@ const TELLINGS = 20;
  * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; `CHECKPOINT_ABANDONED` where the parts do not come any more
  */
 export async function writeParts(
-  { storage, keep, tell }: Writing,
+  { storage, keep, report }: Writing,
   order: SaveOrder,
   collection: PartCollection,
 ): Promise<{ path: string; sizeBytes: number }> {
@@ -43,7 +43,7 @@ export async function writeParts(
   const plan = { step, config: order.modelConfig, weights, optimizer };
   await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
   const totalBytes = draft.plannedBytes;
-  let toldBytes = 0;
+  let reportedBytes = 0;
   for (const entry of order.entries) {
     await collection.until(() => image.has(entry));
     for (const { values } of image.ranges(entry)) {
@@ -55,9 +55,9 @@ export async function writeParts(
     }
     if (!order.keep) image.release(entry);
     const { writtenBytes } = draft;
-    if (writtenBytes - toldBytes < totalBytes / TELLINGS && writtenBytes < totalBytes) continue;
-    toldBytes = writtenBytes;
-    tell({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
+    if (writtenBytes - reportedBytes < totalBytes / NUM_REPORTS && writtenBytes < totalBytes) continue;
+    reportedBytes = writtenBytes;
+    report({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes });
   }
   const progress = await collection.whole(order.numParts);
   const { path, sizeBytes } = await draft.commit({

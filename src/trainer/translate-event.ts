@@ -7,7 +7,7 @@ type RuntimeEventOf<Kind extends RuntimeEvent["kind"]> = Extract<RuntimeEvent, {
 type EventBody<Kind extends EventKind> = Extract<TroupeEventBody, { kind: Kind }>;
 
 /** @returns what happened to an actor or a message, in the words of the event stream; undefined where it is not for it */
-export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
+export function translateEvent(event: RuntimeEvent): TroupeEventBody | undefined {
   switch (event.kind) {
     case "actor.failed":
       return { ...event, cause: reportOf(event.cause) };
@@ -34,7 +34,7 @@ export function retell(event: RuntimeEvent): TroupeEventBody | undefined {
   }
 }
 
-/** What an actor told by the lane that never waits, and nobody took in time. */
+/** What an actor reported by the lane that never waits, and nobody took in time. */
 function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivered">): boolean {
   return reason === "Overflow" && messageKind === "telemetry";
 }
@@ -42,7 +42,7 @@ function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivere
 function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stalled"> {
   const { kind, actor, role, index, incarnation, pid, state, ageMs, handling, waitingFor, op, collective } =
     event;
-  const told = op && { name: op.name, block: op.block, sequence: op.sequence };
+  const reported = op && { name: op.name, block: op.block, sequence: op.sequence };
   return {
     kind,
     actor,
@@ -54,7 +54,7 @@ function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stall
     ageMs,
     handling,
     waitingFor,
-    op: told,
+    op: reported,
     collective,
   };
 }
