@@ -16,6 +16,7 @@ const model = "test/trainer/inspect-model.test.ts";
 const tensors = "test/trainer/inspect-tensors.test.ts";
 const updates = "test/trainer/inspect-updates.test.ts";
 const losses = "test/nn/loss.test.ts";
+const buffers = "test/trainer/buffers.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -241,5 +242,14 @@ export const mutations: readonly Mutation[] = [
     from: "use.calls.length !== blocks.length || use.calls.some((position, index) => position !== index)",
     to: "use.calls.length < 0",
     caughtBy: [by(refusals, "is refused in a pipeline, whose stages each have their own layers")],
+  },
+  {
+    name: "buffers become the sum of what was written to them",
+    file: "src/parallel/mean-of-writes.ts",
+    from: ".div(count));",
+    to: ");",
+    caughtBy: [
+      by(buffers, "are saved under torch's names, and are what the definition makes of the batches"),
+    ],
   },
 ];

@@ -7,6 +7,7 @@ import { pointOf } from "../fixtures/labelled-points.ts";
 import { runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
 const normedJob = new URL("../fixtures/jobs/normed.ts", import.meta.url);
+const normedLoop = new URL("../fixtures/jobs/normed-loop.ts", import.meta.url);
 const steps = 6;
 
 /** What a run came to: losses of training and of evaluation, and all that its last checkpoint has of the model. */
@@ -22,9 +23,13 @@ describe("buffers that forward writes", () => {
   let numRuns = 0;
   let plain: Run;
 
-  async function train(options: RuntimeOptions, config: Record<string, unknown> = {}): Promise<Run> {
+  async function train(
+    options: RuntimeOptions,
+    config: Record<string, unknown> = {},
+    job = normedJob,
+  ): Promise<Run> {
     const checkpoint = { dir: workspace.path(`run-${numRuns++}`), everySteps: 2 };
-    const told = await runTiny(workspace, { steps, checkpoint, ...options }, config, normedJob);
+    const told = await runTiny(workspace, { steps, checkpoint, ...options }, config, job);
     if (told.error !== undefined) throw told.error;
     const folder = join(options.checkpoint?.dir ?? checkpoint.dir, stepFolder(options.steps ?? steps));
     return { losses: told.losses, evaluations: evaluationsOf(told.events), saved: await modelIn(folder) };
@@ -78,6 +83,16 @@ describe("buffers that forward writes", () => {
     expect(existsSync(once)).toBe(true);
     expect(died.saved).toEqual(plain.saved);
     expect(died.losses).toEqual(plain.losses);
+  });
+
+  it("are written by a loop of one's own as by a job", async () => {
+    expect(await train({ ranks: 2, zero: 2 }, {}, normedLoop)).toEqual(plain);
+  });
+
+  it("stay as they were in a step that is skipped", async () => {
+    const options = { ranks: 1, zero: 0, accumulation: 2, lossScale: 1024, steps: 3 } as const;
+    const { saved } = await train(options, { overflowAt: 2 });
+    expect(saved.get("points.num_batches_tracked")).toEqual([2]);
   });
 
   it("are read from the files of torch, whose counters are whole numbers", async () => {
