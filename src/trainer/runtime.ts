@@ -270,13 +270,17 @@ export class Runtime implements AsyncDisposable {
     const { supervision, checkpoint } = this.#settings;
     const { graceMs } = supervision;
     this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
+<<<<<<< HEAD
     const giveUp = () => void this.#run?.stop();
+=======
+    // What either fails with, the run itself tells.
+    const giveUp = () => void this.#run?.stop().catch(() => {});
+>>>>>>> 08796d5 (data, trainer: what the linters ask)
     if (checkpoint?.directory === undefined) {
       giveUp();
       return;
     }
     const grace = setTimeout(giveUp, graceMs);
-    // What the save fails with, the result of the run tells.
     void this.#finish()
       .catch(() => {})
       .finally(() => clearTimeout(grace));
