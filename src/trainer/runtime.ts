@@ -270,12 +270,8 @@ export class Runtime implements AsyncDisposable {
     const { supervision, checkpoint } = this.#settings;
     const { graceMs } = supervision;
     this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
-<<<<<<< HEAD
-    const giveUp = () => void this.#run?.stop();
-=======
     // What either fails with, the run itself tells.
     const giveUp = () => void this.#run?.stop().catch(() => {});
->>>>>>> 08796d5 (data, trainer: what the linters ask)
     if (checkpoint?.directory === undefined) {
       giveUp();
       return;

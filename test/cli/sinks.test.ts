@@ -101,6 +101,6 @@ describe("troupe run writes its events", () => {
       workspace.folder,
     );
     expect(code).toBe(0);
-    expect(readdirSync(workspace.path("bare")).toSorted()).toEqual(["latest", "step-000001"]);
+    expect(readdirSync(workspace.path("bare")).toSorted()).toEqual(["latest", "run.json", "step-000001"]);
   });
 });
