@@ -193,8 +193,13 @@ export interface ErrorSentence {
   readonly expected: string;
   /** What came, as the words after "got". */
   readonly got: string;
-  /** What to do about it. */
-  readonly hint: string;
+  /** What to do about it; left out where what was expected says it. */
+  readonly hint?: string | undefined;
+}
+
+/** The whole sentence of an error that was made elsewhere: in native code, or by an actor of another thread. */
+export interface RelayedSentence {
+  readonly relayed: string;
 }
 
 /**
@@ -205,10 +210,9 @@ export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  /** @param says - the parts of its sentence; or a whole one, of an error that was made elsewhere */
-  constructor(code: ErrorCode, says: ErrorSentence | string, detail: ErrorDetail = {}) {
+  constructor(code: ErrorCode, says: ErrorSentence | RelayedSentence | string, detail: ErrorDetail = {}) {
     super(
-      typeof says === "string" ? says : sentence(says),
+      typeof says === "string" ? says : "relayed" in says ? says.relayed : sentence(says),
       detail.cause === undefined ? {} : { cause: detail.cause },
     );
     this.name = "TroupeError";
@@ -218,7 +222,8 @@ export class TroupeError extends Error {
 }
 
 function sentence({ where, expected, got, hint }: ErrorSentence): string {
-  return `[${where}] expected ${expected}, got ${got} (${hint})`;
+  const advice = hint === undefined ? "" : ` (${hint})`;
+  return `[${where}] expected ${expected}, got ${got}${advice}`;
 }
 
 /** Every name that some options have, none left out. */
