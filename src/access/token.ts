@@ -51,7 +51,12 @@ function unusable(path: string, cause: unknown): TroupeError {
   const got = cause instanceof Error ? cause.message : String(cause);
   return new TroupeError(
     "ACCESS_TOKEN",
-    `[access] expected a file of our own for the token at ${path}: got ${got} (remove it, and a new one is made)`,
+    {
+      where: "access",
+      expected: `a file of our own for the token at ${path}`,
+      got,
+      hint: "remove it, and a new one is made",
+    },
     cause instanceof Error ? { cause } : {},
   );
 }
