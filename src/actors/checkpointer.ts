@@ -126,7 +126,12 @@ function restored(kept: KeptCopy | undefined, { step, wanted, owner }: RestoreRe
 function notKept(step: number, got: string): TroupeError {
   return new TroupeError(
     "MEMORY_COPY_LOST",
-    `[checkpoint] expected the state of step ${step} in memory: got ${got} (go on from a checkpoint)`,
+    {
+      where: "checkpoint",
+      expected: `the state of step ${step} in memory`,
+      got,
+      hint: "go on from a checkpoint",
+    },
     { fields: { step } },
   );
 }
@@ -141,7 +146,12 @@ async function openDirectory(directory: string): Promise<CheckpointStorage> {
   } catch (cause) {
     throw new TroupeError(
       "CHECKPOINT_DIRECTORY",
-      `[checkpoint] expected a folder that can be written at ${directory}: got "${(cause as Error).message}" (give another with --checkpoint)`,
+      {
+        where: "checkpoint",
+        expected: `a folder that can be written at ${directory}`,
+        got: `"${(cause as Error).message}"`,
+        hint: "give another with --checkpoint",
+      },
       { fields: { directory }, cause },
     );
   }

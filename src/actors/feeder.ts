@@ -95,7 +95,12 @@ class FedData {
 function unscored(source: string): TroupeError {
   return new TroupeError(
     "PREDICTIONS",
-    `[predict] expected a dataset that scores what the job predicts: got ${source} without score(…) (give the dataset one, or leave predict out)`,
+    {
+      where: "predict",
+      expected: "a dataset that scores what the job predicts",
+      got: `${source} without score(…)`,
+      hint: "give the dataset one, or leave predict out",
+    },
     { fields: { source } },
   );
 }

@@ -67,7 +67,7 @@ function checkAlike(first: Rows, rows: Rows): void {
 function refuse(expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "PREDICTIONS",
-    `[predict] expected ${expected}: got ${got} (pad what differs in length to one length)`,
+    { where: "predict", expected, got: `${got}`, hint: "pad what differs in length to one length" },
     { fields: { got } },
   );
 }
