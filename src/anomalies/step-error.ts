@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { type ErrorSentence, TroupeError } from "../errors.ts";
 import type { Finding } from "./finding.ts";
 import type { Anomaly } from "./rules.ts";
 
@@ -15,15 +15,35 @@ export function anomalyError(step: number, finding: Finding & { readonly numSkip
   const inARow = numSkipped > 1 ? ` ${numSkipped} steps in a row` : "";
   const where = block === undefined ? "" : `, first in block ${block}`;
   const onRank = rank === undefined ? "" : ` on rank ${rank}`;
-  const texts: Record<Anomaly, string> = {
-    "loss-not-finite": `a finite loss${onRank}: got ${value}${inARow} (lower the learning rate, clip gradients, or look at the batch)`,
-    "gradient-not-finite": `a finite gradient norm: got ${value}${inARow}${where} (lower the learning rate, or look at the batch)`,
-    "loss-spike": `a loss of at most ${limit.toPrecision(5)}, as those before it: got ${value.toPrecision(5)}${inARow} (lower the learning rate, or look at the batch)`,
-    straggler: `at most ${limit.toFixed(0)} ms of computing${onRank}: got ${value.toFixed(0)} (look at its machine)`,
+  const says: Record<Anomaly, Omit<ErrorSentence, "where">> = {
+    "loss-not-finite": {
+      expected: `a finite loss${onRank}`,
+      got: `${value}${inARow}`,
+      hint: "lower the learning rate, clip gradients, or look at the batch",
+    },
+    "gradient-not-finite": {
+      expected: "a finite gradient norm",
+      got: `${value}${inARow}${where}`,
+      hint: "lower the learning rate, or look at the batch",
+    },
+    "loss-spike": {
+      expected: `a loss of at most ${limit.toPrecision(5)}, as those before it`,
+      got: `${value.toPrecision(5)}${inARow}`,
+      hint: "lower the learning rate, or look at the batch",
+    },
+    straggler: {
+      expected: `at most ${limit.toFixed(0)} ms of computing${onRank}`,
+      got: value.toFixed(0),
+      hint: "look at its machine",
+    },
   };
-  return new TroupeError(CODES[anomaly], `[step ${step}] expected ${texts[anomaly]}`, {
-    fields: { step, rank, block, value: String(value), limit: String(limit) },
-  });
+  return new TroupeError(
+    CODES[anomaly],
+    { where: `step ${step}`, ...says[anomaly] },
+    {
+      fields: { step, rank, block, value: String(value), limit: String(limit) },
+    },
+  );
 }
 
 /** Ends a generation of the rank group because the run is to go back: not an error, and met by nobody but who leads the run. */
