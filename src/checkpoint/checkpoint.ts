@@ -207,7 +207,7 @@ export class Checkpoint implements AsyncDisposable {
   #wrongTensor(name: string, expected: string, got: string): TroupeError {
     return new TroupeError(
       "CHECKPOINT_TENSOR",
-      `[checkpoint] expected ${expected} for ${JSON.stringify(name)} in ${this.path}: got ${got}`,
+      { where: "checkpoint", expected: `${expected} for ${JSON.stringify(name)} in ${this.path}`, got },
       { fields: { path: this.path, tensor: name } },
     );
   }

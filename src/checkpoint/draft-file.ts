@@ -70,7 +70,12 @@ export class DraftFile {
 export function outOfTurn(entry: string, expected: string): TroupeError {
   return new TroupeError(
     "SAFETENSORS_TENSOR",
-    `[checkpoint] expected ${expected}: got ${JSON.stringify(entry)} (write tensors in the order of the plan)`,
+    {
+      where: "checkpoint",
+      expected,
+      got: JSON.stringify(entry),
+      hint: "write tensors in the order of the plan",
+    },
     { fields: { tensor: entry } },
   );
 }

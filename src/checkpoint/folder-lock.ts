@@ -71,7 +71,12 @@ export function locked(location: string, holder: StorageHolder | undefined): Tro
       : `${holder.what}, process ${holder.pid} on ${holder.host} since ${holder.takenAt}`;
   return new TroupeError(
     "CHECKPOINT_LOCKED",
-    `[checkpoint] expected to be the only writer into ${location}, got ${got} (wait for its end, or give another folder)`,
+    {
+      where: "checkpoint",
+      expected: `to be the only writer into ${location}`,
+      got,
+      hint: "wait for its end, or give another folder",
+    },
     { fields: { location, ...holder } },
   );
 }

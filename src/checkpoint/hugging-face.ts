@@ -112,8 +112,12 @@ export class HuggingFaceFolder {
     if (file !== undefined) return file;
     throw new TroupeError(
       "SAFETENSORS_TENSOR",
-      `[hugging face] expected tensor ${JSON.stringify(name)} in ${this.path}: got ${this.#fileOf.size} others ` +
-        `(${this.names.slice(0, 3).join(", ")}, ...)`,
+      {
+        where: "hugging face",
+        expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
+        got: `${this.#fileOf.size} others`,
+        hint: `${this.names.slice(0, 3).join(", ")}, ...`,
+      },
       { fields: { path: this.path, tensor: name } },
     );
   }
@@ -205,8 +209,12 @@ async function exists(path: string): Promise<boolean> {
 function contradiction(path: string, expected: string, got: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "HUGGING_FACE_FOLDER",
-    `[hugging face] expected ${expected} at ${path}: got ${got} (give a folder with config.json and model.safetensors, ` +
-      "or with model.safetensors.index.json and the files it names)",
+    {
+      where: "hugging face",
+      expected: `${expected} at ${path}`,
+      got,
+      hint: "give a folder with config.json and model.safetensors, or with model.safetensors.index.json and the files it names",
+    },
     { fields: { path }, cause },
   );
 }

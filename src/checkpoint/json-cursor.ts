@@ -172,7 +172,12 @@ export class JsonCursor {
     const got = index < this.#text.length ? JSON.stringify(this.#text.slice(index, index + 24)) : "the end";
     return new TroupeError(
       "JSON_INVALID",
-      `[json] expected ${expected} at character ${index} of ${this.#where}: got ${got} (the file is damaged, or is no JSON)`,
+      {
+        where: "json",
+        expected: `${expected} at character ${index} of ${this.#where}`,
+        got,
+        hint: "the file is damaged, or is no JSON",
+      },
       { fields: { where: this.#where, index } },
     );
   }

@@ -96,7 +96,12 @@ export class LocalFolder implements CheckpointStorage {
       if (cause instanceof TroupeError) throw cause;
       throw new TroupeError(
         "CHECKPOINT_DIRECTORY",
-        `[checkpoint] expected a folder that can be written at ${this.location}, got "${(cause as Error).message}" (give another)`,
+        {
+          where: "checkpoint",
+          expected: `a folder that can be written at ${this.location}`,
+          got: `"${(cause as Error).message}"`,
+          hint: "give another",
+        },
         { fields: { directory: this.location }, cause },
       );
     }

@@ -239,7 +239,12 @@ function checkedState(state: Readonly<Record<string, JsonValue>>, path: string):
 export function damagedManifest(path: string, expected: string, got: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "CHECKPOINT_DAMAGED",
-    `[checkpoint] expected ${expected} in ${path}: got ${got} (resume from an older checkpoint, or restore the file)`,
+    {
+      where: "checkpoint",
+      expected: `${expected} in ${path}`,
+      got,
+      hint: "resume from an older checkpoint, or restore the file",
+    },
     { fields: { path, expected, got }, cause },
   );
 }

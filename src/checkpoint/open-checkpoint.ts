@@ -48,7 +48,12 @@ export async function openCheckpoint(
   if (first !== undefined) throw noneWhole(storage, passedOver);
   throw new TroupeError(
     "CHECKPOINT_MISSING",
-    `[checkpoint] expected a checkpoint in ${storage.location}: got none (give the folder of a run, or of one of its steps)`,
+    {
+      where: "checkpoint",
+      expected: `a checkpoint in ${storage.location}`,
+      got: "none",
+      hint: "give the folder of a run, or of one of its steps",
+    },
     { fields: { path: storage.location } },
   );
 }
@@ -92,8 +97,12 @@ async function exists(path: string): Promise<boolean> {
 function ofAnotherRun(path: string, state: TrainerState, owner: RunRecord | undefined): TroupeError {
   return new TroupeError(
     "CHECKPOINT_TAKEN",
-    `[checkpoint] expected a checkpoint of the run ${owner?.id}, whose folder this is, got ${path}/${manifestName} of the run ${runOf(state)?.id} ` +
-      "(give that one's own path to use it)",
+    {
+      where: "checkpoint",
+      expected: `a checkpoint of the run ${owner?.id}, whose folder this is`,
+      got: `${path}/${manifestName} of the run ${runOf(state)?.id}`,
+      hint: "give that one's own path to use it",
+    },
     { fields: { path: `${path}/${manifestName}`, run: runOf(state)?.id } },
   );
 }
@@ -101,8 +110,12 @@ function ofAnotherRun(path: string, state: TrainerState, owner: RunRecord | unde
 function noneWhole(storage: CheckpointStorage, passedOver: readonly TroupeError[]): TroupeError {
   return new TroupeError(
     "CHECKPOINT_DAMAGED",
-    `[checkpoint] expected one whole checkpoint in ${storage.location}: got ${passedOver.length} damaged ones, the first because ` +
-      `${passedOver[0]?.message} (restore one of them from a copy)`,
+    {
+      where: "checkpoint",
+      expected: `one whole checkpoint in ${storage.location}`,
+      got: `${passedOver.length} damaged ones, the first because ${passedOver[0]?.message}`,
+      hint: "restore one of them from a copy",
+    },
     {
       fields: { path: storage.location, causes: passedOver.map((error) => error.message) },
       cause: passedOver[0],

@@ -71,7 +71,7 @@ function requireCount(option: string, got: number): void {
   if (Number.isSafeInteger(got) && got >= 1) return;
   throw new TroupeError(
     "CHECKPOINT_OPTION",
-    `[checkpoint] expected ${option} to be a whole number of at least 1: got ${got}`,
+    { where: "checkpoint", expected: `${option} to be a whole number of at least 1`, got: `${got}` },
     { fields: { option, got } },
   );
 }

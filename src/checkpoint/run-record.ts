@@ -75,8 +75,12 @@ function taken(storage: CheckpointStorage, owner: RunRecord | undefined, step: n
   const whose = owner === undefined ? "a run" : `a run of ${owner.job}, begun ${owner.startedAt},`;
   return new TroupeError(
     "CHECKPOINT_TAKEN",
-    `[checkpoint] expected a folder without checkpoints for a new run, got ${storage.location} with those of ${whose} up to step ${step} ` +
-      `(go on with it: --resume ${storage.location}; remove it: --overwrite; keep both: give another folder, or --checkpoint auto)`,
+    {
+      where: "checkpoint",
+      expected: "a folder without checkpoints for a new run",
+      got: `${storage.location} with those of ${whose} up to step ${step}`,
+      hint: `go on with it: --resume ${storage.location}; remove it: --overwrite; keep both: give another folder, or --checkpoint auto`,
+    },
     { fields: { location: storage.location, step, run: owner?.id } },
   );
 }

@@ -85,8 +85,12 @@ export class SafetensorsFile {
     if (entry !== undefined) return entry;
     throw new TroupeError(
       "SAFETENSORS_TENSOR",
-      `[safetensors] expected tensor ${JSON.stringify(name)} in ${this.path}: got ${this.tensors.size} others ` +
-        `(${[...this.tensors.keys()].slice(0, 3).join(", ")}, ...)`,
+      {
+        where: "safetensors",
+        expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
+        got: `${this.tensors.size} others`,
+        hint: `${[...this.tensors.keys()].slice(0, 3).join(", ")}, ...`,
+      },
       { fields: { path: this.path, tensor: name } },
     );
   }
@@ -169,8 +173,11 @@ export class SafetensorsFile {
   #wrongSize(name: string, expectedBytes: number, gotBytes: number): TroupeError {
     return new TroupeError(
       "SAFETENSORS_TENSOR",
-      `[safetensors] expected to read the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}: ` +
-        `got memory for ${gotBytes}`,
+      {
+        where: "safetensors",
+        expected: `memory for the ${expectedBytes} bytes of tensor ${JSON.stringify(name)} of ${this.path}`,
+        got: `${gotBytes} bytes`,
+      },
       { fields: { path: this.path, tensor: name, expectedBytes, gotBytes } },
     );
   }

@@ -198,7 +198,12 @@ export function isDType(dtype: string): dtype is SafetensorsDType {
 export function corrupt(path: string, expected: string, got: string): TroupeError {
   return new TroupeError(
     "SAFETENSORS_INVALID",
-    `[safetensors] expected ${expected} in ${path}: got ${got} (the file is damaged or foreign: fetch or save it again)`,
+    {
+      where: "safetensors",
+      expected: `${expected} in ${path}`,
+      got,
+      hint: "the file is damaged or foreign: fetch or save it again",
+    },
     { fields: { path } },
   );
 }
@@ -206,7 +211,7 @@ export function corrupt(path: string, expected: string, got: string): TroupeErro
 function unwritable(name: string, expected: string): TroupeError {
   return new TroupeError(
     "SAFETENSORS_TENSOR",
-    `[safetensors] expected ${expected}: got tensor ${JSON.stringify(name)}`,
+    { where: "safetensors", expected, got: `tensor ${JSON.stringify(name)}` },
     {
       fields: { tensor: name },
     },

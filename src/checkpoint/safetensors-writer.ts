@@ -82,8 +82,11 @@ export function wrongSource(entry: TensorEntry, got: string): TroupeError {
   const expectedBytes = entry.end - entry.begin;
   return new TroupeError(
     "SAFETENSORS_TENSOR",
-    `[safetensors] expected ${expectedBytes} bytes from the source of tensor ${JSON.stringify(entry.name)}, ` +
-      `${entry.dtype}[${entry.shape}]: got ${got}`,
+    {
+      where: "safetensors",
+      expected: `${expectedBytes} bytes from the source of tensor ${JSON.stringify(entry.name)}, ${entry.dtype}[${entry.shape}]`,
+      got: `${got}`,
+    },
     { fields: { tensor: entry.name, expectedBytes, got } },
   );
 }

@@ -6,7 +6,12 @@ export function saveFailed(path: string, step: number, cause: unknown): TroupeEr
   if (cause instanceof TroupeError && cause.code === "CHECKPOINT_SAVE_FAILED") return cause;
   return new TroupeError(
     "CHECKPOINT_SAVE_FAILED",
-    `[checkpoint] expected to save ${path}: got "${(cause as Error).message}" (free space or mend the disk; what was saved before is kept)`,
+    {
+      where: "checkpoint",
+      expected: `to save ${path}`,
+      got: `"${(cause as Error).message}"`,
+      hint: "free space or mend the disk; what was saved before is kept",
+    },
     { fields: { path, step, errno: errnoOf(cause) }, cause },
   );
 }

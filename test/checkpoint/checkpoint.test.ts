@@ -168,7 +168,7 @@ describe("damage", () => {
     await writeCheckpoint(folder, contentOf(1));
     await rm(join(folder, "step-000001", "model.safetensors"));
     const one = await refusal(() => openCheckpoint(folder));
-    expect(one.message).toContain("model.safetensors: got No such file");
+    expect(one.message).toContain("model.safetensors, got No such file");
     await writeCheckpoint(folder, contentOf(2));
     await rm(join(folder, "step-000002", "manifest.json"));
     const both = await refusal(() => openCheckpoint(folder));

@@ -71,7 +71,7 @@ describe("a strict reader of JSON", () => {
 
   test("names the text and the place", () => {
     expect(() => parseJsonObject('{"a":1 "b":2}', "runs/config.json")).toThrow(
-      'expected "," at character 7 of runs/config.json: got "\\"b\\":2}"',
+      'expected "," at character 7 of runs/config.json, got "\\"b\\":2}"',
     );
   });
 });

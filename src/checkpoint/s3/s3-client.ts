@@ -35,7 +35,12 @@ export function parseS3(location: string): S3Place {
   }
   throw new TroupeError(
     "CHECKPOINT_OPTION",
-    `[s3] expected s3://BUCKET or s3://BUCKET/PREFIX: got ${JSON.stringify(location)} (a bucket's name is of small letters, digits, dots and hyphens)`,
+    {
+      where: "s3",
+      expected: "s3://BUCKET or s3://BUCKET/PREFIX",
+      got: JSON.stringify(location),
+      hint: "a bucket's name is of small letters, digits, dots and hyphens",
+    },
     { fields: { location } },
   );
 }
@@ -52,7 +57,12 @@ export async function connectS3(place: S3Place): Promise<S3Connection> {
   } catch (cause) {
     throw new TroupeError(
       "S3_UNAVAILABLE",
-      `[s3] expected the package @aws-sdk/client-s3: got "${(cause as Error).message}" (npm install @aws-sdk/client-s3)`,
+      {
+        where: "s3",
+        expected: "the package @aws-sdk/client-s3",
+        got: `"${(cause as Error).message}"`,
+        hint: "npm install @aws-sdk/client-s3",
+      },
       { cause },
     );
   }
@@ -79,7 +89,12 @@ export function s3Failure(what: string, location: string, cause: unknown): Troup
   const { name, message } = cause as Error;
   return new TroupeError(
     "S3_FAILED",
-    `[s3] expected to ${what} ${location}: got "${name}: ${message}" (see that the bucket exists, and the credentials may use it)`,
+    {
+      where: "s3",
+      expected: `to ${what} ${location}`,
+      got: `"${name}: ${message}"`,
+      hint: "see that the bucket exists, and the credentials may use it",
+    },
     { fields: { location, cause: name }, cause },
   );
 }

@@ -76,7 +76,12 @@ export class S3File implements StoredFile {
   #damaged(begin: number, end: number, what: string, expected: string, got: string): TroupeError {
     return new TroupeError(
       "CHECKPOINT_DAMAGED",
-      `[checkpoint] expected ${expected} in bytes ${begin} to ${end} of ${this.path}, read for ${what}: got ${got} (resume from an older checkpoint)`,
+      {
+        where: "checkpoint",
+        expected: `${expected} in bytes ${begin} to ${end} of ${this.path}, read for ${what}`,
+        got,
+        hint: "resume from an older checkpoint",
+      },
       { fields: { path: this.path, what, offsetBytes: begin, endBytes: end, expected, got } },
     );
   }

@@ -120,9 +120,11 @@ class S3Folder implements StoredFolder {
   async openFile(name: string): Promise<StoredFile> {
     if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name))
       return S3File.open(this.#connection, `${this.#key}/${name}`);
-    throw new TroupeError(
-      "FILE_READ",
-      `[s3] expected a plain file name: got ${JSON.stringify(name)} (the folder is foreign)`,
-    );
+    throw new TroupeError("FILE_READ", {
+      where: "s3",
+      expected: "a plain file name",
+      got: JSON.stringify(name),
+      hint: "the folder is foreign",
+    });
   }
 }
