@@ -33,7 +33,7 @@ export const setting = pair("--set <key=value>", "--set layers=6");
 
 /** The error for what was typed. */
 export function usage(expected: string, got: string, advice: string): TroupeError {
-  return new TroupeError("USAGE", `[troupe] expected ${expected}: got ${got} (${advice})`);
+  return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });
 }
 
 /** Writes a line to standard output. */

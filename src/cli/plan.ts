@@ -227,10 +227,12 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
   }
   print(headline(subject, flags));
   if (best.length === 0) {
-    throw new TroupeError(
-      "LAYOUT",
-      `[troupe plan] expected a layout of ${flags.ranks} ranks that fits ${describeBytes(memoryBytes)} with a batch of ${batchSize}: got none (use more ranks, --offload 1, or a batch that more ranks divide)`,
-    );
+    throw new TroupeError("LAYOUT", {
+      where: "troupe plan",
+      expected: `a layout of ${flags.ranks} ranks that fits ${describeBytes(memoryBytes)} with a batch of ${batchSize}`,
+      got: "none",
+      hint: "use more ranks, --offload 1, or a batch that more ranks divide",
+    });
   }
   print(
     `what fits ${describeBytes(memoryBytes)} a rank, the best of each split; fastest first, times estimated`,

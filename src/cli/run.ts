@@ -97,7 +97,8 @@ async function train(
   printAddress(runtime.dashboardUrl);
   for (const sink of await sinksOf(output, asked.checkpoint?.dir)) runtime.addSink(sink);
   const { saveError, interruptedBy, steps } = await runtime.run(url, set);
-  if (saveError !== undefined) throw new TroupeError("CHECKPOINT_SAVE_FAILED", saveError.message);
+  if (saveError !== undefined)
+    throw new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });
   if (interruptedBy === undefined) return;
   const folder = asked.checkpoint?.dir ?? "";
   throw new TroupeError("RUN_INTERRUPTED", {

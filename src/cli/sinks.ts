@@ -54,7 +54,7 @@ function writing(flag: string, path: string, make: () => EventSink): EventSink {
     const { message } = cause as Error;
     throw new TroupeError(
       "SINK",
-      `[sinks] expected ${flag} to be where events can be written, got ${path} (${message})`,
+      { where: "sinks", expected: `${flag} to be where events can be written`, got: path, hint: message },
       {
         fields: { path },
         cause,

@@ -46,7 +46,7 @@ describe("troupe dashboard", () => {
 
   it("refuses what holds no events, with exit code 2", async () => {
     const { code, said } = await start(["dashboard", "/nowhere"], workspace.folder).exit;
-    expect(said).toMatch(/expected a file of events or the folder of a run at \/nowhere: got no such file/);
+    expect(said).toMatch(/expected a file of events or the folder of a run at \/nowhere, got no such file/);
     expect(code).toBe(2);
   });
 });

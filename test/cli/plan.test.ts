@@ -127,7 +127,7 @@ describe("troupe plan", () => {
   it("refuses an impossible layout with exit code 2 and the nearest that work", async () => {
     const { code, err } = await plan(...gpt13b, "--tp", "3");
     expect(code).toBe(2);
-    expect(err).toContain("expected tp to divide 40 heads: got 3");
+    expect(err).toContain("expected tp to divide 40 heads, got 3");
     expect(err).toContain("nearest that work");
   });
 
@@ -153,6 +153,6 @@ describe("troupe plan", () => {
   it("refuses to offload parameters at a level that needs them throughout", async () => {
     const refused = await plan(...gpt13b, "--zero", "2", "--offload-parameters");
     expect(refused).toMatchObject({ code: 2 });
-    expect(refused.err).toContain("expected --zero 3 with --offload-parameters: got 2");
+    expect(refused.err).toContain("expected --zero 3 with --offload-parameters, got 2");
   });
 });

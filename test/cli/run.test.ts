@@ -91,7 +91,7 @@ describe("troupe run", () => {
     expect(taken.err).toContain(`up to step 4 (go on with it: --resume ${dir}; remove it: --overwrite`);
     const refused = await train("--checkpoint", dir, "--overwrite", "--checkpoint-max-staged", "1kB");
     expect(refused.code).toBe(1);
-    expect(refused.err).toMatch(/expected a save to copy at most 1000 bytes: got \d+/);
+    expect(refused.err).toMatch(/expected a save to copy at most 1000 bytes, got \d+/);
   });
 
   it("resumes from a folder of checkpoints", async () => {
@@ -167,7 +167,7 @@ describe("troupe run", () => {
       "a setting without a value",
       ["run", tiny, "--set", "layers"],
       2,
-      /expected --set KEY=VALUE: got "layers"/,
+      /expected --set KEY=VALUE, got "layers"/,
     ],
     [
       "a setting the job lacks",
@@ -191,31 +191,31 @@ describe("troupe run", () => {
       "a batch that the ranks cannot share",
       ["run", tiny, "--ranks", "3", ...data],
       2,
-      /multiples of 3 data-parallel ranks × 1 micro-batches = 3: got 4/,
+      /multiples of 3 data-parallel ranks × 1 micro-batches = 3, got 4/,
     ],
     [
       "heads that do not divide the width",
       ["run", tiny, ...data, "--set", "heads=3"],
       1,
-      /n_embd must be a multiple of n_head = 3: 32/,
+      /n_embd to be a multiple of n_head = 3, got 32/,
     ],
     [
       "a vocabulary larger than the model's",
       ["run", tiny, ...data, "--set", "vocab=100"],
       1,
-      /vocabulary.*100 tokens: got 256/,
+      /vocabulary.*100 tokens, got 256/,
     ],
     [
       "a data file that is not there",
       ["run", tiny, "--set", "data=/nowhere/text.txt"],
       1,
-      /expected text at "\/nowhere\/text.txt": got no such file/,
+      /expected text at "\/nowhere\/text.txt", got no such file/,
     ],
     [
       "a checkpoint that is not there",
       ["run", tiny, ...data, "--resume", "/nowhere"],
       2,
-      /expected a checkpoint in \/nowhere: got none/,
+      /expected a checkpoint in \/nowhere, got none/,
     ],
   ];
 
@@ -260,7 +260,7 @@ describe("troupe run", () => {
   it("proposes layouts that work for the job in place of one that cannot", async () => {
     const refused = await train("--ranks", "3", "--tp", "2");
     expect(refused.err).toMatch(
-      /expected ranks in multiples of tp 2 × pp 1 = 2: got 3 \(nearest that work: /,
+      /expected ranks in multiples of tp 2 × pp 1 = 2, got 3 \(nearest that work: /,
     );
     expect(refused.code).toBe(2);
     const [, first = ""] = /nearest that work: ([^;)]+)/.exec(refused.err) ?? [];
@@ -298,7 +298,7 @@ describe("troupe run", () => {
       workspace.folder,
     );
     expect(code).toBe(1);
-    expect(err).toMatch(/expected text in .*empty\.txt: got 0 bytes/);
+    expect(err).toMatch(/expected text in .*empty\.txt, got 0 bytes/);
   });
 
   it("trains on when the disk is full, says so, leaves nothing half-written, and exits with 1", async () => {
@@ -321,7 +321,7 @@ describe("troupe run", () => {
       workspace.folder,
     );
     expect(finished.err).toMatch(/6\/6/);
-    expect(finished.err).toMatch(/expected to save .*step-000006: got ".*" \(free space/);
+    expect(finished.err).toMatch(/expected to save .*step-000006, got ".*" \(free space/);
     expect(finished.code).toBe(1);
     expect(readdirSync(workspace.path("full"))).toEqual(["events.jsonl", "run.json"]);
   });
@@ -372,7 +372,7 @@ describe("troupe run", () => {
     const fault = ["--set", "fault=nan", "--set", "faultAt=1", "--ranks", "2"];
     const { code, err } = await train("--checkpoint", workspace.path("other"), ...fault);
     expect(code).toBe(1);
-    expect(err).toMatch(/expected a finite loss on rank 1: got NaN/);
+    expect(err).toMatch(/expected a finite loss on rank 1, got NaN/);
     expect(existsSync(workspace.path("saved/step-000004/manifest.json"))).toBe(true);
   });
 });

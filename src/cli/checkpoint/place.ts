@@ -25,7 +25,12 @@ export async function meantBy(location: string, step?: number): Promise<MeantChe
   if (checkpoints.length > 0) return { storage, checkpoints };
   throw new TroupeError(
     "CHECKPOINT_MISSING",
-    `[troupe checkpoint] expected ${wanted ?? "a checkpoint"} in ${storage.location}: got ${all.length === 0 ? "none" : all.map((facts) => facts.name).join(", ")} (give the folder of a run, or s3://BUCKET/PREFIX)`,
+    {
+      where: "troupe checkpoint",
+      expected: `${wanted ?? "a checkpoint"} in ${storage.location}`,
+      got: all.length === 0 ? "none" : all.map((facts) => facts.name).join(", "),
+      hint: "give the folder of a run, or s3://BUCKET/PREFIX",
+    },
     { fields: { path: location } },
   );
 }

@@ -32,7 +32,12 @@ export async function pruneCheckpoints(location: string, flags: PruneFlags): Pro
   if (first === undefined) return;
   throw new TroupeError(
     "CHECKPOINT_DIRECTORY",
-    `[troupe checkpoint] expected to remove ${failed.map(({ name }) => name).join(", ")}: got "${(first.cause as Error).message}" (see who may write there)`,
+    {
+      where: "troupe checkpoint",
+      expected: `to remove ${failed.map(({ name }) => name).join(", ")}`,
+      got: `"${(first.cause as Error).message}"`,
+      hint: "see who may write there",
+    },
     { cause: first.cause },
   );
 }

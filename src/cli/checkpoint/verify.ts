@@ -24,7 +24,12 @@ export async function verifyCheckpoints(location: string, { step, json }: Verify
   if (damaged.length === 0) return;
   throw new TroupeError(
     "CHECKPOINT_DAMAGED",
-    `[troupe checkpoint] expected whole checkpoints in ${storage.location}: got ${damaged.map(({ name }) => name).join(", ")} damaged (restore from a copy, or resume: whole older ones are found)`,
+    {
+      where: "troupe checkpoint",
+      expected: `whole checkpoints in ${storage.location}`,
+      got: `${damaged.map(({ name }) => name).join(", ")} damaged`,
+      hint: "restore from a copy, or resume: whole older ones are found",
+    },
     { fields: { path: storage.location } },
   );
 }
