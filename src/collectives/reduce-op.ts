@@ -15,7 +15,7 @@ export function reductionCode(op: ReduceOp): number {
   if (code === undefined) {
     throw new TroupeError(
       "COLLECTIVE_ARGUMENT",
-      `[reduce] one of ${Object.keys(codes).join(", ")} was expected: got ${String(op)}`,
+      { where: "reduce", expected: `one of ${Object.keys(codes).join(", ")}`, got: String(op) },
       { fields: { op } },
     );
   }
