@@ -48,7 +48,12 @@ function checkIsOthers(name: string, names: readonly string[]): void {
   if (near === undefined) return;
   throw new TroupeError(
     "OPTION",
-    `[options] expected a variable of the environment that gives an option, got ${name} (did you mean ${PREFIX}${near}?)`,
+    {
+      where: "options",
+      expected: "a variable of the environment that gives an option",
+      got: name,
+      hint: `did you mean ${PREFIX}${near}?`,
+    },
     { fields: { option: name } },
   );
 }

@@ -67,9 +67,13 @@ function unknown(
   const subject = path.length === 0 ? "an option" : `an option of ${path.join(".")}`;
   const source = from(by([...path, key]));
   const hint = [whatWasMeant(key, namesAt(schema, path)), ...source].join("; ");
-  return new TroupeError("OPTION", `[options] expected ${subject}, got ${keys.join(", ")} (${hint})`, {
-    fields: { option: [...path, key].join("."), got: key },
-  });
+  return new TroupeError(
+    "OPTION",
+    { where: "options", expected: subject, got: keys.join(", "), hint },
+    {
+      fields: { option: [...path, key].join("."), got: key },
+    },
+  );
 }
 
 /** The names that a subject's options have, in any of its forms. */
@@ -90,11 +94,11 @@ function valueAt(given: unknown, path: readonly string[]): unknown {
 }
 
 function refusal({ option, expected, got, hint }: Conflict, by: string): TroupeError {
-  const hints = [...(hint === undefined ? [] : [hint]), ...from(by)].join("; ");
-  const advice = hints === "" ? "" : ` (${hints})`;
+  const hints = [...(hint === undefined ? [] : [hint]), ...from(by)];
+  const advice = hints.length === 0 ? undefined : hints.join("; ");
   return new TroupeError(
     "OPTION",
-    `[options] expected ${option} to be ${expected}, got ${shown(got)}${advice}`,
+    { where: "options", expected: `${option} to be ${expected}`, got: shown(got), hint: advice },
     {
       fields: { option, got },
     },
