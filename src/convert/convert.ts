@@ -70,7 +70,12 @@ function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: C
   if (unused.length === 0) return;
   throw new TroupeError(
     "CONVERT",
-    `[convert] expected no more than ${path} needs: got ${unused.join(" and ")} (leave it out)`,
+    {
+      where: "convert",
+      expected: `no more than ${path} needs`,
+      got: unused.join(" and "),
+      hint: "leave it out",
+    },
     { fields: { path } },
   );
 }
@@ -140,7 +145,12 @@ function asSource([name, tensor]: [string, LazyTensor]): TensorSource {
 function taken(path: string): TroupeError {
   return new TroupeError(
     "CONVERT",
-    `[convert] expected nothing at ${path}: got something (choose another place; nothing is overwritten)`,
+    {
+      where: "convert",
+      expected: `nothing at ${path}`,
+      got: "something",
+      hint: "choose another place; nothing is overwritten",
+    },
     {
       fields: { path },
     },
@@ -150,7 +160,12 @@ function taken(path: string): TroupeError {
 function withoutConfig(path: string): TroupeError {
   return new TroupeError(
     "CONVERT",
-    `[convert] expected a config.json beside ${path}: got none (give the model's with --config)`,
+    {
+      where: "convert",
+      expected: `a config.json beside ${path}`,
+      got: "none",
+      hint: "give the model's with --config",
+    },
     { fields: { path } },
   );
 }

@@ -38,7 +38,12 @@ export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string):
     const facts = `${first.dtype}[${first.shape}] and ${dtype}[${shape}]`;
     throw new TroupeError(
       "CONVERT",
-      `[convert] expected parts of ${where} that fit side by side along dim ${dim}: got ${facts} (are they of one checkpoint?)`,
+      {
+        where: "convert",
+        expected: `parts of ${where} that fit side by side along dim ${dim}`,
+        got: facts,
+        hint: "are they of one checkpoint?",
+      },
       { fields: { where, dim } },
     );
   }
@@ -115,10 +120,12 @@ function elements(dtype: SafetensorsDType, bytes: Uint8Array) {
   const arrays = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
   const array = arrays[tensorSizeBytes(dtype, [1]) as keyof typeof arrays];
   if (array === undefined) {
-    throw new TroupeError(
-      "CONVERT",
-      `[convert] expected a dtype of whole bytes: got ${dtype} (keep that tensor as it is)`,
-    );
+    throw new TroupeError("CONVERT", {
+      where: "convert",
+      expected: "a dtype of whole bytes",
+      got: dtype,
+      hint: "keep that tensor as it is",
+    });
   }
   const aligned = bytes.byteOffset % array.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();
   return new array(

@@ -197,7 +197,11 @@ async function findConfig(folders: readonly string[]): Promise<JsonObject> {
 }
 
 function refusal(expected: string, path: string, got: string, advice: string): TroupeError {
-  return new TroupeError("CONVERT", `[megatron] expected ${expected} in ${path}: got ${got} (${advice})`, {
-    fields: { path },
-  });
+  return new TroupeError(
+    "CONVERT",
+    { where: "megatron", expected: `${expected} in ${path}`, got, hint: advice },
+    {
+      fields: { path },
+    },
+  );
 }

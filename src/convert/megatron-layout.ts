@@ -81,7 +81,12 @@ export function joinFromMegatron(
       if (known.has(`${pp} ${name}`) || name.startsWith("word_embeddings_for_head.")) continue;
       throw new TroupeError(
         "CONVERT",
-        `[convert] expected tensors of the model that config.json describes: got ${JSON.stringify(name)} (is it the right config.json?)`,
+        {
+          where: "convert",
+          expected: "tensors of the model that config.json describes",
+          got: JSON.stringify(name),
+          hint: "is it the right config.json?",
+        },
         { fields: { tensor: name } },
       );
     }
@@ -206,7 +211,12 @@ function range(length: number): number[] {
 function absent(name: string, where: string): never {
   throw new TroupeError(
     "CONVERT",
-    `[convert] expected tensor ${JSON.stringify(name)} in ${where}: got none (does config.json describe this model?)`,
+    {
+      where: "convert",
+      expected: `tensor ${JSON.stringify(name)} in ${where}`,
+      got: "none",
+      hint: "does config.json describe this model?",
+    },
     { fields: { tensor: name } },
   );
 }
@@ -215,7 +225,12 @@ function checkRows(value: LazyTensor, { name }: MegatronTensor, vocabSize: numbe
   if ((value.shape[0] ?? 0) >= vocabSize) return;
   throw new TroupeError(
     "CONVERT",
-    `[convert] expected at least ${vocabSize} rows in ${name}, a token each: got ${value.shape[0]} (does config.json describe this model?)`,
+    {
+      where: "convert",
+      expected: `at least ${vocabSize} rows in ${name}, a token each`,
+      got: `${value.shape[0]}`,
+      hint: "does config.json describe this model?",
+    },
     { fields: { tensor: name } },
   );
 }
@@ -224,7 +239,12 @@ function checkDivides(what: string, size: number, axis: string, by: number): voi
   if (Number.isSafeInteger(by) && by >= 1 && size % by === 0) return;
   throw new TroupeError(
     "CONVERT",
-    `[convert] expected ${axis} to divide ${what}, ${size}: got ${by} (choose a divisor)`,
+    {
+      where: "convert",
+      expected: `${axis} to divide ${what}, ${size}`,
+      got: `${by}`,
+      hint: "choose a divisor",
+    },
     {
       fields: { size, by },
     },

@@ -82,7 +82,12 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
 function unknownSource(path: string, got: string): TroupeError {
   return new TroupeError(
     "CONVERT",
-    `[convert] expected a checkpoint, a Hugging Face folder, a Megatron-LM folder or a safetensors file at ${path}: got ${got} (see troupe checkpoint convert --help)`,
+    {
+      where: "convert",
+      expected: `a checkpoint, a Hugging Face folder, a Megatron-LM folder or a safetensors file at ${path}`,
+      got,
+      hint: "see troupe checkpoint convert --help",
+    },
     { fields: { path } },
   );
 }
