@@ -204,7 +204,12 @@ async function listen(host: string, port: number): Promise<Server> {
     const got = (error as NodeJS.ErrnoException).code ?? String(error);
     throw new TroupeError(
       "DASHBOARD_PORT",
-      `[dashboard] expected to listen on ${host}, port ${port}: got ${got} (choose another port, 0 for any, or an address of this machine)`,
+      {
+        where: "dashboard",
+        expected: `to listen on ${host}, port ${port}`,
+        got,
+        hint: "choose another port, 0 for any, or an address of this machine",
+      },
       { fields: { host, port }, cause: error },
     );
   }

@@ -30,10 +30,12 @@ export async function findEventFile(path: string): Promise<string> {
   if (found?.isFile() || (found === undefined && path.endsWith(".jsonl") && folder?.isDirectory()))
     return path;
   const got = found === undefined ? "no such file or folder" : "neither";
-  throw new TroupeError(
-    "DASHBOARD_SOURCE",
-    `[dashboard] expected a file of events or the folder of a run at ${path}: got ${got} (give FILE.jsonl, or a folder such as runs/gpt)`,
-  );
+  throw new TroupeError("DASHBOARD_SOURCE", {
+    where: "dashboard",
+    expected: `a file of events or the folder of a run at ${path}`,
+    got,
+    hint: "give FILE.jsonl, or a folder such as runs/gpt",
+  });
 }
 
 /**
