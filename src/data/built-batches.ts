@@ -119,7 +119,11 @@ function isPlain(value: object): boolean {
 }
 
 function batchError(expected: string, got: unknown): TroupeError {
-  return new TroupeError("DATA_BATCH", `[data] expected ${expected}, got ${String(got)}`, {
-    fields: { got: String(got) },
-  });
+  return new TroupeError(
+    "DATA_BATCH",
+    { where: "data", expected, got: String(got) },
+    {
+      fields: { got: String(got) },
+    },
+  );
 }

@@ -43,10 +43,11 @@ export class CharacterTokenizer implements Tokenizer {
   constructor(characters: string) {
     this.#characters = Array.from(characters);
     if (this.#characters.length === 0 || !characters.isWellFormed()) {
-      throw new TroupeError(
-        "TOKENIZER_INVALID",
-        `[character tokenizer] expected a well-formed, non-empty vocabulary: got ${JSON.stringify(characters)}`,
-      );
+      throw new TroupeError("TOKENIZER_INVALID", {
+        where: "character tokenizer",
+        expected: "a well-formed, non-empty vocabulary",
+        got: JSON.stringify(characters),
+      });
     }
     const codePoints = this.#characters.map((character) => character.codePointAt(0) as number);
     this.#tokens = new Int32Array(codePoints.reduce((a, b) => Math.max(a, b)) + 1).fill(-1);
@@ -54,7 +55,7 @@ export class CharacterTokenizer implements Tokenizer {
       if (this.#tokens[codePoint] !== -1) {
         throw new TroupeError(
           "TOKENIZER_INVALID",
-          `[character tokenizer] expected every character once: got ${name(codePoint)} twice`,
+          { where: "character tokenizer", expected: "every character once", got: `${name(codePoint)} twice` },
           { fields: { codePoint } },
         );
       }
@@ -86,8 +87,12 @@ export class CharacterTokenizer implements Tokenizer {
 function unknownCharacter(codePoint: number, context: string, vocabSize: number): TroupeError {
   return new TroupeError(
     "TOKENIZER_UNKNOWN_CHARACTER",
-    `[character tokenizer] expected the ${vocabSize} characters of the vocabulary: got ${name(codePoint)} in ` +
-      `${JSON.stringify(context)} (train a new vocabulary on this text, or take the byte tokenizer)`,
+    {
+      where: "character tokenizer",
+      expected: `the ${vocabSize} characters of the vocabulary`,
+      got: `${name(codePoint)} in ${JSON.stringify(context)}`,
+      hint: "train a new vocabulary on this text, or take the byte tokenizer",
+    },
     { fields: { codePoint, context } },
   );
 }

@@ -61,8 +61,12 @@ async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer)
 function tooLarge(sizeBytes: number): TroupeError {
   return new TroupeError(
     "DATA_TOO_LARGE",
-    `[data] expected at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that must see it whole: ` +
-      `got ${sizeBytes} (split the text, or take a tokenizer that splits words as GPT-2 does)`,
+    {
+      where: "data",
+      expected: `at most ${constants.MAX_STRING_LENGTH} bytes of text for a tokenizer that must see it whole`,
+      got: `${sizeBytes}`,
+      hint: "split the text, or take a tokenizer that splits words as GPT-2 does",
+    },
     { fields: { sizeBytes } },
   );
 }

@@ -75,18 +75,23 @@ export class HuggingFaceTokenizer implements Tokenizer {
 function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
   const model = tokenizer.model as TokenizerJson["model"] | undefined;
   if (typeof model?.vocab !== "object" || !Array.isArray(tokenizer.added_tokens)) {
-    throw new TroupeError(
-      "TOKENIZER_INVALID",
-      "[tokenizer] expected the content of a tokenizer.json with model.vocab and added_tokens: got something else " +
-        "(give a tokenizer.json that Hugging Face's tokenizers wrote, or vocab.json with merges.txt)",
-    );
+    throw new TroupeError("TOKENIZER_INVALID", {
+      where: "tokenizer",
+      expected: "the content of a tokenizer.json with model.vocab and added_tokens",
+      got: "something else",
+      hint: "give a tokenizer.json that Hugging Face's tokenizers wrote, or vocab.json with merges.txt",
+    });
   }
   try {
     return new Engine(tokenizer, {});
   } catch (cause) {
     throw new TroupeError(
       "TOKENIZER_INVALID",
-      `[tokenizer] expected a tokenizer.json that @huggingface/tokenizers can run: got "${(cause as Error).message}"`,
+      {
+        where: "tokenizer",
+        expected: "a tokenizer.json that @huggingface/tokenizers can run",
+        got: `"${(cause as Error).message}"`,
+      },
       { cause },
     );
   }

@@ -21,10 +21,11 @@ export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
     case "hugging-face":
       return new HuggingFaceTokenizer(spec.tokenizer);
     default:
-      throw new TroupeError(
-        "TOKENIZER_INVALID",
-        `[tokenizer] expected kind "byte", "character" or "hugging-face": got ${JSON.stringify(spec satisfies never)}`,
-      );
+      throw new TroupeError("TOKENIZER_INVALID", {
+        where: "tokenizer",
+        expected: 'kind "byte", "character" or "hugging-face"',
+        got: JSON.stringify(spec satisfies never),
+      });
   }
 }
 
@@ -54,10 +55,11 @@ export async function loadGpt2Tokenizer(files: {
   const merges = lines.filter((line, index) => line !== "" && !(index === 0 && line.startsWith("#version")));
   const malformed = merges.find((line) => line.split(" ").length !== 2);
   if (malformed !== undefined) {
-    throw new TroupeError(
-      "TOKENIZER_INVALID",
-      `[tokenizer] expected two symbols a line in ${files.mergesPath}: got ${JSON.stringify(malformed.slice(0, 80))}`,
-    );
+    throw new TroupeError("TOKENIZER_INVALID", {
+      where: "tokenizer",
+      expected: `two symbols a line in ${files.mergesPath}`,
+      got: JSON.stringify(malformed.slice(0, 80)),
+    });
   }
   const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
   return new HuggingFaceTokenizer({
@@ -78,7 +80,7 @@ async function readJson(path: string): Promise<Record<string, unknown>> {
   } catch (cause) {
     throw new TroupeError(
       "TOKENIZER_INVALID",
-      `[tokenizer] expected JSON in ${path}: got ${(cause as Error).message}`,
+      { where: "tokenizer", expected: `JSON in ${path}`, got: (cause as Error).message },
       {
         fields: { path },
         cause,
@@ -93,8 +95,12 @@ async function readText(path: string): Promise<string> {
   } catch (cause) {
     throw new TroupeError(
       "TOKENIZER_INVALID",
-      `[tokenizer] expected a readable file at ${path}: got ${(cause as NodeJS.ErrnoException).code} ` +
-        "(give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt)",
+      {
+        where: "tokenizer",
+        expected: `a readable file at ${path}`,
+        got: `${(cause as NodeJS.ErrnoException).code}`,
+        hint: "give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt",
+      },
       { fields: { path }, cause },
     );
   }

@@ -67,8 +67,12 @@ export function checkVocabulary(
   if (tokens.vocabSize <= modelVocabSize) return;
   throw new TroupeError(
     "DATA_VOCABULARY",
-    `[data] expected the vocabulary of ${tokens.source} to fit the model's ${modelVocabSize} tokens: got ${tokens.vocabSize} ` +
-      "(raise the model's vocabulary, or take the tokenizer the model was trained with)",
+    {
+      where: "data",
+      expected: `the vocabulary of ${tokens.source} to fit the model's ${modelVocabSize} tokens`,
+      got: `${tokens.vocabSize}`,
+      hint: "raise the model's vocabulary, or take the tokenizer the model was trained with",
+    },
     { fields: { vocabSize: tokens.vocabSize, modelVocabSize } },
   );
 }
@@ -129,7 +133,12 @@ function changed(files: readonly TextFile[]): TroupeError {
     files.length === 1 ? files[0]?.path : `${files.length} files beginning with ${files[0]?.path}`;
   return new TroupeError(
     "DATA_CHANGED",
-    `[data] expected ${named} to stay as it is while it is encoded: got other bytes (run again once it is complete)`,
+    {
+      where: "data",
+      expected: `${named} to stay as it is while it is encoded`,
+      got: "other bytes",
+      hint: "run again once it is complete",
+    },
     { fields: { path: files[0]?.path } },
   );
 }
@@ -138,7 +147,12 @@ function cacheFailed(tokensPath: string, cause: unknown): TroupeError {
   const { code, message } = cause as NodeJS.ErrnoException;
   return new TroupeError(
     "DATA_CACHE_FAILED",
-    `[data] expected to keep encoded text at ${tokensPath}: got ${code ?? message} (free space there, or set TROUPE_CACHE to another folder)`,
+    {
+      where: "data",
+      expected: `to keep encoded text at ${tokensPath}`,
+      got: code ?? message,
+      hint: "free space there, or set TROUPE_CACHE to another folder",
+    },
     { fields: { path: tokensPath }, cause },
   );
 }

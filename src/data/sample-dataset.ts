@@ -75,16 +75,20 @@ function checkOptions<T, B extends Batch, F extends DatasetFacts>({
     if (Number.isSafeInteger(length) && length > 0) continue;
     throw new TroupeError(
       "DATA_EMPTY",
-      `[data] expected samples in split ${name} of ${facts.source}, got ${length}`,
+      { where: "data", expected: `samples in split ${name} of ${facts.source}`, got: `${length}` },
       {
         fields: { split: name, length },
       },
     );
   }
   if (Number.isSafeInteger(seed)) return;
-  throw new TroupeError("DATA_OPTION", `[data] expected seed to be a whole number, got ${seed}`, {
-    fields: { seed },
-  });
+  throw new TroupeError(
+    "DATA_OPTION",
+    { where: "data", expected: "seed to be a whole number", got: `${seed}` },
+    {
+      fields: { seed },
+    },
+  );
 }
 
 function isPromise(value: unknown): boolean {

@@ -67,5 +67,5 @@ function kindOf(value: unknown): string {
 }
 
 function batchError(expected: string, got: string): TroupeError {
-  return new TroupeError("DATA_BATCH", `[data] expected ${expected}, got ${got}`, { fields: { got } });
+  return new TroupeError("DATA_BATCH", { where: "data", expected, got }, { fields: { got } });
 }

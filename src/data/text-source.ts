@@ -35,7 +35,7 @@ export async function resolveText(source: TextSource): Promise<TextFile[]> {
     const named = files.length === 1 ? files[0]?.path : `${files.length} files of ${JSON.stringify(source)}`;
     throw new TroupeError(
       "DATA_EMPTY",
-      `[data] expected text in ${named}: got 0 bytes (give a file that holds text)`,
+      { where: "data", expected: `text in ${named}`, got: "0 bytes", hint: "give a file that holds text" },
       {
         fields: { source },
       },
@@ -91,7 +91,12 @@ function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string 
   } catch (cause) {
     throw new TroupeError(
       "DATA_UNREADABLE",
-      `[data] expected UTF-8 text in ${path}: got other bytes (convert the file, or take the byte tokenizer)`,
+      {
+        where: "data",
+        expected: `UTF-8 text in ${path}`,
+        got: "other bytes",
+        hint: "convert the file, or take the byte tokenizer",
+      },
       { fields: { path }, cause },
     );
   }
@@ -132,7 +137,12 @@ async function sizeOf(path: string): Promise<number> {
 function missing(entry: string): TroupeError {
   return new TroupeError(
     "DATA_MISSING",
-    `[data] expected text at ${JSON.stringify(entry)}: got no such file (give a file, a directory or a pattern like "texts/*.txt")`,
+    {
+      where: "data",
+      expected: `text at ${JSON.stringify(entry)}`,
+      got: "no such file",
+      hint: 'give a file, a directory or a pattern like "texts/*.txt"',
+    },
     { fields: { source: entry } },
   );
 }
@@ -141,7 +151,12 @@ function unreadable(path: string, cause: unknown): TroupeError {
   const { code, message } = cause as NodeJS.ErrnoException;
   return new TroupeError(
     "DATA_UNREADABLE",
-    `[data] expected a readable text at ${path}: got ${code ?? message} (check that it is a file and may be read)`,
+    {
+      where: "data",
+      expected: `a readable text at ${path}`,
+      got: code ?? message,
+      hint: "check that it is a file and may be read",
+    },
     { fields: { path }, cause },
   );
 }

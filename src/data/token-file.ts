@@ -141,7 +141,12 @@ async function measure(path: string): Promise<{ sizeBytes: number; crc32: number
 function truncated(file: TokenFile): TroupeError {
   return new TroupeError(
     "DATA_CACHE_FAILED",
-    `[token file] expected ${file.numTokens} tokens in ${file.path}: got fewer (delete the file: it is made anew)`,
+    {
+      where: "token file",
+      expected: `${file.numTokens} tokens in ${file.path}`,
+      got: "fewer",
+      hint: "delete the file: it is made anew",
+    },
     { fields: { path: file.path, numTokens: file.numTokens } },
   );
 }

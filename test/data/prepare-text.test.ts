@@ -170,7 +170,7 @@ describe("refuses, in one line and before any work,", () => {
   test("an empty file", async () => {
     const { code, message } = await refusal(prepare(await file("empty.txt", "")));
     expect(code).toBe("DATA_EMPTY");
-    expect(message).toContain("empty.txt: got 0 bytes");
+    expect(message).toContain("empty.txt, got 0 bytes");
   });
 
   test("what is no file, or cannot be read", async () => {
@@ -208,7 +208,7 @@ describe("refuses, in one line and before any work,", () => {
     expect(() => checkVocabulary(tokens, 3)).toThrow(
       expect.objectContaining({
         code: "DATA_VOCABULARY",
-        message: expect.stringContaining("model's 3 tokens: got 4"),
+        message: expect.stringContaining("model's 3 tokens, got 4"),
       }),
     );
   });

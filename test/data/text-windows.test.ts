@@ -115,7 +115,7 @@ describe("refuses", () => {
   test("a text with less than one window, naming what would do", () => {
     const [code, message] = refusal(64, {});
     expect(code).toBe("DATA_TOO_SHORT");
-    expect(message).toContain("expected at least 65 tokens in the training part of text.txt: got 57");
+    expect(message).toContain("expected at least 65 tokens in the training part of text.txt, got 57");
   });
 
   test("a held-out part with less than one window", () => {
