@@ -46,9 +46,13 @@ export class Definitions<T> {
   }
 
   #error(expected: string, got: string, name: string): TroupeError {
-    return new TroupeError("DEFINITION", `[${this.#what} ${name}] expected ${expected}, got ${got}`, {
-      fields: { name, got },
-    });
+    return new TroupeError(
+      "DEFINITION",
+      { where: `${this.#what} ${name}`, expected, got },
+      {
+        fields: { name, got },
+      },
+    );
   }
 }
 
