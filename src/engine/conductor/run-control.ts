@@ -125,8 +125,10 @@ export class RunControl {
 
 /** Nothing can be asked of a run that is over, or that has not begun. */
 export function over(): TroupeError {
-  return new TroupeError(
-    "RUN_OVER",
-    "[runtime] expected a run in progress: got none (ask between the call of `run` and its end)",
-  );
+  return new TroupeError("RUN_OVER", {
+    where: "runtime",
+    expected: "a run in progress",
+    got: "none",
+    hint: "ask between the call of `run` and its end",
+  });
 }

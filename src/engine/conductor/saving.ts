@@ -170,7 +170,12 @@ export class Saving {
 function tooMuch(stagedBytes: number, maxStagedBytes: number): TroupeError {
   return new TroupeError(
     "CHECKPOINT_STAGING",
-    `[checkpoint] expected a save to copy at most ${maxStagedBytes} bytes: got ${stagedBytes}, the state of this model (raise the bound to that, or give none)`,
+    {
+      where: "checkpoint",
+      expected: `a save to copy at most ${maxStagedBytes} bytes`,
+      got: `${stagedBytes}, the state of this model`,
+      hint: "raise the bound to that, or give none",
+    },
     { fields: { stagedBytes, maxStagedBytes } },
   );
 }

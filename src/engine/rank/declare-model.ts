@@ -59,10 +59,12 @@ export function spreadModel(
 export function tensorPlanOf(job: Job, model: Module, config: JobConfig): TensorPlan {
   const plan = job.tensorPlan?.(config) ?? (model as { readonly tensorPlan?: TensorPlan }).tensorPlan;
   if (plan !== undefined) return plan;
-  throw new TroupeError(
-    "TENSOR_PLAN",
-    "[job] expected a tensor plan for several tensor-parallel ranks: got none (give the job a tensorPlan, or the model one)",
-  );
+  throw new TroupeError("TENSOR_PLAN", {
+    where: "job",
+    expected: "a tensor plan for several tensor-parallel ranks",
+    got: "none",
+    hint: "give the job a tensorPlan, or the model one",
+  });
 }
 
 function findStages(model: Module, trial: () => Tensor, { mesh, numChunks }: SpreadOptions): StageCut {

@@ -24,7 +24,12 @@ export class DeclaredTraining {
       if (parameter.trainable === trainable) continue;
       throw new TroupeError(
         "PARAMETER_TRAINABLE",
-        `[${name}] expected trainable to stay ${trainable}, as the model was declared, got ${parameter.trainable} during the run (freeze it in the job's model(…) and go on from a checkpoint, or train a new run with it as pretrained)`,
+        {
+          where: name,
+          expected: `trainable to stay ${trainable}, as the model was declared`,
+          got: `${parameter.trainable} during the run`,
+          hint: "freeze it in the job's model(…) and go on from a checkpoint, or train a new run with it as pretrained",
+        },
         { fields: { name, trainable } },
       );
     }

@@ -101,7 +101,7 @@ export class GroupAxis implements Axis {
 function wrongMember(axis: MeshAxis, call: string, expected: string, got: number): TroupeError {
   return new TroupeError(
     "COLLECTIVE_ARGUMENT",
-    `[${axis}.${call}] expected ${expected}: got ${got} (places count along the axis, from 0)`,
+    { where: `${axis}.${call}`, expected, got: `${got}`, hint: "places count along the axis, from 0" },
     { fields: { axis, got } },
   );
 }

@@ -35,7 +35,12 @@ export class HeldTensors {
       if (isSame && !tensor.disposed && ops.writeCount(tensor) === writeCount) continue;
       throw new TroupeError(
         "MODULE_STATE",
-        `[${moduleName}] expected ${property}, a tensor that the module holds, to stay as it was built: got a change of it in a step (declare what forward writes as a Buffer; a constant that is to be saved is a Parameter that is not trainable)`,
+        {
+          where: moduleName,
+          expected: `${property}, a tensor that the module holds, to stay as it was built`,
+          got: "a change of it in a step",
+          hint: "declare what forward writes as a Buffer; a constant that is to be saved is a Parameter that is not trainable",
+        },
         { fields: { module: moduleName, property } },
       );
     }

@@ -2,5 +2,5 @@ import { TroupeError } from "../../errors.ts";
 
 /** The error for calls of a loop in an order in which nothing can be trained. */
 export function loopOrder(expected: string, got: string, hint: string): TroupeError {
-  return new TroupeError("LOOP_ORDER", `[loop] expected ${expected}: got ${got} (${hint})`);
+  return new TroupeError("LOOP_ORDER", { where: "loop", expected, got, hint });
 }

@@ -218,9 +218,11 @@ export class RankLoop extends MeshRank implements RankContext {
 
   #refusePipeline(call: string): void {
     if (this.axes.pp.size === 1) return;
-    throw new TroupeError(
-      "PIPELINE_LOOP",
-      `[loop] expected a pipeline to be trained by rank.trainStep(body) in a loop over rank.steps(): got ${call} with ${this.axes.pp.size} stages (a stage knows neither the batch's loss nor its gradient by itself)`,
-    );
+    throw new TroupeError("PIPELINE_LOOP", {
+      where: "loop",
+      expected: "a pipeline to be trained by rank.trainStep(body) in a loop over rank.steps()",
+      got: `${call} with ${this.axes.pp.size} stages`,
+      hint: "a stage knows neither the batch's loss nor its gradient by itself",
+    });
   }
 }

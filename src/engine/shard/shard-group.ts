@@ -160,7 +160,12 @@ export class ShardGroup implements ProcessGroup {
   abort(down: Down): TroupeError {
     const reason = new TroupeError(
       "COLLECTIVE_ABORTED",
-      `[group ${this.name}] expected every rank of the group to live: ${down.actor} has ended (see its own failure)`,
+      {
+        where: `group ${this.name}`,
+        expected: "every rank of the group to live",
+        got: `the end of ${down.actor}`,
+        hint: "see its own failure",
+      },
       { fields: { actor: down.actor, reason: down.reason, waitedFor: this.#values.pending() } },
     );
     this.#values.abort(reason);
