@@ -99,10 +99,12 @@ export class EventHub {
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
     const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
     if (unknown !== undefined)
-      throw new TroupeError(
-        "OPTION",
-        `[events] expected ${unknown.expected}, got ${unknown.got} (${unknown.hint})`,
-      );
+      throw new TroupeError("OPTION", {
+        where: "events",
+        expected: unknown.expected,
+        got: unknown.got,
+        hint: unknown.hint,
+      });
     const { buffer = 1024 } = options;
     if (!Number.isSafeInteger(buffer) || buffer < 1)
       throw optionError(

@@ -66,5 +66,10 @@ function samplerOf(kind: string, sampling: Sampling): Sampler {
 
 /** The error for what `events()` was told. */
 export function optionError(option: string, expected: string, got: unknown, advice: string): TroupeError {
-  return new TroupeError("OPTION", `[events] expected ${option} to be ${expected}: got ${got} (${advice})`);
+  return new TroupeError("OPTION", {
+    where: "events",
+    expected: `${option} to be ${expected}`,
+    got: `${got}`,
+    hint: advice,
+  });
 }

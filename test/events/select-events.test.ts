@@ -52,11 +52,11 @@ describe("events({ kinds, sample, buffer })", () => {
   });
 
   test.each<[EventStreamOptions, RegExp]>([
-    [{ sample: { "step.finished": { every: 0 } } }, /sample\["step.finished"\]\.every .* ≥ 1: got 0/],
-    [{ sample: { "step.finished": { everyMs: Number.NaN } } }, /everyMs .* > 0: got NaN/],
+    [{ sample: { "step.finished": { every: 0 } } }, /sample\["step.finished"\]\.every .* ≥ 1, got 0/],
+    [{ sample: { "step.finished": { everyMs: Number.NaN } } }, /everyMs .* > 0, got NaN/],
     [{ kinds: ["run.failed"], sample: { "step.finished": { every: 2 } } }, /one of `kinds`/],
     [{ kind: ["step.finished"] } as object, /expected an option, got kind \(did you mean kinds\?\)/],
-    [{ buffer: 0.5 }, /buffer .* ≥ 1: got 0.5/],
+    [{ buffer: 0.5 }, /buffer .* ≥ 1, got 0.5/],
   ])("refuses %o", (options, message) => {
     expect(() => new EventHub().events(options)).toThrow(message);
   });
