@@ -62,5 +62,9 @@ export class Inspections {
 }
 
 function over(): TroupeError {
-  return new TroupeError("INSPECTION_OVER", "[inspect] expected a step to come: got the end of the run");
+  return new TroupeError("INSPECTION_OVER", {
+    where: "inspect",
+    expected: "a step to come",
+    got: "the end of the run",
+  });
 }
