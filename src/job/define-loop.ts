@@ -54,8 +54,10 @@ export function requireLoss({ loss }: Job): void {
 }
 
 function refuseLoss(): never {
-  throw new TroupeError(
-    "JOB_INVALID",
-    "[loop] expected a loss for held-out data and pipelines: got none (give defineLoop a loss(model, batch))",
-  );
+  throw new TroupeError("JOB_INVALID", {
+    where: "loop",
+    expected: "a loss for held-out data and pipelines",
+    got: "none",
+    hint: "give defineLoop a loss(model, batch)",
+  });
 }

@@ -187,7 +187,12 @@ export async function loadJob(url: string): Promise<Job> {
 function invalid(url: string, got: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "JOB_INVALID",
-    `[job] expected a module whose default export is defineJob({ … }) in ${url}: got ${got} (see examples/gpt/job.ts)`,
+    {
+      where: "job",
+      expected: `a module whose default export is defineJob({ … }) in ${url}`,
+      got,
+      hint: "see examples/gpt/job.ts",
+    },
     { fields: { url }, cause },
   );
 }

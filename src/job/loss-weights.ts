@@ -57,7 +57,11 @@ function shares(weights: readonly number[]): number[] {
 }
 
 function refuse(expected: string, got: unknown, hint: string): TroupeError {
-  return new TroupeError("LOSS_WEIGHTS", `[job] expected ${expected}: got ${got} (${hint})`, {
-    fields: { got },
-  });
+  return new TroupeError(
+    "LOSS_WEIGHTS",
+    { where: "job", expected, got: `${got}`, hint },
+    {
+      fields: { got },
+    },
+  );
 }

@@ -42,10 +42,12 @@ function namedLosses(losses: Losses): [name: string | undefined, loss: Tensor][]
   if (losses instanceof Tensor) return [[undefined, losses]];
   const named = Object.entries(losses);
   if (named.length > 0) return named;
-  throw new TroupeError(
-    "LOSS_WEIGHTS",
-    "[job] expected loss to return a scalar, or scalars by name: got a record without any (return at least one)",
-  );
+  throw new TroupeError("LOSS_WEIGHTS", {
+    where: "job",
+    expected: "loss to return a scalar, or scalars by name",
+    got: "a record without any",
+    hint: "return at least one",
+  });
 }
 
 function scaled(loss: Tensor, share: number): Tensor {

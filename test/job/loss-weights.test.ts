@@ -50,7 +50,7 @@ describe("the shares of a step's batches", () => {
 
   it("are refused where batches name different losses", () => {
     expect(() => sharesOf([{ labels: 1 }, { words: 1 }])).toThrow(
-      /a weight for the loss "labels": got weights for words/,
+      /a weight for the loss "labels", got weights for words/,
     );
   });
 
