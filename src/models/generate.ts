@@ -83,13 +83,17 @@ function indexOfMax(logits: Float32Array): number {
 
 function checkOptions(ids: readonly number[], options: GenerateOptions): void {
   const { maxNewTokens, temperature = 1, topK = 1, seed = 0 } = options;
-  const refuse = (message: string, got: unknown): never => {
-    throw new TroupeError("GENERATE_OPTION", `[generate] ${message}: ${got}`, { fields: { got } });
+  const refuse = (expected: string, got: unknown): never => {
+    throw new TroupeError(
+      "GENERATE_OPTION",
+      { where: "generate", expected, got: `${got}` },
+      { fields: { got } },
+    );
   };
-  if (ids.length === 0) refuse("the prompt must hold at least one token", ids.length);
+  if (ids.length === 0) refuse("a prompt of at least one token", ids.length);
   if (!Number.isSafeInteger(maxNewTokens) || maxNewTokens < 0)
-    refuse("maxNewTokens must be whole and ≥ 0", maxNewTokens);
-  if (!(temperature >= 0 && Number.isFinite(temperature))) refuse("temperature must be ≥ 0", temperature);
-  if (!(topK >= 1)) refuse("topK must be ≥ 1", topK);
-  if (!Number.isSafeInteger(seed)) refuse("seed must be a whole number", seed);
+    refuse("maxNewTokens to be whole and ≥ 0", maxNewTokens);
+  if (!(temperature >= 0 && Number.isFinite(temperature))) refuse("temperature to be ≥ 0", temperature);
+  if (!(topK >= 1)) refuse("topK to be ≥ 1", topK);
+  if (!Number.isSafeInteger(seed)) refuse("seed to be a whole number", seed);
 }

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { type ErrorSentence, TroupeError } from "../errors.ts";
 import { shiftLabels } from "../nn/index.ts";
 import { noGrad, scope, type Tensor } from "../tensor/index.ts";
 import type { TextRequest } from "./language-model.ts";
@@ -12,15 +12,22 @@ export function checkTokenIds(where: string, ids: Tensor, vocabSize: number, max
   const { shape, dtype } = ids;
   const length = shape[1] ?? 0;
   if (shape.length !== 2 || dtype !== "int64") {
-    throw inputError(where, `token ids must be int64 [batch, positions]: ${dtype} [${shape}]`, {
-      shape,
-      dtype,
-    });
+    throw inputError(
+      { where, expected: "token ids of int64 [batch, positions]", got: `${dtype} [${shape}]` },
+      {
+        shape,
+        dtype,
+      },
+    );
   }
   if (length < 1 || length > maxPositions) {
     throw inputError(
-      where,
-      `positions must be between 1 and ${maxPositions}: ${length} (cut the text, or make n_positions larger)`,
+      {
+        where,
+        expected: `from 1 to ${maxPositions} positions`,
+        got: `${length}`,
+        hint: "cut the text, or make n_positions larger",
+      },
       { length, maxPositions },
     );
   }
@@ -29,8 +36,12 @@ export function checkTokenIds(where: string, ids: Tensor, vocabSize: number, max
   const [lowest, highest] = extremes(ids);
   if (lowest < 0 || highest >= vocabSize) {
     throw inputError(
-      where,
-      `token ids must be in [0, ${vocabSize}): ${lowest < 0 ? lowest : highest} (is the text's vocabulary larger than the model's?)`,
+      {
+        where,
+        expected: `token ids in [0, ${vocabSize})`,
+        got: `${lowest < 0 ? lowest : highest}`,
+        hint: "is the text's vocabulary larger than the model's?",
+      },
       { lowest, highest, vocabSize },
     );
   }
@@ -45,8 +56,11 @@ export function targetsOf(where: string, ids: Tensor, { labels, targets }: TextR
   if (wanted === undefined) return undefined;
   if (wanted.dtype === "int64" && wanted.shape.join() === ids.shape.join()) return wanted;
   throw inputError(
-    where,
-    `labels and targets must be int64 [${ids.shape}], the shape of the ids: ${wanted.dtype} [${wanted.shape}]`,
+    {
+      where,
+      expected: `labels and targets of int64 [${ids.shape}], the shape of the ids`,
+      got: `${wanted.dtype} [${wanted.shape}]`,
+    },
     { expected: ids.shape, got: wanted.shape, dtype: wanted.dtype },
   );
 }
@@ -55,6 +69,6 @@ function extremes(ids: Tensor): [lowest: number, highest: number] {
   return noGrad(() => scope(() => [ids.min().item(), ids.max().item()]));
 }
 
-function inputError(where: string, message: string, fields: Record<string, unknown>): TroupeError {
-  return new TroupeError("MODEL_INPUT", `[${where}] ${message}`, { fields });
+function inputError(says: ErrorSentence, fields: Record<string, unknown>): TroupeError {
+  return new TroupeError("MODEL_INPUT", says, { fields });
 }

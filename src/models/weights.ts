@@ -132,7 +132,11 @@ function formatOf(model: NamedState, { name, parameter, entry }: WeightMatch, so
   if (dtype in weightDTypes) return weightDTypes[dtype as keyof typeof weightDTypes];
   throw new TroupeError(
     "MODEL_WEIGHTS",
-    `[${model.constructor.name}] weights must be one of ${Object.keys(weightDTypes).join(", ")}: ${name} is ${dtype}`,
+    {
+      where: model.constructor.name,
+      expected: `${name} to be one of ${Object.keys(weightDTypes).join(", ")}`,
+      got: dtype,
+    },
     { fields: { name, dtype } },
   );
 }
@@ -141,9 +145,13 @@ function spellingOf(dtype: DType): keyof typeof weightDTypes {
   const spellings = Object.keys(weightDTypes) as (keyof typeof weightDTypes)[];
   const found = spellings.find((spelling) => weightDTypes[spelling].dtype === dtype);
   if (found !== undefined) return found;
-  throw new TroupeError("MODEL_WEIGHTS", `[weightBytes] weights must be floats: ${dtype}`, {
-    fields: { dtype },
-  });
+  throw new TroupeError(
+    "MODEL_WEIGHTS",
+    { where: "weightBytes", expected: "weights that are floats", got: dtype },
+    {
+      fields: { dtype },
+    },
+  );
 }
 
 interface WeightProblems {
@@ -160,7 +168,12 @@ function refuseProblems(model: NamedState, wrong: WeightProblems): void {
     .join("; ");
   throw new TroupeError(
     "MODEL_WEIGHTS",
-    `[${model.constructor.name}] weights must have exactly the model's names and shapes: ${summary} (is it the same architecture and config.json?)`,
+    {
+      where: model.constructor.name,
+      expected: "weights of exactly the model's names and shapes",
+      got: summary,
+      hint: "is it the same architecture and config.json?",
+    },
     { fields: { ...wrong } },
   );
 }

@@ -18,19 +18,19 @@ describe("the configuration of a GPT-2", () => {
   });
 
   test.each([
-    ["heads that do not divide the width", { n_head: 5 }, "n_embd must be a multiple of n_head = 5"],
-    ["a size of zero", { n_layer: 0 }, "n_layer must be a whole number ≥ 1: 0"],
+    ["heads that do not divide the width", { n_head: 5 }, "n_embd to be a multiple of n_head = 5"],
+    ["a size of zero", { n_layer: 0 }, "n_layer to be a whole number ≥ 1, got 0"],
     ["a fractional size", { vocab_size: 1.5 }, "vocab_size"],
-    ["a probability of one", { attn_pdrop: 1 }, "attn_pdrop must be in [0, 1)"],
-    ["an epsilon of zero", { layer_norm_epsilon: 0 }, "layer_norm_epsilon must be positive"],
+    ["a probability of one", { attn_pdrop: 1 }, "attn_pdrop to be in [0, 1)"],
+    ["an epsilon of zero", { layer_norm_epsilon: 0 }, "layer_norm_epsilon to be positive"],
     [
       "an activation that is none",
       { activation_function: "gelu_old" },
-      "activation_function must be one of gelu,",
+      "activation_function to be one of gelu,",
     ],
-    ["another family's file", { model_type: "bert" }, 'model_type must be "gpt2"'],
+    ["another family's file", { model_type: "bert" }, 'model_type to be "gpt2"'],
     ["an attention that it lacks", { reorder_and_upcast_attn: true }, "reorder_and_upcast_attn"],
-    ["a flag that is none", { tie_word_embeddings: "yes" }, "tie_word_embeddings must be true or false"],
+    ["a flag that is none", { tie_word_embeddings: "yes" }, "tie_word_embeddings to be true or false"],
   ])("refuses %s", (_, fields, message) => {
     const create = () => new GPT2LMHeadModel({ ...tiny, ...fields } as object);
     expect(create).toThrow(
@@ -182,9 +182,9 @@ describe("a GPT-2", () => {
   });
 
   test.each([
-    ["an id beyond the vocabulary", [[1, 32]], "token ids must be in [0, 32): 32"],
-    ["a negative id", [[-1, 3]], "token ids must be in [0, 32): -1"],
-    ["more positions than it has", [[0, 1, 2, 3, 4, 5, 6, 7, 8]], "positions must be between 1 and 8: 9"],
+    ["an id beyond the vocabulary", [[1, 32]], "token ids in [0, 32), got 32"],
+    ["a negative id", [[-1, 3]], "token ids in [0, 32), got -1"],
+    ["more positions than it has", [[0, 1, 2, 3, 4, 5, 6, 7, 8]], "from 1 to 8 positions, got 9"],
   ])("refuses %s", (_, rows, message) => {
     scope(() => {
       const refusal = { code: "MODEL_INPUT", message: expect.stringContaining(message) };

@@ -102,7 +102,11 @@ function isSize(value: unknown): boolean {
 
 function check(field: string, holds: boolean, expected: string, got: unknown): void {
   if (holds) return;
-  throw new TroupeError("MODEL_CONFIG", `[GPT2Config] ${field} must be ${expected}: ${JSON.stringify(got)}`, {
-    fields: { field, got },
-  });
+  throw new TroupeError(
+    "MODEL_CONFIG",
+    { where: "GPT2Config", expected: `${field} to be ${expected}`, got: `${JSON.stringify(got)}` },
+    {
+      fields: { field, got },
+    },
+  );
 }

@@ -100,7 +100,11 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     const config = gpt2Config(fields);
     const { auxiliaryWeight = 0.01 } = experts;
     if (!(auxiliaryWeight >= 0)) {
-      throw new TroupeError("MODEL_CONFIG", `[ExpertConfig] auxiliaryWeight must be ≥ 0: ${auxiliaryWeight}`);
+      throw new TroupeError("MODEL_CONFIG", {
+        where: "ExpertConfig",
+        expected: "auxiliaryWeight to be ≥ 0",
+        got: `${auxiliaryWeight}`,
+      });
     }
     const init = normal(0, config.initializer_range);
     this.config = config;

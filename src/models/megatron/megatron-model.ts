@@ -27,7 +27,12 @@ function check(field: string, holds: boolean, expected: string, got: unknown): v
   if (holds) return;
   throw new TroupeError(
     "MODEL_CONFIG",
-    `[megatron] expected ${field} to be ${expected}: got ${JSON.stringify(got) ?? "none"} (give the model's Hugging Face config.json)`,
+    {
+      where: "megatron",
+      expected: `${field} to be ${expected}`,
+      got: JSON.stringify(got) ?? "none",
+      hint: "give the model's Hugging Face config.json",
+    },
     { fields: { field, got } },
   );
 }
