@@ -27,7 +27,12 @@ export abstract class Drawing extends Module {
       const kind = this.constructor.name;
       throw new TroupeError(
         "RANDOMNESS_UNBOUND",
-        `[${kind}] drawing at random must have a source: none is bound (call bindRandomness on the model, or eval())`,
+        {
+          where: kind,
+          expected: "a source to draw at random from",
+          got: "none",
+          hint: "call bindRandomness on the model, or eval()",
+        },
         { fields: { kind } },
       );
     }

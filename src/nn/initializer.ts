@@ -159,7 +159,11 @@ function fillDefined(
   if (values.numel !== slice.numel) {
     throw new TroupeError(
       "INITIALIZER",
-      `[${name}] expected the initializer ${init.name} to give ${slice.numel} numbers for elements ${begin} to ${end - 1}, got ${values.numel}`,
+      {
+        where: name,
+        expected: `the initializer ${init.name} to give ${slice.numel} numbers for elements ${begin} to ${end - 1}`,
+        got: `${values.numel}`,
+      },
       { fields: { name, initializer: init.name, begin, end } },
     );
   }

@@ -29,10 +29,12 @@ export class ModuleList<M extends Module> extends Module implements Iterable<M> 
 
   /** A list has no computation of its own. @throws `MODULE_LAYOUT` */
   override forward(): never {
-    throw new TroupeError(
-      "MODULE_LAYOUT",
-      "[ModuleList] a list computes nothing itself: forward (call its items)",
-    );
+    throw new TroupeError("MODULE_LAYOUT", {
+      where: "ModuleList",
+      expected: "a call of its items",
+      got: "one of the list itself, which computes nothing",
+      hint: "call its items",
+    });
   }
 
   protected override members(): [string, unknown][] {

@@ -113,7 +113,12 @@ export abstract class Module {
       if (Array.isArray(value) && value.some((item) => item instanceof Module || item instanceof Parameter)) {
         throw new TroupeError(
           "MODULE_LAYOUT",
-          `[${this.constructor.name}] modules and parameters must be properties or stand in a ModuleList: "${name}" is an array of them (use new ModuleList(array))`,
+          {
+            where: this.constructor.name,
+            expected: "modules and parameters to be properties, or to stand in a ModuleList",
+            got: `an array of them as ${name}`,
+            hint: "use new ModuleList(array)",
+          },
           { fields: { module: this.constructor.name, property: name } },
         );
       }

@@ -50,7 +50,12 @@ export function cutShape(
   if (size === undefined || index < 0 || index >= count || (!divides && !(pad && parts === 1))) {
     throw new TroupeError(
       "PARAMETER_SPLIT",
-      `[Parameter] expected dim ${dim} of shape [${shape}] to divide by ${parts} × ${count}: got ${size} (choose another number of tensor-parallel ranks)`,
+      {
+        where: "Parameter",
+        expected: `dim ${dim} of shape [${shape}] to divide by ${parts} × ${count}`,
+        got: `${size}`,
+        hint: "choose another number of tensor-parallel ranks",
+      },
       { fields: { shape, dim, index, count, parts } },
     );
   }

@@ -29,14 +29,18 @@ export class Parameter {
     if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
       throw new TroupeError(
         "PARAMETER_SHAPE",
-        `[Parameter] sizes must be whole and not negative: [${shape}]`,
+        { where: "Parameter", expected: "sizes that are whole and not negative", got: `[${shape}]` },
         { fields: { shape } },
       );
     }
     if (init.kind === "data" && init.values.length !== this.numel) {
       throw new TroupeError(
         "PARAMETER_SHAPE",
-        `[Parameter] initial data must have one value for each of ${this.numel} elements: ${init.values.length}`,
+        {
+          where: "Parameter",
+          expected: `initial data with a value for each of ${this.numel} elements`,
+          got: `${init.values.length}`,
+        },
         { fields: { shape, numValues: init.values.length } },
       );
     }
@@ -61,7 +65,12 @@ export class Parameter {
     if (this.#split !== undefined || this.bound) {
       throw new TroupeError(
         "PARAMETER_SPLIT",
-        `[Parameter] expected a whole parameter without memory: got one of shape [${this.#shape}] that is ${this.bound ? "bound" : "split already"} (split a model once, before it is bound)`,
+        {
+          where: "Parameter",
+          expected: "a whole parameter without memory",
+          got: `one of shape [${this.#shape}] that is ${this.bound ? "bound" : "split already"}`,
+          hint: "split a model once, before it is bound",
+        },
         { fields: { shape: this.#shape } },
       );
     }
@@ -99,7 +108,12 @@ export class Parameter {
     if (this.#tensor !== undefined) return this.#tensor;
     throw new TroupeError(
       "PARAMETER_UNBOUND",
-      `[Parameter] a parameter of shape [${this.shape}] must have memory before it computes: none is bound (materialize the model, or run it in a runtime)`,
+      {
+        where: "Parameter",
+        expected: `a parameter of shape [${this.shape}] to have memory before it computes`,
+        got: "none",
+        hint: "materialize the model, or run it in a runtime",
+      },
       { fields: { shape: this.shape } },
     );
   }
@@ -108,9 +122,13 @@ export class Parameter {
   bind(tensor: Tensor): void {
     const { shape } = tensor;
     if (shape.length !== this.shape.length || shape.some((size, dim) => size !== this.shape[dim])) {
-      throw new TroupeError("PARAMETER_SHAPE", `[Parameter.bind] shape must be [${this.shape}]: [${shape}]`, {
-        fields: { expected: this.shape, got: shape },
-      });
+      throw new TroupeError(
+        "PARAMETER_SHAPE",
+        { where: "Parameter.bind", expected: `shape [${this.shape}]`, got: `[${shape}]` },
+        {
+          fields: { expected: this.shape, got: shape },
+        },
+      );
     }
     this.#tensor = tensor;
   }
@@ -127,7 +145,12 @@ export class Parameter {
 function notInitializer({ name }: { readonly name: string }): TroupeError {
   return new TroupeError(
     "INITIALIZER",
-    `[Parameter] expected an initializer, got the function ${name || "without a name"} (use constant(1) or constant(0) in place of ones and zeros, and defineInitializer for a function of your own)`,
+    {
+      where: "Parameter",
+      expected: "an initializer",
+      got: `the function ${name || "without a name"}`,
+      hint: "use constant(1) or constant(0) in place of ones and zeros, and defineInitializer for a function of your own",
+    },
     { fields: { name } },
   );
 }

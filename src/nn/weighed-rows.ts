@@ -124,7 +124,7 @@ function check(labelSmoothing: number, classWeights: Tensor | undefined, numClas
   if (!(labelSmoothing >= 0 && labelSmoothing < 1)) {
     throw new TroupeError(
       "MODULE_ARGUMENT",
-      `[crossEntropy] label smoothing must be in [0, 1): ${labelSmoothing}`,
+      { where: "crossEntropy", expected: "label smoothing in [0, 1)", got: `${labelSmoothing}` },
       {
         fields: { labelSmoothing },
       },
@@ -133,7 +133,11 @@ function check(labelSmoothing: number, classWeights: Tensor | undefined, numClas
   if (classWeights !== undefined && classWeights.shape.join() !== String(numClasses)) {
     throw new TroupeError(
       "MODULE_ARGUMENT",
-      `[crossEntropy] class weights must be [${numClasses}], one for each class: [${classWeights.shape}]`,
+      {
+        where: "crossEntropy",
+        expected: `class weights of shape [${numClasses}], one for each class`,
+        got: `[${classWeights.shape}]`,
+      },
       { fields: { expected: numClasses, got: classWeights.shape } },
     );
   }

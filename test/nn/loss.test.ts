@@ -169,8 +169,8 @@ describe("the cross entropy of a projection", () => {
       ];
       const [target, smoothing, weights] = failing.map((body) => expect(body));
       target?.toThrow("targets must be -100 (ignored) or within 0 and 4: got 5 in row 1");
-      smoothing?.toThrow("label smoothing must be in [0, 1): 1");
-      weights?.toThrow("class weights must be [5]");
+      smoothing?.toThrow("expected label smoothing in [0, 1), got 1");
+      weights?.toThrow("expected class weights of shape [5]");
     });
   });
 });

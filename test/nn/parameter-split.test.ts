@@ -62,7 +62,7 @@ describe("a split parameter", () => {
   test("refuses what does not divide", () => {
     const parameter = new Parameter([6, 10], normal(0, 1));
     expect(() => parameter.cut({ dim: 1, index: 0, count: 4 })).toThrow(
-      "[Parameter] expected dim 1 of shape [6,10] to divide by 1 × 4: got 10",
+      "[Parameter] expected dim 1 of shape [6,10] to divide by 1 × 4, got 10",
     );
   });
 });

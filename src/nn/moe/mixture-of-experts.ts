@@ -161,17 +161,21 @@ export class MixtureOfExperts extends Drawing {
 }
 
 function check(options: MixtureOfExperts["options"], numExperts: number): void {
-  const refuse = (message: string, got: unknown): never => {
-    throw new TroupeError("MODULE_ARGUMENT", `[MixtureOfExperts] ${message}: ${got}`, { fields: { got } });
+  const refuse = (expected: string, got: unknown): never => {
+    throw new TroupeError(
+      "MODULE_ARGUMENT",
+      { where: "MixtureOfExperts", expected, got: `${got}` },
+      { fields: { got } },
+    );
   };
   const { k, capacityFactor, evalCapacityFactor, minCapacity, noise } = options;
-  if (k !== 1 && k !== 2) refuse("experts a token must be 1 or 2", k);
-  if (numExperts < k) refuse(`experts must be ${k} or more`, numExperts);
+  if (k !== 1 && k !== 2) refuse("1 or 2 experts a token", k);
+  if (numExperts < k) refuse(`${k} experts or more`, numExperts);
   for (const factor of [capacityFactor, evalCapacityFactor]) {
-    if (!(factor > 0)) refuse("capacity factors must be positive", factor);
+    if (!(factor > 0)) refuse("capacity factors that are positive", factor);
   }
   if (!Number.isSafeInteger(minCapacity) || minCapacity < 1)
-    refuse("minCapacity must be whole and ≥ 1", minCapacity);
+    refuse("minCapacity to be whole and ≥ 1", minCapacity);
   if (noise === "rsample" && k === 2)
-    refuse('noise "rsample" is for k = 1; the second choice is always drawn', noise);
+    refuse('noise "rsample" for k = 1 only, as the second choice is always drawn', noise);
 }

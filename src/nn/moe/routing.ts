@@ -60,7 +60,11 @@ export function route(
   const [numTokens = 0, numExperts = 0] = logits.shape;
   const { k, capacityFactor, minCapacity, dropTokens } = options;
   if (numExperts < k) {
-    throw new TroupeError("MODULE_ARGUMENT", `[route] expected ${k} experts or more: got ${numExperts}`);
+    throw new TroupeError("MODULE_ARGUMENT", {
+      where: "route",
+      expected: `${k} experts or more`,
+      got: `${numExperts}`,
+    });
   }
   const gates = logits.softmax(1); // [S, E]
   const masks = k === 1 ? [firstOf(gates, logits, noise)] : firstTwoOf(gates, logits, noise);

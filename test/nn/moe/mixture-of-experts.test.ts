@@ -119,9 +119,9 @@ describe("a mixture of experts", () => {
   });
 
   test.each<[MixtureOptions, string]>([
-    [{ k: 3 as never }, "experts a token must be 1 or 2: 3"],
-    [{ capacityFactor: 0 }, "capacity factors must be positive: 0"],
-    [{ minCapacity: 0.5 }, "minCapacity must be whole and ≥ 1: 0.5"],
+    [{ k: 3 as never }, "expected 1 or 2 experts a token, got 3"],
+    [{ capacityFactor: 0 }, "expected capacity factors that are positive, got 0"],
+    [{ minCapacity: 0.5 }, "expected minCapacity to be whole and ≥ 1, got 0.5"],
     [{ k: 2, noise: "rsample" }, 'noise "rsample" is for k = 1'],
   ])("refuses %j", (options, message) => {
     expect(() => new MixtureOfExperts(6, new ExpertMLP(4, 6, 12), options)).toThrow(message);
