@@ -28,7 +28,7 @@ export function block<M extends Module>(module: M, options: BlockOptions): M {
   if (unknown !== undefined) {
     throw new TroupeError(
       "BLOCK_OPTION",
-      `[block] expected ${unknown.expected}, got ${unknown.got} (${unknown.hint})`,
+      { where: "block", expected: unknown.expected, got: unknown.got, hint: unknown.hint },
       { fields: { option: unknown.got } },
     );
   }
@@ -61,7 +61,7 @@ function checkRecompute(given: Recompute): Recompute {
 function optionError(option: string, expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "BLOCK_OPTION",
-    `[block] expected ${option} to be ${expected}: got ${JSON.stringify(got) ?? String(got)}`,
+    { where: "block", expected: `${option} to be ${expected}`, got: JSON.stringify(got) ?? String(got) },
     { fields: { option, got } },
   );
 }

@@ -112,7 +112,12 @@ function bindLeaves(layout: FlatBlock, parameters: readonly Parameter[], full: T
 function viewOfParameter(name: string): TroupeError {
   return new TroupeError(
     "BLOCK_TENSOR",
-    `[block ${name}] expected results with memory of their own: got a view of its parameters, which are offloaded once it returns (clone it, or leave their offload out)`,
+    {
+      where: `block ${name}`,
+      expected: "results with memory of their own",
+      got: "a view of its parameters, which are offloaded once it returns",
+      hint: "clone it, or leave their offload out",
+    },
     { fields: { place: `block ${name}` } },
   );
 }

@@ -33,7 +33,7 @@ export class Exchange<T> {
     if (collective.values[rank] !== undefined) {
       throw new TroupeError(
         "COLLECTIVE_TWICE",
-        `[exchange] expected one contribution of rank ${rank} to ${key}: got two`,
+        { where: "exchange", expected: `one contribution of rank ${rank} to ${key}`, got: "two" },
         {
           fields: { key, rank },
         },

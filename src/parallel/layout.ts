@@ -53,17 +53,31 @@ const NUM_SUGGESTED = 4;
  */
 export function checkLayout(facts: LayoutFacts, layout: Layout): void {
   const problems = layoutProblems(facts, layout);
-  if (problems.length === 0) return;
+  const [first, ...others] = problems;
+  if (first === undefined) return;
   const nearest = nearestLayouts(facts, layout).slice(0, NUM_SUGGESTED);
   const names = nearest.map((other) => describeChanges(layout, other)).join("; or ");
-  const advice = names === "" ? "" : ` (nearest that work: ${names})`;
-  throw new TroupeError("LAYOUT", `[layout] ${problems.join("; ")}${advice}`, {
-    fields: { problems, nearest },
-  });
+  const more = others.map(({ expected, got }) => `expected ${expected}, got ${got}`);
+  throw new TroupeError(
+    "LAYOUT",
+    {
+      where: "layout",
+      expected: first.expected,
+      got: [first.got, ...more].join("; "),
+      hint: names === "" ? undefined : `nearest that work: ${names}`,
+    },
+    { fields: { problems, nearest } },
+  );
 }
 
-/** @returns what is wrong with a layout, each as "expected …: got …"; none where it works */
-export function layoutProblems(facts: LayoutFacts, layout: Layout): string[] {
+/** One thing that is wrong with a layout, in the words of an error. */
+export interface LayoutProblem {
+  readonly expected: string;
+  readonly got: string;
+}
+
+/** @returns what is wrong with a layout; none where it works */
+export function layoutProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
   const unsound = countProblems(layout);
   return unsound.length > 0
     ? unsound
@@ -72,53 +86,66 @@ export function layoutProblems(facts: LayoutFacts, layout: Layout): string[] {
 
 const COUNTS = ["ranks", "tp", "pp", "ep", "numChunks", "batchSize", "accumulation"] as const;
 
-function countProblems(layout: Layout): string[] {
+function countProblems(layout: Layout): LayoutProblem[] {
   const counts = COUNTS.filter((name) => !Number.isSafeInteger(layout[name]) || layout[name] < 1);
-  const problems = counts.map((name) => `expected ${name} to be a whole number ≥ 1: got ${layout[name]}`);
+  const problems = counts.map((name) => ({
+    expected: `${name} to be a whole number ≥ 1`,
+    got: `${layout[name]}`,
+  }));
   if (![0, 1, 2, 3].includes(layout.zero))
-    problems.push(`expected a ZeRO level from 0 to 3: got ${layout.zero}`);
+    problems.push({ expected: `a ZeRO level from 0 to 3`, got: `${layout.zero}` });
   return problems;
 }
 
-function meshProblems(facts: LayoutFacts, { ranks, tp, pp, ep }: Layout): string[] {
-  const problems: string[] = [];
+function meshProblems(facts: LayoutFacts, { ranks, tp, pp, ep }: Layout): LayoutProblem[] {
+  const problems: LayoutProblem[] = [];
   if (ranks % (tp * pp) !== 0) {
-    problems.push(`expected ranks in multiples of tp ${tp} × pp ${pp} = ${tp * pp}: got ${ranks}`);
+    problems.push({ expected: `ranks in multiples of tp ${tp} × pp ${pp} = ${tp * pp}`, got: `${ranks}` });
   } else if ((ranks / (tp * pp)) % ep !== 0) {
-    problems.push(`expected ep to divide the ${ranks / (tp * pp)} data-parallel ranks: got ${ep}`);
+    problems.push({ expected: `ep to divide the ${ranks / (tp * pp)} data-parallel ranks`, got: `${ep}` });
   }
   for (const [name, size] of Object.entries(facts.dividedByTp)) {
-    if (size % tp !== 0) problems.push(`expected tp to divide ${size} ${name}: got ${tp}`);
+    if (size % tp !== 0) problems.push({ expected: `tp to divide ${size} ${name}`, got: `${tp}` });
   }
   if (ep > 1 && facts.numExperts % ep !== 0) {
-    problems.push(`expected ep to divide ${facts.numExperts} experts: got ${ep}`);
+    problems.push({ expected: `ep to divide ${facts.numExperts} experts`, got: `${ep}` });
   }
-  if (ep > 1 && facts.numExperts === 0) problems.push(`expected ep 1 for a model without experts: got ${ep}`);
+  if (ep > 1 && facts.numExperts === 0)
+    problems.push({ expected: `ep 1 for a model without experts`, got: `${ep}` });
   return problems;
 }
 
-function pipelineProblems(facts: LayoutFacts, layout: Layout): string[] {
+function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
   const { pp, schedule, numChunks, accumulation } = layout;
-  const problems: string[] = [];
+  const problems: LayoutProblem[] = [];
   if (pp * numChunks > Math.max(1, facts.numBlocks)) {
     const chunks = numChunks === 1 ? "" : ` × ${numChunks} chunks`;
-    problems.push(`expected a layer or more for each of pp ${pp}${chunks}: got ${facts.numBlocks} layers`);
+    problems.push({
+      expected: `a layer or more for each of pp ${pp}${chunks}`,
+      got: `${facts.numBlocks} layers`,
+    });
   }
   if (schedule === "interleaved") {
-    if (numChunks === 1) problems.push("expected two chunks a stage or more for interleaved: got 1");
+    if (numChunks === 1) problems.push({ expected: "two chunks a stage or more for interleaved", got: "1" });
     if (accumulation % pp !== 0)
-      problems.push(`expected micro-batches in multiples of pp ${pp} for interleaved: got ${accumulation}`);
+      problems.push({
+        expected: `micro-batches in multiples of pp ${pp} for interleaved`,
+        got: `${accumulation}`,
+      });
   } else if (numChunks > 1) {
-    problems.push(`expected one chunk a stage for ${schedule}: got ${numChunks}`);
+    problems.push({ expected: `one chunk a stage for ${schedule}`, got: `${numChunks}` });
   }
   return problems;
 }
 
-function batchProblems({ ranks, tp, pp, batchSize, accumulation }: Layout): string[] {
+function batchProblems({ ranks, tp, pp, batchSize, accumulation }: Layout): LayoutProblem[] {
   const dp = ranks / (tp * pp);
   if (!Number.isSafeInteger(dp) || batchSize % (dp * accumulation) === 0) return [];
   return [
-    `expected a batch in multiples of ${dp} data-parallel ranks × ${accumulation} micro-batches = ${dp * accumulation}: got ${batchSize}`,
+    {
+      expected: `a batch in multiples of ${dp} data-parallel ranks × ${accumulation} micro-batches = ${dp * accumulation}`,
+      got: `${batchSize}`,
+    },
   ];
 }
 

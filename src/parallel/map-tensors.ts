@@ -27,7 +27,12 @@ function refuseTensors(value: object): void {
   const name = value.constructor.name;
   throw new TroupeError(
     "BLOCK_TENSOR",
-    `[block] expected tensors in arrays and plain objects, on their way in and out of a block: got one in a ${name} (pass { ...fields } instead)`,
+    {
+      where: "block",
+      expected: "tensors in arrays and plain objects, on their way in and out of a block",
+      got: `one in a ${name}`,
+      hint: "pass { ...fields } instead",
+    },
     { fields: { name } },
   );
 }

@@ -36,7 +36,12 @@ export function pagedBlocks({ layouts, units }: BlockPlan): number[] {
   if (chosen.length > 0) return chosen;
   throw new TroupeError(
     "OPTION",
-    "[offload.parameters] expected a model with blocks at ZeRO level 3, the items of its module lists: got none (leave it out)",
+    {
+      where: "offload.parameters",
+      expected: "a model with blocks at ZeRO level 3, the items of its module lists",
+      got: "none",
+      hint: "leave it out",
+    },
     { fields: { option: "offload.parameters" } },
   );
 }

@@ -131,10 +131,13 @@ function refusal(
   expected: string,
   got: number,
   fields: Readonly<Record<string, unknown>>,
-  advice = "",
+  hint?: string,
 ): TroupeError {
-  const hint = advice === "" ? "" : ` (${advice})`;
-  return new TroupeError("PIPELINE_SCHEDULE", `[pipeline] expected ${expected}: got ${got}${hint}`, {
-    fields,
-  });
+  return new TroupeError(
+    "PIPELINE_SCHEDULE",
+    { where: "pipeline", expected, got: `${got}`, hint },
+    {
+      fields,
+    },
+  );
 }

@@ -132,7 +132,12 @@ function checkDType(name: string, { dtype }: Parameter): void {
   if (dtype === "float32") return;
   throw new TroupeError(
     "PARAMETER_DTYPE",
-    `[${name}] expected a parameter declared in float32: got ${dtype} (precision is an option of the run; hold constants of other dtypes as tensors)`,
+    {
+      where: name,
+      expected: "a parameter declared in float32",
+      got: dtype,
+      hint: "precision is an option of the run; hold constants of other dtypes as tensors",
+    },
     { fields: { name, dtype } },
   );
 }
@@ -172,7 +177,12 @@ function checkParts(block: string, module: Module | undefined, parts: readonly s
   if (unknown === undefined) return;
   throw new TroupeError(
     "RECOMPUTE_PART",
-    `[recompute] expected one of the modules of block ${block}, which are ${names.join(", ")}: got ${unknown}`,
+    {
+      where: "recompute",
+      expected: `one of the modules of block ${block}`,
+      got: unknown,
+      hint: `there are ${names.join(", ")}`,
+    },
     { fields: { block, part: unknown, names } },
   );
 }

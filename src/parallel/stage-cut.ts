@@ -146,7 +146,11 @@ function watch(parameter: Parameter, used: () => void): () => void {
 }
 
 function modelError(expected: string, got: unknown): TroupeError {
-  return new TroupeError("PIPELINE_MODEL", `[pipeline] expected ${expected}: got ${got} (use fewer stages)`, {
-    fields: { got },
-  });
+  return new TroupeError(
+    "PIPELINE_MODEL",
+    { where: "pipeline", expected, got: `${got}`, hint: "use fewer stages" },
+    {
+      fields: { got },
+    },
+  );
 }

@@ -104,7 +104,12 @@ function isPlaceholder(tensor: Tensor): boolean {
 function boundaryError(expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "PIPELINE_BOUNDARY",
-    `[pipeline] expected ${expected}: got ${got} (pass it through the blocks as an argument, or use fewer stages)`,
+    {
+      where: "pipeline",
+      expected,
+      got: `${got}`,
+      hint: "pass it through the blocks as an argument, or use fewer stages",
+    },
     { fields: { got } },
   );
 }

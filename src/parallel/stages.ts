@@ -84,7 +84,11 @@ function optimum(
 }
 
 function refusal(expected: string, got: number): TroupeError {
-  return new TroupeError("PIPELINE_STAGES", `[pipeline] expected ${expected}: got ${got}`, {
-    fields: { got },
-  });
+  return new TroupeError(
+    "PIPELINE_STAGES",
+    { where: "pipeline", expected, got: `${got}` },
+    {
+      fields: { got },
+    },
+  );
 }

@@ -44,7 +44,12 @@ export function refuseForeign(gradients: readonly (Tensor | null)[], place: stri
   if (gradients.every((gradient) => gradient === null)) return;
   throw new TroupeError(
     "BLOCK_TENSOR",
-    `[${place}] expected to reach blocks only through what they are given and return: got a tensor or a parameter of another block past that (return it from the block's forward, and pass it on as an argument)`,
+    {
+      where: place,
+      expected: "to reach blocks only through what they are given and return",
+      got: "a tensor or a parameter of another block past that",
+      hint: "return it from the block's forward, and pass it on as an argument",
+    },
     { fields: { place } },
   );
 }

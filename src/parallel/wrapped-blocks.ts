@@ -156,8 +156,10 @@ export class WrappedBlocks {
 }
 
 function calledOutside(): TroupeError {
-  return new TroupeError(
-    "LOOP_ORDER",
-    "[loop] expected the model to be called in rank.forward, rank.trainStep or rank.evaluate: got a call outside of them (its parameters are not gathered there)",
-  );
+  return new TroupeError("LOOP_ORDER", {
+    where: "loop",
+    expected: "the model to be called in rank.forward, rank.trainStep or rank.evaluate",
+    got: "a call outside of them",
+    hint: "its parameters are not gathered there",
+  });
 }

@@ -32,7 +32,7 @@ export function parseZeroLevel(level: number | string): ZeroLevel {
   if (level === "oss" || level === "sdp" || level === "fsdp") return LEVELS[level];
   throw new TroupeError(
     "ZERO_LEVEL",
-    `[zero] expected level 0, 1, 2 or 3, or oss, sdp or fsdp: got ${level}`,
+    { where: "zero", expected: "level 0, 1, 2 or 3, or oss, sdp or fsdp", got: `${level}` },
     { fields: { level } },
   );
 }

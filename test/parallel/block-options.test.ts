@@ -32,12 +32,12 @@ describe("block", () => {
   });
 
   it.each([
-    [{ zero: 4 }, "ZERO_LEVEL", "expected level 0, 1, 2 or 3, or oss, sdp or fsdp: got 4"],
+    [{ zero: 4 }, "ZERO_LEVEL", "expected level 0, 1, 2 or 3, or oss, sdp or fsdp, got 4"],
     [{ zero: -1 }, "ZERO_LEVEL", "got -1"],
     [{ zero: Number.NaN }, "ZERO_LEVEL", "got NaN"],
     [{ zero: "zero3" }, "ZERO_LEVEL", "got zero3"],
     [{ zeroLevel: 2 }, "BLOCK_OPTION", "expected an option, got zeroLevel (there are zero, recompute)"],
-    [{ recompute: "yes" }, "BLOCK_OPTION", 'names of the block\'s modules: got "yes"'],
+    [{ recompute: "yes" }, "BLOCK_OPTION", 'names of the block\'s modules, got "yes"'],
     [{ recompute: [1] }, "BLOCK_OPTION", "got [1]"],
   ])("refuses %o", (options, code, message) => {
     expect(() => block(new Linear(2, 2), options as BlockOptions)).toThrow(

@@ -53,6 +53,6 @@ describe("Exchange", () => {
   it("refuses a second value of one rank under one key", () => {
     const exchange = new Exchange<number>(2);
     exchange.contribute("a", 0, 1);
-    expect(() => exchange.contribute("a", 0, 1)).toThrow(/expected one contribution of rank 0 to a: got two/);
+    expect(() => exchange.contribute("a", 0, 1)).toThrow(/expected one contribution of rank 0 to a, got two/);
   });
 });

@@ -84,8 +84,8 @@ describe("a mesh", () => {
 
   test("refuses sizes that do not fit", () => {
     expect(() => new Mesh({ dp: 3, ep: 2 })).toThrow(
-      "[mesh] expected ep to divide the 3 data-parallel ranks: got 2",
+      "[mesh] expected ep to divide the 3 data-parallel ranks, got 2",
     );
-    expect(() => new Mesh({ tp: 0 })).toThrow("[mesh] expected tp to be a whole number ≥ 1: got 0");
+    expect(() => new Mesh({ tp: 0 })).toThrow("[mesh] expected tp to be a whole number ≥ 1, got 0");
   });
 });

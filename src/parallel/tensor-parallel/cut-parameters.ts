@@ -31,7 +31,12 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
     if (!pad && numUnits % place.count !== 0) {
       throw new TroupeError(
         "PARAMETER_SPLIT",
-        `[tensorParallel] expected ${place.count} tensor-parallel ranks to share ${pattern} evenly: got ${numUnits} groups of ${unit} (choose another number of ranks)`,
+        {
+          where: "tensorParallel",
+          expected: `${place.count} tensor-parallel ranks to share ${pattern} evenly`,
+          got: `${numUnits} groups of ${unit}`,
+          hint: "choose another number of ranks",
+        },
         { fields: { pattern, shape: parameter.shape, unit, count: place.count } },
       );
     }

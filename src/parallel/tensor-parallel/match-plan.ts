@@ -57,9 +57,7 @@ export function matchPlan(model: Module, plan: TensorPlan): Match[] {
     const [first, second] = found;
     if (first === undefined) continue;
     if (second !== undefined) {
-      throw planError(
-        `one rule for each module: "${first.pattern}" and "${second.pattern}" both name ${name}`,
-      );
+      throw planError(`one rule for ${name}`, `"${first.pattern}" and "${second.pattern}"`);
     }
     used.add(first.pattern);
     checkKind(name, module, first.rule);
@@ -67,7 +65,7 @@ export function matchPlan(model: Module, plan: TensorPlan): Match[] {
     matches.push({ name, pattern, kind: rule.kind, rule, module } as Match);
   }
   for (const { pattern } of rules) {
-    if (!used.has(pattern)) throw planError(`a module for each rule: none is named "${pattern}"`);
+    if (!used.has(pattern)) throw planError(`a module named "${pattern}"`, "none");
   }
   return matches;
 }
@@ -86,9 +84,9 @@ function checkKind(name: string, module: Module, rule: SplitRule): void {
   const kinds = splittable[rule.kind];
   if (kinds === undefined || kinds.some((kind) => module instanceof kind)) return;
   const wanted = kinds.map(({ name: kind }) => kind).join(" or ");
-  throw planError(`${wanted} for a "${rule.kind}" rule: ${name} is a ${module.constructor.name}`);
+  throw planError(`${name} to be ${wanted}, for a "${rule.kind}" rule`, `a ${module.constructor.name}`);
 }
 
-function planError(message: string): TroupeError {
-  return new TroupeError("TENSOR_PLAN", `[tensorParallel] expected ${message} (correct the plan)`);
+function planError(expected: string, got: string): TroupeError {
+  return new TroupeError("TENSOR_PLAN", { where: "tensorParallel", expected, got, hint: "correct the plan" });
 }

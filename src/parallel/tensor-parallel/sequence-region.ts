@@ -42,7 +42,12 @@ export class SequenceRegion {
     if (this.#numPadding > 0 && gradEnabled()) {
       throw new TroupeError(
         "SEQUENCE_LENGTH",
-        `[sequenceParallel] expected positions in multiples of ${size}, the tensor-parallel ranks that share them: got ${length} (choose another length)`,
+        {
+          where: "sequenceParallel",
+          expected: `positions in multiples of ${size}, the tensor-parallel ranks that share them`,
+          got: `${length}`,
+          hint: "choose another length",
+        },
         { fields: { length, size } },
       );
     }

@@ -72,7 +72,7 @@ describe("a tensor plan", () => {
   test("is refused where it does not divide what stays together", () => {
     const cut = () => cutParameters(new Model(), plan, { index: 0, count: 4 });
     expect(cut).toThrow(expect.objectContaining({ code: "PARAMETER_SPLIT" }));
-    expect(cut).toThrow("expected 4 tensor-parallel ranks to share layers.*.up evenly: got 6 groups of 4");
+    expect(cut).toThrow("expected 4 tensor-parallel ranks to share layers.*.up evenly, got 6 groups of 4");
   });
 
   test.each<[string, TensorPlan, string]>([
