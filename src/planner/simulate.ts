@@ -49,7 +49,12 @@ function checkDone(ranks: readonly SimulatedRank[]): void {
   const named = stuck.slice(0, 3).map(({ rank, waitsFor }) => `rank ${rank} for ${waitsFor}`);
   throw new TroupeError(
     "SIMULATION_DEADLOCK",
-    `[simulation] expected every rank to end: ${stuck.length} wait for ever, ${named.join("; ")}`,
+    {
+      where: "simulation",
+      expected: "every rank to end",
+      got: `${stuck.length} that wait for ever, ${named.join("; ")}`,
+      hint: "the simulator is wrong",
+    },
     { fields: { numStuck: stuck.length } },
   );
 }
