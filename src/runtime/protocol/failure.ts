@@ -49,10 +49,14 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
 /** The error a failure stands for, with its own code where Troupe knows it and `ACTOR_THREW` otherwise. */
 export function fromFailure(failure: Failure): TroupeError {
   const known = failure.code !== undefined && failure.code in errorTable;
-  const error = new TroupeError(known ? (failure.code as ErrorCode) : "ACTOR_THREW", failure.message, {
-    fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
-    ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
-  });
+  const error = new TroupeError(
+    known ? (failure.code as ErrorCode) : "ACTOR_THREW",
+    { relayed: failure.message },
+    {
+      fields: { ...failure.fields, ...(failure.actor === undefined ? {} : { actor: failure.actor }) },
+      ...(failure.cause === undefined ? {} : { cause: fromFailure(failure.cause) }),
+    },
+  );
   if (failure.stack !== undefined) error.stack = failure.stack;
   return error;
 }
