@@ -187,7 +187,12 @@ export class CheckpointService implements AsyncDisposable {
     if ((await this.#storage.list()).includes(name)) return this.#storage.open(name);
     throw new TroupeError(
       "CHECKPOINT_MISSING",
-      `[checkpoint service] expected a checkpoint of step ${step} in ${this.location}: got none (see which there are with list())`,
+      {
+        where: "checkpoint service",
+        expected: `a checkpoint of step ${step} in ${this.location}`,
+        got: "none",
+        hint: "see which there are with list()",
+      },
       { fields: { path: this.location, step } },
     );
   }
@@ -200,8 +205,10 @@ export class CheckpointService implements AsyncDisposable {
 }
 
 function closed(): TroupeError {
-  return new TroupeError(
-    "SYSTEM_STOPPED",
-    "[checkpoint service] expected an open service: got one that was closed (open another)",
-  );
+  return new TroupeError("SYSTEM_STOPPED", {
+    where: "checkpoint service",
+    expected: "an open service",
+    got: "one that was closed",
+    hint: "open another",
+  });
 }

@@ -54,7 +54,7 @@ export function settle(options: CheckpointServiceOptions): ServiceSettings {
   if (unknown !== undefined) {
     throw new TroupeError(
       "OPTION",
-      `[checkpoint service] expected ${unknown.expected}, got ${unknown.got} (${unknown.hint})`,
+      { where: "checkpoint service", expected: unknown.expected, got: unknown.got, hint: unknown.hint },
       { fields: { option: unknown.got } },
     );
   }
@@ -84,7 +84,7 @@ export function settle(options: CheckpointServiceOptions): ServiceSettings {
 export function wrongOption(name: string, expected: string, got: unknown): TroupeError {
   return new TroupeError(
     "OPTION",
-    `[checkpoint service] expected ${name} to be ${expected}: got ${String(got)}`,
+    { where: "checkpoint service", expected: `${name} to be ${expected}`, got: String(got) },
     {
       fields: { option: name },
     },

@@ -24,7 +24,12 @@ export function checkSlice(name: string, shape: readonly number[], slice: Box): 
   if ([...offset, ...extent].every(isCount) && liesIn(slice, shape)) return;
   throw new TroupeError(
     "CHECKPOINT_SLICE",
-    `[checkpoint service] expected a slice within ${JSON.stringify(name)} [${shape}]: got [${extent}] at [${offset}] (one number for each dim)`,
+    {
+      where: "checkpoint service",
+      expected: `a slice within ${JSON.stringify(name)} [${shape}]`,
+      got: `[${extent}] at [${offset}]`,
+      hint: "one number for each dim",
+    },
     { fields: { tensor: name, shape, slice } },
   );
 }

@@ -131,8 +131,12 @@ export class StagedSave {
       const some = incomplete.length === 0 ? "no tensor at all" : incomplete.slice(0, 4).join(", ");
       throw new TroupeError(
         "CHECKPOINT_INCOMPLETE",
-        `[checkpoint service] expected every element of every tensor of step ${this.step}: got ${some}` +
-          `${incomplete.length > 0 ? ` in part, ${incomplete.length} in all` : ""} (send the slices that are missing)`,
+        {
+          where: "checkpoint service",
+          expected: `every element of every tensor of step ${this.step}`,
+          got: `${some}${incomplete.length > 0 ? ` in part, ${incomplete.length} in all` : ""}`,
+          hint: "send the slices that are missing",
+        },
         { fields: { step: this.step, tensors: incomplete.slice(0, 100) } },
       );
     }
@@ -202,7 +206,12 @@ function checkName(name: string): void {
 function refusal(name: string, expected: string, got: string, advice: string): TroupeError {
   return new TroupeError(
     "CHECKPOINT_SLICE",
-    `[checkpoint service] expected ${expected} of tensor ${JSON.stringify(name)}: got ${got} (${advice})`,
+    {
+      where: "checkpoint service",
+      expected: `${expected} of tensor ${JSON.stringify(name)}`,
+      got,
+      hint: advice,
+    },
     { fields: { tensor: name } },
   );
 }

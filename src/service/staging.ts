@@ -46,8 +46,12 @@ export class StagingMemory {
   #full(moreBytes: number): TroupeError {
     return new TroupeError(
       "CHECKPOINT_STAGING",
-      `[checkpoint service] expected at most ${this.limitBytes} bytes of tensors to wait at once: got ${this.#heldBytes} and ` +
-        `${moreBytes} more (await the saves before, or declare more as stagingBytes)`,
+      {
+        where: "checkpoint service",
+        expected: `at most ${this.limitBytes} bytes of tensors to wait at once`,
+        got: `${this.#heldBytes} and ${moreBytes} more`,
+        hint: "await the saves before, or declare more as stagingBytes",
+      },
       { fields: { limitBytes: this.limitBytes, heldBytes: this.#heldBytes, moreBytes } },
     );
   }

@@ -141,7 +141,12 @@ async function refuseDamaged(
   await storage.remove(stepFolder(step));
   throw new TroupeError(
     "CHECKPOINT_DAMAGED",
-    `[checkpoint service] expected to read step ${step} as it was written: got "${first.message}" and ${damages.length - 1} more (the disk or its memory fails)`,
+    {
+      where: "checkpoint service",
+      expected: `to read step ${step} as it was written`,
+      got: `"${first.message}" and ${damages.length - 1} more`,
+      hint: "the disk or its memory fails",
+    },
     { fields: { ...first, step } },
   );
 }

@@ -116,7 +116,12 @@ function listenOnPort(server: Server, port: number): Promise<string> {
       reject(
         new TroupeError(
           "CHECKPOINT_SERVE",
-          `[checkpoint serve] expected to listen on port ${port}: got "${cause.message}" (choose another, or 0 for any)`,
+          {
+            where: "checkpoint serve",
+            expected: `to listen on port ${port}`,
+            got: `"${cause.message}"`,
+            hint: "choose another, or 0 for any",
+          },
           { cause },
         ),
       );
@@ -128,8 +133,10 @@ function listenOnPort(server: Server, port: number): Promise<string> {
 }
 
 function wrongPlace(): TroupeError {
-  return new TroupeError(
-    "USAGE",
-    "[checkpoint serve] expected a socket's path, or a port and a file for its token: got another choice (a socket needs no token)",
-  );
+  return new TroupeError("USAGE", {
+    where: "checkpoint serve",
+    expected: "a socket's path, or a port and a file for its token",
+    got: "another choice",
+    hint: "a socket needs no token",
+  });
 }

@@ -45,7 +45,12 @@ function answers(path: string): Promise<boolean> {
 function taken(path: string, got: string): TroupeError {
   return new TroupeError(
     "CHECKPOINT_SERVE",
-    `[checkpoint serve] expected a free place for a socket at ${path}: got ${got} (choose another path)`,
+    {
+      where: "checkpoint serve",
+      expected: `a free place for a socket at ${path}`,
+      got,
+      hint: "choose another path",
+    },
     { fields: { path } },
   );
 }
