@@ -31,7 +31,12 @@ export async function loadPackages(load: (name: string) => Promise<unknown>): Pr
   } catch (cause) {
     throw new TroupeError(
       "SINK",
-      `[opentelemetry] expected its packages, since OTEL_EXPORTER_OTLP_ENDPOINT is set: got ${(cause as Error).message} (npm install ${Object.values(names).join(" ")}, or unset the variable)`,
+      {
+        where: "opentelemetry",
+        expected: "its packages, since OTEL_EXPORTER_OTLP_ENDPOINT is set",
+        got: (cause as Error).message,
+        hint: `npm install ${Object.values(names).join(" ")}, or unset the variable`,
+      },
       { cause },
     );
   }

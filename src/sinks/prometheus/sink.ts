@@ -79,7 +79,12 @@ function listen(server: Server, port: number, host: string): Promise<void> {
       reject(
         new TroupeError(
           "SINK",
-          `[prometheus] expected a free port at ${host}:${port}: got ${cause.code ?? cause.message} (choose another, or 0 for any)`,
+          {
+            where: "prometheus",
+            expected: `a free port at ${host}:${port}`,
+            got: cause.code ?? cause.message,
+            hint: "choose another, or 0 for any",
+          },
           { fields: { host, port }, cause },
         ),
       );
