@@ -44,7 +44,12 @@ export class KeptValues implements InitialValues {
 function memoryCopyLost(step: number, cause: unknown): TroupeError {
   return new TroupeError(
     "MEMORY_COPY_LOST",
-    `[restore] expected the checkpointer to hold step ${step} in memory: got "${(cause as Error).message}" (the run goes on from the newest checkpoint)`,
+    {
+      where: "restore",
+      expected: `the checkpointer to hold step ${step} in memory`,
+      got: `"${(cause as Error).message}"`,
+      hint: "the run goes on from the newest checkpoint",
+    },
     { fields: { step }, cause },
   );
 }

@@ -100,7 +100,12 @@ function requireState(stored: StoredTensors, entry: string, parameter: string): 
   if (stored.has(entry)) return;
   throw new TroupeError(
     "RESUME_MISMATCH",
-    `[resume] expected optimizer state of ${parameter} in the checkpoint: got no ${entry} in ${stored.path} (it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights)`,
+    {
+      where: "resume",
+      expected: `optimizer state of ${parameter} in the checkpoint`,
+      got: `no ${entry} in ${stored.path}`,
+      hint: "it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights",
+    },
     { fields: { path: stored.path, entry, parameter } },
   );
 }
@@ -118,7 +123,12 @@ function readableEntry(
   if (readable !== undefined && shape.join() === expected.join()) return readable;
   throw new TroupeError(
     "CHECKPOINT_SHAPE",
-    `[checkpoint] expected ${entry} in ${stored.path} to be floats of shape [${expected}]: got ${dtype} [${shape}] (is it the same model?)`,
+    {
+      where: "checkpoint",
+      expected: `${entry} in ${stored.path} to be floats of shape [${expected}]`,
+      got: `${dtype} [${shape}]`,
+      hint: "is it the same model?",
+    },
     { fields: { path: stored.path, entry, dtype, shape } },
   );
 }

@@ -96,7 +96,12 @@ export class PartCollection implements Disposable {
 export function abandoned(step: number): TroupeError {
   return new TroupeError(
     "CHECKPOINT_ABANDONED",
-    `[checkpoint] expected every part of step ${step}: the rank group was restarted before they had come (the next save is whole)`,
+    {
+      where: "checkpoint",
+      expected: `every part of step ${step}`,
+      got: "a restart of the rank group before they had come",
+      hint: "the next save is whole",
+    },
     { fields: { step } },
   );
 }
