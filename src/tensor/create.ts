@@ -97,7 +97,11 @@ function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Te
   if (numel !== data.length) {
     throw new TroupeError(
       "TENSOR_ARGUMENT",
-      `[tensor] ${numel} elements were expected for shape [${shape.join(",")}]: got ${data.length}`,
+      {
+        where: "tensor",
+        expected: `${numel} elements for shape [${shape.join(",")}]`,
+        got: `${data.length}`,
+      },
       {
         fields: { shape: [...shape], length: data.length },
       },
@@ -116,10 +120,11 @@ function collect(data: number | NestedNumbers, numbers: number[]): number[] {
   const shapes = data.map((part) => collect(part, numbers));
   const first = shapes[0] ?? [];
   if (shapes.some((shape) => shape.join() !== first.join())) {
-    throw new TroupeError(
-      "TENSOR_ARGUMENT",
-      `[tensor] rows of one shape were expected: got [${shapes.map((shape) => `[${shape.join(",")}]`).join(", ")}]`,
-    );
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "tensor",
+      expected: "rows of one shape",
+      got: `[${shapes.map((shape) => `[${shape.join(",")}]`).join(", ")}]`,
+    });
   }
   return [data.length, ...first];
 }

@@ -89,7 +89,7 @@ function factsOf(dtype: DType): DTypeFacts {
 function unknownDType(came: string): TroupeError {
   return new TroupeError(
     "TENSOR_DTYPE",
-    `[tensor] a dtype was expected: ${came} (one of ${dtypes.join(", ")})`,
+    { where: "tensor", expected: "a dtype", got: came, hint: `one of ${dtypes.join(", ")}` },
     {
       fields: { dtype: came },
     },

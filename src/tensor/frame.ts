@@ -64,7 +64,12 @@ function putLength(at: number, length: number, width: number): number {
   if (at + 1 + length * width + reserve > frame.length) {
     throw new TroupeError(
       "TENSOR_FRAME_FULL",
-      `[tensor] argument lists of at most ${frame.length} numbers together were expected: one has ${length} entries (split it)`,
+      {
+        where: "tensor",
+        expected: `argument lists of at most ${frame.length} numbers together`,
+        got: `one of ${length} entries`,
+        hint: "split it",
+      },
       { fields: { length } },
     );
   }

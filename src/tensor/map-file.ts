@@ -17,10 +17,11 @@ export function mapFile(
 ): Tensor {
   const offsetBytes = options.offsetBytes ?? 0;
   if (!Number.isSafeInteger(numel) || !Number.isSafeInteger(offsetBytes)) {
-    throw new TroupeError(
-      "TENSOR_ARGUMENT",
-      `[mapFile] whole numbers were expected: numel ${numel}, offsetBytes ${offsetBytes}`,
-    );
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "mapFile",
+      expected: "whole numbers",
+      got: `numel ${numel}, offsetBytes ${offsetBytes}`,
+    });
   }
   return adopt(native().mapFile(path, dtypeCode(dtype), numel, offsetBytes));
 }

@@ -212,14 +212,18 @@ function load(): Native {
   if (!existsSync(path)) {
     throw new TroupeError(
       "NATIVE_UNAVAILABLE",
-      `[native] the built addon was expected at ${path}: there is none (run \`npm run doctor\`)`,
+      { where: "native", expected: `the built addon at ${path}`, got: "none", hint: "run `npm run doctor`" },
       {
         fields: { path },
       },
     );
   }
   const addon = requireAddon(path);
-  addon.connect(frame, schemas, (code, message, fields) => new TroupeError(code, message, { fields }));
+  addon.connect(
+    frame,
+    schemas,
+    (code, message, fields) => new TroupeError(code, { relayed: message }, { fields }),
+  );
   return addon;
 }
 
@@ -234,7 +238,12 @@ function requireAddon(path: string): Native {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new TroupeError(
       "NATIVE_UNAVAILABLE",
-      `[native] ${path} cannot be loaded: ${reason} (run \`npm run doctor\`)`,
+      {
+        where: "native",
+        expected: `an addon that can be loaded at ${path}`,
+        got: reason,
+        hint: "run `npm run doctor`",
+      },
       {
         fields: { path },
         cause,

@@ -150,10 +150,12 @@ function isPromise(result: unknown): boolean {
 
 function refusePromise(result: unknown): void {
   if (isPromise(result)) {
-    throw new TroupeError(
-      "TENSOR_SCOPE_ASYNC",
-      "[scope] a function that returns its result was expected: it returned a promise (open the scope inside, around what does not await)",
-    );
+    throw new TroupeError("TENSOR_SCOPE_ASYNC", {
+      where: "scope",
+      expected: "a function that returns its result",
+      got: "one that returned a promise",
+      hint: "open the scope inside, around what does not await",
+    });
   }
 }
 

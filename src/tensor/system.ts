@@ -7,9 +7,13 @@ import { type NativeInfo, native } from "./native.ts";
  */
 export function setNumThreads(count: number): void {
   if (!Number.isSafeInteger(count) || count < 1) {
-    throw new TroupeError("TENSOR_ARGUMENT", `[setNumThreads] a count of at least 1 was expected: ${count}`, {
-      fields: { count },
-    });
+    throw new TroupeError(
+      "TENSOR_ARGUMENT",
+      { where: "setNumThreads", expected: "a count of at least 1", got: `${count}` },
+      {
+        fields: { count },
+      },
+    );
   }
   native().setNumThreads(count);
 }

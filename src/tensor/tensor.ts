@@ -123,9 +123,13 @@ export function adoptList(count: number): Tensor[] {
 /** The number of a tensor that must be alive, for native calls. @throws {TroupeError} `TENSOR_DISPOSED` */
 export function liveHandle(tensor: Tensor, op: string): number {
   if (tensor.handle === 0)
-    throw new TroupeError("TENSOR_DISPOSED", `[${op}] a live tensor was expected: it was disposed`, {
-      fields: { op },
-    });
+    throw new TroupeError(
+      "TENSOR_DISPOSED",
+      { where: op, expected: "a live tensor", got: "one that was disposed" },
+      {
+        fields: { op },
+      },
+    );
   return tensor.handle;
 }
 

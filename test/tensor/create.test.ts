@@ -37,7 +37,7 @@ describe("creation", () => {
     const error = refusal(() => tensor(new Float32Array(5), { shape: [2, 3] }));
     expect(error).toEqual({
       code: "TENSOR_ARGUMENT",
-      message: "[tensor] 6 elements were expected for shape [2,3]: got 5",
+      message: "[tensor] expected 6 elements for shape [2,3], got 5",
     });
   });
 
