@@ -30,7 +30,11 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
   if (typeof standard === "boolean" && (value === "true" || value === "false")) return value === "true";
   throw new TroupeError(
     "JOB_CONFIG",
-    `[job] expected ${name} to be a ${typeof standard}, such as ${standard}, got ${JSON.stringify(value)}`,
+    {
+      where: "job",
+      expected: `${name} to be a ${typeof standard}, such as ${standard}`,
+      got: JSON.stringify(value),
+    },
     { fields: { name, value } },
   );
 }
@@ -38,7 +42,7 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
 function unknownSetting(name: string, names: readonly string[]): TroupeError {
   return new TroupeError(
     "JOB_CONFIG",
-    `[job] expected a setting of the job, got ${name} (${whatWasMeant(name, names)})`,
+    { where: "job", expected: "a setting of the job", got: name, hint: whatWasMeant(name, names) },
     { fields: { name, names } },
   );
 }

@@ -12,7 +12,7 @@ export function explainHang(error: unknown, inspections: readonly ActorInspectio
   const actors = inspections.map(describe).join("; ");
   return new TroupeError(
     "RUN_HUNG",
-    `[runtime] expected progress: ${error.message}. What the actors do: ${actors}`,
+    { where: "runtime", expected: "progress", got: `${error.message}. What the actors do: ${actors}` },
     {
       fields: { inspections },
       cause: error,

@@ -17,7 +17,12 @@ export function jobUrlOf(job: URL | string): string {
   const got = found === undefined ? "no such file" : "a folder";
   throw new TroupeError(
     "JOB_INVALID",
-    `[job] expected a job's module at ${job}, got ${got} (give its path, as in examples/gpt/job.ts)`,
+    {
+      where: "job",
+      expected: `a job's module at ${job}`,
+      got,
+      hint: "give its path, as in examples/gpt/job.ts",
+    },
     { fields: { job } },
   );
 }

@@ -117,10 +117,12 @@ async function leadGenerations(
  */
 async function overtaken(ranks: SupervisedRanks, generation: number): Promise<never> {
   await ranks.generationAfter(generation);
-  throw new TroupeError(
-    "ACTOR_DOWN",
-    `[lead] expected generation ${generation} of the rank group to go on: it was started again (the run goes on from its last good state)`,
-  );
+  throw new TroupeError("ACTOR_DOWN", {
+    where: "lead",
+    expected: `generation ${generation} of the rank group to go on`,
+    got: "a new one",
+    hint: "the run goes on from its last good state",
+  });
 }
 
 /** A checkpoint that could not be opened; the error names one of its files. */

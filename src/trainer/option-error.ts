@@ -13,15 +13,22 @@ export function refuseUnknown<Options extends object>(
   const unknown = unknownNames(given, names, subject);
   if (unknown === undefined) return;
   const { expected, got, hint } = unknown;
-  throw new TroupeError("OPTION", `[options] expected ${expected}, got ${got} (${hint})`, {
-    fields: { option: subject, got },
-  });
+  throw new TroupeError(
+    "OPTION",
+    { where: "options", expected, got, hint },
+    {
+      fields: { option: subject, got },
+    },
+  );
 }
 
 /** The error for an option that is out of range. */
-export function optionError(option: string, expected: string, got: unknown, hint = ""): TroupeError {
-  const advice = hint === "" ? "" : ` (${hint})`;
-  return new TroupeError("OPTION", `[options] expected ${option} to be ${expected}, got ${got}${advice}`, {
-    fields: { option, got },
-  });
+export function optionError(option: string, expected: string, got: unknown, hint?: string): TroupeError {
+  return new TroupeError(
+    "OPTION",
+    { where: "options", expected: `${option} to be ${expected}`, got: `${got}`, hint },
+    {
+      fields: { option, got },
+    },
+  );
 }

@@ -104,7 +104,11 @@ function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
   const names = Object.entries(splits).map(([name, part]) => `${name} (${part.numSamples} samples)`);
   throw new TroupeError(
     "DATA_SPLIT",
-    `[data] expected a split named ${split} with samples in ${facts.source}, got ${names.join(", ") || "no splits"}`,
+    {
+      where: "data",
+      expected: `a split named ${split} with samples in ${facts.source}`,
+      got: names.join(", ") || "no splits",
+    },
     { fields: { split, splits } },
   );
 }

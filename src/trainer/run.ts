@@ -230,10 +230,12 @@ function runStarted(
 }
 
 function stopped(): TroupeError {
-  return new TroupeError(
-    "RUN_STOPPED",
-    "[runtime] expected the run to reach its last step: it was stopped before (resume it from its newest checkpoint)",
-  );
+  return new TroupeError("RUN_STOPPED", {
+    where: "runtime",
+    expected: "the run to reach its last step",
+    got: "a stop before",
+    hint: "resume it from its newest checkpoint",
+  });
 }
 
 /** A job as a person would name it: its path from where they stand, where it is a file. */

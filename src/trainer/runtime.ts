@@ -131,10 +131,12 @@ export class Runtime implements AsyncDisposable {
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
     if (this.#run !== undefined) {
-      throw new TroupeError(
-        "RUN_IN_PROGRESS",
-        "[runtime] expected one run at a time: got a second (await the first)",
-      );
+      throw new TroupeError("RUN_IN_PROGRESS", {
+        where: "runtime",
+        expected: "one run at a time",
+        got: "a second",
+        hint: "await the first",
+      });
     }
     const run = new Run({
       settings: this.#settings,
@@ -307,9 +309,11 @@ export class Runtime implements AsyncDisposable {
 
   async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {
     if (this.#run !== undefined) return this.#run.inspections.ask(of, pattern);
-    throw new TroupeError(
-      "INSPECTION_OVER",
-      "[inspect] expected a run in progress: got none (ask while `run` is under way)",
-    );
+    throw new TroupeError("INSPECTION_OVER", {
+      where: "inspect",
+      expected: "a run in progress",
+      got: "none",
+      hint: "ask while `run` is under way",
+    });
   }
 }

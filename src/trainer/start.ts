@@ -73,10 +73,12 @@ export function checkResumed(resumed: TrainerState, batchSize: number, facts: Da
 }
 
 function mismatch(expected: string, got: string): TroupeError {
-  return new TroupeError(
-    "RESUME_MISMATCH",
-    `[resume] expected ${expected}: got ${got} (resume with the settings and the data of the first run)`,
-  );
+  return new TroupeError("RESUME_MISMATCH", {
+    where: "resume",
+    expected,
+    got,
+    hint: "resume with the settings and the data of the first run",
+  });
 }
 
 /**

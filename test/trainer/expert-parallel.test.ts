@@ -79,6 +79,6 @@ describe("expert parallelism", () => {
 
   it("refuses ranks that do not divide the experts", async () => {
     const { error } = await runTiny(workspace, { ranks: 3, ep: 3 }, { batch: 9 }, expertsJob);
-    expect(error?.message).toContain("expected ep to divide 4 experts: got 3");
+    expect(error?.message).toContain("expected ep to divide 4 experts, got 3");
   });
 });

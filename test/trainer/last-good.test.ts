@@ -64,7 +64,7 @@ describe("a state that is too large to be copied", () => {
     const checkpoint = { dir: workspace.path("run"), maxStagedBytes: 1000 };
     const told = await runTiny(workspace, { ranks: 2, steps: 2, checkpoint });
     expect(told.error).toMatchObject({ code: "CHECKPOINT_STAGING" });
-    expect(told.error?.message).toMatch(/at most 1000 bytes: got \d{6}/);
+    expect(told.error?.message).toMatch(/at most 1000 bytes, got \d{6}/);
     expect(told.losses).toEqual([]);
     expect(existsSync(workspace.path("run/latest"))).toBe(false);
   });

@@ -60,7 +60,11 @@ function actor<P>(
     tell: (kind: string) => hear(kind),
     async ask(kind: string) {
       if (isAlive()) return answer(kind);
-      throw new TroupeError("ACTOR_DOWN", "[test] expected an actor that lives: got one that has ended");
+      throw new TroupeError("ACTOR_DOWN", {
+        where: "test",
+        expected: "an actor that lives",
+        got: "one that has ended",
+      });
     },
     pinned: () => self,
   };
@@ -194,7 +198,14 @@ describe("a generation of the rank group that ends while its conductor asks noth
   it("ends the run with the first cause where the group was given up, and each save that was begun with it", async () => {
     const run = new StuckRun();
     await run.stuck;
-    run.ranks.giveUp(new TroupeError("ACTOR_DOWN", "[test] expected rank-0 to live: it fell (mend it)"));
+    run.ranks.giveUp(
+      new TroupeError("ACTOR_DOWN", {
+        where: "test",
+        expected: "rank-0 to live",
+        got: "a fall",
+        hint: "mend it",
+      }),
+    );
     await turns();
     expect(run.told).toEqual(["started 1", "finished 1", "failed 1"]);
     await expect(run.result).rejects.toThrow("expected rank-0 to live: it fell");

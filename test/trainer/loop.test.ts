@@ -61,10 +61,10 @@ describe("a loop of one's own", () => {
   });
 
   it.each([
-    ["step first", "LOOP_ORDER", "expected rank.backward before rank.step(): got none"],
-    ["backward twice", "LOOP_ORDER", "expected one backward for each forward: got a second"],
-    ["no step", "LOOP_ORDER", "expected rank.step() before the next batch: got none"],
-    ["no backward", "LOOP_ORDER", "expected rank.backward before rank.step(): got none"],
+    ["step first", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
+    ["backward twice", "LOOP_ORDER", "expected one backward for each forward, got a second"],
+    ["no step", "LOOP_ORDER", "expected rank.step() before the next batch, got none"],
+    ["no backward", "LOOP_ORDER", "expected rank.backward before rank.step(), got none"],
     ["return early", "LOOP_ORDER", "expected the loop to go on until rank.batches() ends"],
     ["old batch", "TENSOR_DISPOSED", "disposed"],
     ["outside", "LOOP_ORDER", "expected the model to be called in rank.forward"],

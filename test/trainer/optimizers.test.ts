@@ -84,7 +84,7 @@ describe("a job's optimizer", () => {
     const job = new URL("../fixtures/jobs/optimizers.ts", import.meta.url);
     for (const [only, message] of [
       ["shared", /one for p: sgd and lion/],
-      ["left out", /one for q: none/],
+      ["left out", /one for q, got none/],
     ] as const) {
       await using runtime = await Runtime.spawn();
       await expect(runtime.run(job, { only })).rejects.toThrow(message);
@@ -165,7 +165,7 @@ describe("clipping", () => {
     expect(await lossesOf(workspace, { ranks: 1, steps: 6, zero: 2 }, one)).toEqual(losses);
   });
 
-  it.each([["a norm of nobody", { clipNorm: 0.5, clipBy: "taxicab" }, /clip\.by must be l2, inf or value/]])(
+  it.each([["a norm of nobody", { clipNorm: 0.5, clipBy: "taxicab" }, /clip\.by to be l2, inf or value/]])(
     "refuses %s",
     async (_, config, message) => {
       await using runtime = await Runtime.spawn();

@@ -138,7 +138,7 @@ describe("pipeline parallelism", () => {
 
   it("refuses more stages than there are layers before anything is spawned", async () => {
     const { error, events } = await runTiny(workspace, { ranks: 8, pp: 8 }, { ...job, batch: 8 });
-    expect(error?.message).toContain("expected a layer or more for each of pp 8: got 4 layers");
+    expect(error?.message).toContain("expected a layer or more for each of pp 8, got 4 layers");
     expect(error?.message).toContain("nearest that work");
     expect(events.some((event) => event.kind === "actor.started" && event.actor.startsWith("rank"))).toBe(
       false,

@@ -50,7 +50,7 @@ describe("resuming", () => {
 
   it("refuses another batch size, with which a step would be another step", async () => {
     const told = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { batch: 8 });
-    expect(told.error?.message).toMatch(/expected a batch of 4 samples, that of the checkpoint: got 8/);
+    expect(told.error?.message).toMatch(/expected a batch of 4 samples, that of the checkpoint, got 8/);
   });
 
   it("refuses a model of another shape, naming the tensor", async () => {

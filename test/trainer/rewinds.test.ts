@@ -4,7 +4,7 @@ import { TroupeError } from "../../src/errors.ts";
 import { Rewinds } from "../../src/trainer/rewinds.ts";
 
 const request = (step: number) =>
-  new RewindRequest(step, new TroupeError("LOSS_SPIKE", `[step ${step}] odd`));
+  new RewindRequest(step, new TroupeError("LOSS_SPIKE", { relayed: `[step ${step}] odd` }));
 
 describe("how far a run goes back", () => {
   it("is to the newest state that has not seen the step that went wrong", () => {

@@ -60,8 +60,8 @@ describe("a classifier whose dataset scores it", () => {
   });
 
   it.each([
-    ["unscored", /expected a dataset that scores what the job predicts: got points without score/],
-    ["ragged", /expected "guesses" to have a row for each of 12 samples: got shape \[1\]/],
+    ["unscored", /expected a dataset that scores what the job predicts, got points without score/],
+    ["ragged", /expected "guesses" to have a row for each of 12 samples, got shape \[1\]/],
   ])("is refused where its rows are %s", async (rows, message) => {
     await expect(train({ ranks: 1 }, { rows })).rejects.toThrow(message);
   });

@@ -126,10 +126,10 @@ describe("what a run tells of weighed losses", () => {
   });
 
   it.each([
-    ["negative", /expected weigh to give finite numbers of at least 0: got -1/],
+    ["negative", /expected weigh to give finite numbers of at least 0, got -1/],
     [
       "another loss",
-      /expected weigh to give a weight for the job's one loss, which has no name: got weights for labels/,
+      /expected weigh to give a weight for the job's one loss, which has no name, got weights for labels/,
     ],
   ])("is a refusal of weights that are %s", async (weigh, message) => {
     await expect(told({ ranks: 1 }, { weigh })).rejects.toThrow(message);
