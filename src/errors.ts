@@ -210,9 +210,9 @@ export class TroupeError extends Error {
   readonly code: ErrorCode;
   readonly fields: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, says: ErrorSentence | RelayedSentence | string, detail: ErrorDetail = {}) {
+  constructor(code: ErrorCode, says: ErrorSentence | RelayedSentence, detail: ErrorDetail = {}) {
     super(
-      typeof says === "string" ? says : "relayed" in says ? says.relayed : sentence(says),
+      "relayed" in says ? says.relayed : sentence(says),
       detail.cause === undefined ? {} : { cause: detail.cause },
     );
     this.name = "TroupeError";
