@@ -208,6 +208,6 @@ describe("a generation of the rank group that ends while its conductor asks noth
     );
     await turns();
     expect(run.told).toEqual(["started 1", "finished 1", "failed 1"]);
-    await expect(run.result).rejects.toThrow("expected rank-0 to live: it fell");
+    await expect(run.result).rejects.toThrow("expected rank-0 to live, got a fall");
   });
 });

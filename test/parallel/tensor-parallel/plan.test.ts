@@ -76,12 +76,16 @@ describe("a tensor plan", () => {
   });
 
   test.each<[string, TensorPlan, string]>([
-    ["names no module", { "layers.*.across": column() }, 'none is named "layers.*.across"'],
-    ["names too few parts", { "layers.0": column() }, 'Affine for a "column" rule: layers.0 is a Layer'],
+    ["names no module", { "layers.*.across": column() }, 'a module named "layers.*.across", got none'],
+    [
+      "names too few parts",
+      { "layers.0": column() },
+      'layers.0 to be Affine, for a "column" rule, got a Layer',
+    ],
     [
       "names one module twice",
       { ...plan, "layers.0.up": row() },
-      '"layers.*.up" and "layers.0.up" both name layers.0.up',
+      'one rule for layers.0.up, got "layers.*.up" and "layers.0.up"',
     ],
     ["cannot split the kind", { "layers.*.up": vocabulary() }, "Embedding or VocabularyHead"],
   ])("is refused where it %s", (_, wrong, message) => {
