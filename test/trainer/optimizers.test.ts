@@ -83,7 +83,7 @@ describe("a job's optimizer", () => {
   it("refuses optimizers that share a parameter or leave one out", async () => {
     const job = new URL("../fixtures/jobs/optimizers.ts", import.meta.url);
     for (const [only, message] of [
-      ["shared", /one for p: sgd and lion/],
+      ["shared", /one for p, got sgd and lion/],
       ["left out", /one for q, got none/],
     ] as const) {
       await using runtime = await Runtime.spawn();
