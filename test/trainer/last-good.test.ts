@@ -45,7 +45,7 @@ describe("a copy of the state in memory", () => {
     const newerCopy = await dying({ checkpoint: { dir, everySteps: 4, inMemoryEverySteps: 3 } }, 7);
     expect(restored(newerCopy)).toEqual(["memory 6"]);
     expect(newerCopy.losses).toEqual(undisturbed);
-    expect(readdirSync(dir)).toEqual(["latest", ...[4, 8, 10].map(stepFolder)]);
+    expect(readdirSync(dir)).toEqual(["latest", "run.json", ...[4, 8, 10].map(stepFolder)]);
   });
 
   it("is told, with what it takes", async () => {
