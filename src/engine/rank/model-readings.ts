@@ -43,9 +43,8 @@ export class ModelReadings {
         // Replicas that have nothing of their own left compute along where experts are shared, and tell nothing.
         if (request === undefined && ep === 1) break;
         const { batch, ...counts } = source.fetch(request ?? (requests[first] as BatchRequest));
-        // Several orders of one step may be under way: a pass is named by what it reads.
-        const pass = `evaluate ${step} ${requests[first]?.split} ${requests[first]?.position}`;
         scope(() => {
+          const pass = passOf("evaluate", step, requests[first] as BatchRequest);
           const losses = microBatches.throughChunks(pass, () => model.lossesOf(batch));
           if (losses === undefined || !microBatches.reports || request === undefined) return;
           const values = losses instanceof Tensor ? losses.item() : valuesOf(losses);
@@ -63,7 +62,7 @@ export class ModelReadings {
   #predict(step: number, batch: TensorBatch, first: BatchRequest, request: BatchRequest | undefined): void {
     const { job, model, microBatches, predictions } = this.#read;
     scope(() => {
-      const pass = `predict ${step} ${first.position}`;
+      const pass = passOf("predict", step, first);
       const rows = microBatches.throughChunks(pass, () => job.predict?.(model.module, batch));
       if (rows !== undefined && microBatches.reports && request !== undefined)
         predictions.send(step, request, rows);
@@ -98,4 +97,9 @@ export class ModelReadings {
       return result as never;
     });
   }
+}
+
+/** Several orders of one step may be under way between stages: a pass is named by what it reads. */
+function passOf(work: "evaluate" | "predict", step: number, { split, position }: BatchRequest): string {
+  return `${work} ${step} ${split} ${position}`;
 }
