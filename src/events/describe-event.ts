@@ -76,7 +76,9 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
       );
     case "run.finished":
       return good(
-        `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
+        Number.isNaN(event.lossNats)
+          ? `done: ${event.steps} steps were made before, nothing is left to train`
+          : `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
       );
     case "run.failed":
       return bad(`failed: ${explain(event.error)}`);

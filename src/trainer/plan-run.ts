@@ -193,7 +193,7 @@ export function planRun(
 ): RunPlan {
   const { job, jobUrl, config } = source;
   const { training } = batch;
-  if (start.resumed !== undefined) checkResumed(start.resumed, batch.batchSize, data.facts);
+  if (start.resumed !== undefined) checkResumed(start.resumed, batch, data.facts);
   return {
     schedule: {
       steps: batch.steps,

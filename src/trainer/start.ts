@@ -59,11 +59,19 @@ export async function startFromCheckpoint(
 
 /**
  * Refuses to go on from a checkpoint as another run than the one it is of: a step would be another step with another
- * batch, and the tokens would mean other text.
+ * batch, and the tokens would mean other text. One that has made its last step already may be gone on from: there is nothing to do.
  * @throws {TroupeError} `RESUME_MISMATCH`
  */
-export function checkResumed(resumed: TrainerState, batchSize: number, facts: DatasetFacts): void {
-  const { tokenizer } = resumed;
+export function checkResumed(
+  resumed: TrainerState,
+  { batchSize, steps }: { readonly batchSize: number; readonly steps: number },
+  facts: DatasetFacts,
+): void {
+  const { tokenizer, step } = resumed;
+  if (step > steps) {
+    const hint = "nothing is left to train: give more steps, or an earlier checkpoint";
+    throw mismatch(`a checkpoint of at most step ${steps}, the last of the run`, `step ${step}`, hint);
+  }
   if (resumed.batchSize !== undefined && resumed.batchSize !== batchSize) {
     throw mismatch(`a batch of ${resumed.batchSize} samples, that of the checkpoint`, `${batchSize}`);
   }
@@ -72,12 +80,16 @@ export function checkResumed(resumed: TrainerState, batchSize: number, facts: Da
   }
 }
 
-function mismatch(expected: string, got: string): TroupeError {
+function mismatch(
+  expected: string,
+  got: string,
+  hint = "resume with the settings and the data of the first run",
+): TroupeError {
   return new TroupeError("RESUME_MISMATCH", {
     where: "resume",
     expected,
     got,
-    hint: "resume with the settings and the data of the first run",
+    hint,
   });
 }
 

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
+import { describeEvent } from "../../src/events/index.ts";
 import { listCheckpoints, openStorage, ownerOf, Runtime } from "../../src/index.ts";
 import { runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
@@ -74,6 +75,21 @@ describe("a run's folder", () => {
     runtime.resume();
     expect((await running).steps).toBe(4);
     expect((await listCheckpoints(busy.dir)).map(({ step }) => step)).toEqual([4, 2]);
+  });
+
+  it("has nothing left for a run that is over, which says so; one that should have ended before is refused", async () => {
+    const over = await runTiny(workspace, { steps: 6, checkpoint, resume: dir });
+    expect(over.error).toBeUndefined();
+    expect(over.losses).toEqual([]);
+    const finished = over.events.find(({ kind }) => kind === "run.finished");
+    expect(finished && describeEvent(finished)?.text).toBe(
+      "done: 6 steps were made before, nothing is left to train",
+    );
+    const { error } = await runTiny(workspace, { steps: 3, checkpoint, resume: dir });
+    expect(error?.message).toBe(
+      "[resume] expected a checkpoint of at most step 3, the last of the run, got step 6 (nothing is left to train: give more steps, or an earlier checkpoint)",
+    );
+    expect(await stepsIn()).toEqual([6, 4, 2]);
   });
 
   it("is emptied for another run that says so, and only then", async () => {
