@@ -20,7 +20,8 @@ export async function main(args: readonly string[]): Promise<number> {
     .version(version())
     .exitOverride();
   // Whoever reads what is said may go (`| head`), or have no room: that is no reason to end what is being done.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+  for (const stream of [process.stdout, process.stderr])
+    if (stream.listenerCount("error") === 0) stream.on("error", () => {});
   addRunCommand(program);
   addPlanCommand(program);
   addCheckpointCommand(program);

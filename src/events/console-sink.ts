@@ -9,6 +9,7 @@ export interface ConsoleStream {
   readonly columns?: number;
   write(text: string): unknown;
   on?(event: "error", listener: () => void): unknown;
+  listenerCount?(event: "error"): number;
 }
 
 /** What a console sink may be told; what is left out is read from the stream and the environment. */
@@ -58,7 +59,7 @@ class ConsoleSink implements EventSink {
   constructor(stream: ConsoleStream, live: boolean, color: boolean, clock: () => number) {
     this.#stream = stream;
     // Unheard, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost instead.
-    stream.on?.("error", () => {});
+    if (stream.listenerCount?.("error") === 0) stream.on?.("error", () => {});
     this.#live = live;
     this.#color = color;
     this.#clock = clock;

@@ -120,7 +120,7 @@ describe("simulate", () => {
       1,
     );
     expect(() => runWorld(world)).toThrow(
-      "2 wait for ever, rank 0 for backward of micro-batch 0 at place 0; rank 1 for forward of micro-batch 0 at place 1",
+      "2 that wait for ever, rank 0 for backward of micro-batch 0 at place 0; rank 1 for forward of micro-batch 0 at place 1",
     );
   });
 
