@@ -8,7 +8,8 @@ await using runtime = await Runtime.spawn({
   threadsPerRank: 1,
   steps: 1_000_000,
   offload: { optimizer: "nvme", dir },
-  checkpoint: { dir, everySteps: 3 },
+  // One program after the other saves there.
+  checkpoint: { dir, everySteps: 3, overwrite: true },
 });
 runtime.events$.subscribe((event) => {
   if (event.kind === "run.started" || event.kind === "step.finished") process.send?.(event.kind);
