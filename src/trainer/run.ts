@@ -52,6 +52,7 @@ export class Run {
   #ranks: SupervisedRanks | undefined;
   #checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   #isEnding = false;
+  #numSteps = 0;
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
@@ -91,6 +92,11 @@ export class Run {
     }
   }
 
+  /** Optimizer steps there will be in all; 0 until that is known. */
+  get numSteps(): number {
+    return this.#numSteps;
+  }
+
   /** What every actor is doing. */
   inspect(): readonly ActorInspection[] {
     return this.#system.inspect();
@@ -128,6 +134,7 @@ export class Run {
     const start = resumed ?? (await startAfresh(batch.training, model, seed));
     await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier);
     this.#rendezvous = rendezvous;
+    this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
     await using folder = await takeFolder(settings, nameOf(jobUrl), start);
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));

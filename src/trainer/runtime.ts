@@ -150,7 +150,11 @@ export class Runtime implements AsyncDisposable {
       : undefined;
     try {
       const result = await run.train(jobUrlOf(jobUrl), overrides);
-      return interruption?.signal === undefined ? result : { ...result, interruptedBy: interruption.signal };
+      const { signal } = interruption ?? {};
+      // One that came with the last step has cut nothing short.
+      return signal === undefined || result.steps === run.numSteps
+        ? result
+        : { ...result, interruptedBy: signal };
     } finally {
       await run.end();
       this.#run = undefined;
