@@ -1,5 +1,5 @@
 export { type ActivationName, activations } from "./activation.ts";
-export { type AttentionOptions, causalAttention } from "./attention.ts";
+export { type AttentionOptions, attention, joinHeads, paddingMask, splitHeads } from "./attention.ts";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./batch-norm.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
 export { Buffer } from "./buffer.ts";

@@ -66,10 +66,14 @@ describe("gradients equal central differences", () => {
     });
   });
 
-  test("of causal attention by its definition", () => {
+  test("of attention by its definition, with grouped heads, mask, window and a bias of every score", () => {
     scope(() => {
-      const [q, k, v] = [0, 1, 2].map(() => random([1, 2, 4, 3], "float64")) as [Tensor, Tensor, Tensor];
-      expectGradients(() => weighted(explicitAttention(q, k, v, 0.6)), { q, k, v }, float64);
+      const q = random([2, 4, 3, 3], "float64");
+      const [k, v] = [random([2, 2, 5, 3], "float64"), random([2, 2, 5, 3], "float64")];
+      const bias = random([1, 4, 3, 5], "float64");
+      const mask = tensor([1, 1, 0, 1, 1, 0, 0, 0, 0, 0], { dtype: "bool" }).view([2, 1, 1, 5]);
+      const options = { causal: true, window: 4, scale: 0.6, mask, bias };
+      expectGradients(() => weighted(explicitAttention(q, k, v, options)), { q, k, v, bias }, float64);
     });
   });
 

@@ -1,14 +1,16 @@
 import {
+  attention,
   below,
   Conv1D,
-  causalAttention,
   Dropout,
   Embedding,
+  joinHeads,
   LayerNorm,
   Module,
   ModuleList,
   normal,
   sequence,
+  splitHeads,
   type TensorPlan,
   type TensorSplittable,
   VocabularyHead,
@@ -48,12 +50,13 @@ export class GPT2Attention extends Module {
 
   override forward(x: Tensor): Tensor {
     const projected = this.c_attn.forward(x); // [B, T, 3·H·K]
-    const [batch = 0, length = 0] = projected.shape;
-    const heads = (part: Tensor) => part.view([batch, length, -1, this.headWidth]).transpose(1, 2); // [B, H, T, K]
-    const [q, k, v] = projected.chunk(3, 2).map(heads) as [Tensor, Tensor, Tensor];
-    const mixed = causalAttention(q, k, v, { scale: this.scale, dropout: this.attn_dropout }); // [B, H, T, K]
-    const out = mixed.transpose(1, 2).reshape([batch, length, -1]); // [B, T, H·K]
-    return this.resid_dropout.forward(this.c_proj.forward(out)); // [B, T, D]
+    const heads = projected.chunk(3, 2).map((part) => splitHeads(part, this.headWidth)); // [B, H, T, K] each
+    const mixed = attention(...(heads as [Tensor, Tensor, Tensor]), {
+      causal: true,
+      scale: this.scale,
+      dropout: this.attn_dropout,
+    }); // [B, H, T, K]
+    return this.resid_dropout.forward(this.c_proj.forward(joinHeads(mixed))); // [B, T, D]
   }
 }
 
