@@ -2484,6 +2484,22 @@ export function klDiv(self: Tensor, target: Tensor, reduction = 1, logTarget = f
 }
 
 /**
+ * Connectionist temporal classification of log-probabilities [T, N, C]; reduction as above (Graves et al. 2006).
+ *
+ * `aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor`
+ */
+export function ctcLoss(logProbs: Tensor, targets: Tensor, inputLengths: Tensor, targetLengths: Tensor, blank = 0, reduction = 1, zeroInfinity = false): Tensor {
+  frame[0] = logProbs.handle;
+  frame[1] = targets.handle;
+  frame[2] = inputLengths.handle;
+  frame[3] = targetLengths.handle;
+  frame[4] = blank;
+  frame[5] = reduction;
+  frame[6] = zeroInfinity ? 1 : 0;
+  return adopt(call(220));
+}
+
+/**
  * max(0, −target · (input1 − input2) + margin).
  *
  * `aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor`
@@ -2494,7 +2510,7 @@ export function marginRankingLoss(input1: Tensor, input2: Tensor, target: Tensor
   frame[2] = target.handle;
   frame[3] = margin;
   frame[4] = reduction;
-  return adopt(call(220));
+  return adopt(call(221));
 }
 
 /**
@@ -2508,7 +2524,7 @@ export function cosineEmbeddingLoss(input1: Tensor, input2: Tensor, target: Tens
   frame[2] = target.handle;
   frame[3] = margin;
   frame[4] = reduction;
-  return adopt(call(221));
+  return adopt(call(222));
 }
 
 /**
@@ -2527,7 +2543,7 @@ export function convolution(input: Tensor, weight: Tensor, bias: Tensor | undefi
   frame[next] = transposed ? 1 : 0;
   next = putNumbers(next + 1, outputPadding);
   frame[next] = groups;
-  return adopt(call(222));
+  return adopt(call(223));
 }
 
 /**
@@ -2544,7 +2560,7 @@ export function conv1d(input: Tensor, weight: Tensor, bias?: Tensor, stride: num
   next = putNumbers(next, padding);
   next = putNumbers(next, dilation);
   frame[next] = groups;
-  return adopt(call(223));
+  return adopt(call(224));
 }
 
 /**
@@ -2561,7 +2577,7 @@ export function conv2d(input: Tensor, weight: Tensor, bias?: Tensor, stride: num
   next = putNumbers(next, padding);
   next = putNumbers(next, dilation);
   frame[next] = groups;
-  return adopt(call(224));
+  return adopt(call(225));
 }
 
 /**
@@ -2578,7 +2594,7 @@ export function conv3d(input: Tensor, weight: Tensor, bias?: Tensor, stride: num
   next = putNumbers(next, padding);
   next = putNumbers(next, dilation);
   frame[next] = groups;
-  return adopt(call(225));
+  return adopt(call(226));
 }
 
 /**
@@ -2596,7 +2612,7 @@ export function convTranspose1d(input: Tensor, weight: Tensor, bias?: Tensor, st
   next = putNumbers(next, outputPadding);
   frame[next] = groups;
   putNumbers(next + 1, dilation);
-  return adopt(call(226));
+  return adopt(call(227));
 }
 
 /**
@@ -2614,7 +2630,7 @@ export function convTranspose2d(input: Tensor, weight: Tensor, bias?: Tensor, st
   next = putNumbers(next, outputPadding);
   frame[next] = groups;
   putNumbers(next + 1, dilation);
-  return adopt(call(227));
+  return adopt(call(228));
 }
 
 /**
@@ -2629,7 +2645,7 @@ export function maxPool1d(self: Tensor, kernelSize: number | readonly number[], 
   next = putNumbers(next, padding);
   next = putNumbers(next, dilation);
   frame[next] = ceilMode ? 1 : 0;
-  return adopt(call(228));
+  return adopt(call(229));
 }
 
 /**
@@ -2644,7 +2660,7 @@ export function maxPool2d(self: Tensor, kernelSize: number | readonly number[], 
   next = putNumbers(next, padding);
   next = putNumbers(next, dilation);
   frame[next] = ceilMode ? 1 : 0;
-  return adopt(call(229));
+  return adopt(call(230));
 }
 
 /**
@@ -2659,7 +2675,7 @@ export function avgPool1d(self: Tensor, kernelSize: number | readonly number[], 
   next = putNumbers(next, padding);
   frame[next] = ceilMode ? 1 : 0;
   frame[next + 1] = countIncludePad ? 1 : 0;
-  return adopt(call(230));
+  return adopt(call(231));
 }
 
 /**
@@ -2676,7 +2692,7 @@ export function avgPool2d(self: Tensor, kernelSize: number | readonly number[], 
   frame[next + 1] = countIncludePad ? 1 : 0;
   frame[next + 2] = divisorOverride === undefined ? 0 : 1;
   frame[next + 3] = divisorOverride === undefined ? 0 : divisorOverride;
-  return adopt(call(231));
+  return adopt(call(232));
 }
 
 /**
@@ -2687,7 +2703,7 @@ export function avgPool2d(self: Tensor, kernelSize: number | readonly number[], 
 export function adaptiveAvgPool1d(self: Tensor, outputSize: number | readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, outputSize);
-  return adopt(call(232));
+  return adopt(call(233));
 }
 
 /**
@@ -2698,7 +2714,7 @@ export function adaptiveAvgPool1d(self: Tensor, outputSize: number | readonly nu
 export function adaptiveAvgPool2d(self: Tensor, outputSize: number | readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, outputSize);
-  return adopt(call(233));
+  return adopt(call(234));
 }
 
 /**
@@ -2712,7 +2728,7 @@ export function pad(self: Tensor, pad: readonly number[], mode = "constant", val
   frame[next] = intern(mode);
   frame[next + 1] = value === undefined ? 0 : 1;
   frame[next + 2] = value === undefined ? 0 : value;
-  return adopt(call(234));
+  return adopt(call(235));
 }
 
 /**
@@ -2724,7 +2740,7 @@ export function constantPadNd(self: Tensor, pad: readonly number[], value = 0): 
   frame[0] = self.handle;
   const next = putNumbers(1, pad);
   frame[next] = value;
-  return adopt(call(235));
+  return adopt(call(236));
 }
 
 /**
@@ -2737,7 +2753,7 @@ export function unfold(self: Tensor, dimension: number, size: number, step: numb
   frame[1] = dimension;
   frame[2] = size;
   frame[3] = step;
-  return adopt(call(236));
+  return adopt(call(237));
 }
 
 /**
@@ -2749,7 +2765,7 @@ export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = dim;
   frame[2] = index.handle;
-  return adopt(call(237));
+  return adopt(call(238));
 }
 
 /**
@@ -2762,7 +2778,7 @@ export function gather(self: Tensor, dim: number, index: Tensor, sparseGrad = fa
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = sparseGrad ? 1 : 0;
-  return adopt(call(238));
+  return adopt(call(239));
 }
 
 /**
@@ -2777,13 +2793,13 @@ export function scatter(self: Tensor, dim: number, index: Tensor, src: Tensor | 
     frame[1] = dim;
     frame[2] = index.handle;
     frame[3] = src;
-    return adopt(call(240));
+    return adopt(call(241));
   }
   frame[0] = self.handle;
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = src.handle;
-  return adopt(call(239));
+  return adopt(call(240));
 }
 
 /**
@@ -2798,14 +2814,14 @@ export function scatter_(self: Tensor, dim: number, index: Tensor, src: Tensor |
     frame[1] = dim;
     frame[2] = index.handle;
     frame[3] = src;
-    call(242);
+    call(243);
     return self;
   }
   frame[0] = self.handle;
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = src.handle;
-  call(241);
+  call(242);
   return self;
 }
 
@@ -2819,7 +2835,7 @@ export function scatterAdd(self: Tensor, dim: number, index: Tensor, src: Tensor
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = src.handle;
-  return adopt(call(243));
+  return adopt(call(244));
 }
 
 /**
@@ -2832,7 +2848,7 @@ export function scatterAdd_(self: Tensor, dim: number, index: Tensor, src: Tenso
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = src.handle;
-  call(244);
+  call(245);
   return self;
 }
 
@@ -2848,7 +2864,7 @@ export function scatterReduce(self: Tensor, dim: number, index: Tensor, src: Ten
   frame[3] = src.handle;
   frame[4] = intern(reduce);
   frame[5] = includeSelf ? 1 : 0;
-  return adopt(call(245));
+  return adopt(call(246));
 }
 
 /**
@@ -2863,7 +2879,7 @@ export function scatterReduce_(self: Tensor, dim: number, index: Tensor, src: Te
   frame[3] = src.handle;
   frame[4] = intern(reduce);
   frame[5] = includeSelf ? 1 : 0;
-  call(246);
+  call(247);
   return self;
 }
 
@@ -2875,7 +2891,7 @@ export function scatterReduce_(self: Tensor, dim: number, index: Tensor, src: Te
 export function index(self: Tensor, indices: readonly (Tensor | undefined)[]): Tensor {
   frame[0] = self.handle;
   putOptionalTensors(1, indices);
-  return adopt(call(247));
+  return adopt(call(248));
 }
 
 /**
@@ -2888,7 +2904,7 @@ export function indexPut(self: Tensor, indices: readonly (Tensor | undefined)[],
   const next = putOptionalTensors(1, indices);
   frame[next] = values.handle;
   frame[next + 1] = accumulate ? 1 : 0;
-  return adopt(call(248));
+  return adopt(call(249));
 }
 
 /**
@@ -2901,7 +2917,7 @@ export function indexPut_(self: Tensor, indices: readonly (Tensor | undefined)[]
   const next = putOptionalTensors(1, indices);
   frame[next] = values.handle;
   frame[next + 1] = accumulate ? 1 : 0;
-  call(249);
+  call(250);
   return self;
 }
 
@@ -2916,7 +2932,7 @@ export function indexAdd(self: Tensor, dim: number, index: Tensor, source: Tenso
   frame[2] = index.handle;
   frame[3] = source.handle;
   frame[4] = alpha;
-  return adopt(call(250));
+  return adopt(call(251));
 }
 
 /**
@@ -2930,7 +2946,7 @@ export function indexAdd_(self: Tensor, dim: number, index: Tensor, source: Tens
   frame[2] = index.handle;
   frame[3] = source.handle;
   frame[4] = alpha;
-  call(251);
+  call(252);
   return self;
 }
 
@@ -2944,7 +2960,7 @@ export function indexCopy(self: Tensor, dim: number, index: Tensor, source: Tens
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = source.handle;
-  return adopt(call(252));
+  return adopt(call(253));
 }
 
 /**
@@ -2957,7 +2973,7 @@ export function indexCopy_(self: Tensor, dim: number, index: Tensor, source: Ten
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = source.handle;
-  call(253);
+  call(254);
   return self;
 }
 
@@ -2971,7 +2987,7 @@ export function indexFill(self: Tensor, dim: number, index: Tensor, value: numbe
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = value;
-  return adopt(call(254));
+  return adopt(call(255));
 }
 
 /**
@@ -2984,7 +3000,7 @@ export function indexFill_(self: Tensor, dim: number, index: Tensor, value: numb
   frame[1] = dim;
   frame[2] = index.handle;
   frame[3] = value;
-  call(255);
+  call(256);
   return self;
 }
 
@@ -2999,12 +3015,12 @@ export function maskedFill(self: Tensor, mask: Tensor, value: number | Tensor): 
     frame[0] = self.handle;
     frame[1] = mask.handle;
     frame[2] = value;
-    return adopt(call(256));
+    return adopt(call(257));
   }
   frame[0] = self.handle;
   frame[1] = mask.handle;
   frame[2] = value.handle;
-  return adopt(call(257));
+  return adopt(call(258));
 }
 
 /**
@@ -3018,13 +3034,13 @@ export function maskedFill_(self: Tensor, mask: Tensor, value: number | Tensor):
     frame[0] = self.handle;
     frame[1] = mask.handle;
     frame[2] = value;
-    call(258);
+    call(259);
     return self;
   }
   frame[0] = self.handle;
   frame[1] = mask.handle;
   frame[2] = value.handle;
-  call(259);
+  call(260);
   return self;
 }
 
@@ -3036,7 +3052,7 @@ export function maskedFill_(self: Tensor, mask: Tensor, value: number | Tensor):
 export function maskedSelect(self: Tensor, mask: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = mask.handle;
-  return adopt(call(260));
+  return adopt(call(261));
 }
 
 /**
@@ -3048,7 +3064,7 @@ export function maskedScatter(self: Tensor, mask: Tensor, source: Tensor): Tenso
   frame[0] = self.handle;
   frame[1] = mask.handle;
   frame[2] = source.handle;
-  return adopt(call(261));
+  return adopt(call(262));
 }
 
 /**
@@ -3060,7 +3076,7 @@ export function maskedScatter_(self: Tensor, mask: Tensor, source: Tensor): Tens
   frame[0] = self.handle;
   frame[1] = mask.handle;
   frame[2] = source.handle;
-  call(262);
+  call(263);
   return self;
 }
 
@@ -3075,12 +3091,12 @@ export function where(condition: Tensor, self: Tensor, other: Tensor | number): 
     frame[0] = condition.handle;
     frame[1] = self.handle;
     frame[2] = other;
-    return adopt(call(264));
+    return adopt(call(265));
   }
   frame[0] = condition.handle;
   frame[1] = self.handle;
   frame[2] = other.handle;
-  return adopt(call(263));
+  return adopt(call(264));
 }
 
 /**
@@ -3090,7 +3106,7 @@ export function where(condition: Tensor, self: Tensor, other: Tensor | number): 
  */
 export function nonzero(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(265));
+  return adopt(call(266));
 }
 
 /**
@@ -3101,7 +3117,7 @@ export function nonzero(self: Tensor): Tensor {
 export function take(self: Tensor, index: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = index.handle;
-  return adopt(call(266));
+  return adopt(call(267));
 }
 
 /**
@@ -3114,7 +3130,7 @@ export function takeAlongDim(self: Tensor, indices: Tensor, dim?: number): Tenso
   frame[1] = indices.handle;
   frame[2] = dim === undefined ? 0 : 1;
   frame[3] = dim === undefined ? 0 : dim;
-  return adopt(call(267));
+  return adopt(call(268));
 }
 
 /**
@@ -3127,7 +3143,7 @@ export function narrow(self: Tensor, dim: number, start: number, length: number)
   frame[1] = dim;
   frame[2] = start;
   frame[3] = length;
-  return adopt(call(268));
+  return adopt(call(269));
 }
 
 /**
@@ -3139,7 +3155,7 @@ export function select(self: Tensor, dim: number, index: number): Tensor {
   frame[0] = self.handle;
   frame[1] = dim;
   frame[2] = index;
-  return adopt(call(269));
+  return adopt(call(270));
 }
 
 /**
@@ -3155,7 +3171,7 @@ export function slice(self: Tensor, dim = 0, start?: number, end?: number, step 
   frame[4] = end === undefined ? 0 : 1;
   frame[5] = end === undefined ? 0 : end;
   frame[6] = step;
-  return adopt(call(270));
+  return adopt(call(271));
 }
 
 /**
@@ -3172,7 +3188,7 @@ export function sliceScatter(self: Tensor, src: Tensor, dim = 0, start?: number,
   frame[5] = end === undefined ? 0 : 1;
   frame[6] = end === undefined ? 0 : end;
   frame[7] = step;
-  return adopt(call(271));
+  return adopt(call(272));
 }
 
 /**
@@ -3185,7 +3201,7 @@ export function selectScatter(self: Tensor, src: Tensor, dim: number, index: num
   frame[1] = src.handle;
   frame[2] = dim;
   frame[3] = index;
-  return adopt(call(272));
+  return adopt(call(273));
 }
 
 /**
@@ -3198,7 +3214,7 @@ export function diagonal(self: Tensor, offset = 0, dim1 = 0, dim2 = 1): Tensor {
   frame[1] = offset;
   frame[2] = dim1;
   frame[3] = dim2;
-  return adopt(call(273));
+  return adopt(call(274));
 }
 
 /**
@@ -3209,7 +3225,7 @@ export function diagonal(self: Tensor, offset = 0, dim1 = 0, dim2 = 1): Tensor {
 export function tril(self: Tensor, diagonal = 0): Tensor {
   frame[0] = self.handle;
   frame[1] = diagonal;
-  return adopt(call(274));
+  return adopt(call(275));
 }
 
 /**
@@ -3220,7 +3236,7 @@ export function tril(self: Tensor, diagonal = 0): Tensor {
 export function tril_(self: Tensor, diagonal = 0): Tensor {
   frame[0] = self.handle;
   frame[1] = diagonal;
-  call(275);
+  call(276);
   return self;
 }
 
@@ -3232,7 +3248,7 @@ export function tril_(self: Tensor, diagonal = 0): Tensor {
 export function triu(self: Tensor, diagonal = 0): Tensor {
   frame[0] = self.handle;
   frame[1] = diagonal;
-  return adopt(call(276));
+  return adopt(call(277));
 }
 
 /**
@@ -3243,7 +3259,7 @@ export function triu(self: Tensor, diagonal = 0): Tensor {
 export function triu_(self: Tensor, diagonal = 0): Tensor {
   frame[0] = self.handle;
   frame[1] = diagonal;
-  call(277);
+  call(278);
   return self;
 }
 
@@ -3255,7 +3271,7 @@ export function triu_(self: Tensor, diagonal = 0): Tensor {
 export function flip(self: Tensor, dims: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, dims);
-  return adopt(call(278));
+  return adopt(call(279));
 }
 
 /**
@@ -3267,7 +3283,7 @@ export function roll(self: Tensor, shifts: number | readonly number[], dims: num
   frame[0] = self.handle;
   const next = putNumbers(1, shifts);
   putNumbers(next, dims);
-  return adopt(call(279));
+  return adopt(call(280));
 }
 
 /**
@@ -3278,7 +3294,7 @@ export function roll(self: Tensor, shifts: number | readonly number[], dims: num
 export function repeat(self: Tensor, repeats: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, repeats);
-  return adopt(call(280));
+  return adopt(call(281));
 }
 
 /**
@@ -3295,7 +3311,7 @@ export function repeatInterleave(self: Tensor, repeats: number | Tensor, dim?: n
     frame[3] = dim === undefined ? 0 : dim;
     frame[4] = outputSize === undefined ? 0 : 1;
     frame[5] = outputSize === undefined ? 0 : outputSize;
-    return adopt(call(281));
+    return adopt(call(282));
   }
   frame[0] = self.handle;
   frame[1] = repeats.handle;
@@ -3303,7 +3319,7 @@ export function repeatInterleave(self: Tensor, repeats: number | Tensor, dim?: n
   frame[3] = dim === undefined ? 0 : dim;
   frame[4] = outputSize === undefined ? 0 : 1;
   frame[5] = outputSize === undefined ? 0 : outputSize;
-  return adopt(call(282));
+  return adopt(call(283));
 }
 
 /**
@@ -3314,7 +3330,7 @@ export function repeatInterleave(self: Tensor, repeats: number | Tensor, dim?: n
 export function tile(self: Tensor, dims: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, dims);
-  return adopt(call(283));
+  return adopt(call(284));
 }
 
 /**
@@ -3325,7 +3341,7 @@ export function tile(self: Tensor, dims: readonly number[]): Tensor {
 export function view(self: Tensor, size: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, size);
-  return adopt(call(284));
+  return adopt(call(285));
 }
 
 /**
@@ -3336,7 +3352,7 @@ export function view(self: Tensor, size: readonly number[]): Tensor {
 export function viewDtype(self: Tensor, dtype: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtypeCode(dtype);
-  return adopt(call(285));
+  return adopt(call(286));
 }
 
 /**
@@ -3347,7 +3363,7 @@ export function viewDtype(self: Tensor, dtype: DType): Tensor {
 export function viewAs(self: Tensor, other: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = other.handle;
-  return adopt(call(286));
+  return adopt(call(287));
 }
 
 /**
@@ -3358,7 +3374,7 @@ export function viewAs(self: Tensor, other: Tensor): Tensor {
 export function reshape(self: Tensor, shape: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, shape);
-  return adopt(call(287));
+  return adopt(call(288));
 }
 
 /**
@@ -3369,7 +3385,7 @@ export function reshape(self: Tensor, shape: readonly number[]): Tensor {
 export function reshapeAs(self: Tensor, other: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = other.handle;
-  return adopt(call(288));
+  return adopt(call(289));
 }
 
 /**
@@ -3381,7 +3397,7 @@ export function flatten(self: Tensor, startDim = 0, endDim = -1): Tensor {
   frame[0] = self.handle;
   frame[1] = startDim;
   frame[2] = endDim;
-  return adopt(call(289));
+  return adopt(call(290));
 }
 
 /**
@@ -3393,7 +3409,7 @@ export function unflatten(self: Tensor, dim: number, sizes: readonly number[]): 
   frame[0] = self.handle;
   frame[1] = dim;
   putNumbers(2, sizes);
-  return adopt(call(290));
+  return adopt(call(291));
 }
 
 /**
@@ -3404,7 +3420,7 @@ export function unflatten(self: Tensor, dim: number, sizes: readonly number[]): 
 export function squeeze(self: Tensor, dim: number): Tensor {
   frame[0] = self.handle;
   frame[1] = dim;
-  return adopt(call(291));
+  return adopt(call(292));
 }
 
 /**
@@ -3414,7 +3430,7 @@ export function squeeze(self: Tensor, dim: number): Tensor {
  */
 export function squeezeAll(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(292));
+  return adopt(call(293));
 }
 
 /**
@@ -3425,7 +3441,7 @@ export function squeezeAll(self: Tensor): Tensor {
 export function unsqueeze(self: Tensor, dim: number): Tensor {
   frame[0] = self.handle;
   frame[1] = dim;
-  return adopt(call(293));
+  return adopt(call(294));
 }
 
 /**
@@ -3437,7 +3453,7 @@ export function transpose(self: Tensor, dim0: number, dim1: number): Tensor {
   frame[0] = self.handle;
   frame[1] = dim0;
   frame[2] = dim1;
-  return adopt(call(294));
+  return adopt(call(295));
 }
 
 /**
@@ -3447,7 +3463,7 @@ export function transpose(self: Tensor, dim0: number, dim1: number): Tensor {
  */
 export function t(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(295));
+  return adopt(call(296));
 }
 
 /**
@@ -3457,7 +3473,7 @@ export function t(self: Tensor): Tensor {
  */
 export function mT(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(296));
+  return adopt(call(297));
 }
 
 /**
@@ -3468,7 +3484,7 @@ export function mT(self: Tensor): Tensor {
 export function permute(self: Tensor, dims: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, dims);
-  return adopt(call(297));
+  return adopt(call(298));
 }
 
 /**
@@ -3480,7 +3496,7 @@ export function movedim(self: Tensor, source: number, destination: number): Tens
   frame[0] = self.handle;
   frame[1] = source;
   frame[2] = destination;
-  return adopt(call(298));
+  return adopt(call(299));
 }
 
 /**
@@ -3492,7 +3508,7 @@ export function expand(self: Tensor, size: readonly number[], implicit = false):
   frame[0] = self.handle;
   const next = putNumbers(1, size);
   frame[next] = implicit ? 1 : 0;
-  return adopt(call(299));
+  return adopt(call(300));
 }
 
 /**
@@ -3503,7 +3519,7 @@ export function expand(self: Tensor, size: readonly number[], implicit = false):
 export function expandAs(self: Tensor, other: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = other.handle;
-  return adopt(call(300));
+  return adopt(call(301));
 }
 
 /**
@@ -3514,7 +3530,7 @@ export function expandAs(self: Tensor, other: Tensor): Tensor {
 export function broadcastTo(self: Tensor, size: readonly number[]): Tensor {
   frame[0] = self.handle;
   putNumbers(1, size);
-  return adopt(call(301));
+  return adopt(call(302));
 }
 
 /**
@@ -3524,7 +3540,7 @@ export function broadcastTo(self: Tensor, size: readonly number[]): Tensor {
  */
 export function broadcastTensors(tensors: readonly Tensor[]): Tensor[] {
   putTensors(0, tensors);
-  return adoptList(call(302));
+  return adoptList(call(303));
 }
 
 /**
@@ -3534,7 +3550,7 @@ export function broadcastTensors(tensors: readonly Tensor[]): Tensor[] {
  */
 export function contiguous(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(303));
+  return adopt(call(304));
 }
 
 /**
@@ -3548,7 +3564,7 @@ export function asStrided(self: Tensor, size: readonly number[], stride: readonl
   next = putNumbers(next, stride);
   frame[next] = storageOffset === undefined ? 0 : 1;
   frame[next + 1] = storageOffset === undefined ? 0 : storageOffset;
-  return adopt(call(304));
+  return adopt(call(305));
 }
 
 /**
@@ -3558,7 +3574,7 @@ export function asStrided(self: Tensor, size: readonly number[], stride: readonl
  */
 export function alias(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(305));
+  return adopt(call(306));
 }
 
 /**
@@ -3569,7 +3585,7 @@ export function alias(self: Tensor): Tensor {
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   const next = putTensors(0, tensors);
   frame[next] = dim;
-  return adopt(call(306));
+  return adopt(call(307));
 }
 
 /**
@@ -3580,7 +3596,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
 export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
   const next = putTensors(0, tensors);
   frame[next] = dim;
-  return adopt(call(307));
+  return adopt(call(308));
 }
 
 /**
@@ -3594,12 +3610,12 @@ export function split(self: Tensor, splitSize: number | readonly number[], dim =
     frame[0] = self.handle;
     frame[1] = splitSize;
     frame[2] = dim;
-    return adoptList(call(308));
+    return adoptList(call(309));
   }
   frame[0] = self.handle;
   const next = putNumbers(1, splitSize);
   frame[next] = dim;
-  return adoptList(call(309));
+  return adoptList(call(310));
 }
 
 /**
@@ -3611,7 +3627,7 @@ export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
   frame[0] = self.handle;
   frame[1] = chunks;
   frame[2] = dim;
-  return adoptList(call(310));
+  return adoptList(call(311));
 }
 
 /**
@@ -3622,7 +3638,7 @@ export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
 export function unbind(self: Tensor, dim = 0): Tensor[] {
   frame[0] = self.handle;
   frame[1] = dim;
-  return adoptList(call(311));
+  return adoptList(call(312));
 }
 
 /**
@@ -3633,7 +3649,7 @@ export function unbind(self: Tensor, dim = 0): Tensor[] {
 export function meshgrid(tensors: readonly Tensor[], indexing: string): Tensor[] {
   const next = putTensors(0, tensors);
   frame[next] = intern(indexing);
-  return adoptList(call(312));
+  return adoptList(call(313));
 }
 
 /**
@@ -3643,7 +3659,7 @@ export function meshgrid(tensors: readonly Tensor[], indexing: string): Tensor[]
  */
 export function clone(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(313));
+  return adopt(call(314));
 }
 
 /**
@@ -3653,7 +3669,7 @@ export function clone(self: Tensor): Tensor {
  */
 export function detach(self: Tensor): Tensor {
   frame[0] = self.handle;
-  return adopt(call(314));
+  return adopt(call(315));
 }
 
 /**
@@ -3665,7 +3681,7 @@ export function to(self: Tensor, dtype: DType, copy = false): Tensor {
   frame[0] = self.handle;
   frame[1] = dtypeCode(dtype);
   frame[2] = copy ? 1 : 0;
-  return adopt(call(315));
+  return adopt(call(316));
 }
 
 /**
@@ -3676,7 +3692,7 @@ export function to(self: Tensor, dtype: DType, copy = false): Tensor {
 export function typeAs(self: Tensor, other: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = other.handle;
-  return adopt(call(316));
+  return adopt(call(317));
 }
 
 /**
@@ -3687,7 +3703,7 @@ export function typeAs(self: Tensor, other: Tensor): Tensor {
 export function copy_(self: Tensor, src: Tensor): Tensor {
   frame[0] = self.handle;
   frame[1] = src.handle;
-  call(317);
+  call(318);
   return self;
 }
 
@@ -3701,12 +3717,12 @@ export function fill_(self: Tensor, value: number | Tensor): Tensor {
   if (typeof value === "number") {
     frame[0] = self.handle;
     frame[1] = value;
-    call(318);
+    call(319);
     return self;
   }
   frame[0] = self.handle;
   frame[1] = value.handle;
-  call(319);
+  call(320);
   return self;
 }
 
@@ -3717,7 +3733,7 @@ export function fill_(self: Tensor, value: number | Tensor): Tensor {
  */
 export function zero_(self: Tensor): Tensor {
   frame[0] = self.handle;
-  call(320);
+  call(321);
   return self;
 }
 
@@ -3728,7 +3744,7 @@ export function zero_(self: Tensor): Tensor {
  */
 export function writeCount(self: Tensor): number {
   frame[0] = self.handle;
-  return call(321);
+  return call(322);
 }
 
 /**
@@ -3740,7 +3756,7 @@ export function empty(size: readonly number[], dtype?: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(322));
+  return adopt(call(323));
 }
 
 /**
@@ -3752,7 +3768,7 @@ export function zeros(size: readonly number[], dtype?: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(323));
+  return adopt(call(324));
 }
 
 /**
@@ -3764,7 +3780,7 @@ export function ones(size: readonly number[], dtype?: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(324));
+  return adopt(call(325));
 }
 
 /**
@@ -3777,7 +3793,7 @@ export function full(size: readonly number[], fillValue: number, dtype?: DType):
   frame[next] = fillValue;
   frame[next + 1] = dtype === undefined ? 0 : 1;
   frame[next + 2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(325));
+  return adopt(call(326));
 }
 
 /**
@@ -3791,7 +3807,7 @@ export function arange(start: number, end: number, step = 1, dtype?: DType): Ten
   frame[2] = step;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(326));
+  return adopt(call(327));
 }
 
 /**
@@ -3805,7 +3821,7 @@ export function linspace(start: number, end: number, steps: number, dtype?: DTyp
   frame[2] = steps;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(327));
+  return adopt(call(328));
 }
 
 /**
@@ -3818,7 +3834,7 @@ export function eye(n: number, m: number, dtype?: DType): Tensor {
   frame[1] = m;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(328));
+  return adopt(call(329));
 }
 
 /**
@@ -3830,7 +3846,7 @@ export function emptyLike(self: Tensor, dtype?: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(329));
+  return adopt(call(330));
 }
 
 /**
@@ -3842,7 +3858,7 @@ export function zerosLike(self: Tensor, dtype?: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(330));
+  return adopt(call(331));
 }
 
 /**
@@ -3854,7 +3870,7 @@ export function onesLike(self: Tensor, dtype?: DType): Tensor {
   frame[0] = self.handle;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(331));
+  return adopt(call(332));
 }
 
 /**
@@ -3867,7 +3883,7 @@ export function fullLike(self: Tensor, fillValue: number, dtype?: DType): Tensor
   frame[1] = fillValue;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(332));
+  return adopt(call(333));
 }
 
 /**
@@ -3879,7 +3895,7 @@ export function scalarTensor(s: number, dtype?: DType): Tensor {
   frame[0] = s;
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(333));
+  return adopt(call(334));
 }
 
 /**
@@ -3893,7 +3909,7 @@ export function trilIndices(row: number, col: number, offset = 0, dtype: DType =
   frame[2] = offset;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(334));
+  return adopt(call(335));
 }
 
 /**
@@ -3907,5 +3923,5 @@ export function triuIndices(row: number, col: number, offset = 0, dtype: DType =
   frame[2] = offset;
   frame[3] = dtype === undefined ? 0 : 1;
   frame[4] = dtype === undefined ? 0 : dtypeCode(dtype);
-  return adopt(call(335));
+  return adopt(call(336));
 }

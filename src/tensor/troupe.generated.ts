@@ -24,7 +24,7 @@ export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Te
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(336);
+  call(337);
 }
 
 /**
@@ -47,7 +47,7 @@ export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Ten
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(337);
+  call(338);
 }
 
 /**
@@ -70,7 +70,7 @@ export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, gr
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(338);
+  call(339);
 }
 
 /**
@@ -93,7 +93,7 @@ export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Te
   frame[next + 2] = nesterov ? 1 : 0;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(339);
+  call(340);
 }
 
 /**
@@ -113,7 +113,7 @@ export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision:
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = gradScale;
-  call(340);
+  call(341);
 }
 
 /**
@@ -133,7 +133,7 @@ export function lambDirection_(grad: Tensor, param: Tensor, expAvg: Tensor, expA
   frame[next + 2] = eps;
   frame[next + 3] = step;
   frame[next + 4] = gradScale;
-  call(341);
+  call(342);
 }
 
 /**
@@ -147,7 +147,7 @@ export function adafactorVector_(grad: Tensor, expAvgSq: Tensor, beta2: number, 
   frame[2] = beta2;
   frame[3] = eps;
   frame[4] = gradScale;
-  call(342);
+  call(343);
 }
 
 /**
@@ -162,7 +162,7 @@ export function adafactorMatrix_(grad: Tensor, rowFactors: Tensor, columnFactors
   const next = putNumbers(3, shape);
   frame[next] = begin;
   frame[next + 1] = gradScale;
-  call(343);
+  call(344);
 }
 
 /**
@@ -176,7 +176,7 @@ export function blendDirection_(direction: Tensor, expAvg: Tensor, segmentEnds: 
   let next = putNumbers(2, segmentEnds);
   next = putNumbers(next, rates);
   frame[next] = beta;
-  call(344);
+  call(345);
 }
 
 /**
@@ -192,7 +192,7 @@ export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tenso
   let next = putNumbers(4, segmentEnds);
   next = putNumbers(next, rates);
   putNumbers(next, keeps);
-  call(345);
+  call(346);
 }
 
 /**
@@ -203,7 +203,7 @@ export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tenso
 export function segmentMaxima(flat: Tensor, ends: readonly number[]): Tensor {
   frame[0] = flat.handle;
   putNumbers(1, ends);
-  return adopt(call(346));
+  return adopt(call(347));
 }
 
 /**
@@ -215,7 +215,7 @@ export function exactSquareSums(flat: Tensor, ends: readonly number[], bounds: r
   frame[0] = flat.handle;
   const next = putNumbers(1, ends);
   putNumbers(next, bounds);
-  return adopt(call(347));
+  return adopt(call(348));
 }
 
 /**
@@ -229,7 +229,7 @@ export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin
   frame[next] = begin;
   frame[next + 1] = scale;
   frame[next + 2] = bound;
-  call(348);
+  call(349);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -240,7 +240,7 @@ export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin
  */
 export function chunkSquareSums(flat: Tensor): Tensor {
   frame[0] = flat.handle;
-  return adopt(call(349));
+  return adopt(call(350));
 }
 
 /**
@@ -253,7 +253,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
   const next = putTensors(1, sources);
   frame[next] = begin;
   frame[next + 1] = accumulate ? 1 : 0;
-  call(350);
+  call(351);
 }
 
 /**
@@ -264,7 +264,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
 export function placeholder(size: readonly number[], dtype: DType): Tensor {
   const next = putNumbers(0, size);
   frame[next] = dtypeCode(dtype);
-  return adopt(call(351));
+  return adopt(call(352));
 }
 
 /**
@@ -275,7 +275,7 @@ export function placeholder(size: readonly number[], dtype: DType): Tensor {
 export function observe(x: Tensor, id: number): Tensor {
   frame[0] = x.handle;
   frame[1] = id;
-  return adopt(call(352));
+  return adopt(call(353));
 }
 
 /**
@@ -285,7 +285,7 @@ export function observe(x: Tensor, id: number): Tensor {
  */
 export function observed(id: number): Tensor[] {
   frame[0] = id;
-  return adoptList(call(353));
+  return adoptList(call(354));
 }
 
 /**
@@ -298,7 +298,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
   let next = putOptionalTensors(1, gradients);
   next = putNumbers(next, offsets);
   frame[next] = accumulate ? 1 : 0;
-  call(354);
+  call(355);
 }
 
 /**
@@ -313,7 +313,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(355);
+  call(356);
   return self;
 }
 
@@ -329,7 +329,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(356);
+  call(357);
   return self;
 }
 
@@ -346,7 +346,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(357));
+  return adopt(call(358));
 }
 
 /**
@@ -360,7 +360,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : bias.handle;
   frame[4] = eps;
-  return adopt(call(358));
+  return adopt(call(359));
 }
 
 /**
@@ -375,8 +375,57 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : bias.handle;
   frame[5] = eps;
-  call(359);
+  call(360);
   return [adoptAt(0), adoptAt(1)];
+}
+
+/**
+ * Root-mean-square norm over the last dim with float32 sums (Zhang & Sennrich 2019).
+ *
+ * `troupe::rms_norm(Tensor x, Tensor weight, float eps) -> Tensor`
+ */
+export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
+  frame[0] = x.handle;
+  frame[1] = weight.handle;
+  frame[2] = eps;
+  return adopt(call(361));
+}
+
+/**
+ * sum = x + residual, and its root-mean-square norm, in one pass.
+ *
+ * `troupe::add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor sum, Tensor normed)`
+ */
+export function addRmsNorm(x: Tensor, residual: Tensor, weight: Tensor, eps: number): [sum: Tensor, normed: Tensor] {
+  frame[0] = x.handle;
+  frame[1] = residual.handle;
+  frame[2] = weight.handle;
+  frame[3] = eps;
+  call(362);
+  return [adoptAt(0), adoptAt(1)];
+}
+
+/**
+ * Features i and i + R/2 of [batch, heads, time, width] rotated by angles whose cosines and sines are [time, R/2] (Su et al. 2021).
+ *
+ * `troupe::rotary(Tensor x, Tensor cosines, Tensor sines) -> Tensor`
+ */
+export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
+  frame[0] = x.handle;
+  frame[1] = cosines.handle;
+  frame[2] = sines.handle;
+  return adopt(call(363));
+}
+
+/**
+ * silu(gate) · up, in one pass (Shazeer 2020).
+ *
+ * `troupe::swiglu(Tensor gate, Tensor up) -> Tensor`
+ */
+export function swiglu(gate: Tensor, up: Tensor): Tensor {
+  frame[0] = gate.handle;
+  frame[1] = up.handle;
+  return adopt(call(364));
 }
 
 /**
@@ -387,7 +436,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
 export function biasGelu(x: Tensor, bias: Tensor): Tensor {
   frame[0] = x.handle;
   frame[1] = bias.handle;
-  return adopt(call(360));
+  return adopt(call(365));
 }
 
 /**
@@ -401,7 +450,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = v.handle;
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(361));
+  return adopt(call(366));
 }
 
 /**
@@ -413,7 +462,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(362));
+  return adopt(call(367));
 }
 
 /**
@@ -426,7 +475,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(363));
+  return adopt(call(368));
 }
 
 /**
@@ -442,7 +491,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(364));
+  return adopt(call(369));
 }
 
 /**
@@ -458,7 +507,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(365);
+  call(370);
 }
 
 /**
@@ -471,7 +520,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(366));
+  return adopt(call(371));
 }
 
 /**
@@ -485,7 +534,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(367);
+  call(372);
 }
 
 /**
@@ -495,7 +544,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(368) !== 0;
+  return call(373) !== 0;
 }
 
 /**
@@ -507,7 +556,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(369);
+  call(374);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -519,7 +568,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(370));
+  return adopt(call(375));
 }
 
 /**
@@ -530,7 +579,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(371));
+  return adopt(call(376));
 }
 
 /**
@@ -542,7 +591,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(372));
+  return adopt(call(377));
 }
 
 /**
@@ -554,7 +603,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(373));
+  return adopt(call(378));
 }
 
 /**
@@ -566,7 +615,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(374));
+  return adopt(call(379));
 }
 
 /**
@@ -578,7 +627,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(375));
+  return adopt(call(380));
 }
 
 /**
@@ -593,7 +642,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(376));
+  return adopt(call(381));
 }
 
 /**
@@ -608,7 +657,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(377));
+  return adopt(call(382));
 }
 
 /**
@@ -620,7 +669,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(378));
+  return adopt(call(383));
 }
 
 /**
@@ -632,7 +681,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(379));
+  return adopt(call(384));
 }
 
 /**
@@ -644,7 +693,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(380));
+  return adopt(call(385));
 }
 
 /**
@@ -657,5 +706,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(381));
+  return adopt(call(386));
 }

@@ -83,6 +83,18 @@ for (const dtype of floatTypes) {
     digest(`add_layer_norm ${dtype} ${rows}x${dim}`, [sum, normed, ...normGradients]);
     const active = ops.troupe.biasGelu(x, bias);
     digest(`bias_gelu ${dtype} ${rows}x${dim}`, [active, ...gradientsOf([active], [x, bias], [gradient])]);
+    const [rmsSum, rmsNormed] = ops.troupe.addRmsNorm(x, gradient, weight, 1e-6);
+    const rmsGradients = gradientsOf([rmsSum, rmsNormed], [x, weight], [gradient, gradient]);
+    digest(`add_rms_norm ${dtype} ${rows}x${dim}`, [rmsSum, rmsNormed, ...rmsGradients]);
+    const up = normal([rows, dim], 7, { dtype }).requiresGrad_();
+    const opened = ops.troupe.swiglu(x, up);
+    digest(`swiglu ${dtype} ${rows}x${dim}`, [opened, ...gradientsOf([opened], [x, up], [gradient])]);
+    const angles = normal([rows, Math.floor(dim / 2)], 8);
+    const turned = ops.troupe.rotary(x.view([1, 1, rows, dim]), angles.cos(), angles.sin());
+    digest(`rotary ${dtype} ${rows}x${dim}`, [
+      turned,
+      ...gradientsOf([turned], [x], [gradient.view([1, 1, rows, dim])]),
+    ]);
     const targets = tensor(BigInt64Array.from({ length: rows }, (_, row) => BigInt((row * 31) % dim)));
     const loss = ops.troupe.crossEntropy(x, targets, -100);
     digest(`cross_entropy ${dtype} ${rows}x${dim}`, [loss, ...gradientsOf([loss], [x], [tensor(1)])]);

@@ -49,7 +49,7 @@ TORCH_LIBRARY_IMPL(troupe, AutocastCPU, m) {
   for (const char* op : {"attention", "linear_cross_entropy", "bias_gelu", "gather_matmul", "matmul_reduce_scatter"}) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_narrow>());
   }
-  for (const char* op : {"layer_norm", "add_layer_norm"}) {
+  for (const char* op : {"layer_norm", "add_layer_norm", "rms_norm", "add_rms_norm", "swiglu"}) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_widest>());
   }
 }

@@ -31,6 +31,16 @@ std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at:
   return {like(x), like(x)};
 }
 
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor&, double) { return like(x); }
+
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor&, const at::Tensor&, double) {
+  return {like(x), like(x)};
+}
+
+at::Tensor rotary(const at::Tensor& x, const at::Tensor&, const at::Tensor&) { return like(x); }
+
+at::Tensor swiglu(const at::Tensor& gate, const at::Tensor&) { return like(gate); }
+
 at::Tensor cross_entropy(const at::Tensor&, const at::Tensor&, int64_t) { return scalar_loss(); }
 
 at::Tensor linear_cross_entropy(const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t) { return scalar_loss(); }
@@ -47,6 +57,10 @@ void register_kernels(torch::Library& m) {
   m.impl("dropout", dropout);
   m.impl("layer_norm", layer_norm);
   m.impl("add_layer_norm", add_layer_norm);
+  m.impl("rms_norm", rms_norm);
+  m.impl("add_rms_norm", add_rms_norm);
+  m.impl("rotary", rotary);
+  m.impl("swiglu", swiglu);
   m.impl("cross_entropy", cross_entropy);
   m.impl("linear_cross_entropy", linear_cross_entropy);
 }
