@@ -3,10 +3,14 @@ export { type AttentionOptions, attention, joinHeads, paddingMask, splitHeads } 
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./batch-norm.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
 export { Buffer } from "./buffer.ts";
+export { Conv1d, Conv2d, type ConvolutionOptions } from "./convolution.ts";
+export { type CtcOptions, ctcLoss } from "./ctc-loss.ts";
 export { bindRandomness, type Draw, Drawing } from "./drawing.ts";
 export { Dropout, type MaskSplit } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";
 export { evaluating } from "./evaluating.ts";
+export { gated } from "./gated.ts";
+export { GroupNorm } from "./group-norm.ts";
 export {
   constant,
   type DefinedInitializer,
@@ -50,6 +54,19 @@ export {
   TensorRecording,
 } from "./record.ts";
 export {
+  type RelativeBuckets,
+  RelativePositionBias,
+  relativeBucket,
+} from "./relative-position-bias.ts";
+export { RMSNorm } from "./rms-norm.ts";
+export {
+  type RotaryAngles,
+  type RotaryScaling,
+  rotaryAngles,
+  rotaryFrequencies,
+  rotate,
+} from "./rotary.ts";
+export {
   below,
   type ColumnRule,
   column,
@@ -70,3 +87,4 @@ export {
 } from "./tensor-plan.ts";
 export { type HeadRequest, lastPositions, VocabularyHead } from "./vocabulary-head.ts";
 export type { ClassShare, LossOptions } from "./weighed-rows.ts";
+export { WeightNorm, WeightNormConv1d } from "./weight-norm.ts";

@@ -3,14 +3,25 @@ import { explicitAttention } from "../../src/nn/attention.ts";
 import {
   activations,
   Conv1D,
+  Conv1d,
+  Conv2d,
   crossEntropy,
+  ctcLoss,
   dematerialize,
   Embedding,
+  GroupNorm,
+  gated,
   LayerNorm,
   Linear,
   linearCrossEntropy,
   type Module,
   materialize,
+  RelativePositionBias,
+  RMSNorm,
+  rotaryAngles,
+  rotaryFrequencies,
+  rotate,
+  WeightNormConv1d,
 } from "../../src/nn/index.ts";
 import { type DType, empty, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 import { expectGradients } from "./finite-differences.ts";
@@ -90,6 +101,90 @@ describe("gradients equal central differences", () => {
         return sum.add(normed.mul(2));
       };
       expectModuleGradients(norm, both, { x, residual }, float32);
+    });
+  });
+
+  test("of root-mean-square norm, alone and fused with the residual sum", () => {
+    scope(() => {
+      const norm = new RMSNorm(6);
+      const [x, residual] = [random([3, 6], "float32"), random([3, 6], "float32")];
+      materialize(norm, { seed: 5 });
+      expectModuleGradients(norm, () => norm.forward(x), { x }, float32);
+      x.grad?.zero_();
+      materialize(norm, { seed: 5 });
+      const both = () => {
+        const [sum, normed] = norm.addThenNorm(x, residual);
+        return sum.add(normed.mul(2));
+      };
+      expectModuleGradients(norm, both, { x, residual }, float32);
+    });
+  });
+
+  test("of rotary positions, in float64 and by the kernel", () => {
+    scope(() => {
+      const angles = rotaryAngles(rotaryFrequencies(4, 100), 3);
+      for (const kind of [float64, float32]) {
+        const x = random([1, 2, 3, 5], kind.dtype);
+        expectGradients(() => weighted(rotate(x, angles)), { x }, kind);
+      }
+    });
+  });
+
+  test("of gated activations, in float64 and by the kernel", () => {
+    scope(() => {
+      for (const kind of [float64, float32]) {
+        for (const name of ["silu", "gelu_new", "relu"] as const) {
+          const [gate, up] = [random([7], kind.dtype), random([7], kind.dtype)];
+          expectGradients(() => weighted(gated(name, gate, up)), { gate, up }, kind);
+        }
+      }
+    });
+  });
+
+  test("of T5's relative position bias", () => {
+    scope(() => {
+      const bias = new RelativePositionBias(2, { numBuckets: 8, maxDistance: 12, bothWays: true });
+      materialize(bias, { seed: 5, dtype: "float64" });
+      expectModuleGradients(bias, () => bias.between(5, 9), {}, float64);
+    });
+  });
+
+  test("of convolutions, strided, padded, dilated and in groups, and of a weight by magnitude and direction", () => {
+    scope(() => {
+      const along = new Conv1d(4, 6, 3, { stride: 2, padding: 1, dilation: 2, groups: 2 });
+      const over = new Conv2d(2, 3, [2, 3], { stride: [1, 2], padding: 1 });
+      const normed = [0, 1, 2].map(
+        (dim) => new WeightNormConv1d(4, 6, 3, dim as 0 | 1 | 2, { padding: 1, groups: 2 }),
+      );
+      const line = random([2, 4, 7], "float64");
+      for (const module of [along, ...normed]) {
+        materialize(module, { seed: 5, dtype: "float64" });
+        expectModuleGradients(module, () => module.forward(line), { line }, float64);
+        line.grad?.zero_();
+      }
+      const picture = random([1, 2, 3, 5], "float64");
+      materialize(over, { seed: 5, dtype: "float64" });
+      expectModuleGradients(over, () => over.forward(picture), { picture }, float64);
+    });
+  });
+
+  test("of group norm", () => {
+    scope(() => {
+      const norm = new GroupNorm(2, 4);
+      const x = random([2, 4, 3], "float64");
+      materialize(norm, { seed: 5, dtype: "float64" });
+      expectModuleGradients(norm, () => norm.forward(x), { x }, float64);
+    });
+  });
+
+  test("of connectionist temporal classification, with rows of unequal length", () => {
+    scope(() => {
+      const logits = random([3, 6, 4], "float64");
+      const labels = tensor([1, 2, 2, 3, -100, -100, 1, 1, -1], { dtype: "int64", shape: [3, 3] });
+      const inputLengths = tensor([6, 4, 5], { dtype: "int64" });
+      expectGradients(() => ctcLoss(logits, labels, { inputLengths }), { logits }, float64);
+      logits.grad?.zero_();
+      expectGradients(() => ctcLoss(logits, labels, { blank: 0, reduction: "sum" }), { logits }, float64);
     });
   });
 
