@@ -96,6 +96,7 @@ console.log(
     torch: nativeInfo().torch,
     ranks,
     dtype,
+    products: dtype === "bf16" ? nativeInfo().bfloat16Products : "libtorch",
     strategy,
     compile: false,
     recompute: false,

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/threads.h"
 #include "core/torch_version.h"
+#include "kernels/cpu/bfloat16_matmul.h"
 #include "kernels/cpu/isa.h"
 
 namespace troupe {
@@ -35,6 +36,7 @@ Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
   result.Set("gloo", comm::gloo_built());
   result.Set("cuda", at::hasCUDA());
   result.Set("capability", isa_name());
+  result.Set("bfloat16Products", multiplies_bfloat16_in_panels() ? "float32 panels" : "libtorch");
   result.Set("numThreads", num_threads());
   return result;
 }

@@ -179,6 +179,8 @@ export interface NativeInfo {
   readonly cuda: boolean;
   /** The instruction set that Troupe's own kernels use. */
   readonly capability: "avx512" | "avx2" | "scalar";
+  /** What multiplies bfloat16 matrices: libtorch, or, where the processor has no such products, float32 panels. */
+  readonly bfloat16Products: "libtorch" | "float32 panels";
   /** Threads that an operator may use in this JavaScript thread. */
   readonly numThreads: number;
 }

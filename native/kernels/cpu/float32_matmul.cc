@@ -1,24 +1,16 @@
-// float32 products on AMD processors. libtorch gives them to MKL, which on AMD keeps to AVX2; its other library, oneDNN,
-// uses AVX-512 there. On a Zen 5 core: 220 GFLOP/s instead of 100. So on such machines these kernels take the place of
-// libtorch's own for mm, addmm and bmm; everywhere else nothing is replaced.
+// libtorch gives float32 products to MKL, which on AMD keeps to AVX2; its other library, oneDNN, uses AVX-512 there. On a
+// Zen 5 core: 220 GFLOP/s instead of 100.
 
-#include <ATen/core/Tensor.h>
+#include "kernels/cpu/float32_matmul.h"
+
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
-#include <torch/library.h>
 
-#include "core/silence_warnings.h"
-
-// In every libtorch with oneDNN, declared in a header that is not installed. result = beta * result + alpha * a @ b.
-namespace at {
-namespace native {
-__attribute__((weak)) void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& result, float beta, float alpha);
-}  // namespace native
-}  // namespace at
+#include "kernels/cpu/onednn_matmul.h"
 
 namespace troupe {
 namespace {
@@ -49,54 +41,35 @@ bool onednn_multiplies_floats() {
   }
 }
 
-bool suits(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
-  if (a.scalar_type() != at::kFloat || b.scalar_type() != at::kFloat || a.dim() != dim || b.dim() != dim) return false;
-  const bool fits = a.size(-1) == b.size(-2) && (dim == 2 || a.size(0) == b.size(0));
-  return fits && a.numel() * b.size(-1) >= kMinMultiplications;
+}  // namespace
+
+bool chooses_float32_library() {
+  static const bool chooses = is_wide_amd() && onednn_multiplies_floats();
+  return chooses;
 }
 
-at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
-  if (!suits(a, b, 2)) return at::cpu::mm(a, b);
-  at::Tensor product = at::empty({a.size(0), b.size(1)}, a.options());
-  at::native::mkldnn_matmul(a, b, product, 0.0f, 1.0f);
-  return product;
+bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b) {
+  return chooses_float32_library() && a.numel() * b.size(-1) >= kMinMultiplications;
 }
 
-at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
-  const bool direct = suits(a, b, 2) && out.scalar_type() == at::kFloat && out.is_contiguous() && out.dim() == 2 &&
-                      out.size(0) == a.size(0) && out.size(1) == b.size(1);
-  if (!direct) return at::cpu::mm_outf(a, b, out);
-  at::native::mkldnn_matmul(a, b, out, 0.0f, 1.0f);
-  return out;
+void multiply_float32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum, bool add) {
+  if (onednn_is_quicker(a, b)) {
+    at::native::mkldnn_matmul(a, b, sum, add ? 1.0f : 0.0f, 1.0f);
+    return;
+  }
+  at::Tensor out = sum;
+  if (add) {
+    at::cpu::addmm_outf(sum, a, b, 1, 1, out);
+  } else {
+    at::cpu::mm_outf(a, b, out);
+  }
 }
 
-at::Tensor addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
-                 const at::Scalar& alpha) {
-  const bool plain = beta.toDouble() == 1.0 && alpha.toDouble() == 1.0 && bias.scalar_type() == at::kFloat;
-  if (!plain || !suits(a, b, 2)) return at::cpu::addmm(bias, a, b, beta, alpha);
-  at::Tensor sum = at::empty({a.size(0), b.size(1)}, a.options());
-  sum.copy_(bias.expand({a.size(0), b.size(1)}));
-  at::native::mkldnn_matmul(a, b, sum, 1.0f, 1.0f);
-  return sum;
-}
-
-at::Tensor bmm(const at::Tensor& a, const at::Tensor& b) {
-  if (!suits(a, b, 3)) return at::cpu::bmm(a, b);
+at::Tensor multiply_float32_batches(const at::Tensor& a, const at::Tensor& b) {
+  if (!onednn_is_quicker(a, b)) return at::cpu::bmm(a, b);
   at::Tensor product = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
   at::native::mkldnn_matmul(a, b, product, 0.0f, 1.0f);
   return product;
-}
-
-}  // namespace
-
-TORCH_LIBRARY_IMPL(aten, CPU, m) {
-  if (!is_wide_amd() || !onednn_multiplies_floats()) return;
-  // libtorch warns when a kernel is replaced; here that is the intention.
-  const SilenceWarnings silence;
-  m.impl("mm", mm);
-  m.impl("mm.out", mm_out);
-  m.impl("addmm", addmm);
-  m.impl("bmm", bmm);
 }
 
 }  // namespace troupe

@@ -1,0 +1,86 @@
+// mm, addmm and bmm in libtorch's dispatcher: what this processor has a quicker way for than libtorch takes, float32 and
+// bfloat16 each, is multiplied that way; all else, and every mistake, is libtorch's. Where neither is so, nothing is replaced.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/bmm_cpu_dispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <torch/library.h>
+
+#include "core/silence_warnings.h"
+#include "kernels/cpu/bfloat16_matmul.h"
+#include "kernels/cpu/float32_matmul.h"
+
+namespace troupe {
+namespace {
+
+enum class Way { libtorch, float32, bfloat16 };
+
+Way way_of(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
+  const at::ScalarType dtype = a.scalar_type();
+  if (b.scalar_type() != dtype || a.dim() != dim || b.dim() != dim) return Way::libtorch;
+  if (a.size(-1) != b.size(-2) || (dim == 3 && a.size(0) != b.size(0))) return Way::libtorch;
+  if (dtype == at::kFloat && onednn_is_quicker(a, b)) return Way::float32;
+  if (dtype == at::kBFloat16 && multiplies_bfloat16_in_panels()) return Way::bfloat16;
+  return Way::libtorch;
+}
+
+void multiply(Way way, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add) {
+  if (way == Way::float32) {
+    multiply_float32(a, b, out, add);
+  } else {
+    multiply_bfloat16(a, b, out, add);
+  }
+}
+
+at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
+  const Way way = way_of(a, b, 2);
+  if (way == Way::libtorch) return at::cpu::mm(a, b);
+  const at::Tensor product = at::empty({a.size(0), b.size(1)}, a.options());
+  multiply(way, a, b, product, false);
+  return product;
+}
+
+at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
+  const Way way = way_of(a, b, 2);
+  const bool direct = way != Way::libtorch && out.scalar_type() == a.scalar_type() && out.is_contiguous() && out.dim() == 2 &&
+                      out.size(0) == a.size(0) && out.size(1) == b.size(1);
+  if (!direct) return at::cpu::mm_outf(a, b, out);
+  multiply(way, a, b, out, false);
+  return out;
+}
+
+at::Tensor addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                 const at::Scalar& alpha) {
+  const Way way = way_of(a, b, 2);
+  const bool plain = way != Way::libtorch && beta.toDouble() == 1.0 && alpha.toDouble() == 1.0 &&
+                     bias.scalar_type() == a.scalar_type();
+  if (!plain) return at::cpu::addmm(bias, a, b, beta, alpha);
+  const at::Tensor sum = at::empty({a.size(0), b.size(1)}, a.options());
+  sum.copy_(bias.expand({a.size(0), b.size(1)}));
+  multiply(way, a, b, sum, true);
+  return sum;
+}
+
+at::Tensor bmm(const at::Tensor& a, const at::Tensor& b) {
+  switch (way_of(a, b, 3)) {
+    case Way::float32: return multiply_float32_batches(a, b);
+    case Way::bfloat16: return multiply_bfloat16_batches(a, b);
+    default: return at::cpu::bmm(a, b);
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, CPU, m) {
+  if (!chooses_float32_library() && !multiplies_bfloat16_in_panels()) return;
+  // libtorch warns when a kernel is replaced; here that is the intention.
+  const SilenceWarnings silence;
+  m.impl("mm", mm);
+  m.impl("mm.out", mm_out);
+  m.impl("addmm", addmm);
+  m.impl("bmm", bmm);
+}
+
+}  // namespace troupe
