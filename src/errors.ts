@@ -140,7 +140,7 @@ export const errorTable = {
   OPTION: "an option of the runtime is out of its range",
   PREDICTIONS: "what a job predicts is not a row for each sample, or nobody scores it",
   RESUME_MISMATCH:
-    "a run was to go on from a checkpoint with another batch size, other data or another optimizer",
+    "a run was to go on from a checkpoint as another run: another model, other data or trained by something else",
   RUN_HUNG: "a run made no progress within its deadline",
   RUN_INTERRUPTED: "a signal has ended a run before its last step; its state is saved",
   RUN_IN_PROGRESS: "a runtime was asked to run a job while it runs one, or after it was stopped",

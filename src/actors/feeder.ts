@@ -1,4 +1,4 @@
-import { BuiltBatches, type Dataset } from "../data/index.ts";
+import { BuiltBatches, type Dataset, type Fingerprint } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   checkWeights,
@@ -28,9 +28,13 @@ export default defineActor<FeederProtocol, FeederInit>({
     return {
       handlers: {
         async open() {
-          const { facts, splits, score } = (await opened()).dataset;
+          const { dataset, fingerprint } = await opened();
+          const { facts, splits, score } = dataset;
           if (job.predict !== undefined && score === undefined) throw unscored(facts.source);
-          return { facts, splits };
+          return { facts, splits, fingerprint: fingerprint instanceof Promise ? "later" : fingerprint };
+        },
+        async fingerprint() {
+          return (await opened()).fingerprint;
         },
         async next(order) {
           return (await opened()).deal(order);
@@ -56,6 +60,7 @@ export default defineActor<FeederProtocol, FeederInit>({
 /** A dataset that is open, and what its batches count. */
 class FedData {
   readonly dataset: Dataset;
+  #fingerprint: Fingerprint | Promise<Fingerprint> | undefined;
   readonly #batches: BuiltBatches;
   readonly #weigh: ReturnType<typeof weighingOf>;
   readonly #shares: StepShares;
@@ -74,6 +79,12 @@ class FedData {
     });
   }
 
+  /** What the dataset says of itself, else the sizes of its splits. */
+  get fingerprint(): Fingerprint | Promise<Fingerprint> {
+    this.#fingerprint ??= fingerprintOf(this.dataset);
+    return this.#fingerprint;
+  }
+
   async deal(order: BatchOrder): Promise<DealtBatch> {
     const { weight, numTokens } = await this.#countsOf(order);
     return { tensors: await this.#batches.take(order, order), weight, numTokens };
@@ -90,6 +101,21 @@ class FedData {
       return { weight, numTokens: this.dataset.countTokens?.(batch) };
     });
   }
+}
+
+function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
+  const own = dataset.fingerprint?.();
+  if (own === undefined) {
+    const sizes = Object.entries(dataset.splits).map(
+      ([name, { numSamples }]) => [`${name}Samples`, String(numSamples)] as const,
+    );
+    return Object.fromEntries(sizes);
+  }
+  if (typeof (own as { then?: unknown }).then !== "function") return own as Fingerprint;
+  const later = Promise.resolve(own);
+  // Whoever asks for it hears of it.
+  later.catch(() => {});
+  return later;
 }
 
 function unscored(source: string): TroupeError {

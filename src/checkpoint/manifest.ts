@@ -23,6 +23,8 @@ export interface TrainerState {
   readonly recentLosses?: readonly number[];
   /** Which run it is of, as `runOf` reads it; left out by who is no run. */
   readonly run?: JsonObject;
+  /** What it is trained by: optimizers, schedules, data; left out by who is no run. */
+  readonly recipe?: JsonObject;
   /** The job's own configuration. */
   readonly job: JsonValue;
   /** The tokenizer as plain data; null where the job has none. */

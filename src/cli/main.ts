@@ -64,6 +64,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "S3_UNAVAILABLE",
   "DASHBOARD_SOURCE",
   "OPTIMIZER_OPTION",
+  "RESUME_MISMATCH",
   "CONFIG_FILE",
   "SINK",
 ]);

@@ -1,5 +1,5 @@
 import { type Command, Option as Flag } from "commander";
-import { openCheckpoint } from "../checkpoint/index.ts";
+import { openCheckpoint, type TrainerState } from "../checkpoint/index.ts";
 import {
   type CommandOptions,
   commandSchema,
@@ -15,7 +15,7 @@ import {
 import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Job, type JobConfig, loadJob, trainingOf } from "../job/index.ts";
-import { configure, jobUrlOf, Runtime } from "../trainer/index.ts";
+import { configure, jobUrlOf, Runtime, settingsIn } from "../trainer/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { print, setting, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
@@ -117,23 +117,26 @@ async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
 /** With what the job and the checkpoint say, where nothing else does. */
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
-  const config = configure(job, asked.set);
+  const { resume } = asked.runtime;
+  const resumed = resume === undefined ? undefined : await stateIn(resume);
+  const remembered = resumed === undefined ? {} : settingsIn(resumed);
+  const config = configure(job, asked.set, remembered);
   const { steps, accumulation } = trainingOf(job, config, await factsFor(job, config));
   const said = (origin: "job" | "checkpoint", path: readonly string[], value: unknown): Given[] =>
     value === undefined ? [] : [{ path, value, origin, by: "" }];
-  const { resume } = asked.runtime;
   const beneath = [
     ...said("job", ["steps"], steps),
     ...said("job", ["accumulation"], accumulation ?? 1),
     ...Object.entries(job.config).flatMap(([name, value]) => said("job", ["set", name], value)),
-    ...(resume === undefined ? [] : said("checkpoint", ["seed"], await seedOf(resume))),
+    ...Object.keys(remembered).flatMap((name) => said("checkpoint", ["set", name], config[name])),
+    ...said("checkpoint", ["seed"], resumed?.seed),
   ];
   return printConfig(readCommand([...beneath, ...given]), config);
 }
 
-async function seedOf(path: string): Promise<number> {
+async function stateIn(path: string): Promise<TrainerState> {
   await using checkpoint = await openCheckpoint(path);
-  return checkpoint.state.seed;
+  return checkpoint.state;
 }
 
 /** Nobody opens a port to others by a flag that only says how. */

@@ -61,6 +61,11 @@ export interface RuntimeOptions {
   /** Go on from a checkpoint, or from the newest whole one of a run. Default: a run from its first step. */
   readonly resume?: string | undefined;
   /**
+   * What may be other than in the run of the checkpoint, such as optimizer.lr,data; all: whatever it is. What is not
+   * named is refused, what is changed is told. Default: nothing.
+   */
+  readonly change?: readonly string[] | undefined;
+  /**
    * What ranks compute in: fp32, bf16, fp16, or autocast over fp32 weights: amp-bf16, amp-fp16; masters and optimizer
    * state are always float32. Default: fp32.
    */

@@ -66,6 +66,15 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
+  relation("change", "needs resume", ({ given: { change = [], resume } }) =>
+    change.length > 0 && resume === undefined
+      ? {
+          expected: "used with resume",
+          got: change,
+          hint: "a run from its first step has nothing to differ from",
+        }
+      : undefined,
+  ),
   relation("carrier", 'gloo needs placement "process"', ({ chosen: { carrier, placement } }) =>
     carrier === "gloo" && placement !== "process"
       ? {

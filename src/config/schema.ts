@@ -84,6 +84,10 @@ const layout = {
   ),
 };
 
+/** What a run is trained by, as a difference between two of them is named. */
+const CHANGEABLE = /^(all|data|batchSize|clip|calculatePerTokenLoss|optimizers?|schedule)(\.[^,]+)?$/;
+const changeable = "names such as optimizer.lr, schedule, batchSize, clip or data, or all";
+
 const training = {
   steps: option(
     whole(0).optional(),
@@ -114,6 +118,16 @@ const training = {
     "training",
     "go on from a checkpoint, or from the newest whole one of a run",
     { otherwise: "a run from its first step" },
+  ),
+  change: option(
+    z
+      .array(z.string().regex(CHANGEABLE, { error: changeable }), { error: changeable })
+      .readonly()
+      .default([]),
+    "--change <names>",
+    "training",
+    "what may be other than in the run of the checkpoint, such as optimizer.lr,data; all: whatever it is. What is not named is refused, what is changed is told",
+    { otherwise: "nothing" },
   ),
 };
 

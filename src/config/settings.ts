@@ -46,6 +46,8 @@ export interface TrainingSettings {
   readonly isSeedAsked: boolean;
   /** Folder of a checkpoint, or of a run's checkpoints. */
   readonly resume: string | undefined;
+  /** What may be other than in the run of that checkpoint, by name. */
+  readonly change: readonly string[];
 }
 
 /** What a rank computes in. */

@@ -47,6 +47,7 @@ export function settingsOf(chosen: Chosen): RuntimeSettings {
       seed: seed ?? USUAL_SEED,
       isSeedAsked: seed !== undefined,
       resume,
+      change: chosen.change,
     },
     precision: precisionOf(chosen),
     execution: {

@@ -24,6 +24,12 @@ export interface DatasetFacts {
   readonly tokenizer?: TokenizerSpec;
 }
 
+/**
+ * What tells the samples of one dataset from those of another, by name: the hash of a file, the length of a sample. Plain data:
+ * checkpoints keep it, and a run that goes on compares it, name by name.
+ */
+export type Fingerprint = Readonly<Record<string, string | number | boolean>>;
+
 /** One part of a dataset. Plain data. */
 export interface Split {
   /** Samples of one epoch; Infinity where they never end. */
@@ -52,4 +58,9 @@ export interface Dataset<B extends Batch = Batch, F extends DatasetFacts = Datas
    * @param rows - of all samples of an evaluation, in their order, whatever ranks predicted them; the callee's to read
    */
   score?(split: string, rows: Rows): Awaitable<Scores>;
+  /**
+   * What its samples are, for a run that goes on to see whether they are still the same; the sizes of the splits speak for it
+   * where it is left out. It may take its time, as `hashFiles` does: a new run's first steps do not wait for it.
+   */
+  fingerprint?(): Awaitable<Fingerprint>;
 }

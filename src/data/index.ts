@@ -14,7 +14,7 @@ export {
 export { type BatchReader, type BatchRefs, BuiltBatches, type SampleRange } from "./built-batches.ts";
 export { ByteTokenizer } from "./byte-tokenizer.ts";
 export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
-export type { Awaitable, Dataset, DatasetFacts, Rows, Scores, Split } from "./dataset.ts";
+export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 export {
@@ -29,7 +29,7 @@ export { type Collate, type SampleDatasetOptions, type Samples, sampleDataset } 
 export { passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text-dataset.ts";
-export type { TextSource } from "./text-source.ts";
+export { hashFiles, type TextSource } from "./text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text-windows.ts";
 export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";
 export { readTokens, type TokenFile } from "./token-file.ts";

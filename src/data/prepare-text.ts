@@ -29,6 +29,8 @@ export interface TextOptions {
 export interface PreparedText {
   readonly tokens: TokenFile;
   readonly tokenizer: TokenizerSpec;
+  /** Of the text's bytes. */
+  readonly textSha256: string;
 }
 
 /** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
@@ -52,7 +54,7 @@ export async function prepareText(options: TextOptions): Promise<PreparedText> {
     (await verifiedNote(tokensPath)) ?? (await encodeToFile(tokensPath, files, textSha256, chosen));
   const { dtype, numTokens, vocabSize, tokenizer } = note;
   const source = [options.source].flat().join(", ");
-  return { tokens: { path: tokensPath, source, dtype, numTokens, vocabSize }, tokenizer };
+  return { tokens: { path: tokensPath, source, dtype, numTokens, vocabSize }, tokenizer, textSha256 };
 }
 
 /**

@@ -26,6 +26,7 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
   readonly shuffle?: boolean;
   readonly countTokens?: Dataset<B>["countTokens"];
   readonly score?: Dataset<B>["score"];
+  readonly fingerprint?: Dataset<B>["fingerprint"];
 }
 
 /**
@@ -36,7 +37,7 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
 export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   options: SampleDatasetOptions<T, B, F>,
 ): Dataset<B, F> {
-  const { facts, splits, collate, seed, shuffle = true, countTokens, score } = options;
+  const { facts, splits, collate, seed, shuffle = true, countTokens, score, fingerprint } = options;
   checkOptions(options);
   const indexOf = (split: string, position: number, length: number) => {
     if (split !== "train") return position;
@@ -63,6 +64,7 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
     },
     ...(countTokens && { countTokens }),
     ...(score && { score }),
+    ...(fingerprint && { fingerprint }),
   };
 }
 

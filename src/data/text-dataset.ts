@@ -1,5 +1,5 @@
 import { mapFile, ops, type Tensor } from "../tensor/index.ts";
-import type { Dataset, DatasetFacts } from "./dataset.ts";
+import type { Dataset, DatasetFacts, Fingerprint } from "./dataset.ts";
 import { type PreparedText, prepareText, type TextOptions } from "./prepare-text.ts";
 import { textWindows, type WindowOptions } from "./text-windows.ts";
 import { tensorDType } from "./token-dtype.ts";
@@ -19,6 +19,7 @@ export interface TextFacts extends DatasetFacts {
 /** {@link textDataset}: its batches are at hand at once. */
 export interface TextDataset extends Dataset<TextBatch, TextFacts> {
   batch(split: string, position: number, numSamples: number): TextBatch;
+  fingerprint(): Fingerprint;
 }
 
 /**
@@ -31,7 +32,7 @@ export async function textDataset(options: TextOptions & WindowOptions): Promise
   return windowsOf(prepared, options);
 }
 
-function windowsOf({ tokens, tokenizer }: PreparedText, options: WindowOptions): TextDataset {
+function windowsOf({ tokens, tokenizer, textSha256 }: PreparedText, options: WindowOptions): TextDataset {
   const windows = textWindows(tokens, options);
   const heldOut = windows.validationStarts();
   const mapped = mapFile(tokens.path, tensorDType(tokens.dtype), tokens.numTokens);
@@ -56,5 +57,12 @@ function windowsOf({ tokens, tokenizer }: PreparedText, options: WindowOptions):
       return { inputIds, targets };
     },
     countTokens: ({ targets }) => targets.numel,
+    // Encoding has read the text anyway.
+    fingerprint: () => ({
+      text: textSha256,
+      length: options.length,
+      order: options.order ?? "random",
+      trainTokens: windows.train.end - windows.train.begin,
+    }),
   };
 }

@@ -44,6 +44,15 @@ export async function resolveText(source: TextSource): Promise<TextFile[]> {
   return files;
 }
 
+/**
+ * The SHA-256 of files, for the fingerprint of a dataset that is made of them. They are read a piece at a time; what they are
+ * called does not count.
+ * @throws {TroupeError} as for a text that cannot be found or read
+ */
+export async function hashFiles(source: TextSource): Promise<string> {
+  return hashText(await resolveText(source));
+}
+
 /** The bytes of `files` in order, at most 1 MiB at a time, in memory of their own. */
 export async function* readBytes(files: readonly TextFile[]): AsyncGenerator<Uint8Array> {
   for (const file of files) {

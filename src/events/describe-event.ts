@@ -24,6 +24,11 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
           `${event.placement === "process" ? "a process each, " : ""}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
           `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}`,
       );
+    case "run.resumed":
+      return plain(
+        `goes on from ${event.path}` +
+          event.changes.map(({ name, was, is }) => `; ${name} was ${was}, is ${is}`).join(""),
+      );
     case "evaluation.finished":
       return plain(
         `${event.split === "validation" ? "held-out" : event.split} loss ${event.lossNats.toFixed(4)} after step ${event.step}` +

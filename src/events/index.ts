@@ -33,7 +33,7 @@ export type {
   CheckpointStarted,
 } from "./kinds/checkpoint.ts";
 export type { EventsDropped, MessageUndelivered, SubscriberFailed } from "./kinds/delivery.ts";
-export type { RunFailed, RunFinished, RunRestored, RunStarted } from "./kinds/run.ts";
+export type { RunChange, RunFailed, RunFinished, RunRestored, RunResumed, RunStarted } from "./kinds/run.ts";
 export type {
   AnomalyDetected,
   EvaluationFinished,

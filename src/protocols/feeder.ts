@@ -1,4 +1,12 @@
-import type { BatchReader, BatchRefs, DatasetFacts, SampleRange, Scores, Split } from "../data/index.ts";
+import type {
+  BatchReader,
+  BatchRefs,
+  DatasetFacts,
+  Fingerprint,
+  SampleRange,
+  Scores,
+  Split,
+} from "../data/index.ts";
 import type { JobConfig, LossWeights, StepSamples } from "../job/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 
@@ -24,6 +32,8 @@ export type BatchOrder = BatchRequest & BatchReader;
 export interface OpenedData {
   readonly facts: DatasetFacts;
   readonly splits: Readonly<Record<string, Split>>;
+  /** What tells its samples from others, where that is at hand; `later` where it takes its time. */
+  readonly fingerprint: Fingerprint | "later";
 }
 
 /** An evaluation: of what the parameters of a step make of a part of the data. */
@@ -41,6 +51,8 @@ export type RowRefs = Readonly<Record<string, TensorRef>>;
  */
 export type FeederProtocol = {
   open: { in: Record<string, never>; out: OpenedData };
+  /** What tells the samples from others, once it is known. */
+  fingerprint: { in: Record<string, never>; out: Fingerprint };
   next: { in: BatchOrder; out: DealtBatch };
   /** Rows that the model predicts of an evaluation's samples `position` on. */
   predicted: {

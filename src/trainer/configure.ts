@@ -3,11 +3,20 @@ import type { ConfigValue, Job, JobConfig } from "../job/index.ts";
 
 /**
  * A job's settings with some of them replaced.
+ * @param remembered - of a run that goes on, those it had: they stand where nothing is given. One that the job does not have any
+ *   more, or not of that type, is passed over
  * @param given - values of the right type, or texts as a command line gives them
  * @throws {TroupeError} `JOB_CONFIG` for a name the job does not have, or a value of another type than its default
  */
-export function configure(job: Job, given: Readonly<Record<string, unknown>>): JobConfig {
+export function configure(
+  job: Job,
+  given: Readonly<Record<string, unknown>>,
+  remembered: JobConfig = {},
+): JobConfig {
   const config: Record<string, ConfigValue> = { ...job.config };
+  for (const [name, value] of Object.entries(remembered)) {
+    if (Object.hasOwn(job.config, name) && typeof value === typeof job.config[name]) config[name] = value;
+  }
   for (const [name, value] of Object.entries(given)) {
     const standard = Object.hasOwn(job.config, name) ? job.config[name] : undefined;
     if (standard === undefined) throw unknownSetting(name, Object.keys(job.config));

@@ -8,6 +8,7 @@ export type {
   RuntimeOptions,
 } from "../config/index.ts";
 export type { ScheduleName, ZeroName } from "../parallel/index.ts";
+export { settingsIn } from "./changes.ts";
 export { configure } from "./configure.ts";
 export { jobUrlOf } from "./job-url.ts";
 export { Runtime } from "./runtime.ts";

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { Conductor } from "../actors/index.ts";
 import { LossRecord } from "../anomalies/index.ts";
-import type { JsonValue, RunRecord, TrainerState } from "../checkpoint/index.ts";
+import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../data/index.ts";
 import type { RunControl, RunListener } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -20,8 +20,8 @@ import type { SupervisedRanks } from "./supervised-ranks.ts";
 export interface LeadOptions {
   readonly plan: RunPlan;
   readonly start: Start;
-  /** What every manifest says of the run; undefined where nothing goes to the disk. */
-  readonly run: RunRecord | undefined;
+  /** What a manifest says of the run beside where it stands, as far as it is known by then. */
+  readonly about: () => Pick<TrainerState, "run" | "recipe">;
   /** What the run goes on from, where that is a checkpoint or a folder of them. */
   readonly resume: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
@@ -58,11 +58,11 @@ async function leadGenerations(
   options: LeadOptions,
   saves: ReportedSaves,
 ): Promise<RunResult> {
-  const { plan, checkpointer, inspections, control, start, run, resume, emit, onStep } = options;
+  const { plan, checkpointer, inspections, control, start, resume, emit, onStep } = options;
   const { deadlineMs } = plan.ranks.execution;
   const lastGood = new LastGood({ start, resume, checkpointer, deadlineMs, emit });
   const recovery = new Recovery(ranks, lastGood);
-  const losses = new LossRecord(start.initial.step, start.resumed?.recentLosses);
+  const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   let at: TakeUp = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
@@ -92,7 +92,7 @@ async function leadGenerations(
       control,
       stateAt: (step) => ({
         ...stateAt(plan, sampler, step),
-        ...(run && { run: { ...run } }),
+        ...options.about(),
         recentLosses: losses.until(step),
       }),
       emit,

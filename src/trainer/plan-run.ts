@@ -1,3 +1,4 @@
+import type { TrainerState } from "../checkpoint/index.ts";
 import type { GroupPlan } from "../collectives/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SamplerState } from "../data/index.ts";
@@ -13,7 +14,7 @@ import {
   trainingOf,
 } from "../job/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
-import { checkOptimizers, clipRuleOf } from "../optim/index.ts";
+import { checkOptimizers, clipRuleOf, type OptimizerSpec, type Schedule } from "../optim/index.ts";
 import {
   checkLayout,
   cutExperts,
@@ -25,7 +26,8 @@ import {
 } from "../parallel/index.ts";
 import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } from "../protocols/index.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
-import { checkResumed, type Start } from "./start.ts";
+import { plannedSteps, recipeIn } from "./recipe.ts";
+import type { Resumed, Start } from "./start.ts";
 import { whole } from "./whole.ts";
 
 /** A run, settled to the last number before anything of it is spawned. Plain data. */
@@ -51,6 +53,8 @@ const TRAINING: NamesOf<TrainingPlan> = {
 export interface BatchPlan {
   readonly training: TrainingPlan;
   readonly steps: number;
+  /** Whether an option says how many, now or in the run that this one goes on with. */
+  readonly isStepsAsked: boolean;
   readonly batchSize: number;
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
@@ -68,33 +72,48 @@ export function planBatch(
   config: JobConfig,
   data: OpenedData,
   settings: RuntimeSettings,
+  resumed: Resumed | undefined,
 ): BatchPlan {
   const training = trainingOf(job, config, data.facts);
   checkTraining(training);
   if (training.evaluateEverySteps !== undefined || settings.layout.mesh.pp > 1) requireLoss(job);
   const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
-  const steps = stepsOf(training, batchSize, data, settings);
+  const asked = settings.training.steps ?? stepsBefore(training, resumed);
+  const steps = asked ?? stepsOf(training, batchSize, data, resumed);
   const microBatchSize = batchSize / (settings.layout.mesh.dp * accumulation);
-  return { training, steps, batchSize, accumulation, microBatchSize };
+  const isStepsAsked = asked !== undefined;
+  return { training, steps, isStepsAsked, batchSize, accumulation, microBatchSize };
 }
 
 function stepsOf(
   { steps, epochs }: TrainingPlan,
   batchSize: number,
   data: OpenedData,
-  settings: RuntimeSettings,
+  resumed: Resumed | undefined,
 ): number {
   const numSamples = numSamplesOf(data, "train");
-  if (settings.training.steps !== undefined) return settings.training.steps;
   if ((steps === undefined) === (epochs === undefined)) {
     const given = steps === undefined ? "neither" : "both";
     throw optionError("the job's training", "told in steps or in epochs", given);
   }
   if (epochs === undefined) return whole("steps", steps as number, 0);
-  const lasting = Math.ceil((epochs * numSamples) / batchSize);
+  const lasting = lastingSteps(epochs * numSamples, batchSize, resumed?.state);
   if (epochs >= 0 && Number.isSafeInteger(lasting)) return lasting;
   throw optionError("epochs", "≥ 0, of samples that end", `${epochs} of ${numSamples} samples`);
+}
+
+/** What an option once said of a run holds for as long as neither an option nor the job says another. */
+function stepsBefore(training: TrainingPlan, resumed: Resumed | undefined): number | undefined {
+  const { steps } = resumed === undefined ? {} : recipeIn(resumed.state);
+  return steps?.asked === true && steps.planned === plannedSteps(training) ? steps.total : undefined;
+}
+
+/** Steps in which so many samples are gone through; with another batch size than before, those that are left then. */
+function lastingSteps(numSamples: number, batchSize: number, before: TrainerState | undefined): number {
+  if (before === undefined || (before.batchSize ?? batchSize) === batchSize)
+    return Math.ceil(numSamples / batchSize);
+  return before.step + Math.max(0, Math.ceil((numSamples - before.samplesConsumed) / batchSize));
 }
 
 /** @throws {TroupeError} `DATA_SPLIT` unless the data has such a split, with samples in it */
@@ -145,6 +164,14 @@ function layoutOf(
   return { ranks: numRanks, tp, pp, ep, zero, schedule, numChunks, batchSize, accumulation };
 }
 
+/** What a job declares, once its data is known. */
+export interface DeclaredJob {
+  readonly model: Module;
+  readonly optimizers: readonly OptimizerSpec[];
+  /** One an optimizer. */
+  readonly schedules: readonly Schedule[];
+}
+
 /**
  * Declares the job's model, without memory, to find what is wrong with it before anything is spawned for it.
  * @throws {TroupeError} what the job's `model`, `optimizer` and `schedule` throw; `DATA_VOCABULARY` where the model
@@ -157,17 +184,17 @@ export function dryRun(
   data: OpenedData,
   settings: RuntimeSettings,
   batch: BatchPlan,
-): Module {
+): DeclaredJob {
   const model = job.model(config, data.facts);
   const { vocabSize } = model as { readonly vocabSize?: number };
   const { source, vocabSize: numTokens } = data.facts;
   if (vocabSize !== undefined && numTokens !== undefined)
     checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
   const optimizers = optimizersOf(job, model, config);
-  schedulesOf(job, optimizers, config);
+  const schedules = schedulesOf(job, optimizers, config);
   checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
   checkOptimizers(optimizers, heldByFirst(job, config, data, settings).namedParameters());
-  return model;
+  return { model, optimizers, schedules };
 }
 
 /** The job's model anew, as far as tensor and expert parallelism leave it to the first rank. */
@@ -179,10 +206,7 @@ function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: Ru
   return model;
 }
 
-/**
- * Settles a run once its data is open and its beginning known.
- * @throws {TroupeError} `RESUME_MISMATCH`
- */
+/** Settles a run once its data is open and its beginning known. */
 export function planRun(
   source: { readonly job: Job; readonly jobUrl: string; readonly config: JobConfig },
   settings: RuntimeSettings,
@@ -193,7 +217,6 @@ export function planRun(
 ): RunPlan {
   const { job, jobUrl, config } = source;
   const { training } = batch;
-  if (start.resumed !== undefined) checkResumed(start.resumed, batch, data.facts);
   return {
     schedule: {
       steps: batch.steps,
@@ -242,7 +265,7 @@ function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
 
 /** @returns where the samples go on: where a checkpoint left them, whatever the number of its steps */
 export function samplerStateOf({ initial, resumed }: Start, batchSize: number): SamplerState {
-  return { step: initial.step, numSamples: resumed?.samplesConsumed ?? 0, batchSize, skips: [] };
+  return { step: initial.step, numSamples: resumed?.state.samplesConsumed ?? 0, batchSize, skips: [] };
 }
 
 /** Samples of each split that is evaluated, side by side, as many a batch as a micro-batch has. */

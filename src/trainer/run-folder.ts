@@ -64,7 +64,7 @@ async function claim(
   storage: CheckpointStorage,
   { directory, job, start, resume, overwrite }: RunFolderOptions,
 ): Promise<RunRecord> {
-  const before = start.resumed && runOf(start.resumed);
+  const before = start.resumed && runOf(start.resumed.state);
   const owner = await ownerOf(storage);
   const fresh = { id: randomUUID(), job, startedAt: new Date().toISOString() };
   const isInPlace = resume !== undefined && (await locationOf(resume)) === placeName(directory);

@@ -17,11 +17,14 @@ import {
   systemClock,
 } from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
+import { settingsIn } from "./changes.ts";
+import { checkResumed } from "./check-resumed.ts";
 import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { openData } from "./open-data.ts";
 import { dryRun, planBatch, planRun } from "./plan-run.ts";
+import { identityOf, KnownRecipe, recipeOf } from "./recipe.ts";
 import { Rendezvous } from "./rendezvous.ts";
 import { RunFolder } from "./run-folder.ts";
 import { Stalls } from "./stalls.ts";
@@ -121,17 +124,30 @@ export class Run {
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
     const job = await loadJob(jobUrl);
-    const config = configure(job, overrides);
-    const resumed =
+    const before =
       training.resume === undefined
         ? undefined
         : await startFromCheckpoint(training.resume, training.isSeedAsked ? training.seed : undefined);
-    const seed = resumed?.seed ?? training.seed;
+    const resumed = before?.resumed;
+    const config = configure(job, overrides, resumed && settingsIn(resumed.state));
+    const seed = before?.seed ?? training.seed;
     const feeder = { jobUrl, config, seed };
-    const data = await openData(system, feeder, settings.execution.deadlineMs);
-    const batch = planBatch(job, config, data, settings);
-    const model = dryRun(job, config, data, settings, batch);
-    const start = resumed ?? (await startAfresh(batch.training, model, seed));
+    const { opened: data, fingerprint } = await openData(system, feeder, settings.execution.deadlineMs);
+    const batch = planBatch(job, config, data, settings, resumed);
+    const declared = dryRun(job, config, data, settings, batch);
+    const { model } = declared;
+    const module = await identityOf(jobUrl, nameOf(jobUrl));
+    const recipe = new KnownRecipe(
+      recipeOf({ ...batch, ...declared, module, precision: settings.precision.name }),
+    );
+    const known = recipe.learn(fingerprint);
+    // A new run's first steps do not wait for it; who goes on must know before.
+    known.catch(() => {});
+    if (resumed !== undefined) await known;
+    const allowed = training.change;
+    const going = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts, allowed };
+    const changes = resumed && checkResumed(resumed, going);
+    const start = before ?? (await startAfresh(batch.training, model, seed));
     await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
@@ -140,6 +156,8 @@ export class Run {
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
     emit(runStarted(jobUrl, settings, batch.steps, start, model));
+    if (resumed !== undefined && changes !== undefined)
+      emit({ kind: "run.resumed", path: resumed.path, step: resumed.state.step, changes });
     const ranks = await SupervisedRanks.start(
       system,
       { ...layout, offload, warmStandby: supervision.warmStandby },
@@ -147,10 +165,11 @@ export class Run {
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
+    known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
     return await leadThroughRestarts(ranks, {
       plan,
       start,
-      run: folder?.record,
+      about: () => ({ ...(folder && { run: { ...folder.record } }), recipe: recipe.now }),
       resume: training.resume,
       checkpointer,
       inspections: this.inspections,

@@ -4,19 +4,26 @@ import {
   openCheckpoint,
   type TrainerState,
 } from "../checkpoint/index.ts";
-import type { DatasetFacts } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
+import type { TroupeError } from "../errors.ts";
 import { matchWeights, type NamedState } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import type { InitialState } from "../protocols/index.ts";
 import { optionError } from "./option-error.ts";
 
+/** A checkpoint that a run goes on from. */
+export interface Resumed {
+  readonly path: string;
+  readonly state: TrainerState;
+  /** The shape of each tensor of its model. */
+  readonly weights: ReadonlyMap<string, readonly number[]>;
+}
+
 /** Where a run begins. */
 export interface Start {
   readonly seed: number;
-  /** What the checkpoint says, where the run goes on from one. */
-  readonly resumed: TrainerState | undefined;
+  /** Where the run goes on from a checkpoint. */
+  readonly resumed: Resumed | undefined;
   readonly initial: InitialState;
   /** Newer checkpoints that could not be opened, and why. */
   readonly passedOver: readonly TroupeError[];
@@ -51,46 +58,14 @@ export async function startFromCheckpoint(
   }
   return {
     seed: state.seed,
-    resumed: state,
+    resumed: {
+      path: checkpoint.path,
+      state,
+      weights: new Map(checkpoint.weights.map((name) => [name, checkpoint.entry(name).shape])),
+    },
     initial: stateOf(checkpoint),
     passedOver: checkpoint.passedOver,
   };
-}
-
-/**
- * Refuses to go on from a checkpoint as another run than the one it is of: a step would be another step with another
- * batch, and the tokens would mean other text. One that has made its last step already may be gone on from: there is nothing to do.
- * @throws {TroupeError} `RESUME_MISMATCH`
- */
-export function checkResumed(
-  resumed: TrainerState,
-  { batchSize, steps }: { readonly batchSize: number; readonly steps: number },
-  facts: DatasetFacts,
-): void {
-  const { tokenizer, step } = resumed;
-  if (step > steps) {
-    const hint = "nothing is left to train: give more steps, or an earlier checkpoint";
-    throw mismatch(`a checkpoint of at most step ${steps}, the last of the run`, `step ${step}`, hint);
-  }
-  if (resumed.batchSize !== undefined && resumed.batchSize !== batchSize) {
-    throw mismatch(`a batch of ${resumed.batchSize} samples, that of the checkpoint`, `${batchSize}`);
-  }
-  if (JSON.stringify(tokenizer) !== JSON.stringify(facts.tokenizer ?? null)) {
-    throw mismatch("the tokenizer of the checkpoint", `another one, of ${facts.source}`);
-  }
-}
-
-function mismatch(
-  expected: string,
-  got: string,
-  hint = "resume with the settings and the data of the first run",
-): TroupeError {
-  return new TroupeError("RESUME_MISMATCH", {
-    where: "resume",
-    expected,
-    got,
-    hint,
-  });
 }
 
 /**

@@ -103,6 +103,14 @@ describe("troupe run", () => {
     );
     expect(code).toBe(0);
     expect(out).toContain('"firstStep":4');
+    expect(out).toContain('"changes":[{"of":"run","name":"steps","was":"4","is":"6"}]');
+    const printed = await run(["run", tiny, "--resume", dir, "--print-config"], workspace.folder);
+    expect(printed.out).toMatch(/^data = ".*" +# checkpoint$/m);
+    const other = await run(["run", tiny, "--resume", dir, "--set", "batch=8"], workspace.folder);
+    expect(other.code).toBe(2);
+    expect(other.err).toContain(
+      "batchSize was 4, is 8 (go back to that, or let it change: --change batchSize)",
+    );
   });
 
   const refusals: [string, string[], number, RegExp][] = [

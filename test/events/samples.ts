@@ -57,6 +57,12 @@ export const samples: Bodies = {
   },
   "checkpoint.rejected": { kind: "checkpoint.rejected", path: "runs/gpt/step-000500", error },
   "run.restored": { kind: "run.restored", step: 500, from: "memory" },
+  "run.resumed": {
+    kind: "run.resumed",
+    path: "runs/gpt/step-000500",
+    step: 500,
+    changes: [{ of: "training", name: "optimizer.lr", was: "0.001", is: "0.0001" }],
+  },
   "checkpoint.progressed": {
     kind: "checkpoint.progressed",
     step: 500,

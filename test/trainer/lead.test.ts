@@ -152,7 +152,7 @@ class StuckRun {
     this.result = leadThroughRestarts(this.ranks as unknown as SupervisedRanks, {
       plan,
       start,
-      run: undefined,
+      about: () => ({}),
       resume: undefined,
       checkpointer,
       inspections: new Inspections(),

@@ -151,8 +151,9 @@ describe("a job whose training", () => {
     planBatch(
       { ...tiny, training: () => ({ steps: 1, batchSize: 4, ...training }) },
       tiny.config,
-      { facts: { source: "text" }, splits: { train: { numSamples: 10 } } },
+      { facts: { source: "text" }, splits: { train: { numSamples: 10 } }, fingerprint: {} },
       settle({}),
+      undefined,
     );
 
   it.each([

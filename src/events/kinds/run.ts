@@ -1,7 +1,7 @@
 import type { ErrorReport } from "../error-report.ts";
 
 /** How a run as a whole goes: begun, set back, ended. */
-export type RunEvent = RunStarted | RunRestored | RunInterrupted | RunFinished | RunFailed;
+export type RunEvent = RunStarted | RunResumed | RunRestored | RunInterrupted | RunFinished | RunFailed;
 
 /** A run has a model, data and a group of ranks, and is about to make its first step. */
 export interface RunStarted {
@@ -23,6 +23,27 @@ export interface RunStarted {
   readonly steps: number;
   /** The clock of activities and messages when this was told: what it read at `timeMs`. */
   readonly clockMs: number;
+}
+
+/** A run goes on from a checkpoint. Told after `run.started`. */
+export interface RunResumed {
+  readonly kind: "run.resumed";
+  /** Of the checkpoint. */
+  readonly path: string;
+  /** Updates that it has seen. */
+  readonly step: number;
+  /** What is other now than in the checkpoint's run; none of it was left unsaid by who may say it. */
+  readonly changes: readonly RunChange[];
+}
+
+/** Something that is other in a run that goes on than in the run of its checkpoint. */
+export interface RunChange {
+  /** Whether it is a setting of the job, what it is trained by, the data, or the run as a whole. */
+  readonly of: "settings" | "training" | "data" | "run";
+  /** Such as `layers`, `optimizer.lr` or `data.text`. */
+  readonly name: string;
+  readonly was: string;
+  readonly is: string;
 }
 
 /** After a loss the run goes on from a state that it has been in before. */

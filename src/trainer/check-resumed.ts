@@ -1,0 +1,95 @@
+import type { TrainerState } from "../checkpoint/index.ts";
+import type { DatasetFacts } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { RunChange } from "../events/index.ts";
+import { Buffer, type Module } from "../nn/index.ts";
+import { changesSince, type Present } from "./changes.ts";
+import type { Resumed } from "./start.ts";
+
+/** A run as it is about to go on. */
+export interface GoingOn extends Present {
+  readonly model: Module;
+  readonly steps: number;
+  readonly facts: DatasetFacts;
+  /** What may be other than in the checkpoint's run, by name: `optimizer` is all that begins with `optimizer.`; `all` is all. */
+  readonly allowed: readonly string[];
+}
+
+/**
+ * Refuses to go on from a checkpoint as another run than the one it is of, unless that was asked for. One that has made its last
+ * step already may be gone on from: there is nothing to do.
+ * @returns what is other, for people to read
+ * @throws {TroupeError} `RESUME_MISMATCH` naming what is other, as it was and as it is
+ */
+export function checkResumed(resumed: Resumed, now: GoingOn): RunChange[] {
+  const { state } = resumed;
+  if (state.step > now.steps) {
+    const hint = "nothing is left to train: give more steps, or an earlier checkpoint";
+    throw mismatch(
+      `a checkpoint of at most step ${now.steps}, the last of the run`,
+      `step ${state.step}`,
+      hint,
+    );
+  }
+  const changes = changesSince(state, now);
+  checkAllowed(changes, now.allowed);
+  checkTokenizer(state, now.facts);
+  checkModel(resumed, now.model, changes);
+  return changes;
+}
+
+function checkAllowed(changes: readonly RunChange[], allowed: readonly string[]): void {
+  const isAllowed = ({ of, name }: RunChange) =>
+    // Settings are given by hand, and the run's own options too: to say them again is to say so.
+    of === "settings" || of === "run" || allowed.some((word) => covers(word, name));
+  const refused = changes.filter((change) => !isAllowed(change));
+  if (refused.length === 0) return;
+  const words = refused.map(({ name }) => name).join(",");
+  throw mismatch(
+    "to train on as the checkpoint's run did",
+    `another run: ${sentence(refused)}`,
+    `go back to that, or let it change: --change ${words}`,
+  );
+}
+
+function covers(word: string, name: string): boolean {
+  return word === "all" || word === name || name.startsWith(`${word}.`);
+}
+
+function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void {
+  if (JSON.stringify(tokenizer) === JSON.stringify(facts.tokenizer ?? null)) return;
+  throw mismatch(
+    "the tokenizer of the checkpoint",
+    `another one, of ${facts.source}`,
+    "resume with the data of the first run",
+  );
+}
+
+/** What a model lacks that is stored would be lost with the next save; what is not stored could not be filled. */
+function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
+  const state = model.namedState();
+  const settings = changes.filter(({ of }) => of === "settings");
+  const hint =
+    settings.length === 0
+      ? "is it the same job?"
+      : `${sentence(settings)}; leave that setting out to have the checkpoint's`;
+  for (const [name, { shape }] of state) {
+    const stored = weights.get(name);
+    // Older versions kept buffers otherwise; who fills them says so.
+    if (stored === undefined && state.get(name) instanceof Buffer) continue;
+    if (stored?.join() === shape.join()) continue;
+    const is = stored === undefined ? `has no ${name}` : `has ${name} of shape [${stored}]`;
+    throw mismatch(`the model of ${path}, which ${is}`, `one with ${name} of shape [${shape}]`, hint);
+  }
+  const lost = [...weights.keys()].find((name) => !state.has(name));
+  if (lost !== undefined) throw mismatch(`the model of ${path}, which has ${lost}`, "one without it", hint);
+}
+
+/** "layers was 1, is 2; width was 32, is 64". */
+function sentence(changes: readonly RunChange[]): string {
+  return changes.map(({ name, was, is }) => `${name} was ${was}, is ${is}`).join("; ");
+}
+
+function mismatch(expected: string, got: string, hint: string): TroupeError {
+  return new TroupeError("RESUME_MISMATCH", { where: "resume", expected, got, hint });
+}
