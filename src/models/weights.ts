@@ -18,7 +18,13 @@ export interface NamedState extends Module {
 }
 
 /** What a field of a config.json may hold. */
-export type ConfigField = string | number | boolean | null | readonly string[];
+export type ConfigField =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly ConfigField[]
+  | { readonly [name: string]: ConfigField };
 
 /** What a weight file says of one tensor. */
 export interface StateEntry {

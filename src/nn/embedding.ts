@@ -6,14 +6,20 @@ import { Parameter } from "./parameter.ts";
 /** A table of vectors looked up by integer ids; weight [rows, width], normal with deviation 1 unless told otherwise. */
 export class Embedding extends Module {
   readonly weight: Parameter;
+  /** The row that looking up gives no gradient: that of the padding token. Undefined where there is none. */
+  readonly paddingRow: number | undefined;
 
-  constructor(numRows: number, width: number, init: Initializer = normal(0, 1)) {
+  constructor(numRows: number, width: number, init: Initializer = normal(0, 1), paddingRow?: number) {
     super();
     this.weight = new Parameter([numRows, width], init);
+    this.paddingRow = paddingRow;
   }
 
-  /** @param ids - int64, any shape, each in [0, rows): the caller has checked them */
-  override forward(ids: Tensor): Tensor {
-    return ops.embedding(this.weight.tensor, ids); // [...] → [..., width]
+  /**
+   * @param ids - int64, any shape, each in [0, rows): the caller has checked them
+   * @param paddingRow - among the rows that are here, where a rank holds some of them
+   */
+  override forward(ids: Tensor, paddingRow: number | undefined = this.paddingRow): Tensor {
+    return ops.embedding(this.weight.tensor, ids, paddingRow ?? -1); // [...] → [..., width]
   }
 }

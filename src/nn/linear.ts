@@ -53,16 +53,22 @@ export class Linear extends Affine {
   weight: Parameter;
   readonly bias: Parameter | null;
 
-  /** @param options.bias - whether a bias is added; true unless told otherwise */
+  /**
+   * @param options.bias - whether a bias is added; true unless told otherwise
+   * @param options.biasInit - starts the bias
+   */
   constructor(
     numInputs: number,
     numOutputs: number,
-    options: AffineOptions & { readonly bias?: boolean } = {},
+    options: AffineOptions & { readonly bias?: boolean; readonly biasInit?: Initializer } = {},
   ) {
     super(options.activation);
     const bound = 1 / Math.sqrt(numInputs);
     this.weight = new Parameter([numOutputs, numInputs], options.init ?? uniform(-bound, bound));
-    this.bias = options.bias === false ? null : new Parameter([numOutputs], uniform(-bound, bound));
+    this.bias =
+      options.bias === false
+        ? null
+        : new Parameter([numOutputs], options.biasInit ?? uniform(-bound, bound));
   }
 
   override get outputDim(): 0 {

@@ -13,6 +13,13 @@ import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.t
 /** The target that counts for nothing. */
 export const IGNORE_INDEX = -100;
 
+/** How {@link linearCrossEntropy} computes. */
+export interface LinearLossOptions extends LossOptions {
+  readonly reduction?: "mean" | "sum";
+  /** [V], added to the logits; where `share` is given, of the classes that are here. None unless told otherwise. */
+  readonly bias?: Tensor | undefined;
+}
+
 /** Logits that exist at a time. */
 const MAX_LOGITS_BYTES = 64 * 2 ** 20;
 
@@ -40,6 +47,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
  * @param hidden - [..., D], float
  * @param weight - [V, D], the unembedding; where `share` is given, the rows of the classes that are here
  * @param targets - [...], int64, each in [0, V) or ignored
+ * @param options.bias - [V], added to the logits
  * @param share - where other ranks hold the other classes: all of them call this at once with the same hidden states and
  *   targets; the gradient of `hidden` is then the part of it that these classes make
  * @returns float32 scalar
@@ -48,18 +56,18 @@ export function linearCrossEntropy(
   hidden: Tensor,
   weight: Tensor,
   targets: Tensor,
-  options: LossOptions & { readonly reduction?: "mean" | "sum" } = {},
+  options: LinearLossOptions = {},
   share?: ClassShare,
 ): Tensor {
   const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
   const ids = targets.reshape([-1]); // [N]
   const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
-  if (hasValues && (share !== undefined || !isPlain(options))) {
-    return withoutAutocast((dtype) =>
-      dtype === undefined
-        ? sharedCrossEntropy(rows, weight, ids, options, share)
-        : sharedCrossEntropy(rows.to(dtype), weight.to(dtype), ids, options, share),
-    );
+  if (hasValues && (share !== undefined || options.bias !== undefined || !isPlain(options))) {
+    return withoutAutocast((dtype) => {
+      if (dtype === undefined) return sharedCrossEntropy(rows, weight, ids, options, share);
+      const bias = options.bias?.to(dtype);
+      return sharedCrossEntropy(rows.to(dtype), weight.to(dtype), ids, { ...options, bias }, share);
+    });
   }
   return ops.troupe.linearCrossEntropy(rows, weight, ids, options.ignoreIndex ?? IGNORE_INDEX);
 }
@@ -103,10 +111,10 @@ function sharedCrossEntropy(
   hidden: Tensor,
   weight: Tensor,
   targets: Tensor,
-  options: LossOptions,
+  options: LinearLossOptions,
   share: ClassShare | undefined,
 ): Tensor {
-  const { reduction = "mean", ignoreIndex = IGNORE_INDEX } = options;
+  const { reduction = "mean", ignoreIndex = IGNORE_INDEX, bias } = options;
   const [numHeld = 0] = weight.shape;
   const numClasses = share?.numClasses ?? numHeld;
   const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // what is held beyond is padding
@@ -119,28 +127,33 @@ function sharedCrossEntropy(
       // float16 cannot hold p / rows, and a loss scale would come too late: there backward divides.
       const [scale, factor] = hidden.dtype === "float16" ? [1, finite(whole)] : [finite(whole), 1];
       const classes = weight.narrow(0, 0, numHere); // [V', D]
+      const offsets = bias?.narrow(0, 0, numHere); // [V']
       const gradients = {
         hidden: ops.zerosLike(hidden), // [N, D]
         weight: zeros(weight.shape), // [V', D], float32: bfloat16 would lose the small terms of many chunks
+        bias: bias && zeros(bias.shape), // [V'], float32
       };
       let total = 0;
       for (let first = 0; first < targets.numel; first += chunkRows) {
         total += scope(() => {
           const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
-          const logits = chunk.matmul(classes.transpose(0, 1)); // [R, V']
+          const logits = ops.linear(chunk, classes, offsets); // [R, V']
           const { losses, logsumexp } = rows.losses(logits, first);
           if (recording) {
             rows.replaceByGradient(logits, first, logsumexp, scale);
             gradients.hidden.narrow(0, first, chunk.shape[0] ?? 0).copy_(logits.matmul(classes));
             gradients.weight.narrow(0, 0, numHere).add_(logits.transpose(0, 1).matmul(chunk));
+            gradients.bias?.narrow(0, 0, numHere).add_(logits.sum([0], false, "float32"));
           }
           return sumOf(losses);
         });
       }
       const made = [gradients.hidden, gradients.weight.to(weight.dtype)];
+      if (bias && gradients.bias) made.push(gradients.bias.to(bias.dtype));
       return { loss: full([], total * whole), gradients: made, factor };
     });
-    return ops.troupe.attachGradients(loss, [hidden, weight], gradients, factor);
+    const inputs = bias === undefined ? [hidden, weight] : [hidden, weight, bias];
+    return ops.troupe.attachGradients(loss, inputs, gradients, factor);
   });
 }
 

@@ -1,5 +1,5 @@
 import { ops, type Tensor } from "../tensor/index.ts";
-import type { Initializer } from "./initializer.ts";
+import { type Initializer, zeros } from "./initializer.ts";
 import { linearCrossEntropy } from "./loss.ts";
 import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
@@ -17,15 +17,24 @@ export interface HeadRequest {
 
 /**
  * The output layer of a language model, from hidden states to a loss or to logits, so that logits need not exist as a
- * whole where only their loss is wanted. No bias; weight [V, D].
+ * whole where only their loss is wanted. Weight [V, D].
  */
 export class VocabularyHead extends Module {
   /** The token embedding's weight may be put here: that ties the two. */
   weight: Parameter;
+  /** [V]; null where there is none. Another module's may be put here. */
+  bias: Parameter | null;
 
-  constructor(width: number, numWords: number, init: Initializer) {
+  /** @param options.bias - whether a bias is added, which starts at 0; false unless told otherwise */
+  constructor(
+    width: number,
+    numWords: number,
+    init: Initializer,
+    options: { readonly bias?: boolean } = {},
+  ) {
     super();
     this.weight = new Parameter([numWords, width], init);
+    this.bias = options.bias === true ? new Parameter([numWords], zeros) : null;
   }
 
   /**
@@ -34,8 +43,11 @@ export class VocabularyHead extends Module {
    */
   override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
     const { targets, loss, numPositions } = request;
-    if (targets !== undefined) return linearCrossEntropy(hidden, this.weight.tensor, targets, loss);
-    return ops.linear(lastPositions(hidden, numPositions), this.weight.tensor);
+    const { weight, bias } = this;
+    if (targets !== undefined) {
+      return linearCrossEntropy(hidden, weight.tensor, targets, { ...loss, bias: bias?.tensor });
+    }
+    return ops.linear(lastPositions(hidden, numPositions), weight.tensor, bias?.tensor);
   }
 }
 

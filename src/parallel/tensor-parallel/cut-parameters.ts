@@ -83,7 +83,9 @@ function cutsOf(model: Module, plan: TensorPlan): Map<Parameter, Cut> {
       const { weight, outputDim } = match.module;
       add(weight, { pattern, dim: 1 - outputDim, parts: 1, unit: match.rule.unit, pad: false });
     } else if (match.kind === "vocabulary") {
-      add(match.module.weight, { pattern, dim: 0, parts: 1, unit: 1, pad: true });
+      const words = { pattern, dim: 0, parts: 1, unit: 1, pad: true };
+      add(match.module.weight, words);
+      if ("bias" in match.module) add(match.module.bias, words);
     }
   }
   return cuts;

@@ -18,8 +18,10 @@ export function wrapEmbedding(module: Embedding, group: Communicator): void {
       const [numHeld = 0] = module.weight.shape;
       const local = ids.sub(group.rank * numHeld);
       const elsewhere = local.lt(0).logicalOr(local.ge(numHeld));
-      const found = forward(local.maskedFill(elsewhere, 0)).maskedFill(elsewhere.unsqueeze(-1), 0);
-      return reduceFromGroup(found, group);
+      const padding = module.paddingRow === undefined ? -1 : module.paddingRow - group.rank * numHeld;
+      const paddingHere = padding >= 0 && padding < numHeld ? padding : -1;
+      const rows = forward(local.maskedFill(elsewhere, 0), paddingHere);
+      return reduceFromGroup(rows.maskedFill(elsewhere.unsqueeze(-1), 0), group);
     }),
   );
 }
@@ -35,8 +37,11 @@ export function wrapHead(module: VocabularyHead, input: "whole" | "sequence", re
       const { targets, loss, numPositions } = request;
       const whole = input === "sequence" ? region.gather(hidden) : copyToGroup(hidden, group); // [B, T, D]
       const share = shareOf(module.weight, group);
-      if (targets !== undefined) return linearCrossEntropy(whole, module.weight.tensor, targets, loss, share);
-      const logits = ops.linear(lastPositions(whole, numPositions), module.weight.tensor); // [B, kept, V / count]
+      const { weight } = module;
+      const bias = module.bias?.tensor;
+      if (targets !== undefined)
+        return linearCrossEntropy(whole, weight.tensor, targets, { ...loss, bias }, share);
+      const logits = ops.linear(lastPositions(whole, numPositions), weight.tensor, bias); // [B, kept, V / count]
       return gatherFromGroup(logits, group, 2).narrow(2, 0, share.numClasses); // [B, kept, V]
     }),
   );

@@ -1,0 +1,199 @@
+import { TroupeError } from "../errors.ts";
+import { type ActivationName, activations } from "../nn/index.ts";
+import type { ConfigField } from "./weights.ts";
+
+/** One field of a model's configuration: what it is unless a config.json says otherwise, and what it may be. */
+export interface Field<T> {
+  readonly default: T;
+  /** What it must be, in words. */
+  readonly expected: string;
+  holds(value: unknown): boolean;
+}
+
+/** The fields of a family, by their names in Hugging Face's config.json. */
+export type Fields = Readonly<Record<string, Field<unknown>>>;
+
+/** A configuration that has every field. */
+export type ConfigOf<F extends Fields> = {
+  readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never;
+};
+
+/** A number of things, at least one. */
+export function size(value: number): Field<number> {
+  return { default: value, expected: "a whole number ≥ 1", holds: isSize };
+}
+
+/** A size, or null where it follows from others. */
+export function sizeOrNull(): Field<number | null> {
+  return {
+    default: null,
+    expected: "null or a whole number ≥ 1",
+    holds: (value) => value === null || isSize(value),
+  };
+}
+
+/** Sizes of layers in a row. */
+export function sizes(values: readonly number[]): Field<readonly number[]> {
+  return {
+    default: values,
+    expected: "a list of whole numbers ≥ 1",
+    holds: (value) => Array.isArray(value) && value.length > 0 && value.every(isSize),
+  };
+}
+
+/** A token's id, or null where there is none. */
+export function tokenId(value: number | null): Field<number | null> {
+  return {
+    default: value,
+    expected: "null or a whole number ≥ 0",
+    holds: (given) => given === null || (Number.isSafeInteger(given) && (given as number) >= 0),
+  };
+}
+
+/** The probability of a dropout. */
+export function probability(value: number): Field<number> {
+  return {
+    default: value,
+    expected: "in [0, 1)",
+    holds: (given) => typeof given === "number" && given >= 0 && given < 1,
+  };
+}
+
+/** The probability of a dropout, or null where another field's stands for it. */
+export function probabilityOrNull(): Field<number | null> {
+  const { holds } = probability(0);
+  return {
+    default: null,
+    expected: "null or in [0, 1)",
+    holds: (given) => given === null || holds(given),
+  };
+}
+
+/** A number above 0. */
+export function positive(value: number): Field<number> {
+  return {
+    default: value,
+    expected: "positive",
+    holds: (given) => typeof given === "number" && given > 0 && Number.isFinite(given),
+  };
+}
+
+/** Any number. */
+export function number(value: number): Field<number> {
+  return { default: value, expected: "a number", holds: (given) => Number.isFinite(given) };
+}
+
+/** A switch. */
+export function flag(value: boolean): Field<boolean> {
+  return { default: value, expected: "true or false", holds: (given) => typeof given === "boolean" };
+}
+
+/** One of some words, or null. */
+export function oneOf<Word extends string | null>(value: Word, words: readonly Word[]): Field<Word> {
+  return {
+    default: value,
+    expected: `one of ${words.join(", ")}`,
+    holds: (given) => words.includes(given as Word),
+  };
+}
+
+/** The name of an activation. */
+export function activation(value: ActivationName): Field<ActivationName> {
+  return oneOf(value, Object.keys(activations) as ActivationName[]);
+}
+
+/** What a classifier's outputs are called, by their number. */
+export type LabelNames = Readonly<Record<string, string>>;
+
+/** The labels that a head tells apart: two unless the file names them. */
+export function labelNames(): Field<LabelNames> {
+  return {
+    default: { "0": "LABEL_0", "1": "LABEL_1" },
+    expected: "a record of labels, numbered from 0",
+    holds: (given) =>
+      typeof given === "object" &&
+      given !== null &&
+      Object.keys(given).length > 0 &&
+      Object.keys(given).every((key) => isSize(Number(key) + 1) && Number(key) < Object.keys(given).length),
+  };
+}
+
+/** What a family's config.json may say of what this library does not compute. */
+export interface ConfigRules {
+  /** Of messages: "BertConfig". */
+  readonly where: string;
+  readonly modelType: string;
+  /** Switches that ask for another computation than ours, and so must be absent, null or false. */
+  readonly unsupported?: readonly string[];
+}
+
+/**
+ * Completes given fields with a family's defaults and checks them. Fields that change neither the model nor its training
+ * (token ids, library versions) may stand beside these. `num_labels` may stand for `id2label`.
+ * @param given - some of the fields, or the parsed config.json of a model folder
+ * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
+ */
+export function readConfig<F extends Fields>(
+  { where, modelType, unsupported = [] }: ConfigRules,
+  fields: F,
+  given: Readonly<Record<string, unknown>>,
+): ConfigOf<F> {
+  const named = "id2label" in fields && given.id2label == null ? withLabels(where, given) : given;
+  const types = [undefined, modelType];
+  checkField(where, "model_type", types.includes(named.model_type as string), `"${modelType}"`, named.model_type);
+  for (const name of unsupported) {
+    checkField(where, name, !named[name], "absent or false, this library has none", named[name]);
+  }
+  const config: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const value = named[name] === undefined ? field.default : named[name];
+    checkField(where, name, field.holds(value), field.expected, value);
+    config[name] = value;
+  }
+  return config as ConfigOf<F>;
+}
+
+/** @throws {TroupeError} `MODEL_CONFIG` unless `holds` */
+export function checkField(where: string, field: string, holds: boolean, expected: string, got: unknown): void {
+  if (holds) return;
+  throw new TroupeError(
+    "MODEL_CONFIG",
+    { where, expected: `${field} to be ${expected}`, got: JSON.stringify(got) ?? "none" },
+    { fields: { field, got } },
+  );
+}
+
+/** The config.json of a folder that `transformers` reads as the model `architecture`. */
+export function configJsonOf(
+  config: Readonly<Record<string, ConfigField>>,
+  modelType: string,
+  architecture: string,
+): Readonly<Record<string, ConfigField>> {
+  const { id2label } = config;
+  const label2id =
+    id2label === undefined
+      ? {}
+      : {
+          label2id: Object.fromEntries(
+            Object.entries(id2label as LabelNames).map(([id, label]) => [label, Number(id)]),
+          ),
+        };
+  return { architectures: [architecture], model_type: modelType, ...config, ...label2id };
+}
+
+/** How many labels a configuration has. */
+export function numLabels({ id2label }: { readonly id2label: LabelNames }): number {
+  return Object.keys(id2label).length;
+}
+
+function withLabels(where: string, given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { num_labels: count } = given;
+  if (count === undefined) return { ...given, id2label: undefined };
+  checkField(where, "num_labels", isSize(count), "a whole number ≥ 1", count);
+  const names = Array.from({ length: count as number }, (_, id) => [String(id), `LABEL_${id}`]);
+  return { ...given, id2label: Object.fromEntries(names) };
+}
+
+function isSize(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 1;
+}
