@@ -64,6 +64,7 @@ export const errorTable = {
   GENERATE_OPTION: "an option of text generation is out of its range",
   MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",
   MODEL_INPUT: "what a model is called with does not fit its vocabulary, context or shapes",
+  MODEL_TASK: "a model is asked for that no family has, or for a task that its family has no head for",
   MODEL_WEIGHTS: "a set of weights has not exactly the names and shapes of the model",
   // nn
   BATCH_NORM: "what is to be normalised over its batch has other channels, or one value of each",

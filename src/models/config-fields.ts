@@ -140,7 +140,13 @@ export function readConfig<F extends Fields>(
 ): ConfigOf<F> {
   const named = "id2label" in fields && given.id2label == null ? withLabels(where, given) : given;
   const types = [undefined, modelType];
-  checkField(where, "model_type", types.includes(named.model_type as string), `"${modelType}"`, named.model_type);
+  checkField(
+    where,
+    "model_type",
+    types.includes(named.model_type as string),
+    `"${modelType}"`,
+    named.model_type,
+  );
   for (const name of unsupported) {
     checkField(where, name, !named[name], "absent or false, this library has none", named[name]);
   }
@@ -154,7 +160,13 @@ export function readConfig<F extends Fields>(
 }
 
 /** @throws {TroupeError} `MODEL_CONFIG` unless `holds` */
-export function checkField(where: string, field: string, holds: boolean, expected: string, got: unknown): void {
+export function checkField(
+  where: string,
+  field: string,
+  holds: boolean,
+  expected: string,
+  got: unknown,
+): void {
   if (holds) return;
   throw new TroupeError(
     "MODEL_CONFIG",
@@ -186,7 +198,10 @@ export function numLabels({ id2label }: { readonly id2label: LabelNames }): numb
   return Object.keys(id2label).length;
 }
 
-function withLabels(where: string, given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function withLabels(
+  where: string,
+  given: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
   const { num_labels: count } = given;
   if (count === undefined) return { ...given, id2label: undefined };
   checkField(where, "num_labels", isSize(count), "a whole number ≥ 1", count);

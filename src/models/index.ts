@@ -1,15 +1,45 @@
+export {
+  AlbertForMaskedLM,
+  AlbertForQuestionAnswering,
+  AlbertForSequenceClassification,
+  AlbertForTokenClassification,
+} from "./albert/model.ts";
+export { autoModel, hasModel, taskOf } from "./auto-model.ts";
+export {
+  BertForMaskedLM,
+  BertForPreTraining,
+  BertForQuestionAnswering,
+  BertForSequenceClassification,
+  BertForTokenClassification,
+} from "./bert/model.ts";
+export {
+  Data2VecTextForMaskedLM,
+  Data2VecTextForQuestionAnswering,
+  Data2VecTextForSequenceClassification,
+  Data2VecTextForTokenClassification,
+} from "./data2vec-text/model.ts";
 export { type GenerateOptions, generate } from "./generate.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
-export type { LanguageModel, Logits, Loss, TextTargets } from "./language-model.ts";
+export type { CausalBatch, LanguageModel, Logits, Loss, TextTargets } from "./language-model.ts";
 export { megatronModel } from "./megatron/megatron-model.ts";
 export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
 export {
+  RobertaForMaskedLM,
+  RobertaForQuestionAnswering,
+  RobertaForSequenceClassification,
+  RobertaForTokenClassification,
+} from "./roberta/model.ts";
+export type { LabelledText, ModelBatch, ModelOutputs, Task, TaskModel, EncoderBatch } from "./task-model.ts";
+export {
+  bareName,
   type ConfigField,
   loadWeights,
   matchWeights,
   type NamedState,
+  type PretrainedWeights,
+  pretrained,
   type StateEntry,
   type StateNaming,
   type WeightBytes,

@@ -1,5 +1,5 @@
 import type { Module } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import { Tensor } from "../tensor/index.ts";
 
 /** What a language model is asked to predict. One of the two. */
 export type TextTargets =
@@ -7,19 +7,40 @@ export type TextTargets =
   | { readonly targets: Tensor; readonly labels?: never };
 
 /** What is asked of a language model: to be scored against targets, or the logits of the last positions. */
-export type TextRequest = Partial<TextTargets> & { readonly logitsToKeep?: number };
+export type TextRequest = Partial<TextTargets> & {
+  readonly logitsToKeep?: number;
+  /** [B, T], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
+  readonly attentionMask?: Tensor | undefined;
+};
+
+/** What a language model reads, as one record; labels are the inputs themselves, −100 where nothing is asked. */
+export type CausalBatch = {
+  readonly inputIds: Tensor;
+  readonly attentionMask?: Tensor | undefined;
+  readonly labels?: Tensor | undefined;
+};
+
+/** A record as the arguments that stand for it. */
+export function requestOf(
+  input: Tensor | CausalBatch,
+  request: TextRequest = {},
+): { readonly inputIds: Tensor; readonly request: TextRequest } {
+  if (input instanceof Tensor) return { inputIds: input, request };
+  const { inputIds, attentionMask, labels } = input;
+  return { inputIds, request: { attentionMask, ...(labels && { labels }) } };
+}
 
 /** The answer where targets are given. */
-export interface Loss {
+export type Loss = {
   /** float32 scalar, mean nats over the tokens that count. */
   readonly loss: Tensor;
-}
+};
 
 /** The answer where none are given. */
-export interface Logits {
+export type Logits = {
   /** [B, T, V], of the model's compute dtype. */
   readonly logits: Tensor;
-}
+};
 
 /** What text generation needs of a model. */
 export interface LanguageModel extends Module {

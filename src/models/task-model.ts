@@ -28,11 +28,17 @@ export interface TaskModel extends Module, NamedState, TensorSplittable {
 }
 
 /** What a text encoder reads. B rows, T positions. */
-export interface TextBatch {
+export type EncoderBatch = {
   /** [B, T], int64. */
   readonly inputIds: Tensor;
   /** [B, T], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
   readonly attentionMask?: Tensor | undefined;
   /** [B, T], int64, which of two texts a position belongs to; the first unless told otherwise. */
   readonly tokenTypeIds?: Tensor | undefined;
-}
+};
+
+/** The same with what each position, or each row, is asked for. */
+export type LabelledText = EncoderBatch & {
+  /** int64 (float for a regression); what counts for nothing is −100. */
+  readonly labels?: Tensor | undefined;
+};

@@ -8,6 +8,13 @@ export interface StateNaming {
   readonly prefix: string;
   /** Names, without the prefix, of entries that are no parameters of this model. */
   readonly ignored: readonly RegExp[];
+  /** Other spellings of names, as old or new releases have them: what is found becomes what it is followed by. */
+  readonly renamed?: readonly (readonly [pattern: RegExp, replacement: string])[];
+  /**
+   * What a pretrained folder may lack, which is then drawn from its initializer, and may hold in vain: names without the
+   * prefix. What lies outside the prefix is a head, where `head` is "outside the prefix". Nothing unless told otherwise.
+   */
+  readonly head?: { readonly outsidePrefix: boolean; readonly names: readonly RegExp[] };
 }
 
 /** A model whose weights are exchanged with Hugging Face. */
@@ -48,28 +55,101 @@ export interface WeightMatch {
  * @throws `MODEL_WEIGHTS` naming every entry that is missing, unexpected or of another shape
  */
 export function matchWeights(model: NamedState, entries: ReadonlyMap<string, StateEntry>): WeightMatch[] {
-  const { prefix, ignored } = model.stateNaming;
-  const bare = (name: string) => (name.startsWith(prefix) ? name.slice(prefix.length) : name);
-  const matches: WeightMatch[] = [];
-  const wrong: WeightProblems = { missing: [], unexpected: [], mismatched: [] };
+  const { matched, missing, unexpected, mismatched } = compareNames(model, entries);
+  refuseProblems(model, { missing, unexpected, mismatched: mismatched.map(describeMismatch) });
+  return matched;
+}
+
+/** What a pretrained folder gives a model, and what it does not. */
+export interface PretrainedWeights {
+  readonly matched: readonly WeightMatch[];
+  /** Parameters of the head that the folder lacks, or has in another shape: drawn from their initializers. */
+  readonly fresh: readonly string[];
+  /** Entries of the folder that belong to another head. */
+  readonly dropped: readonly string[];
+}
+
+/**
+ * The same for a folder that a run begins with: its head may be another one, of another task or number of labels. All else
+ * must fit.
+ * @throws `MODEL_WEIGHTS` naming every entry outside the head that is missing, unexpected or of another shape
+ */
+export function pretrained(model: NamedState, entries: ReadonlyMap<string, StateEntry>): PretrainedWeights {
+  const { matched, missing, unexpected, mismatched } = compareNames(model, entries);
+  const { prefix, head } = model.stateNaming;
+  const bare = bareName(model.stateNaming);
+  const isHead = (name: string, prefixed: boolean) =>
+    head !== undefined &&
+    ((head.outsidePrefix && prefixed && !name.startsWith(prefix)) ||
+      head.names.some((pattern) => pattern.test(bare(name))));
+  // A file of the stack alone has no prefix, and nothing in it is a head.
+  const filePrefixed = [...entries.keys()].some((name) => name.startsWith(prefix));
+  const of = <T>(all: readonly T[], test: (one: T) => boolean) => ({
+    yes: all.filter(test),
+    no: all.filter((one) => !test(one)),
+  });
+  const lacking = of(missing, (name) => isHead(name, true));
+  const superfluous = of(unexpected, (entry) => isHead(entry, filePrefixed));
+  const reshaped = of(mismatched, ({ name }) => isHead(name, true));
+  refuseProblems(model, {
+    missing: lacking.no,
+    unexpected: superfluous.no,
+    mismatched: reshaped.no.map(describeMismatch),
+  });
+  return {
+    matched,
+    fresh: [...lacking.yes, ...reshaped.yes.map(({ name }) => name)],
+    dropped: [...superfluous.yes, ...reshaped.yes.map(({ entry }) => entry)],
+  };
+}
+
+/** @returns the name in a model's own words, without its prefix, of what a file calls `name` */
+export function bareName({ prefix, renamed = [] }: StateNaming): (name: string) => string {
+  return (name) => {
+    const bare = name.startsWith(prefix) ? name.slice(prefix.length) : name;
+    return renamed.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), bare);
+  };
+}
+
+interface Mismatch {
+  readonly name: string;
+  readonly entry: string;
+  readonly expected: readonly number[];
+  readonly got: readonly number[];
+}
+
+interface Comparison {
+  readonly matched: WeightMatch[];
+  readonly missing: string[];
+  readonly unexpected: string[];
+  readonly mismatched: Mismatch[];
+}
+
+function compareNames(model: NamedState, entries: ReadonlyMap<string, StateEntry>): Comparison {
+  const bare = bareName(model.stateNaming);
+  const found: Comparison = { matched: [], missing: [], unexpected: [], mismatched: [] };
   const unused = new Map<string, string>();
   for (const entry of entries.keys()) {
-    if (unused.has(bare(entry))) wrong.unexpected.push(entry);
+    if (unused.has(bare(entry))) found.unexpected.push(entry);
     else unused.set(bare(entry), entry);
   }
   for (const [name, parameter] of model.namedState()) {
     const entry = unused.get(bare(name));
     unused.delete(bare(name));
-    const shape = entries.get(entry ?? "")?.shape;
-    if (entry === undefined) wrong.missing.push(name);
-    else if (shape?.join() !== parameter.shape.join())
-      wrong.mismatched.push(`${name} [${parameter.shape}]: [${shape}]`);
-    else matches.push({ name, parameter, entry });
+    const { shape } = parameter;
+    const got = entries.get(entry ?? "")?.shape ?? [];
+    if (entry === undefined) found.missing.push(name);
+    else if (got.join() !== shape.join()) found.mismatched.push({ name, entry, expected: shape, got });
+    else found.matched.push({ name, parameter, entry });
   }
+  const { ignored } = model.stateNaming;
   for (const [name, entry] of unused)
-    if (!ignored.some((pattern) => pattern.test(name))) wrong.unexpected.push(entry);
-  refuseProblems(model, wrong);
-  return matches;
+    if (!ignored.some((pattern) => pattern.test(name))) found.unexpected.push(entry);
+  return found;
+}
+
+function describeMismatch({ name, expected, got }: Mismatch): string {
+  return `${name} [${expected}]: [${got}]`;
 }
 
 /** Where the values of named tensors come from; a `HuggingFaceFolder` is one. */

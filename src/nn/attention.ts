@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import { arange, ops, type Tensor } from "../tensor/index.ts";
+import { arange, type DType, ops, type Tensor } from "../tensor/index.ts";
 import type { Dropout } from "./dropout.ts";
 
 // B batch, H query heads, G key/value heads, T queries, S keys, K head width. Query head h reads key/value head
@@ -22,8 +22,8 @@ export interface AttentionOptions {
 }
 
 /**
- * Softmax attention: each query's mean of the values it sees, weighed by e^(scale · q·k + bias). A query that sees nothing
- * gets 0.
+ * Softmax attention: each query's mean of the values it sees, weighed by e^(scale · q·k + bias). A query that sees nothing,
+ * as where a row is padded on the left, gets the mean of all values, as of transformers' own attention.
  * @param q - [B, H, T, K]; any strides, one float dtype for all three
  * @param k - [B, G, S, K], H a multiple of G: grouped heads (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245)
  * @param v - as k
@@ -52,10 +52,8 @@ export function explicitAttention(q: Tensor, k: Tensor, v: Tensor, options: Atte
   const scaled = products.mul(scale);
   const scores = bias === undefined ? scaled : scaled.add(bias); // [B, H, T, S]
   const hidden = hiddenKeys(numQueries, numKeys, options);
-  const weights =
-    hidden === undefined
-      ? scores.softmax(-1)
-      : scores.maskedFill(hidden, lowest(scores)).softmax(-1).maskedFill(hidden, 0);
+  // Added, not filled in: queries that see nothing have the gradients that transformers gives them.
+  const weights = (hidden === undefined ? scores : scores.add(penalty(hidden, scores.dtype))).softmax(-1);
   const dropped = (dropout?.forward(weights) ?? weights).to(v.dtype);
   return dropped.view([batch, numGroups, -1, numKeys]).matmul(v).view([batch, numHeads, numQueries, width]);
 }
@@ -99,9 +97,12 @@ function hiddenKeys(
   return reasons.length === 0 ? undefined : reasons.reduce((all, reason) => all.logicalOr(reason));
 }
 
-/** e^ of it is 0 beside any score that is seen; finite, so that a row without one has no NaN. */
-function lowest(scores: Tensor): number {
-  return scores.dtype === "float16" ? -65504 : -1e38;
+/** So low that e^ of it is 0 beside any score that is seen, and finite, so that a row without one has no NaN. */
+function penalty(hidden: Tensor, dtype: DType): Tensor {
+  return ops
+    .zeros([], dtype)
+    .expand(hidden.shape)
+    .maskedFill(hidden, dtype === "float16" ? -32752 : -1e38);
 }
 
 function scaleOf(q: Tensor): number {

@@ -11,6 +11,7 @@ export { Embedding } from "./embedding.ts";
 export { evaluating } from "./evaluating.ts";
 export { gated } from "./gated.ts";
 export { GroupNorm } from "./group-norm.ts";
+export { Identity } from "./identity.ts";
 export {
   constant,
   type DefinedInitializer,

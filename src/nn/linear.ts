@@ -66,9 +66,7 @@ export class Linear extends Affine {
     const bound = 1 / Math.sqrt(numInputs);
     this.weight = new Parameter([numOutputs, numInputs], options.init ?? uniform(-bound, bound));
     this.bias =
-      options.bias === false
-        ? null
-        : new Parameter([numOutputs], options.biasInit ?? uniform(-bound, bound));
+      options.bias === false ? null : new Parameter([numOutputs], options.biasInit ?? uniform(-bound, bound));
   }
 
   override get outputDim(): 0 {

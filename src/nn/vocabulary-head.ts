@@ -26,12 +26,7 @@ export class VocabularyHead extends Module {
   bias: Parameter | null;
 
   /** @param options.bias - whether a bias is added, which starts at 0; false unless told otherwise */
-  constructor(
-    width: number,
-    numWords: number,
-    init: Initializer,
-    options: { readonly bias?: boolean } = {},
-  ) {
+  constructor(width: number, numWords: number, init: Initializer, options: { readonly bias?: boolean } = {}) {
     super();
     this.weight = new Parameter([numWords, width], init);
     this.bias = options.bias === true ? new Parameter([numWords], zeros) : null;

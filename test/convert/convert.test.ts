@@ -11,7 +11,7 @@ import { convert, openSource } from "../../src/convert/index.ts";
 import { contentOf } from "../checkpoint/content.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
-import { goldenPath } from "../models/golden.ts";
+import { goldenPath } from "../golden/golden.ts";
 import { smallBert, smallGpt, writeModel } from "./models.ts";
 
 /** Every tensor of what lies at a path: dtype, shape, and its bytes. */

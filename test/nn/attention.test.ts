@@ -52,7 +52,7 @@ function byLoops([q, k, v]: Heads, options: Omit<AttentionOptions, "dropout">): 
       const group = b * G + Math.floor((h * G) / H);
       for (let t = 0; t < T; t++) {
         const row = (b * H + h) * T + t;
-        const weights = Array.from({ length: S }, (_, s) => {
+        const weights = Array.from({ length: S }, (_, s): number => {
           const place = t + S - T;
           const isSeen = (!causal || s <= place) && s > place - window && (mask?.[row * S + s] ?? 1) !== 0;
           if (!isSeen) return 0;
@@ -60,7 +60,8 @@ function byLoops([q, k, v]: Heads, options: Omit<AttentionOptions, "dropout">): 
           for (let i = 0; i < K; i++) dot += (qs[row * K + i] ?? 0) * (ks[(group * S + s) * K + i] ?? 0);
           return Math.exp(dot * scale + (bias?.[row * S + s] ?? 0));
         });
-        const total = weights.reduce((a, w) => a + w, 0) || 1;
+        if (Math.max(...weights) === 0) weights.fill(1);
+        const total = weights.reduce((a, w) => a + w, 0);
         for (let i = 0; i < K; i++)
           out.push(weights.reduce((a, w, s) => a + (w / total) * (vs[(group * S + s) * K + i] ?? 0), 0));
       }
@@ -95,7 +96,7 @@ const cases: Record<string, () => { given: Heads; options: Omit<AttentionOptions
   "with one group": () => ({ given: heads(6, 1), options: {} }),
   "with a window smaller than the row": () => ({ given: heads(), options: { causal: true, window: 5 } }),
   "with a window of one": () => ({ given: heads(), options: { causal: true, window: 1 } }),
-  "with rows padded right and left, causal: what sees nothing is 0": () => ({
+  "with rows padded right and left, causal: what sees nothing gets the mean of all": () => ({
     given: heads(6, 2),
     options: { causal: true, mask: padded() },
   }),

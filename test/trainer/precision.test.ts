@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions } from "../../src/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { productTypes } from "../kernels/inputs.ts";
-import { goldenPath } from "../models/golden.ts";
+import { goldenPath } from "../golden/golden.ts";
 
 const steps = 30;
 const halves = productTypes.includes("float16");

@@ -9,6 +9,7 @@ import {
   Module,
   ModuleList,
   normal,
+  paddingMask,
   sequence,
   splitHeads,
   type TensorPlan,
@@ -17,7 +18,16 @@ import {
   vocabulary,
 } from "../../nn/index.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
-import type { LanguageModel, Logits, Loss, TextRequest, TextTargets } from "../language-model.ts";
+import {
+  type CausalBatch,
+  type LanguageModel,
+  type Logits,
+  type Loss,
+  requestOf,
+  type TextRequest,
+  type TextTargets,
+} from "../language-model.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
@@ -48,11 +58,12 @@ export class GPT2Attention extends Module {
     this.resid_dropout = new Dropout(config.resid_pdrop);
   }
 
-  override forward(x: Tensor): Tensor {
+  override forward(x: Tensor, mask?: Tensor): Tensor {
     const projected = this.c_attn.forward(x); // [B, T, 3·H·K]
     const heads = projected.chunk(3, 2).map((part) => splitHeads(part, this.headWidth)); // [B, H, T, K] each
     const mixed = attention(...(heads as [Tensor, Tensor, Tensor]), {
       causal: true,
+      mask,
       scale: this.scale,
       dropout: this.attn_dropout,
     }); // [B, H, T, K]
@@ -97,8 +108,9 @@ export class GPT2Block extends Module {
     this.mlp = new GPT2MLP(config);
   }
 
-  override forward(x: Tensor): Tensor {
-    const attended = this.attn.forward(this.ln_1.forward(x)); // [B, T, D]
+  /** @param mask - bool, broadcast to [B, H, T, T]: which positions may be seen beside the causal rule */
+  override forward(x: Tensor, mask?: Tensor): Tensor {
+    const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
     const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
     return sum.add(this.mlp.forward(normed)); // [B, T, D]
   }
@@ -143,21 +155,23 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
+   * @param attentionMask - [B, T], 0 where a row is padded; positions are counted over padding too
    * @returns [B, T, D], the normed residual stream
    * @throws `MODEL_INPUT`
    */
-  override forward(inputIds: Tensor): Tensor {
+  override forward(inputIds: Tensor, attentionMask?: Tensor): Tensor {
     const { vocab_size, n_positions } = this.config;
     checkTokenIds("GPT2Model", inputIds, vocab_size, n_positions);
     const positions = this.wpe.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
     let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
-    for (const block of this.h) x = block.forward(x); // [B, T, D]
+    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, T]
+    for (const block of this.h) x = block.forward(x, mask); // [B, T, D]
     return this.ln_f.forward(x); // [B, T, D]
   }
 }
 
 /** GPT-2 that predicts the next token. */
-export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState, TensorSplittable {
+export class GPT2LMHeadModel extends Module implements LanguageModel, TaskModel {
   readonly config: GPT2Config;
   readonly transformer: GPT2Model;
   readonly lm_head: VocabularyHead;
@@ -197,8 +211,10 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
 
   override forward(inputIds: Tensor, targets: TextTargets): Loss;
   override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  override forward(batch: CausalBatch): ModelOutputs;
   /**
-   * @param inputIds - [B, T], int64
+   * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record
+   * @param request.attentionMask - [B, T], 0 where a row is padded
    * @param request.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
    * @param request.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
    * @param request.logitsToKeep - of the last positions only; all unless told otherwise
@@ -206,9 +222,10 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, NamedState
    *   never exist as a whole; else `logits` [B, kept, V]
    * @throws `MODEL_INPUT`
    */
-  override forward(inputIds: Tensor, request: TextRequest = {}): Loss | Logits {
+  override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {
+    const { inputIds, request } = requestOf(input, asked);
     const targets = targetsOf("GPT2LMHeadModel", inputIds, request);
-    const hidden = this.transformer.forward(inputIds); // [B, T, D]
+    const hidden = this.transformer.forward(inputIds, request.attentionMask); // [B, T, D]
     if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
     return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
   }

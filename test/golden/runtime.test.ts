@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RunResult, Runtime, type RuntimeOptions, SafetensorsFile } from "../../src/index.ts";
-import { type Golden, goldenPath, openGolden } from "../models/golden.ts";
+import { type Golden, goldenPath, openGolden } from "./golden.ts";
 
 const path = goldenPath("gpt2");
 const job = new URL("../fixtures/jobs/golden.ts", import.meta.url);

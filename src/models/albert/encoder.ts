@@ -1,0 +1,162 @@
+import {
+  attention,
+  Dropout,
+  Identity,
+  joinHeads,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  paddingMask,
+  splitHeads,
+  zeros,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { BertEmbeddings, initOf, linear, positionsFromZero } from "../bert/encoder.ts";
+import { firstPosition } from "../heads/index.ts";
+import type { EncoderBatch } from "../task-model.ts";
+import { checkTokenIds } from "../token-ids.ts";
+import type { AlbertConfig } from "./config.ts";
+
+// B batch, T positions, E embedding width, D width, H heads, K head width, I inner width.
+
+class AlbertAttention extends Module {
+  readonly query: Linear;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly attention_dropout: Dropout;
+  readonly dense: Linear;
+  readonly output_dropout: Dropout;
+  readonly LayerNorm: LayerNorm;
+  readonly headWidth: number;
+
+  constructor(config: AlbertConfig) {
+    super();
+    const { hidden_size: width } = config;
+    this.headWidth = width / config.num_attention_heads;
+    this.query = linear(width, width, config);
+    this.key = linear(width, width, config);
+    this.value = linear(width, width, config);
+    this.attention_dropout = new Dropout(config.attention_probs_dropout_prob);
+    this.dense = linear(width, width, config);
+    this.output_dropout = new Dropout(config.hidden_dropout_prob);
+    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
+  }
+
+  override forward(x: Tensor, mask: Tensor | undefined): Tensor {
+    const [q, k, v] = [this.query, this.key, this.value].map((map) =>
+      splitHeads(map.forward(x), this.headWidth),
+    ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
+    const mixed = joinHeads(attention(q, k, v, { mask, dropout: this.attention_dropout })); // [B, T, H·K]
+    return this.LayerNorm.forward(this.output_dropout.forward(this.dense.forward(mixed)).add(x)); // [B, T, D]
+  }
+}
+
+class AlbertLayer extends Module {
+  readonly full_layer_layer_norm: LayerNorm;
+  readonly attention: AlbertAttention;
+  readonly ffn: Linear;
+  readonly ffn_output: Linear;
+
+  constructor(config: AlbertConfig) {
+    super();
+    const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
+    this.full_layer_layer_norm = new LayerNorm(width, config.layer_norm_eps);
+    this.attention = new AlbertAttention(config);
+    this.ffn = new Linear(width, inner, { init: initOf(config), biasInit: zeros, activation });
+    this.ffn_output = linear(inner, width, config);
+  }
+
+  override forward(x: Tensor, mask: Tensor | undefined): Tensor {
+    const attended = this.attention.forward(x, mask);
+    return this.full_layer_layer_norm.forward(
+      this.ffn_output.forward(this.ffn.forward(attended)).add(attended), // [B, T, D]
+    );
+  }
+}
+
+/** Layers that stand in several places of the stack with the same parameters. */
+class AlbertLayerGroup extends Module {
+  readonly albert_layers: ModuleList<AlbertLayer>;
+
+  constructor(config: AlbertConfig) {
+    super();
+    this.albert_layers = new ModuleList(
+      Array.from({ length: config.inner_group_num }, () => new AlbertLayer(config)),
+    );
+  }
+
+  override forward(x: Tensor, mask?: Tensor): Tensor {
+    let hidden = x;
+    for (const layer of this.albert_layers) hidden = layer.forward(hidden, mask);
+    return hidden; // [B, T, D]
+  }
+}
+
+class AlbertTransformer extends Module {
+  readonly embedding_hidden_mapping_in: Linear;
+  readonly albert_layer_groups: ModuleList<AlbertLayerGroup>;
+  /** Where the residual stream ends. */
+  readonly end: Identity;
+  readonly #numLayers: number;
+
+  constructor(config: AlbertConfig) {
+    super();
+    const { embedding_size, hidden_size, num_hidden_groups } = config;
+    this.embedding_hidden_mapping_in = linear(embedding_size, hidden_size, config);
+    this.albert_layer_groups = new ModuleList(
+      Array.from({ length: num_hidden_groups }, () => new AlbertLayerGroup(config)),
+    );
+    this.end = new Identity();
+    this.#numLayers = config.num_hidden_layers;
+  }
+
+  override forward(embedded: Tensor, mask: Tensor | undefined): Tensor {
+    const groups = this.albert_layer_groups;
+    let hidden = this.embedding_hidden_mapping_in.forward(embedded); // [B, T, D]
+    for (let layer = 0; layer < this.#numLayers; layer++) {
+      const group = groups.at(Math.floor((layer * groups.length) / this.#numLayers)) as AlbertLayerGroup;
+      hidden = group.forward(hidden, mask);
+    }
+    return this.end.forward(hidden);
+  }
+}
+
+/**
+ * The stack without a head.
+ * @see Lan et al. 2019, https://arxiv.org/abs/1909.11942
+ */
+export class AlbertModel extends Module {
+  readonly embeddings: BertEmbeddings;
+  readonly encoder: AlbertTransformer;
+  readonly pooler: Linear | null;
+  readonly #config: AlbertConfig;
+
+  constructor(config: AlbertConfig, options: { readonly pooled: boolean }) {
+    super();
+    const { hidden_size: width } = config;
+    this.embeddings = new BertEmbeddings(config, config.embedding_size);
+    this.encoder = new AlbertTransformer(config);
+    this.pooler = options.pooled
+      ? new Linear(width, width, { init: initOf(config), biasInit: zeros, activation: "tanh" })
+      : null;
+    this.#config = config;
+  }
+
+  /**
+   * @returns hidden states [B, T, D]
+   * @throws {TroupeError} `MODEL_INPUT` for ids outside the vocabulary or rows that are too long
+   */
+  override forward(batch: EncoderBatch): Tensor {
+    const { inputIds, attentionMask } = batch;
+    const { vocab_size, max_position_embeddings } = this.#config;
+    checkTokenIds("AlbertModel", inputIds, vocab_size, max_position_embeddings);
+    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, T]
+    return this.encoder.forward(this.embeddings.forward(batch, positionsFromZero(inputIds)), mask);
+  }
+
+  /** The first position through an affine map and tanh: [B, T, D] → [B, D]. */
+  pool(hidden: Tensor): Tensor {
+    return (this.pooler as Linear).forward(firstPosition(hidden));
+  }
+}

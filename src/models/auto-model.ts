@@ -1,0 +1,94 @@
+import { TroupeError, whatWasMeant } from "../errors.ts";
+import * as albert from "./albert/model.ts";
+import * as bert from "./bert/model.ts";
+import * as data2vecText from "./data2vec-text/model.ts";
+import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
+import * as roberta from "./roberta/model.ts";
+import type { Task, TaskModel } from "./task-model.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type TaskModelClass = new (fields: Fields) => TaskModel;
+
+/** Which class a family has for a task; families by the `model_type` of their config.json. */
+const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> = {
+  bert: {
+    pretraining: bert.BertForPreTraining,
+    masked_lm: bert.BertForMaskedLM,
+    sequence_classification: bert.BertForSequenceClassification,
+    token_classification: bert.BertForTokenClassification,
+    question_answering: bert.BertForQuestionAnswering,
+  },
+  roberta: {
+    masked_lm: roberta.RobertaForMaskedLM,
+    sequence_classification: roberta.RobertaForSequenceClassification,
+    token_classification: roberta.RobertaForTokenClassification,
+    question_answering: roberta.RobertaForQuestionAnswering,
+  },
+  "data2vec-text": {
+    masked_lm: data2vecText.Data2VecTextForMaskedLM,
+    sequence_classification: data2vecText.Data2VecTextForSequenceClassification,
+    token_classification: data2vecText.Data2VecTextForTokenClassification,
+    question_answering: data2vecText.Data2VecTextForQuestionAnswering,
+  },
+  albert: {
+    masked_lm: albert.AlbertForMaskedLM,
+    sequence_classification: albert.AlbertForSequenceClassification,
+    token_classification: albert.AlbertForTokenClassification,
+    question_answering: albert.AlbertForQuestionAnswering,
+  },
+  gpt2: { causal_lm: GPT2LMHeadModel },
+};
+
+/** How the names of architectures in a config.json end, and what they are for. */
+const tasksBySuffix: Readonly<Record<string, Task>> = {
+  ForPreTraining: "pretraining",
+  ForMaskedLM: "masked_lm",
+  ForSequenceClassification: "sequence_classification",
+  ForTokenClassification: "token_classification",
+  ForQuestionAnswering: "question_answering",
+  LMHeadModel: "causal_lm",
+  ForCausalLM: "causal_lm",
+  ForConditionalGeneration: "seq2seq_lm",
+  ForImageClassification: "image_classification",
+  ForCTC: "speech_recognition",
+  CLIPModel: "image_text",
+};
+
+/**
+ * The model that a task needs of the family that a config.json describes, declared without memory.
+ * @param task - in Rapidformer's words
+ * @param config - the parsed config.json of a model folder
+ * @throws {TroupeError} `MODEL_TASK` for a family or a task that is not known, naming what is near; `MODEL_CONFIG`
+ */
+export function autoModel(task: Task, config: Fields): TaskModel {
+  const type = String(config.model_type);
+  const family = classes[type];
+  if (family === undefined) {
+    throw refuse("a model_type of this library", type, whatWasMeant(type, Object.keys(classes)));
+  }
+  const Model = family[task];
+  if (Model === undefined) {
+    const tasks = Object.keys(family);
+    throw refuse(`a task that ${type} has a head for`, String(task), whatWasMeant(task, tasks));
+  }
+  return new Model(config);
+}
+
+/**
+ * What the model of a folder was made for, by the first of its `architectures`; undefined where it says none, or one without
+ * a head.
+ */
+export function taskOf(config: Fields): Task | undefined {
+  const [architecture] = (config.architectures ?? []) as readonly string[];
+  const suffix = Object.keys(tasksBySuffix).find((ending) => architecture?.endsWith(ending));
+  return suffix === undefined ? undefined : tasksBySuffix[suffix];
+}
+
+/** Whether {@link autoModel} has a class for it. */
+export function hasModel(task: Task, config: Fields): boolean {
+  return classes[String(config.model_type)]?.[task] !== undefined;
+}
+
+function refuse(expected: string, got: string, hint: string): TroupeError {
+  return new TroupeError("MODEL_TASK", { where: "autoModel", expected, got, hint }, { fields: { got } });
+}

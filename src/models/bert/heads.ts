@@ -1,0 +1,84 @@
+import {
+  type ActivationName,
+  LayerNorm,
+  Linear,
+  Module,
+  Parameter,
+  VocabularyHead,
+  zeros,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { HeadConfig } from "../text-encoder/index.ts";
+import { initOf, linear } from "./encoder.ts";
+
+type WordHeadConfig = HeadConfig & { readonly hidden_act: ActivationName };
+
+class Transform extends Module {
+  readonly dense: Linear;
+  readonly LayerNorm: LayerNorm;
+
+  constructor(config: WordHeadConfig) {
+    super();
+    const { hidden_size: width, hidden_act: activation } = config;
+    this.dense = new Linear(width, width, { init: initOf(config), biasInit: zeros, activation });
+    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
+  }
+
+  override forward(hidden: Tensor): Tensor {
+    return this.LayerNorm.forward(this.dense.forward(hidden)); // [B, T, D]
+  }
+}
+
+class Predictions extends Module {
+  /** Of the words. Where the output layer is not tied it has a bias of its own, and this one is of no use. */
+  readonly bias: Parameter;
+  readonly transform: Transform;
+  readonly decoder: VocabularyHead;
+
+  constructor(config: WordHeadConfig, embedding: Parameter) {
+    super();
+    this.bias = new Parameter([config.vocab_size], zeros);
+    this.transform = new Transform(config);
+    this.decoder = new VocabularyHead(config.hidden_size, config.vocab_size, initOf(config), { bias: true });
+    if (config.tie_word_embeddings) {
+      this.decoder.weight = embedding;
+      this.decoder.bias = this.bias;
+    }
+  }
+
+  override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
+    return this.decoder.forward(this.transform.forward(hidden), labels && { targets: labels });
+  }
+}
+
+/** BERT's masked words: what stood at each position. */
+export class MaskedWords extends Module {
+  readonly predictions: Predictions;
+
+  /** @param embedding - of the words, which the output layer is tied to */
+  constructor(config: WordHeadConfig, embedding: Parameter) {
+    super();
+    this.predictions = new Predictions(config, embedding);
+  }
+
+  /** @returns the loss where labels [B, T] are given, else logits [B, T, V] */
+  override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
+    return this.predictions.forward(hidden, labels);
+  }
+}
+
+/** Masked words, and whether the second text follows the first. */
+export class PretrainingHeads extends MaskedWords {
+  readonly seq_relationship: Linear;
+
+  constructor(config: WordHeadConfig, embedding: Parameter) {
+    super(config, embedding);
+    this.seq_relationship = linear(config.hidden_size, 2, config);
+  }
+}
+
+/** Names of the output layer's entries that its ties make superfluous. */
+export const tiedDecoder: readonly string[] = [
+  "cls.predictions.decoder.weight",
+  "cls.predictions.decoder.bias",
+];

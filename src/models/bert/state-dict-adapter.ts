@@ -1,0 +1,30 @@
+import { configJsonOf } from "../config-fields.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import type { BertConfig } from "./config.ts";
+
+/**
+ * How the files of BERT's families name their parameters. Old ones hold the positions as a buffer, the output layer
+ * although it is the embedding, and norms as `gamma` and `beta`.
+ * @param prefix - of the encoder: "bert."
+ * @param tied - names of output layers that are the embedding
+ */
+export function encoderNaming(prefix: string, tied: readonly string[]): StateNaming {
+  return {
+    prefix,
+    ignored: [/^embeddings\.(position_ids|token_type_ids)$/, ...tied.map((name) => new RegExp(`^${name}$`))],
+    renamed: [
+      [/\.gamma$/, ".weight"],
+      [/\.beta$/, ".bias"],
+    ],
+    head: { outsidePrefix: true, names: [/^pooler\./] },
+  };
+}
+
+/** The config.json that goes with such a file. */
+export function encoderConfigJson(
+  config: BertConfig,
+  modelType: string,
+  architecture: string,
+): NamedState["configJson"] {
+  return configJsonOf(config, modelType, architecture);
+}

@@ -1,0 +1,118 @@
+import type { TensorPlan } from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { BertModel } from "../bert/encoder.ts";
+import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
+import { encoderPlan, headOverWords } from "../bert/tensor-plan.ts";
+import { rowLoss } from "../heads/index.ts";
+import type { LabelledText, ModelOutputs } from "../task-model.ts";
+import {
+  EncoderWithHead,
+  QuestionAnswerer,
+  type TextEncoderFamily,
+  TokenClassifier,
+} from "../text-encoder/index.ts";
+import { type RobertaConfig, robertaConfig } from "./config.ts";
+import { RobertaClassificationHead, RobertaLMHead } from "./heads.ts";
+
+/** Names under which RoBERTa's architecture goes. */
+interface RobertaNames {
+  readonly prefix: string;
+  readonly architecture: string;
+  readonly modelType: string;
+}
+
+/** RoBERTa, or a family that is the same by another name. */
+export function robertaFamily({
+  prefix,
+  architecture,
+  modelType,
+}: RobertaNames): TextEncoderFamily<RobertaConfig> {
+  return {
+    prefix,
+    architecture,
+    configOf: (fields) => robertaConfig(fields, { where: `${architecture}Config`, modelType }),
+    build: (config, pooled) =>
+      new BertModel(config, {
+        pooled,
+        paddedPositions: config.pad_token_id,
+        positionsOf: (inputIds) => positionsBehind(inputIds, config.pad_token_id),
+      }),
+    dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
+    plan: encoderPlan,
+    naming: (tied) => encoderNaming(`${prefix}.`, tied),
+    configJson: (config, name) => encoderConfigJson(config, modelType, name),
+  };
+}
+
+/**
+ * Positions counted over the tokens that are no padding, from the padding token's id + 1 on; padding stands at that id.
+ * @see Liu et al. 2019, https://arxiv.org/abs/1907.11692, as fairseq counts them
+ * @param inputIds - [B, T], int64 @returns [B, T], int64
+ */
+export function positionsBehind(inputIds: Tensor, padding: number): Tensor {
+  const present = inputIds.ne(padding).to("int64");
+  return present.cumsum(1).mul(present).add(padding);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const roberta = robertaFamily({ prefix: "roberta", architecture: "Roberta", modelType: "roberta" });
+
+/** RoBERTa that fills gaps. */
+export class RobertaForMaskedLM extends EncoderWithHead<RobertaConfig> {
+  readonly lm_head: RobertaLMHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
+    super(family, fields, "ForMaskedLM", false);
+    const { embeddings } = this.namedChildren().get(family.prefix) as BertModel;
+    this.lm_head = new RobertaLMHead(this.config, embeddings.word_embeddings.weight);
+  }
+
+  /** @returns `loss`, nats a gap, where labels [B, T] are given, else `logits` [B, T, V] */
+  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
+    const answer = this.lm_head.forward(this.encode(batch), labels);
+    return labels === undefined ? { logits: answer } : { loss: answer };
+  }
+
+  protected override get headPlan(): TensorPlan {
+    return { "lm_head.decoder": headOverWords };
+  }
+
+  protected override get tiedNames(): readonly string[] {
+    return this.config.tie_word_embeddings ? ["lm_head.decoder.weight", "lm_head.decoder.bias"] : [];
+  }
+}
+
+/** RoBERTa that tells what a row is about. */
+export class RobertaForSequenceClassification extends EncoderWithHead<RobertaConfig> {
+  readonly classifier: RobertaClassificationHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
+    super(family, fields, "ForSequenceClassification", false);
+    this.classifier = new RobertaClassificationHead(this.config, this.dropoutProbability);
+  }
+
+  /** @returns `loss` where labels are given (see `rowLoss`), else `logits` [B, C] */
+  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
+    const logits = this.classifier.forward(this.encode(batch));
+    return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
+  }
+}
+
+/** RoBERTa that tells what each position is. */
+export class RobertaForTokenClassification extends TokenClassifier<RobertaConfig> {
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
+    super(family, fields);
+  }
+}
+
+/** RoBERTa that finds the answer to a question. */
+export class RobertaForQuestionAnswering extends QuestionAnswerer<RobertaConfig> {
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
+    super(family, fields);
+  }
+}

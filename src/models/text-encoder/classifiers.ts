@@ -1,0 +1,84 @@
+import { crossEntropy, Dropout, Linear, normal, zeros } from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { numLabels } from "../config-fields.ts";
+import { rowLoss, spanLoss } from "../heads/index.ts";
+import type { LabelledText, ModelOutputs, EncoderBatch } from "../task-model.ts";
+import { EncoderWithHead } from "./encoder-with-head.ts";
+import type { HeadConfig, TextEncoderFamily } from "./text-encoder.ts";
+
+// B rows, T positions, D width, C labels.
+
+/** What a row is about: one label of several, several at once, or a number; of its pooled vector. */
+export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHead<Config> {
+  readonly dropout: Dropout;
+  readonly classifier: Linear;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
+    super(family, fields, "ForSequenceClassification", true);
+    this.dropout = new Dropout(this.dropoutProbability);
+    this.classifier = outputs(this.config, numLabels(this.config));
+  }
+
+  /**
+   * @param batch.labels - [B], or [B, C]: see `rowLoss`
+   * @returns `loss`, or `logits` [B, C]
+   */
+  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
+    const pooled = this.pool(this.encode(batch)); // [B, D]
+    const logits = this.classifier.forward(this.dropout.forward(pooled)); // [B, C]
+    return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
+  }
+}
+
+/** What each position is: names, parts of speech. */
+export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<Config> {
+  readonly dropout: Dropout;
+  readonly classifier: Linear;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
+    super(family, fields, "ForTokenClassification", false);
+    this.dropout = new Dropout(this.dropoutProbability);
+    this.classifier = outputs(this.config, numLabels(this.config));
+  }
+
+  /**
+   * @param batch.labels - [B, T], int64; −100 counts for nothing
+   * @returns `loss`, a mean over the positions that count, or `logits` [B, T, C]
+   */
+  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
+    const logits = this.classifier.forward(this.dropout.forward(this.encode(batch)));
+    return labels === undefined ? { logits } : { loss: crossEntropy(logits, labels) };
+  }
+}
+
+/** A question's text, and where in it the answer begins and ends. */
+export type SpanBatch = EncoderBatch & {
+  /** [B], int64; beyond the row where there is no answer. */
+  readonly startPositions?: Tensor | undefined;
+  readonly endPositions?: Tensor | undefined;
+};
+
+/** Where in a row the answer to a question begins and ends. */
+export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead<Config> {
+  readonly qa_outputs: Linear;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(family: TextEncoderFamily<Config>, fields: Readonly<Record<string, unknown>> = {}) {
+    super(family, fields, "ForQuestionAnswering", false);
+    this.qa_outputs = outputs(this.config, 2);
+  }
+
+  /** @returns `loss` where both positions are given, else `startLogits` and `endLogits`, [B, T] each */
+  override forward({ startPositions, endPositions, ...batch }: SpanBatch): ModelOutputs {
+    const logits = this.qa_outputs.forward(this.encode(batch)); // [B, T, 2]
+    const [startLogits, endLogits] = logits.unbind(2) as [Tensor, Tensor];
+    if (startPositions === undefined || endPositions === undefined) return { startLogits, endLogits };
+    return { loss: spanLoss(startLogits, endLogits, startPositions, endPositions) };
+  }
+}
+
+function outputs({ hidden_size, initializer_range }: HeadConfig, count: number): Linear {
+  return new Linear(hidden_size, count, { init: normal(0, initializer_range), biasInit: zeros });
+}

@@ -1,0 +1,75 @@
+import { below, Module, type TensorPlan } from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { ModelOutputs, TaskModel, EncoderBatch } from "../task-model.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import type { HeadConfig, TextEncoder, TextEncoderFamily } from "./text-encoder.ts";
+
+/** An encoder, under its family's name, and behind it the head of a task. */
+export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
+  extends Module
+  implements TaskModel
+{
+  readonly config: Config;
+  readonly #family: TextEncoderFamily<Config>;
+  readonly #encoder: TextEncoder;
+  readonly #suffix: string;
+
+  /**
+   * @param suffix - of the architecture's name: `ForMaskedLM`
+   * @param pooled - whether the head wants one vector a row
+   * @throws {TroupeError} `MODEL_CONFIG` for fields out of range
+   */
+  constructor(
+    family: TextEncoderFamily<Config>,
+    fields: Readonly<Record<string, unknown>>,
+    suffix: string,
+    pooled: boolean,
+  ) {
+    super();
+    this.config = family.configOf(fields);
+    this.#family = family;
+    this.#suffix = suffix;
+    this.#encoder = family.build(this.config, pooled);
+    Object.assign(this, { [family.prefix]: this.#encoder }); // a module's name is its property's
+  }
+
+  /** Reads `loss` off a batch with labels, and off others what the head answers. */
+  abstract override forward(batch: EncoderBatch): ModelOutputs;
+
+  get stateNaming(): StateNaming {
+    return this.#family.naming(this.tiedNames);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return this.#family.configJson(this.config, this.#family.architecture + this.#suffix);
+  }
+
+  get tensorPlan(): TensorPlan {
+    return { ...below(this.#family.prefix, this.#family.plan(this.config)), ...this.headPlan };
+  }
+
+  /** How the head is split; whole on every rank unless told otherwise. */
+  protected get headPlan(): TensorPlan {
+    return {};
+  }
+
+  /** Names that files may hold although they are tied to others. */
+  protected get tiedNames(): readonly string[] {
+    return [];
+  }
+
+  /** The head's dropout. */
+  protected get dropoutProbability(): number {
+    return this.#family.dropoutOf(this.config);
+  }
+
+  /** [B, T, D]. */
+  protected encode(batch: EncoderBatch): Tensor {
+    return this.#encoder.forward(batch);
+  }
+
+  /** [B, T, D] → [B, D]. */
+  protected pool(hidden: Tensor): Tensor {
+    return this.#encoder.pool(hidden);
+  }
+}

@@ -1,0 +1,127 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { HuggingFaceFolder, SafetensorsFile } from "../../src/checkpoint/index.ts";
+import { hasModel, type Task, taskOf } from "../../src/models/index.ts";
+import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { sharedPath } from "../fixtures/shared.ts";
+
+/** A folder of a tiny model that Hugging Face's transformers wrote, with what it computes. */
+export interface GoldenFolder {
+  /** What tests are titled by. */
+  readonly name: string;
+  readonly path: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  /** What the model is for; undefined where its architecture says nothing. */
+  readonly task: Task | undefined;
+  /** Why it cannot be tested; undefined where it can. */
+  readonly lacks: string | undefined;
+}
+
+/** What a folder holds beside the model. */
+export interface Golden {
+  readonly folder: HuggingFaceFolder;
+  /** `input.*`, `output.*` and `grad.*`, int64 or float32. */
+  readonly state: ReadonlyMap<string, Tensor>;
+  readonly recipe: {
+    readonly adamw: { lr: number; betas: [number, number]; eps: number; weight_decay: number };
+    readonly losses: readonly number[];
+    readonly losses_clip_1: readonly number[];
+    readonly grad_norms: readonly number[];
+  };
+}
+
+/** Where one reference state lies, for a test of something else; undefined where there is none (see `sharedPath`). */
+export function goldenPath(name: string): string | undefined {
+  return sharedPath(`golden/${name}`);
+}
+
+/**
+ * Every reference state that lies in ../shared/golden, or in the folder that TROUPE_GOLDEN names; none where there is no such
+ * folder (see `sharedPath`). Whatever lies there is tested: nothing is known of it but its files.
+ */
+export function goldenFolders(): GoldenFolder[] {
+  const root = process.env.TROUPE_GOLDEN ?? sharedPath("golden");
+  if (root === undefined) return [];
+  return readdirSync(root, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(join(root, entry.name, "golden.safetensors")))
+    .map(({ name }) => describeFolder(name, join(root, name)))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function describeFolder(name: string, path: string): GoldenFolder {
+  const file = join(path, "config.json");
+  if (!existsSync(file)) {
+    const lacks = existsSync(join(path, "adapter")) ? "deltas: an adapter is not read yet" : "no config.json";
+    return { name, path, config: {}, task: undefined, lacks };
+  }
+  const config = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
+  const task = taskOf(config);
+  const known = task !== undefined && hasModel(task, config);
+  return { name, path, config, task, lacks: known ? undefined : `no ${config.model_type} for ${task}` };
+}
+
+/** Opens a reference state; the folder and the tensors are the caller's to release. */
+export async function openGolden(path: string): Promise<Golden> {
+  const folder = await HuggingFaceFolder.open(path);
+  await using file = await SafetensorsFile.open(join(path, "golden.safetensors"));
+  const state = new Map<string, Tensor>();
+  for (const { name, dtype, shape } of file.tensors.values()) {
+    const { buffer } = await file.read(name);
+    const data = dtype === "I64" ? new BigInt64Array(buffer) : new Float32Array(buffer);
+    state.set(name, keep(tensor(data, { shape })));
+  }
+  const recipe = JSON.parse(await readFile(join(path, "golden.json"), "utf8"));
+  return { folder, state, recipe };
+}
+
+/**
+ * Below which part of the largest gradient of a model the largest of one parameter is no measure for its errors: that of a
+ * key's bias is 0 but for rounding, since softmax does not see what is added to all scores.
+ */
+export const GRADIENT_FLOOR = 1e-2;
+
+/** Names that are asked for, and not read: without them a model answers its outputs. */
+const ASKED = ["labels", "nextSentenceLabel", "startPositions", "endPositions"];
+
+/** The batch as our models name it: `input.token_type_ids` is `tokenTypeIds`. */
+export function batchOf(state: ReadonlyMap<string, Tensor>): Record<string, Tensor> {
+  return named(state, "input.");
+}
+
+/** The same without what is asked for. */
+export function questionOf(batch: Readonly<Record<string, Tensor>>): Record<string, Tensor> {
+  return Object.fromEntries(Object.entries(batch).filter(([name]) => !ASKED.includes(name)));
+}
+
+/** What the model answers, as our models name it. */
+export function outputsOf(state: ReadonlyMap<string, Tensor>): Record<string, Tensor> {
+  return named(state, "output.");
+}
+
+function named(state: ReadonlyMap<string, Tensor>, prefix: string): Record<string, Tensor> {
+  const names = [...state.keys()].filter((name) => name.startsWith(prefix));
+  return Object.fromEntries(
+    names.map((name) => [camelCase(name.slice(prefix.length)), state.get(name) as Tensor]),
+  );
+}
+
+function camelCase(name: string): string {
+  return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/**
+ * Largest difference, relative to the largest expected value.
+ * @param floor - what that is taken to be at least
+ */
+export function relativeError(got: ArrayLike<number>, expected: ArrayLike<number>, floor = 0): number {
+  let most = 0;
+  let largest = floor;
+  for (let index = 0; index < expected.length; index++) {
+    const difference = Math.abs((got[index] ?? Number.NaN) - (expected[index] as number));
+    most = Number.isNaN(difference) ? Number.POSITIVE_INFINITY : Math.max(most, difference);
+    largest = Math.max(largest, Math.abs(expected[index] as number));
+  }
+  if (got.length !== expected.length) return Number.POSITIVE_INFINITY;
+  return most === 0 ? 0 : most / largest;
+}
