@@ -6,7 +6,7 @@ import { nodeFloor } from "../scripts/setup/layout.mjs";
 if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
   process.stderr.write(
     `[troupe] Node ${nodeFloor} or newer: this is ${process.version} at ${process.execPath} ` +
-      "(in a clone: npm start, or node_modules/.bin/node bin/troupe.mjs)\n",
+      "(npx troupe takes the one that `npm install node@24` puts beside the project's packages; in a clone: npm start)\n",
   );
   process.exit(1);
 }
@@ -14,5 +14,5 @@ if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
 process.on("SIGUSR1", () => {});
 // Else every command strips and compiles all modules again, two thirds of the processor time that it takes to begin.
 module.enableCompileCache();
-const { main } = await import("../src/cli/main.ts");
+const { main } = await import("#cli");
 process.exitCode = await main(process.argv.slice(2));

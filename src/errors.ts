@@ -3,6 +3,8 @@
  * `docs/reference/errors.md` lists the same codes; a test compares the two.
  */
 export const errorTable = {
+  // node-version
+  NODE_VERSION: "Troupe was imported by a Node that is too old for it",
   // access
   ACCESS_TOKEN: "the file that keeps a token cannot be made, or is not its owner's alone",
   // checkpoint

@@ -1,4 +1,9 @@
+/// <reference types="node" preserve="true" />
+/// <reference lib="es2024" preserve="true" />
+/// <reference lib="esnext.disposable" preserve="true" />
 /** Troupe: an actor-model training runtime for big models. Importing it defines and starts nothing. */
+
+import "./node-version.ts";
 
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";

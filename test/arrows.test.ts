@@ -45,6 +45,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   events: [],
   errors: [],
   "process-mark": [],
+  "node-version": [],
 };
 
 /** The same between the folders of a room that is entered by one index.ts; a file that lies in no folder is its own. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { layout } from "./layout.mjs";
+import { layout, packageFolder } from "./layout.mjs";
 
 /**
  * What an addon was built from; stands beside it as build-info.json.
@@ -50,14 +50,15 @@ export function nativeSources() {
     .sort();
 }
 
-/** Changes whenever a build would give another addon from the same libtorch. */
+/** Changes whenever a build would give another addon from the same libtorch; the same in a clone and where it is installed. */
 export function sourceHash() {
   const hash = createHash("sha256");
-  const headers = ["node-api-headers", "node-addon-api"].map((name) =>
-    join(layout.packages, name, "package.json"),
-  );
-  for (const file of [...nativeSources(), ...headers]) {
-    hash.update(relative(layout.native, file)).update("\0").update(readFileSync(file)).update("\0");
-  }
+  const sources = nativeSources().map((file) => ({ name: relative(layout.native, file), file }));
+  const headers = ["node-api-headers", "node-addon-api"].map((name) => ({
+    name: `../node_modules/${name}/package.json`,
+    file: join(packageFolder(name), "package.json"),
+  }));
+  for (const { name, file } of [...sources, ...headers])
+    hash.update(name).update("\0").update(readFileSync(file)).update("\0");
   return hash.digest("hex");
 }

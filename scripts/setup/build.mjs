@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { addonIn, nativeSources, sourceHash, writeBuildInfo } from "./build-info.mjs";
 import { capture } from "./child.mjs";
 import { glooHeadersFound } from "./gloo.mjs";
-import { layout, productNode } from "./layout.mjs";
+import { layout, packageFolder, productNode } from "./layout.mjs";
 import { SetupError, step } from "./say.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
@@ -28,8 +28,8 @@ export async function configure(libtorch, folder) {
   const settings = {
     CMAKE_BUILD_TYPE: "Release",
     Torch_DIR: libtorch.configFolder,
-    NODE_API_INCLUDE: join(layout.packages, "node-api-headers", "include"),
-    NODE_ADDON_API_INCLUDE: join(layout.packages, "node-addon-api"),
+    NODE_API_INCLUDE: join(packageFolder("node-api-headers"), "include"),
+    NODE_ADDON_API_INCLUDE: packageFolder("node-addon-api"),
   };
   const defines = Object.entries(settings).map(([name, value]) => `-D${name}=${value}`);
   const { ok, tail } = await capture("cmake", ["-S", layout.native, "-B", work, ...defines], {

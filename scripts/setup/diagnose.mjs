@@ -1,10 +1,11 @@
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
+import { join } from "node:path";
 import { aptCommand } from "./apt.mjs";
 import { readBuildInfo } from "./build-info.mjs";
 import { ask } from "./child.mjs";
 import { glooHeadersFound, glooPackage } from "./gloo.mjs";
-import { layout, nodeFloor, root } from "./layout.mjs";
+import { isClone, layout, nodeFloor, root } from "./layout.mjs";
 import { lookForLibtorch, ownVariable, pythons } from "./libtorch-find.mjs";
 import { isCurrent } from "./native.mjs";
 import { tools } from "./tools.mjs";
@@ -18,6 +19,8 @@ import { tools } from "./tools.mjs";
  * @property {string} found - what was found
  * @property {string} [mend] - the command that mends it; there for each `advice` and `lack`
  */
+
+const buildCommand = isClone ? "npm run build:native" : `node "${join(root, "scripts", "build-native.mjs")}"`;
 
 /**
  * Looks at everything that set-up and training need, without changing or importing anything.
@@ -50,7 +53,7 @@ function node() {
     name: "Node",
     state: "lack",
     found: `${present}, ${nodeFloor} or newer is needed`,
-    mend: "npm ci",
+    mend: isClone ? "npm ci" : `npm install node@${nodeFloor}`,
   };
 }
 
@@ -87,9 +90,14 @@ function libtorch() {
     });
   });
   if (looks.some((look) => look.libtorch !== undefined)) return findings;
-  const mend = process.env[ownVariable]
-    ? `unset ${ownVariable}`
-    : "npm run build:native (or: pip install torch)";
+  if (isCurrent(layout.build)) {
+    const { version, configFolder } = readBuildInfo(layout.build)?.torch ?? {};
+    return [
+      ...findings,
+      { name: "libtorch", state: "ok", found: `torch ${version}, of the addon: ${configFolder}` },
+    ];
+  }
+  const mend = process.env[ownVariable] ? `unset ${ownVariable}` : `${buildCommand} (or: pip install torch)`;
   return [...findings, { name: "libtorch", state: "lack", found: "none that can be built against", mend }];
 }
 
@@ -103,7 +111,7 @@ function gloo() {
 /** @returns {Finding} */
 function addon() {
   const info = readBuildInfo(layout.build);
-  const mend = "npm run build:native";
+  const mend = buildCommand;
   if (info === undefined) return { name: "addon", state: "lack", found: "not built", mend };
   const built = `torch ${info.torch.version}, ${info.compiler}, ${JSON.stringify(info.addon)}`;
   if (isCurrent(layout.build)) return { name: "addon", state: "ok", found: built };
@@ -163,7 +171,7 @@ function disk() {
     name: "disk",
     state: "advice",
     found: `${gib(bytes)} free at ${root}`,
-    mend: "npm run clean, or make room",
+    mend: isClone ? "npm run clean, or make room" : "make room",
   };
 }
 

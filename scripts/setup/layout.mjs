@@ -1,18 +1,26 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The project's root folder, absolute. */
+/** The root folder of the clone, or of the package where it is installed, absolute. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What set-up makes and git ignores, and the sources it makes it from: absolute paths. */
+/** Whether this is a clone: the package has no lock file, its npm packages are its user's. */
+export const isClone = existsSync(join(root, "package-lock.json"));
+
+/**
+ * What set-up makes and git ignores, and the sources it makes it from: absolute paths. A package's folder goes with each new
+ * version of it, the libtorch that its set-up brought stays in the user's cache.
+ */
 export const layout = {
   packages: join(root, "node_modules"),
   lockFile: join(root, "package-lock.json"),
   native: join(root, "native"),
   build: join(root, "build"),
   lock: join(root, "build", "lock"),
-  libtorch: join(root, ".libtorch"),
+  libtorch: isClone ? join(root, ".libtorch") : join(userCache(), "troupe", "libtorch"),
   node: join(root, "node_modules", ".bin", "node"),
 };
 
@@ -29,4 +37,16 @@ export function productNode() {
   throw new Error(
     `[set-up] Node ${nodeFloor} or newer: this is ${process.version} and ${layout.node} is missing (npm ci)`,
   );
+}
+
+/**
+ * The folder of an npm package that the addon is built with, wherever npm has put it.
+ * @param {string} name
+ */
+export function packageFolder(name) {
+  return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
+}
+
+function userCache() {
+  return process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
 }

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { aptCommand, aptInstall, canApt } from "./apt.mjs";
 import { ask, capture } from "./child.mjs";
-import { layout, root } from "./layout.mjs";
+import { layout } from "./layout.mjs";
 import { debianFolder, lookAt, ownVariable, pythons } from "./libtorch-find.mjs";
 import { note, SetupError, step } from "./say.mjs";
 
@@ -38,7 +38,9 @@ export async function installLibtorch() {
 async function installWheel() {
   const python = pythons().find((candidate) => ask(candidate, ["-m", "pip", "--version"]).ok);
   if (python === undefined) return "no Python with pip";
-  const { bavail, bsize } = statfsSync(root);
+  const parent = dirname(layout.libtorch);
+  mkdirSync(parent, { recursive: true });
+  const { bavail, bsize } = statfsSync(parent);
   if (bavail * bsize < neededBytes)
     return `${(neededBytes / 2 ** 30).toFixed(0)} GiB of free disk are needed`;
   return step(

@@ -57,7 +57,7 @@ async function libtorchToBuildWith() {
   for (const { source, path, libtorch, refused } of lookForLibtorch()) {
     if (source === ownVariable && refused !== undefined) {
       throw new SetupError(
-        `[libtorch] ${ownVariable} names a libtorch: ${path}: ${refused} (npm run doctor)`,
+        `[libtorch] ${ownVariable} names a libtorch: ${path}: ${refused} (npx troupe doctor)`,
       );
     }
     if (libtorch === undefined) continue;

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { TroupeError } from "../errors.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
+import { addDoctorCommand } from "./doctor.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addRunCommand } from "./run.ts";
 
@@ -10,7 +11,7 @@ import { addRunCommand } from "./run.ts";
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`.
+ * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe doctor`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
  */
@@ -26,6 +27,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addPlanCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
+  addDoctorCommand(program);
   try {
     await program.parseAsync(args, { from: "user" });
     return exitCodes.done;

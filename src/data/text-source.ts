@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { glob, open, readdir, stat } from "node:fs/promises";
+// A named import of glob would keep an older Node from saying what is wrong with it.
+import fs, { open, readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
 import { TroupeError } from "../errors.ts";
@@ -119,7 +120,7 @@ async function pathsOf(entry: string): Promise<string[]> {
   if (found.code !== "ENOENT") throw unreadable(entry, found);
   if (!/[*?[{]/.test(entry)) return [];
   const paths: string[] = [];
-  for await (const match of glob(entry, { withFileTypes: true })) {
+  for await (const match of fs.glob(entry, { withFileTypes: true })) {
     if (match.isFile()) paths.push(join(match.parentPath, match.name));
   }
   return paths.sort();

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -211,15 +212,7 @@ export function loadNative(): void {
 
 function load(): Native {
   const path = addonPath();
-  if (!existsSync(path)) {
-    throw new TroupeError(
-      "NATIVE_UNAVAILABLE",
-      { where: "native", expected: `the built addon at ${path}`, got: "none", hint: "run `npm run doctor`" },
-      {
-        fields: { path },
-      },
-    );
-  }
+  if (!existsSync(path)) makeAddon(path);
   const addon = requireAddon(path);
   addon.connect(
     frame,
@@ -229,8 +222,22 @@ function load(): Native {
   return addon;
 }
 
+const builtAddon = fileURLToPath(new URL("../../build/troupe.node", import.meta.url));
+const setUp = fileURLToPath(new URL("../../scripts/build-native.mjs", import.meta.url));
+
 function addonPath(): string {
-  return process.env.TROUPE_ADDON ?? fileURLToPath(new URL("../../build/troupe.node", import.meta.url));
+  return process.env.TROUPE_ADDON ?? builtAddon;
+}
+
+/** The first use of the package, or of a clone, builds it, which takes minutes: what is done is said on standard error. */
+function makeAddon(path: string): void {
+  if (path === builtAddon) spawnSync(process.execPath, [setUp], { stdio: ["ignore", 2, 2] });
+  if (existsSync(path)) return;
+  throw new TroupeError(
+    "NATIVE_UNAVAILABLE",
+    { where: "native", expected: `the built addon at ${path}`, got: "none", hint: "run `npx troupe doctor`" },
+    { fields: { path } },
+  );
 }
 
 function requireAddon(path: string): Native {
@@ -244,7 +251,7 @@ function requireAddon(path: string): Native {
         where: "native",
         expected: `an addon that can be loaded at ${path}`,
         got: reason,
-        hint: "run `npm run doctor`",
+        hint: "run `npx troupe doctor`",
       },
       {
         fields: { path },

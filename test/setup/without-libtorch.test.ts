@@ -43,6 +43,6 @@ describe("without libtorch", () => {
     const script = `const { tensor } = await import("./src/tensor/index.ts");
       try { tensor([1]) } catch ({ code, message }) { console.log(code, message) }`;
     const { stdout } = runWithoutAddon("--input-type=module", "-e", script);
-    expect(stdout).toMatch(/^NATIVE_UNAVAILABLE .*npm run doctor/);
+    expect(stdout).toMatch(/^NATIVE_UNAVAILABLE .*npx troupe doctor/);
   });
 });

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { TroupeError } from "../../errors.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { Hub } from "../transport/unix/hub.ts";
@@ -13,12 +14,14 @@ import {
   type ProcessBirth,
   packControl,
 } from "./process-orders.ts";
-import { entryUrl, type Warmup, type WorkerHandle, workerEnv, workerFlags } from "./thread.ts";
+import { type Warmup, type WorkerHandle, workerEnv, workerFlags } from "./thread.ts";
 
 // A thread that does not end when it is made to, or a process that does not leave when it is empty, is ended with its process.
 const patienceMs = 500;
 // What a process said before its end is a matter of microseconds when its end is known.
 const lastWordsMs = 50;
+
+const processEntry = fileURLToPath(new URL("./process-entry.ts", import.meta.url));
 
 /** A process that hosts actors, as the one that started it sees it. */
 export class HostProcess {
@@ -46,7 +49,7 @@ export class HostProcess {
     this.ready.catch(() => {}); // told to whoever awaits it; a process may also end before anyone does
     this.#hub = hub;
     this.#lines = new LastLines(name);
-    const entry = [...flags(), entryUrl("process-entry").pathname];
+    const entry = [...flags(), processEntry];
     const [command, args] = endingWithParent(process.execPath, entry);
     this.#child = spawn(command, args, {
       env: { ...workerEnv(process.env), [birthVariable]: JSON.stringify(birth) },

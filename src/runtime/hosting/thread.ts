@@ -27,7 +27,7 @@ export class ActorThread implements WorkerHandle {
   readonly #worker: Worker;
 
   constructor({ name, moduleUrls, resourceLimits }: Warmup) {
-    this.#worker = new Worker(entryUrl("thread-entry"), {
+    this.#worker = new Worker(new URL("./thread-entry.ts", import.meta.url), {
       name,
       env: workerEnv(process.env),
       workerData: moduleUrls,
@@ -59,12 +59,6 @@ export class ActorThread implements WorkerHandle {
 
 function exitError(exitCode: number): Error | undefined {
   return exitCode === 0 ? undefined : new Error(`its thread ended with exit code ${exitCode}`);
-}
-
-/** An entry beside this file: `.ts` in the sources, `.js` once published. */
-export function entryUrl(name: "thread-entry" | "process-entry"): URL {
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  return new URL(`./${name}.${extension}`, import.meta.url);
 }
 
 /**

@@ -1,0 +1,21 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { TroupeError } from "../errors.ts";
+
+const script = fileURLToPath(new URL("../../scripts/doctor.mjs", import.meta.url));
+
+/** Adds `troupe doctor`. */
+export function addDoctorCommand(program: Command): void {
+  program
+    .command("doctor")
+    .description("say what was found on this machine, and how to mend what was not")
+    .option("--json", "print one JSON array", false)
+    .action(({ json }: { readonly json: boolean }) => {
+      const args = json ? [script, "--json"] : [script];
+      const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
+      if (status === 0) return;
+      const expected = "all that training needs";
+      throw new TroupeError("NATIVE_UNAVAILABLE", { where: "doctor", expected, got: "the lack told above" });
+    });
+}

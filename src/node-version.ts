@@ -1,0 +1,14 @@
+import { TroupeError } from "./errors.ts";
+
+/** Major version of Node that Troupe needs. */
+const floor = 24;
+
+// Imported before all else: what follows calls functions that an older Node does not have.
+if (Number.parseInt(process.versions.node, 10) < floor) {
+  throw new TroupeError("NODE_VERSION", {
+    where: "troupe",
+    expected: `Node ${floor} or newer`,
+    got: `${process.version} at ${process.execPath}`,
+    hint: `after \`npm install node@${floor}\`, \`npx node\` is one`,
+  });
+}

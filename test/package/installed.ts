@@ -1,0 +1,122 @@
+import { execFile } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const execute = promisify(execFile);
+
+/** How a program ended. */
+export interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** The package as `npm pack` makes it of this tree, installed by npm in a folder of its own; `remove` removes it. */
+export class InstalledPackage {
+  readonly #folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  /** Its user's project. Paths of people have spaces in them. */
+  readonly project = join(this.#folder, "my project");
+  /** Where npm has put it. */
+  readonly home = join(this.project, "node_modules", "troupe");
+  /** Every file of it, and how large it is to be fetched. */
+  files: readonly string[] = [];
+  sizeBytes = 0;
+
+  /** Without a registry: what the package depends on lies there already, as `npm ci` has brought it here. */
+  async install(): Promise<void> {
+    const archive = await this.#pack();
+    mkdirSync(this.project);
+    writeFileSync(join(this.project, "package.json"), '{ "private": true, "type": "module" }\n');
+    for (const path of productionPackages())
+      cpSync(join(root, path), join(this.project, path), { recursive: true });
+    const offline = ["--offline", "--ignore-scripts", "--cache", join(this.#folder, "cache")];
+    const { code, err } = await this.run("npm", ["install", ...offline, archive]);
+    if (code !== 0) throw new Error(err);
+  }
+
+  /** Puts the addon of this tree where the package's first use would build it, which takes minutes. */
+  placeAddon(): void {
+    const addon = process.env.TROUPE_ADDON ?? join(root, "build", "troupe.node");
+    mkdirSync(join(this.home, "build"), { recursive: true });
+    cpSync(addon, join(this.home, "build", "troupe.node"));
+  }
+
+  /** Runs a program in the project, or in a folder of it, with this Node as everybody's `node`. */
+  async run(
+    program: string,
+    args: readonly string[],
+    { cwd = this.project, env = {} }: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Ended> {
+    const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+    const clean = { ...process.env, TROUPE_ADDON: undefined, PATH: path, ...env };
+    try {
+      const { stdout, stderr } = await execute(program, [...args], { cwd, env: clean });
+      return { code: 0, out: stdout, err: stderr };
+    } catch (error) {
+      const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+      return { code, out: stdout, err: stderr };
+    }
+  }
+
+  write(path: string, text: string): void {
+    mkdirSync(dirname(join(this.project, path)), { recursive: true });
+    writeFileSync(join(this.project, path), text);
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** In a copy of the tree: packing writes into it for a while. */
+  async #pack(): Promise<string> {
+    const tree = join(this.#folder, "tree");
+    mkdirSync(tree);
+    const { files: packed } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const needed = [
+      "package.json",
+      "tsconfig.json",
+      "tsconfig.dist.json",
+      "README.md",
+      "LICENSE",
+      "src",
+      "scripts",
+    ];
+    for (const path of new Set<string>([...needed, ...packed]))
+      if (path !== "dist" && existsSync(join(root, path)))
+        cpSync(join(root, path), join(tree, path), { recursive: true });
+    symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
+    const before = readFileSync(join(tree, "package.json"), "utf8");
+    const { code, out, err } = await this.run("npm", ["pack", "--json"], { cwd: tree });
+    if (code !== 0) throw new Error(err);
+    if (readFileSync(join(tree, "package.json"), "utf8") !== before)
+      throw new Error("package.json is as it was before: it is not");
+    const [{ filename, files, size }] = JSON.parse(out);
+    this.files = (files as { path: string }[]).map(({ path }) => path);
+    this.sizeBytes = size;
+    return join(tree, filename);
+  }
+}
+
+/** What `npm install` of the package brings, by their paths in node_modules. */
+function productionPackages(): string[] {
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+    packages: Readonly<Record<string, { dev?: boolean; devOptional?: boolean; peer?: boolean }>>;
+  };
+  return Object.entries(packages)
+    .filter(([path, { dev, devOptional, peer }]) => path !== "" && !dev && !devOptional && !peer)
+    .map(([path]) => path)
+    .filter((path) => existsSync(join(root, path)));
+}

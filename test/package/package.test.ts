@@ -1,0 +1,137 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { InstalledPackage } from "./installed.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
+
+/** A script that trains the job beside it, every rank a process, and is served its page. */
+const plainScript = `
+import { Runtime } from "troupe";
+const runtime = await Runtime.spawn({ ranks: 2, zero: 3, placement: "process", dashboard: { port: 0 } });
+runtime.on("step.finished", ({ lossNats }) => console.log(lossNats));
+const page = new URL(runtime.dashboardUrl);
+for (const path of ["/", "/app.js", "/uplot.js"]) {
+  page.pathname = path;
+  const { status } = await fetch(page);
+  console.log(path, status);
+}
+await runtime.run("job.mjs", { steps: 3 });
+await runtime.stop();
+`;
+
+describe("the package", () => {
+  const installed = new InstalledPackage();
+  const strict = ["--ignoreConfig", "--noEmit", "--strict", "--skipLibCheck", "false", "--isolatedModules"];
+  const check = (...args: string[]) => installed.run(process.execPath, [compiler, ...strict, ...args]);
+  const lossesIn = (out: string) =>
+    [...out.matchAll(/"kind":"step.finished".*"lossNats":([\d.]+)/g)].map(([, loss]) => loss);
+
+  beforeAll(async () => {
+    await installed.install();
+    const text = read("README.md");
+    installed.write("README.md", text);
+    installed.write("job.ts", read("examples/hello/job.ts"));
+    installed.write("train.ts", read("examples/hello/train.ts"));
+    installed.write(
+      "wrong.ts",
+      'import { Runtime } from "troupe";\nRuntime.spawn({ ranks: "2" }).toFixed();\n',
+    );
+    // A folder that says nothing of modules, in plain JavaScript.
+    installed.write("plain/package.json", "{}\n");
+    installed.write("plain/README.md", text);
+    installed.write("plain/job.mjs", read("examples/hello/job.ts"));
+    installed.write("plain/train.mjs", plainScript);
+  }, 300_000);
+  afterAll(() => installed.remove());
+
+  it("holds what runs and what builds the addon, and neither sources in TypeScript nor tests, in 3 MB", () => {
+    const kinds = [
+      "dist/index.js",
+      "dist/index.d.ts",
+      "dist/index.js.map",
+      "native/CMakeLists.txt",
+      "LICENSE",
+    ];
+    expect(installed.files).toEqual(expect.arrayContaining([...kinds, "bin/troupe.mjs", "README.md"]));
+    const folders = new Set(installed.files.map((path) => path.split("/")[0]));
+    const files = ["CHANGELOG.md", "LICENSE", "README.md", "package.json"];
+    expect([...folders].sort()).toEqual([...files, "bin", "dist", "examples", "native", "scripts"].sort());
+    expect(installed.files.filter((path) => /^dist\/.*(?<!\.d)\.ts$/.test(path))).toEqual([]);
+    expect(installed.sizeBytes).toBeLessThan(3e6);
+    const { sources, sourcesContent } = JSON.parse(
+      readFileSync(join(installed.home, "dist/index.js.map"), "utf8"),
+    );
+    expect({ sources, sourcesContent }).toEqual({
+      sources: ["../src/index.ts"],
+      sourcesContent: [read("src/index.ts")],
+    });
+  });
+
+  it.each([
+    ["es2022", "nodenext", "nodenext"],
+    ["es2020", "esnext", "bundler"],
+  ])(
+    "is typed for a strict project that checks its libraries too: %s, %s",
+    async (target, module, resolution) => {
+      const how = ["--target", target, "--module", module, "--moduleResolution", resolution, "--types", ""];
+      const { code, out } = await check(...how, "job.ts", "train.ts", "wrong.ts");
+      expect(code).not.toBe(0);
+      // All that is wrong is what is meant to be: what is exported has types.
+      expect(out).toMatch(/^wrong\.ts\(2,17\): .*'string'.*'number'.*\nwrong\.ts\(2,31\): .*'toFixed'/s);
+      expect(out.match(/error TS/g)).toHaveLength(2);
+    },
+  );
+
+  it("sets itself up when it first needs the addon, and says what is in the way", async () => {
+    const env = { TROUPE_LIBTORCH: join(installed.project, "nowhere") };
+    const { code, err } = await installed.run("npx", ["troupe", "run", "job.ts"], { env });
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /^troupe set-up: \[libtorch\] TROUPE_LIBTORCH names a libtorch: .*my project\/nowhere/m,
+    );
+    expect(err).toMatch(
+      /^troupe: \[native\] expected the built addon at .*, got none \(run `npx troupe doctor`\)$/m,
+    );
+  });
+
+  it("says to an older Node which it needs, on the command line and in a script", async () => {
+    const older = 'data:text/javascript,Object.defineProperty(process.versions,"node",{value:"22.1.0"})';
+    const import_ = ["--import", older];
+    const line = await installed.run(process.execPath, [
+      ...import_,
+      join(installed.home, "bin/troupe.mjs"),
+      "run",
+    ]);
+    expect(line.code).toBe(1);
+    expect(line.err).toMatch(/^\[troupe\] Node 24 or newer: this is v[\d.]+ at .*npm install node@24.*\n$/);
+    const script = await installed.run(process.execPath, [...import_, "train.ts"]);
+    expect(script.code).toBe(1);
+    expect(script.err).toContain("[troupe] expected Node 24 or newer, got ");
+  });
+
+  it("trains by command line and by script, from TypeScript and JavaScript, on threads and in processes, to the same losses", async () => {
+    installed.placeAddon();
+    const line = await installed.run("npx", [
+      "troupe",
+      "run",
+      "job.ts",
+      "--ranks",
+      "2",
+      "--set",
+      "steps=3",
+      "--json",
+    ]);
+    expect(line.code).toBe(0);
+    const losses = lossesIn(line.out);
+    expect(losses).toHaveLength(3);
+    const script = await installed.run(process.execPath, ["train.mjs"], {
+      cwd: join(installed.project, "plain"),
+    });
+    expect(script.err).toBe("");
+    expect(script.out.trim().split("\n")).toEqual(["/ 200", "/app.js 200", "/uplot.js 200", ...losses]);
+  });
+});
