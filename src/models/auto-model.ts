@@ -3,7 +3,9 @@ import * as albert from "./albert/model.ts";
 import * as bert from "./bert/model.ts";
 import * as data2vecText from "./data2vec-text/model.ts";
 import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
+import { LlamaForCausalLM } from "./llama/model.ts";
 import * as roberta from "./roberta/model.ts";
+import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -37,6 +39,10 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
     question_answering: albert.AlbertForQuestionAnswering,
   },
   gpt2: { causal_lm: GPT2LMHeadModel },
+  llama: { causal_lm: LlamaForCausalLM },
+  mistral: { causal_lm: LlamaForCausalLM },
+  qwen2: { causal_lm: LlamaForCausalLM },
+  t5: { seq2seq_lm: T5ForConditionalGeneration },
 };
 
 /** How the names of architectures in a config.json end, and what they are for. */

@@ -23,6 +23,8 @@ export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
 export type { CausalBatch, LanguageModel, Logits, Loss, TextTargets } from "./language-model.ts";
+export { type LlamaConfig, llamaConfig, type RopeParameters } from "./llama/config.ts";
+export { LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
 export { megatronModel } from "./megatron/megatron-model.ts";
 export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
 export {
@@ -31,6 +33,9 @@ export {
   RobertaForSequenceClassification,
   RobertaForTokenClassification,
 } from "./roberta/model.ts";
+export { shiftRight } from "./shift-right.ts";
+export { type T5Config, t5Config } from "./t5/config.ts";
+export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { LabelledText, ModelBatch, ModelOutputs, Task, TaskModel, EncoderBatch } from "./task-model.ts";
 export {
   bareName,

@@ -71,6 +71,8 @@ export {
   below,
   type ColumnRule,
   column,
+  type FeaturesRule,
+  features,
   type Held,
   type MaskRule,
   mask,

@@ -8,6 +8,12 @@ export interface ColumnRule {
   readonly parts: number;
   /** Outputs that stay together, such as the width of a head. */
   readonly unit: number;
+  /**
+   * How many units of another column map read each of these: query heads that share a key/value head. Where the ranks do not
+   * divide the units but divide their readers, every rank has the whole map, and makes the units that its readers read: one
+   * for all of them, or one each.
+   */
+  readonly readers: number;
   /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
   readonly input: "whole" | "sequence" | undefined;
   readonly output: "split" | "whole";
@@ -28,6 +34,11 @@ export interface VocabularyRule {
   readonly kind: "vocabulary";
   /** Of a head. Undefined: "sequence" where the sequence is split between the layers, else "whole". */
   readonly input: "whole" | "sequence" | undefined;
+}
+
+/** A table split by the features of its rows, such as a bias with a number for each head: every rank looks up its own. */
+export interface FeaturesRule {
+  readonly kind: "features";
 }
 
 /**
@@ -59,7 +70,14 @@ export interface MaskRule {
 }
 
 /** How one module is split. Plain data. */
-export type SplitRule = ColumnRule | RowRule | VocabularyRule | SequenceRule | WholeRule | MaskRule;
+export type SplitRule =
+  | ColumnRule
+  | RowRule
+  | VocabularyRule
+  | FeaturesRule
+  | SequenceRule
+  | WholeRule
+  | MaskRule;
 
 /**
  * How a model is split over tensor-parallel ranks: rules by module names, in which `*` stands for one part of a name, as
@@ -74,7 +92,7 @@ export interface TensorSplittable {
 
 /** @returns a {@link ColumnRule} */
 export function column(options: Partial<Omit<ColumnRule, "kind">> = {}): ColumnRule {
-  return { kind: "column", parts: 1, unit: 1, input: undefined, output: "split", ...options };
+  return { kind: "column", parts: 1, unit: 1, readers: 1, input: undefined, output: "split", ...options };
 }
 
 /** @returns a {@link RowRule} */
@@ -85,6 +103,11 @@ export function row(options: Partial<Omit<RowRule, "kind">> = {}): RowRule {
 /** @returns a {@link VocabularyRule} */
 export function vocabulary(options: Partial<Omit<VocabularyRule, "kind">> = {}): VocabularyRule {
   return { kind: "vocabulary", input: undefined, ...options };
+}
+
+/** @returns a {@link FeaturesRule} */
+export function features(): FeaturesRule {
+  return { kind: "features" };
 }
 
 /** @returns a {@link SequenceRule} */

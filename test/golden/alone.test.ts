@@ -51,7 +51,7 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
       const batch = batchOf(golden.state);
       const { loss: expectedLoss, ...outputs } = outputsOf(golden.state);
       scope(() => {
-        const answer = noGrad(() => model.forward(questionOf(batch)));
+        const answer = noGrad(() => model.forward(questionOf(batch, folder.config)));
         expect(Object.keys(answer)).toEqual(expect.arrayContaining(Object.keys(outputs)));
         for (const [name, expected] of Object.entries(outputs)) {
           expect(answer[name]?.shape, name).toEqual(expected.shape);

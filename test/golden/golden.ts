@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { HuggingFaceFolder, SafetensorsFile } from "../../src/checkpoint/index.ts";
-import { hasModel, type Task, taskOf } from "../../src/models/index.ts";
+import { hasModel, shiftRight, type Task, taskOf } from "../../src/models/index.ts";
 import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 
@@ -89,9 +89,17 @@ export function batchOf(state: ReadonlyMap<string, Tensor>): Record<string, Tens
   return named(state, "input.");
 }
 
-/** The same without what is asked for. */
-export function questionOf(batch: Readonly<Record<string, Tensor>>): Record<string, Tensor> {
-  return Object.fromEntries(Object.entries(batch).filter(([name]) => !ASKED.includes(name)));
+/** The same without what is asked for, of which a decoder reads what lies before each position. */
+export function questionOf(
+  batch: Readonly<Record<string, Tensor>>,
+  config: GoldenFolder["config"],
+): Record<string, Tensor> {
+  const question = Object.fromEntries(Object.entries(batch).filter(([name]) => !ASKED.includes(name)));
+  const { labels } = batch;
+  if (!config.is_encoder_decoder || labels === undefined) return question;
+  const padding = Number(config.pad_token_id);
+  const start = Number(config.decoder_start_token_id ?? padding);
+  return { decoderInputIds: shiftRight(labels, start, padding), ...question };
 }
 
 /** What the model answers, as our models name it. */

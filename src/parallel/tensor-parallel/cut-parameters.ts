@@ -15,6 +15,8 @@ interface Cut {
   readonly dim: number;
   readonly parts: number;
   readonly unit: number;
+  /** How many units of another map read each of these. */
+  readonly readers: number;
   /** Whether the last ranks may hold less. */
   readonly pad: boolean;
 }
@@ -26,9 +28,11 @@ interface Cut {
  */
 export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlace): void {
   if (place.count === 1) return;
-  for (const [parameter, { pattern, dim, parts, unit, pad }] of cutsOf(model, plan)) {
+  for (const [parameter, { pattern, dim, parts, unit, readers, pad }] of cutsOf(model, plan)) {
     const numUnits = (parameter.shape[dim] ?? 0) / parts / unit;
-    if (!pad && numUnits % place.count !== 0) {
+    const isDivided = pad || numUnits % place.count === 0;
+    if (!isDivided && readers > 1 && (numUnits * readers) % place.count === 0) continue; // every rank has all
+    if (!isDivided) {
       throw new TroupeError(
         "PARAMETER_SPLIT",
         {
@@ -52,8 +56,8 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
 export function tensorDivisors(model: Module, plan: TensorPlan): Record<string, number> {
   const divisors = new Map<string, number>();
   const known = new Set<string>();
-  for (const [{ shape, split }, { pattern, dim, parts, unit, pad }] of cutsOf(model, plan)) {
-    const numUnits = ((split?.logicalShape ?? shape)[dim] ?? 0) / parts / unit;
+  for (const [{ shape, split }, { pattern, dim, parts, unit, readers, pad }] of cutsOf(model, plan)) {
+    const numUnits = (((split?.logicalShape ?? shape)[dim] ?? 0) / parts / unit) * readers;
     const key = `${numUnits} × ${unit}`;
     if (pad || known.has(key)) continue;
     known.add(key);
@@ -75,17 +79,19 @@ function cutsOf(model: Module, plan: TensorPlan): Map<Parameter, Cut> {
   for (const match of matchPlan(model, plan)) {
     const { pattern } = match;
     if (match.kind === "column") {
-      const { parts, unit } = match.rule;
+      const { parts, unit, readers } = match.rule;
       const { weight, bias, outputDim } = match.module;
-      add(weight, { pattern, dim: outputDim, parts, unit, pad: false });
-      add(bias, { pattern, dim: 0, parts, unit, pad: false });
+      add(weight, { pattern, dim: outputDim, parts, unit, readers, pad: false });
+      add(bias, { pattern, dim: 0, parts, unit, readers, pad: false });
     } else if (match.kind === "row") {
       const { weight, outputDim } = match.module;
-      add(weight, { pattern, dim: 1 - outputDim, parts: 1, unit: match.rule.unit, pad: false });
+      add(weight, { pattern, dim: 1 - outputDim, parts: 1, unit: match.rule.unit, readers: 1, pad: false });
     } else if (match.kind === "vocabulary") {
-      const words = { pattern, dim: 0, parts: 1, unit: 1, pad: true };
+      const words = { pattern, dim: 0, parts: 1, unit: 1, readers: 1, pad: true };
       add(match.module.weight, words);
       if ("bias" in match.module) add(match.module.bias, words);
+    } else if (match.kind === "features") {
+      add(match.module.weight, { pattern, dim: 1, parts: 1, unit: 1, readers: 1, pad: false });
     }
   }
   return cuts;

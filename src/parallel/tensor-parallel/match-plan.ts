@@ -4,6 +4,7 @@ import {
   type ColumnRule,
   Dropout,
   Embedding,
+  type FeaturesRule,
   type MaskRule,
   type Module,
   type RowRule,
@@ -28,6 +29,7 @@ export type Match = {
       readonly rule: VocabularyRule;
       readonly module: Embedding | VocabularyHead;
     }
+  | { readonly kind: "features"; readonly rule: FeaturesRule; readonly module: Embedding }
   | { readonly kind: "sequence"; readonly rule: SequenceRule; readonly module: Module }
   | { readonly kind: "whole"; readonly rule: WholeRule; readonly module: Module }
   | { readonly kind: "mask"; readonly rule: MaskRule; readonly module: Dropout }
@@ -37,6 +39,7 @@ const splittable = {
   column: [Affine],
   row: [Affine],
   vocabulary: [Embedding, VocabularyHead],
+  features: [Embedding],
   sequence: undefined,
   whole: undefined,
   mask: [Dropout],

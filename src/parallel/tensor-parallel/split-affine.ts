@@ -6,7 +6,7 @@ import {
   scatterToGroup,
 } from "../../collectives/index.ts";
 import { type Affine, type ColumnRule, type RowRule, wrapForward } from "../../nn/index.ts";
-import { scope, type Tensor } from "../../tensor/index.ts";
+import { scope, type Tensor, tensor } from "../../tensor/index.ts";
 import type { SequenceRegion } from "./sequence-region.ts";
 
 /** Wraps an affine map whose outputs are split: whole or gathered input, local product, some of the features. */
@@ -24,6 +24,42 @@ export function wrapColumn(
       return rule.output === "whole" ? joinFeatures(features, rule.parts, group) : features;
     }),
   );
+}
+
+/**
+ * Wraps an affine map that every rank has whole, because its units of outputs are shared by readers on several ranks: of its
+ * features a rank keeps those that its own readers read. Gradients of weight and bias are the caller's to sum.
+ * @returns `[..., units here · unit]`: one unit for all readers of the rank, where equally many read each, else one each
+ */
+export function wrapShared(
+  module: Affine,
+  rule: ColumnRule,
+  input: "whole" | "sequence",
+  region: SequenceRegion,
+): void {
+  const { group } = region;
+  const numUnits = (module.weight.shape[module.outputDim] ?? 0) / rule.unit;
+  const units = unitsRead(numUnits, rule.readers, group.rank, group.size);
+  wrapForward(module, (forward, [x]) =>
+    scope(() => {
+      const all =
+        input === "whole" ? forward(copyToGroup(x, group)) : module.finish(region.gatherProduct(x, module));
+      const blocks = all.view([...all.shape.slice(0, -1), numUnits, rule.unit]);
+      const read = blocks.indexSelect(-2, tensor(units, { dtype: "int64" }));
+      return read.reshape([...all.shape.slice(0, -1), -1]);
+    }),
+  );
+}
+
+/** Which units the readers of a rank read: each once where equally many readers share it, else one for each reader. */
+function unitsRead(numUnits: number, readers: number, rank: number, count: number): number[] {
+  const numReaders = (numUnits * readers) / count;
+  const read = Array.from({ length: numReaders }, (_, index) =>
+    Math.floor((rank * numReaders + index) / readers),
+  );
+  const distinct = [...new Set(read)];
+  const timesRead = distinct.map((unit) => read.filter((other) => other === unit).length);
+  return new Set(timesRead).size === 1 ? distinct : read;
 }
 
 /** Wraps an affine map whose inputs are split: local product, sum over the ranks, and then, once, bias and activation. */

@@ -13,7 +13,7 @@ import { mapTensors } from "../map-tensors.ts";
 import { cutParameters } from "./cut-parameters.ts";
 import { type Match, matchPlan } from "./match-plan.ts";
 import { SequenceRegion } from "./sequence-region.ts";
-import { wrapColumn, wrapRow } from "./split-affine.ts";
+import { wrapColumn, wrapRow, wrapShared } from "./split-affine.ts";
 import { wrapEmbedding, wrapHead } from "./split-vocabulary.ts";
 
 /** How a plan is carried out. */
@@ -54,7 +54,7 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
   const { group } = region;
   switch (match.kind) {
     case "column":
-      wrapColumn(match.module, match.rule, match.rule.input ?? between, region);
+      splitOutputs(match, match.rule.input ?? between, region);
       break;
     case "row": {
       const output = match.rule.output ?? between;
@@ -67,6 +67,8 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
         wrapHead(match.module, match.rule.input ?? between, region);
       } else wrapEmbedding(match.module, group);
       break;
+    case "features":
+      break; // what it looks up is split by itself
     case "sequence":
       if (sequence) splitPositions(match.module, match.rule, region);
       break;
@@ -79,6 +81,17 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
     default:
       match satisfies never;
   }
+}
+
+function splitOutputs(
+  { module, rule }: Extract<Match, { kind: "column" }>,
+  input: "whole" | "sequence",
+  region: SequenceRegion,
+): void {
+  if (module.weight.split === undefined) {
+    for (const parameter of module.parameters()) sumGradient(parameter, region.group);
+    wrapShared(module, rule, input, region);
+  } else wrapColumn(module, rule, input, region);
 }
 
 /** Lets a module compute on the rank's share of the positions. */

@@ -56,7 +56,12 @@ describe("a parameter", () => {
   });
 
   it("that was frozen is refused as trained when a run goes on, naming the parameter and what to do", async () => {
-    const run = train(job, workspace.path("refused"), { ...options, steps: 2, resume: begin }, { lr, frozen: "" });
+    const run = train(
+      job,
+      workspace.path("refused"),
+      { ...options, steps: 2, resume: begin },
+      { lr, frozen: "" },
+    );
     await expect(run).rejects.toMatchObject({
       code: "RESUME_MISMATCH",
       message: expect.stringContaining(`expected optimizer state of ${bias} in the checkpoint`),

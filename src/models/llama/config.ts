@@ -1,0 +1,233 @@
+import type { RotaryScaling } from "../../nn/index.ts";
+import {
+  activation,
+  type ConfigOf,
+  checkField,
+  type Field,
+  flag,
+  positive,
+  probability,
+  readConfig,
+  size,
+  sizeOrNull,
+  tokenId,
+} from "../config-fields.ts";
+
+/** The families of this folder, by the `model_type` of their config.json. */
+export type LlamaType = "llama" | "mistral" | "qwen2";
+
+/** How positions turn queries and keys, by the names of Hugging Face's `rope_parameters`. */
+export interface RopeParameters {
+  readonly rope_theta: number;
+  readonly rope_type: "default" | "linear" | "llama3";
+  /** Of the linear and the llama3 kind. */
+  readonly factor?: number;
+  readonly low_freq_factor?: number;
+  readonly high_freq_factor?: number;
+  readonly original_max_position_embeddings?: number;
+}
+
+/** What the three families have in common. Widths: D hidden, H heads, G key/value heads, K head width, I inner. */
+const stack = {
+  vocab_size: size(32000),
+  hidden_size: size(4096),
+  intermediate_size: size(11008),
+  num_hidden_layers: size(32),
+  num_attention_heads: size(32),
+  /** G; null for as many as there are heads. */
+  num_key_value_heads: sizeOrNull(),
+  /** K; null for hidden_size / num_attention_heads. */
+  head_dim: sizeOrNull(),
+  hidden_act: activation("silu"),
+  max_position_embeddings: size(2048),
+  initializer_range: positive(0.02),
+  rms_norm_eps: positive(1e-6),
+  attention_dropout: probability(0),
+  /** Whether the output layer is the token embedding itself. */
+  tie_word_embeddings: flag(false),
+  /** The row of the embedding that is not trained. */
+  pad_token_id: tokenId(null),
+};
+
+/** Layers of two kinds by name, or null where other fields say which are which. */
+const layerTypes: Field<readonly string[] | null> = {
+  default: null,
+  expected: "null or a list of full_attention and sliding_attention",
+  holds: (given) =>
+    given === null ||
+    (Array.isArray(given) &&
+      given.every((kind) => kind === "full_attention" || kind === "sliding_attention")),
+};
+
+const families = {
+  llama: {
+    where: "LlamaConfig",
+    fields: { ...stack, attention_bias: flag(false), mlp_bias: flag(false) },
+  },
+  mistral: {
+    where: "MistralConfig",
+    fields: {
+      ...stack,
+      intermediate_size: size(14336),
+      num_key_value_heads: { ...sizeOrNull(), default: 8 },
+      max_position_embeddings: size(131072),
+      sliding_window: { ...sizeOrNull(), default: 4096 },
+    },
+  },
+  qwen2: {
+    where: "Qwen2Config",
+    fields: {
+      ...stack,
+      vocab_size: size(151936),
+      intermediate_size: size(22016),
+      max_position_embeddings: size(32768),
+      use_sliding_window: flag(false),
+      sliding_window: { ...sizeOrNull(), default: 4096 },
+      max_window_layers: { ...size(1), default: 28, holds: (given: unknown) => Number.isSafeInteger(given) },
+      layer_types: layerTypes,
+    },
+  },
+} as const;
+
+/** A LLaMA, Mistral or Qwen2, by the field names of Hugging Face's config.json. */
+export type LlamaConfig = ConfigOf<typeof stack> & {
+  readonly model_type: LlamaType;
+  readonly num_key_value_heads: number;
+  readonly head_dim: number;
+  readonly rope_parameters: RopeParameters;
+  /** LLaMA's: biases of the projections of attention, its output included, and of the feed-forward layer. */
+  readonly attention_bias?: boolean;
+  readonly mlp_bias?: boolean;
+  /** Mistral's and Qwen2's: keys that a query sees, its own among them. */
+  readonly sliding_window?: number | null;
+  /** Qwen2's: whether its layers from max_window_layers on have the window, unless layer_types names them. */
+  readonly use_sliding_window?: boolean;
+  readonly max_window_layers?: number;
+  readonly layer_types?: readonly string[] | null;
+};
+
+/**
+ * Completes given fields with the family's defaults and checks them. Rotary positions may be told as releases 4
+ * (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`) of transformers do.
+ * @param given - some of the fields, or the parsed config.json of a model folder
+ * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
+ */
+export function llamaConfig(given: Readonly<Record<string, unknown>> = {}): LlamaConfig {
+  const type = (given.model_type ?? "llama") as LlamaType;
+  const names = Object.keys(families);
+  checkField("LlamaConfig", "model_type", names.includes(type), `one of ${names.join(", ")}`, type);
+  const { where, fields } = families[type];
+  const read = readConfig({ where, modelType: type }, fields, given) as ConfigOf<typeof stack>;
+  const { hidden_size, num_attention_heads: heads, num_hidden_layers } = read;
+  const groups = read.num_key_value_heads ?? heads;
+  checkField(
+    where,
+    "num_attention_heads",
+    heads % groups === 0,
+    `a multiple of num_key_value_heads = ${groups}`,
+    heads,
+  );
+  const divides = read.head_dim !== null || hidden_size % heads === 0;
+  checkField(
+    where,
+    "hidden_size",
+    divides,
+    `a multiple of num_attention_heads = ${heads}, or head_dim given`,
+    hidden_size,
+  );
+  const width = read.head_dim ?? hidden_size / heads;
+  checkField(where, "head_dim", width % 2 === 0, "even, since features turn in pairs", width);
+  const kinds = (read as Partial<LlamaConfig>).layer_types;
+  checkField(
+    where,
+    "layer_types",
+    kinds == null || kinds.length === num_hidden_layers,
+    `one for each of ${num_hidden_layers} layers`,
+    kinds,
+  );
+  return {
+    ...read,
+    model_type: type,
+    num_key_value_heads: groups,
+    head_dim: width,
+    rope_parameters: ropeOf(where, given, read.max_position_embeddings),
+  };
+}
+
+/** Which biases there are. */
+export function biasesOf(config: LlamaConfig): {
+  readonly qkv: boolean;
+  readonly out: boolean;
+  readonly feedForward: boolean;
+} {
+  const { model_type, attention_bias = false, mlp_bias = false } = config;
+  return { qkv: model_type === "qwen2" || attention_bias, out: attention_bias, feedForward: mlp_bias };
+}
+
+/** How many keys a query of that layer sees; undefined for all before it. */
+export function windowOf(config: LlamaConfig, layer: number): number | undefined {
+  const { model_type, sliding_window, use_sliding_window, max_window_layers = 0, layer_types } = config;
+  if (sliding_window == null || (model_type === "qwen2" && !use_sliding_window)) return undefined;
+  const slides =
+    layer_types == null
+      ? model_type !== "qwen2" || layer >= max_window_layers
+      : layer_types[layer] === "sliding_attention";
+  return slides ? sliding_window : undefined;
+}
+
+/** The rotary scaling that a configuration asks for. */
+export function scalingOf({ rope_parameters: rope }: LlamaConfig): RotaryScaling {
+  const { rope_type, factor = 1, low_freq_factor = 1, high_freq_factor = 4 } = rope;
+  if (rope_type === "default") return { kind: "default" };
+  if (rope_type === "linear") return { kind: "linear", factor };
+  return {
+    kind: "llama3",
+    factor,
+    lowTurns: low_freq_factor,
+    highTurns: high_freq_factor,
+    numPositions: rope.original_max_position_embeddings ?? 8192,
+  };
+}
+
+const ropeKinds = ["default", "linear", "llama3"];
+
+function ropeOf(
+  where: string,
+  given: Readonly<Record<string, unknown>>,
+  maxPositions: number,
+): RopeParameters {
+  const told = {
+    ...(given.rope_scaling as object | null),
+    ...(given.rope_parameters as object | null),
+  } as Readonly<Record<string, unknown>>;
+  const type = told.rope_type ?? told.type ?? "default";
+  checkField(where, "rope_type", ropeKinds.includes(type as string), `one of ${ropeKinds.join(", ")}`, type);
+  const { partial_rotary_factor: partial = given.partial_rotary_factor } = told;
+  checkField(where, "partial_rotary_factor", partial == null || partial === 1, "1 or absent", partial);
+  const number = (name: string, fallback: unknown): number => {
+    const value = told[name] ?? fallback;
+    checkField(where, name, typeof value === "number" && value > 0, "positive", value);
+    return value as number;
+  };
+  const rope_theta = number("rope_theta", given.rope_theta ?? 10000);
+  if (type === "default") return { rope_theta, rope_type: "default" };
+  const factor = number("factor", undefined);
+  if (type === "linear") return { rope_theta, rope_type: "linear", factor };
+  const low_freq_factor = number("low_freq_factor", undefined);
+  const high_freq_factor = number("high_freq_factor", undefined);
+  checkField(
+    where,
+    "high_freq_factor",
+    high_freq_factor > low_freq_factor,
+    `above low_freq_factor = ${low_freq_factor}`,
+    high_freq_factor,
+  );
+  return {
+    rope_theta,
+    rope_type: "llama3",
+    factor,
+    low_freq_factor,
+    high_freq_factor,
+    original_max_position_embeddings: number("original_max_position_embeddings", maxPositions),
+  };
+}

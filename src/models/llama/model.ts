@@ -1,0 +1,268 @@
+import {
+  attention,
+  below,
+  Dropout,
+  Embedding,
+  gated,
+  Identity,
+  joinHeads,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  paddingMask,
+  RMSNorm,
+  type RotaryAngles,
+  rotaryAngles,
+  rotaryFrequencies,
+  rotate,
+  sequence,
+  splitHeads,
+  type TensorPlan,
+  type TensorSplittable,
+  VocabularyHead,
+  vocabulary,
+  zeros,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import {
+  type CausalBatch,
+  type LanguageModel,
+  type Logits,
+  type Loss,
+  requestOf,
+  type TextRequest,
+  type TextTargets,
+} from "../language-model.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
+import { checkTokenIds, targetsOf } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { biasesOf, type LlamaConfig, llamaConfig, scalingOf, windowOf } from "./config.ts";
+import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
+import { llamaStackPlan } from "./tensor-plan.ts";
+
+// B batch, T positions, D width, H heads, G key/value heads, K head width, I inner width, V vocabulary. H, G, I and, within
+// a layer's halves, T are read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What all layers of a pass are given beside the residual stream. */
+export interface LlamaContext {
+  readonly angles: RotaryAngles;
+  /** bool [B, 1, 1, T]: which positions are no padding; undefined where all are. */
+  readonly mask: Tensor | undefined;
+}
+
+/** Causal self-attention of one layer: grouped heads, rotary positions, a window where the family has one. */
+export class LlamaAttention extends Module {
+  readonly q_proj: Linear;
+  readonly k_proj: Linear;
+  readonly v_proj: Linear;
+  readonly o_proj: Linear;
+  readonly dropout: Dropout;
+  readonly headWidth: number;
+  readonly window: number | undefined;
+
+  constructor(config: LlamaConfig, layerIndex: number) {
+    super();
+    const { hidden_size, num_attention_heads, num_key_value_heads, head_dim } = config;
+    const { qkv, out } = biasesOf(config);
+    this.q_proj = linear(config, hidden_size, num_attention_heads * head_dim, qkv);
+    this.k_proj = linear(config, hidden_size, num_key_value_heads * head_dim, qkv);
+    this.v_proj = linear(config, hidden_size, num_key_value_heads * head_dim, qkv);
+    this.o_proj = linear(config, num_attention_heads * head_dim, hidden_size, out);
+    this.dropout = new Dropout(config.attention_dropout);
+    this.headWidth = head_dim;
+    this.window = windowOf(config, layerIndex);
+  }
+
+  override forward(x: Tensor, { angles, mask }: LlamaContext): Tensor {
+    const q = rotate(splitHeads(this.q_proj.forward(x), this.headWidth), angles); // [B, H, T, K]
+    const k = rotate(splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
+    const v = splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
+    const { window, dropout } = this;
+    const mixed = attention(q, k, v, { causal: true, window, mask, dropout }); // [B, H, T, K]
+    return this.o_proj.forward(joinHeads(mixed)); // [B, T, D]
+  }
+}
+
+/** The gated feed-forward half of a layer. */
+export class LlamaMLP extends Module {
+  readonly gate_proj: Linear;
+  readonly up_proj: Linear;
+  readonly down_proj: Linear;
+  readonly activation: LlamaConfig["hidden_act"];
+
+  constructor(config: LlamaConfig) {
+    super();
+    const { hidden_size, intermediate_size } = config;
+    const { feedForward } = biasesOf(config);
+    this.gate_proj = linear(config, hidden_size, intermediate_size, feedForward);
+    this.up_proj = linear(config, hidden_size, intermediate_size, feedForward);
+    this.down_proj = linear(config, intermediate_size, hidden_size, feedForward);
+    this.activation = config.hidden_act;
+  }
+
+  override forward(x: Tensor): Tensor {
+    const inner = gated(this.activation, this.gate_proj.forward(x), this.up_proj.forward(x)); // [B, T, I]
+    return this.down_proj.forward(inner); // [B, T, D]
+  }
+}
+
+/** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
+export class LlamaDecoderLayer extends Module {
+  readonly self_attn: LlamaAttention;
+  readonly mlp: LlamaMLP;
+  readonly input_layernorm: RMSNorm;
+  readonly post_attention_layernorm: RMSNorm;
+
+  constructor(config: LlamaConfig, layerIndex: number) {
+    super();
+    this.self_attn = new LlamaAttention(config, layerIndex);
+    this.mlp = new LlamaMLP(config);
+    this.input_layernorm = new RMSNorm(config.hidden_size, config.rms_norm_eps);
+    this.post_attention_layernorm = new RMSNorm(config.hidden_size, config.rms_norm_eps);
+  }
+
+  override forward(x: Tensor, context: LlamaContext): Tensor {
+    const attended = this.self_attn.forward(this.input_layernorm.forward(x), context); // [B, T, D]
+    const [sum, normed] = this.post_attention_layernorm.addThenNorm(attended, x); // both [B, T, D]
+    return sum.add(this.mlp.forward(normed)); // [B, T, D]
+  }
+}
+
+/**
+ * The stack of LLaMA, Mistral and Qwen2 without an output layer.
+ * @see Touvron et al. 2023, https://arxiv.org/abs/2302.13971; Jiang et al. 2023, https://arxiv.org/abs/2310.06825; Yang et
+ *   al. 2024, https://arxiv.org/abs/2407.10671
+ */
+export class LlamaModel extends Module implements NamedState, TensorSplittable {
+  readonly config: LlamaConfig;
+  readonly embed_tokens: Embedding;
+  /** Where the layers begin. */
+  readonly start: Identity;
+  readonly layers: ModuleList<LlamaDecoderLayer>;
+  readonly norm: RMSNorm;
+  readonly #frequencies: readonly number[];
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Fields = {}) {
+    super();
+    const config = llamaConfig(fields);
+    const { vocab_size, hidden_size, num_hidden_layers, pad_token_id } = config;
+    const init = normal(0, config.initializer_range);
+    this.config = config;
+    this.embed_tokens = new Embedding(vocab_size, hidden_size, init, pad_token_id ?? undefined);
+    this.start = new Identity();
+    this.layers = new ModuleList(
+      Array.from({ length: num_hidden_layers }, (_, layer) => new LlamaDecoderLayer(config, layer)),
+    );
+    this.norm = new RMSNorm(hidden_size, config.rms_norm_eps);
+    this.#frequencies = rotaryFrequencies(
+      config.head_dim,
+      config.rope_parameters.rope_theta,
+      scalingOf(config),
+    );
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  get stateNaming(): StateNaming {
+    return llamaNaming(true);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return llamaConfigJson(this.config, "Model");
+  }
+
+  get tensorPlan(): TensorPlan {
+    return { ...llamaStackPlan(this.config), norm: sequence({ output: "whole" }) };
+  }
+
+  /**
+   * @param inputIds - [B, T], int64, each in [0, vocab_size)
+   * @param attentionMask - [B, T], 0 where a row is padded; positions are counted over padding too
+   * @returns [B, T, D], the normed residual stream
+   * @throws {TroupeError} `MODEL_INPUT`
+   */
+  override forward(inputIds: Tensor, attentionMask?: Tensor): Tensor {
+    const { vocab_size, max_position_embeddings } = this.config;
+    checkTokenIds("LlamaModel", inputIds, vocab_size, max_position_embeddings);
+    const context: LlamaContext = {
+      angles: rotaryAngles(this.#frequencies, inputIds.shape[1] ?? 0),
+      mask: attentionMask && paddingMask(attentionMask), // [B, 1, 1, T]
+    };
+    let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
+    for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
+    return this.norm.forward(x); // [B, T, D]
+  }
+}
+
+/** LLaMA, Mistral or Qwen2 that predicts the next token. */
+export class LlamaForCausalLM extends Module implements LanguageModel, TaskModel {
+  readonly config: LlamaConfig;
+  readonly model: LlamaModel;
+  readonly lm_head: VocabularyHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Fields = {}) {
+    super();
+    this.model = new LlamaModel(fields);
+    this.config = this.model.config;
+    const { hidden_size, vocab_size, initializer_range, tie_word_embeddings } = this.config;
+    this.lm_head = new VocabularyHead(hidden_size, vocab_size, normal(0, initializer_range));
+    if (tie_word_embeddings) this.lm_head.weight = this.model.embed_tokens.weight;
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  get stateNaming(): StateNaming {
+    return llamaNaming(this.config.tie_word_embeddings);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return llamaConfigJson(this.config, "ForCausalLM");
+  }
+
+  get tensorPlan(): TensorPlan {
+    return { ...below("model", llamaStackPlan(this.config)), lm_head: vocabulary() };
+  }
+
+  /** Tokens it knows: ids lie below it. */
+  get vocabSize(): number {
+    return this.config.vocab_size;
+  }
+
+  /** Longest context. */
+  get maxPositions(): number {
+    return this.config.max_position_embeddings;
+  }
+
+  override forward(inputIds: Tensor, targets: TextTargets): Loss;
+  override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  override forward(batch: CausalBatch): ModelOutputs;
+  /**
+   * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record
+   * @param asked.attentionMask - [B, T], 0 where a row is padded
+   * @param asked.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
+   * @param asked.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
+   * @param asked.logitsToKeep - of the last positions only; all unless told otherwise
+   * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
+   *   never exist as a whole; else `logits` [B, kept, V]
+   * @throws {TroupeError} `MODEL_INPUT`
+   */
+  override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {
+    const { inputIds, request } = requestOf(input, asked);
+    const targets = targetsOf("LlamaForCausalLM", inputIds, request);
+    const hidden = this.model.forward(inputIds, request.attentionMask); // [B, T, D]
+    if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
+    return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
+  }
+}
+
+function linear(
+  { initializer_range }: LlamaConfig,
+  numInputs: number,
+  numOutputs: number,
+  bias: boolean,
+): Linear {
+  return new Linear(numInputs, numOutputs, { init: normal(0, initializer_range), bias, biasInit: zeros });
+}

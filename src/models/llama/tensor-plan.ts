@@ -1,0 +1,28 @@
+import { column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import type { LlamaConfig } from "./config.ts";
+
+/**
+ * How tensor parallelism splits LLaMA's stack: attention by query heads, which key/value heads follow (those that several
+ * ranks read, each of these has), the feed-forward layer by inner features, the embedding by words; two reductions a layer
+ * in each direction.
+ * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
+ */
+export function llamaStackPlan(config: LlamaConfig): TensorPlan {
+  const { head_dim: unit, num_attention_heads, num_key_value_heads } = config;
+  const readers = num_attention_heads / num_key_value_heads;
+  return {
+    embed_tokens: vocabulary(),
+    start: sequence({ input: "whole" }),
+    "layers.*.input_layernorm": sequence(),
+    "layers.*.self_attn.q_proj": column({ unit }),
+    "layers.*.self_attn.k_proj": column({ unit, readers }),
+    "layers.*.self_attn.v_proj": column({ unit, readers }),
+    "layers.*.self_attn.dropout": mask(1), // [B, H, T, T]
+    "layers.*.self_attn.o_proj": row({ unit }),
+    "layers.*.post_attention_layernorm": sequence(),
+    "layers.*.mlp.gate_proj": column(),
+    "layers.*.mlp.up_proj": column(),
+    "layers.*.mlp.down_proj": row(),
+    norm: sequence(),
+  };
+}

@@ -1,0 +1,112 @@
+import type { ActivationName } from "../../nn/index.ts";
+import {
+  type ConfigOf,
+  checkField,
+  type Field,
+  flag,
+  oneOf,
+  positive,
+  probability,
+  readConfig,
+  size,
+  sizeOrNull,
+  tokenId,
+} from "../config-fields.ts";
+
+const feedForwards = [
+  "relu",
+  "gelu",
+  "gelu_new",
+  "silu",
+  "gated-relu",
+  "gated-gelu",
+  "gated-gelu_new",
+  "gated-silu",
+] as const;
+
+const fields = {
+  vocab_size: size(32128),
+  /** Width D of the residual stream. */
+  d_model: size(512),
+  /** Width K of a head. */
+  d_kv: size(64),
+  /** Width I of the feed-forward layer. */
+  d_ff: size(2048),
+  /** Layers of the encoder. */
+  num_layers: size(6),
+  /** Layers of the decoder; null for as many as the encoder has. */
+  num_decoder_layers: sizeOrNull(),
+  num_heads: size(8),
+  relative_attention_num_buckets: size(32),
+  relative_attention_max_distance: size(128),
+  dropout_rate: probability(0.1),
+  layer_norm_epsilon: positive(1e-6),
+  /** Factor on the deviations of initial weights. */
+  initializer_factor: positive(1),
+  feed_forward_proj: oneOf("relu", feedForwards),
+  /** Whether the output layer is the token embedding itself. */
+  tie_word_embeddings: flag(true),
+  /** Whether hidden states are divided by √D before the output layer; null for whether the two are tied. */
+  scale_decoder_outputs: {
+    default: null,
+    expected: "null, true or false",
+    holds: (given) => given === null || typeof given === "boolean",
+  } as Field<boolean | null>,
+  pad_token_id: tokenId(0),
+  eos_token_id: tokenId(1),
+  /** With what the decoder begins; null for the padding token. */
+  decoder_start_token_id: tokenId(null),
+};
+
+/** A T5, by the field names of Hugging Face's config.json. */
+export type T5Config = Omit<
+  ConfigOf<typeof fields>,
+  "num_decoder_layers" | "scale_decoder_outputs" | "decoder_start_token_id"
+> & {
+  readonly num_decoder_layers: number;
+  readonly scale_decoder_outputs: boolean;
+  readonly decoder_start_token_id: number;
+};
+
+/**
+ * Completes given fields with T5's defaults and checks them.
+ * @param given - some of the fields, or the parsed config.json of a model folder
+ * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
+ */
+export function t5Config(given: Readonly<Record<string, unknown>> = {}): T5Config {
+  const where = "T5Config";
+  const config = readConfig({ where, modelType: "t5" }, fields, given);
+  const { num_layers, num_decoder_layers, tie_word_embeddings, scale_decoder_outputs } = config;
+  const buckets = config.relative_attention_num_buckets;
+  checkField(
+    where,
+    "relative_attention_num_buckets",
+    buckets >= 4 && buckets % 2 === 0,
+    "even and at least 4",
+    buckets,
+  );
+  const distance = config.relative_attention_max_distance;
+  checkField(
+    where,
+    "relative_attention_max_distance",
+    distance > buckets / 2,
+    `above ${buckets / 2}, half the buckets`,
+    distance,
+  );
+  return {
+    ...config,
+    num_decoder_layers: num_decoder_layers ?? num_layers,
+    scale_decoder_outputs: scale_decoder_outputs ?? tie_word_embeddings,
+    decoder_start_token_id: config.decoder_start_token_id ?? config.pad_token_id ?? 0,
+  };
+}
+
+/** What the feed-forward layer is: its activation, which Hugging Face calls "gelu" where it means the tanh form, and whether it is gated. */
+export function feedForwardOf({ feed_forward_proj: name }: T5Config): {
+  readonly activation: ActivationName;
+  readonly isGated: boolean;
+} {
+  if (name === "gated-gelu") return { activation: "gelu_new", isGated: true };
+  const isGated = name.startsWith("gated-");
+  return { activation: (isGated ? name.slice("gated-".length) : name) as ActivationName, isGated };
+}

@@ -1,0 +1,254 @@
+import {
+  activations,
+  type ActivationName,
+  attention,
+  Dropout,
+  gated,
+  joinHeads,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  RelativePositionBias,
+  RMSNorm,
+  splitHeads,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { feedForwardOf, type T5Config } from "./config.ts";
+
+// B batch, T queries, S keys, D width, H heads, K head width, I inner width. H, I and, within a layer's halves, T and S are
+// read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+
+/** What an attention is told beside queries and keys. */
+export interface T5Seen {
+  /** bool [B, 1, 1, S]: which keys are no padding; undefined where all are. */
+  readonly mask?: Tensor | undefined;
+  /** [1, H, T, S], added to the scores. */
+  readonly bias?: Tensor | undefined;
+  readonly causal?: boolean;
+}
+
+/** Attention of one layer, over its own stream or over the encoder's states. Scores are not divided by √K. */
+export class T5Attention extends Module {
+  readonly q: Linear;
+  readonly k: Linear;
+  readonly v: Linear;
+  readonly o: Linear;
+  /** The first layer of a stack has it, for all of them. */
+  readonly relative_attention_bias: RelativePositionBias | null;
+  readonly dropout: Dropout;
+  readonly headWidth: number;
+
+  /** @param bothWays - for a layer with a relative bias: whether keys behind the query have buckets of their own */
+  constructor(config: T5Config, options: { readonly bothWays?: boolean } = {}) {
+    super();
+    const { d_model, d_kv, num_heads, initializer_factor: factor } = config;
+    const inner = num_heads * d_kv;
+    const init = (numInputs: number) => normal(0, factor / Math.sqrt(numInputs));
+    this.q = new Linear(d_model, inner, { bias: false, init: init(d_model * d_kv) });
+    this.k = new Linear(d_model, inner, { bias: false, init: init(d_model) });
+    this.v = new Linear(d_model, inner, { bias: false, init: init(d_model) });
+    this.o = new Linear(inner, d_model, { bias: false, init: init(inner) });
+    const { relative_attention_num_buckets: numBuckets, relative_attention_max_distance: maxDistance } =
+      config;
+    const { bothWays } = options;
+    this.relative_attention_bias =
+      bothWays === undefined
+        ? null
+        : new RelativePositionBias(num_heads, { numBuckets, maxDistance, bothWays }, init(d_model));
+    this.dropout = new Dropout(config.dropout_rate);
+    this.headWidth = d_kv;
+  }
+
+  /**
+   * @param x - [B, T, D]
+   * @param read - [B, S, D], what keys and values are made of: x itself in self-attention
+   */
+  override forward(x: Tensor, read: Tensor, seen: T5Seen): Tensor {
+    const heads = (features: Tensor) => splitHeads(features, this.headWidth);
+    const [q, k, v] = [this.q.forward(x), this.k.forward(read), this.v.forward(read)] as const;
+    const mixed = attention(heads(q), heads(k), heads(v), { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
+    return this.o.forward(joinHeads(mixed)); // [B, T, D]
+  }
+}
+
+/** The first half of a layer: self-attention behind a norm, added to the residual stream. */
+export class T5LayerSelfAttention extends Module {
+  readonly SelfAttention: T5Attention;
+  readonly layer_norm: RMSNorm;
+  readonly dropout: Dropout;
+
+  constructor(config: T5Config, options: { readonly bothWays?: boolean }) {
+    super();
+    this.SelfAttention = new T5Attention(config, options);
+    this.layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.dropout = new Dropout(config.dropout_rate);
+  }
+
+  override forward(x: Tensor, seen: T5Seen): Tensor {
+    const normed = this.layer_norm.forward(x); // [B, T, D]
+    return x.add(this.dropout.forward(this.SelfAttention.forward(normed, normed, seen)));
+  }
+}
+
+/** The middle of a decoder's layer: attention over the encoder's states. */
+export class T5LayerCrossAttention extends Module {
+  readonly EncDecAttention: T5Attention;
+  readonly layer_norm: RMSNorm;
+  readonly dropout: Dropout;
+
+  constructor(config: T5Config) {
+    super();
+    this.EncDecAttention = new T5Attention(config);
+    this.layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.dropout = new Dropout(config.dropout_rate);
+  }
+
+  /** @param states - [B, S, D], of the encoder @param mask - bool [B, 1, 1, S] */
+  override forward(x: Tensor, states: Tensor, mask: Tensor | undefined): Tensor {
+    const attended = this.EncDecAttention.forward(this.layer_norm.forward(x), states, { mask }); // [B, T, D]
+    return x.add(this.dropout.forward(attended));
+  }
+}
+
+/** The feed-forward layer: one map and an activation. */
+export class T5DenseActDense extends Module {
+  readonly wi: Linear;
+  readonly wo: Linear;
+  readonly dropout: Dropout;
+  readonly activation: ActivationName;
+
+  constructor(config: T5Config) {
+    super();
+    this.wi = inward(config);
+    this.wo = outward(config);
+    this.dropout = new Dropout(config.dropout_rate);
+    this.activation = feedForwardOf(config).activation;
+  }
+
+  override forward(x: Tensor): Tensor {
+    const inner = activations[this.activation](this.wi.forward(x)); // [B, T, I]
+    return this.wo.forward(this.dropout.forward(inner)); // [B, T, D]
+  }
+}
+
+/** The gated feed-forward layer of T5 1.1. */
+export class T5DenseGatedActDense extends Module {
+  readonly wi_0: Linear;
+  readonly wi_1: Linear;
+  readonly wo: Linear;
+  readonly dropout: Dropout;
+  readonly activation: ActivationName;
+
+  constructor(config: T5Config) {
+    super();
+    this.wi_0 = inward(config);
+    this.wi_1 = inward(config);
+    this.wo = outward(config);
+    this.dropout = new Dropout(config.dropout_rate);
+    this.activation = feedForwardOf(config).activation;
+  }
+
+  override forward(x: Tensor): Tensor {
+    const inner = gated(this.activation, this.wi_0.forward(x), this.wi_1.forward(x)); // [B, T, I]
+    return this.wo.forward(this.dropout.forward(inner)); // [B, T, D]
+  }
+}
+
+/** The last half of a layer. */
+export class T5LayerFF extends Module {
+  readonly DenseReluDense: T5DenseActDense | T5DenseGatedActDense;
+  readonly layer_norm: RMSNorm;
+  readonly dropout: Dropout;
+
+  constructor(config: T5Config) {
+    super();
+    const { isGated } = feedForwardOf(config);
+    this.DenseReluDense = isGated ? new T5DenseGatedActDense(config) : new T5DenseActDense(config);
+    this.layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.dropout = new Dropout(config.dropout_rate);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return x.add(this.dropout.forward(this.DenseReluDense.forward(this.layer_norm.forward(x)))); // [B, T, D]
+  }
+}
+
+/** What a layer hands to the next one. */
+export interface T5Stream {
+  /** [B, T, D]. */
+  readonly x: Tensor;
+  /** [1, H, T, T], made by the stack's first layer; undefined before it. */
+  readonly bias: Tensor | undefined;
+}
+
+/** A layer of the encoder. */
+export class T5EncoderBlock extends Module {
+  readonly layer: ModuleList<T5LayerSelfAttention | T5LayerFF>;
+  readonly #attention: T5LayerSelfAttention;
+  readonly #feedForward: T5LayerFF;
+
+  constructor(config: T5Config, layerIndex: number) {
+    super();
+    this.#attention = new T5LayerSelfAttention(config, layerIndex === 0 ? { bothWays: true } : {});
+    this.#feedForward = new T5LayerFF(config);
+    this.layer = new ModuleList([this.#attention, this.#feedForward]);
+  }
+
+  /**
+   * @param length - S, of which a rank's x may have a share
+   * @param mask - bool [B, 1, 1, S]
+   */
+  override forward({ x, bias: given }: T5Stream, length: number, mask: Tensor | undefined): T5Stream {
+    const bias = given ?? biasOf(this.#attention.SelfAttention, length);
+    return { x: this.#feedForward.forward(this.#attention.forward(x, { mask, bias })), bias };
+  }
+}
+
+/** A layer of the decoder. */
+export class T5DecoderBlock extends Module {
+  readonly layer: ModuleList<T5LayerSelfAttention | T5LayerCrossAttention | T5LayerFF>;
+  readonly #attention: T5LayerSelfAttention;
+  readonly #crossAttention: T5LayerCrossAttention;
+  readonly #feedForward: T5LayerFF;
+
+  constructor(config: T5Config, layerIndex: number) {
+    super();
+    this.#attention = new T5LayerSelfAttention(config, layerIndex === 0 ? { bothWays: false } : {});
+    this.#crossAttention = new T5LayerCrossAttention(config);
+    this.#feedForward = new T5LayerFF(config);
+    this.layer = new ModuleList([this.#attention, this.#crossAttention, this.#feedForward]);
+  }
+
+  /**
+   * @param length - T, of which a rank's x may have a share
+   * @param masks.own - bool [B, 1, 1, T], beside the causal rule
+   * @param states - [B, S, D], of the encoder
+   * @param masks.states - bool [B, 1, 1, S]
+   */
+  override forward(
+    { x, bias: given }: T5Stream,
+    length: number,
+    states: Tensor,
+    masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
+  ): T5Stream {
+    const bias = given ?? biasOf(this.#attention.SelfAttention, length);
+    const attended = this.#attention.forward(x, { mask: masks.own, bias, causal: true });
+    return {
+      x: this.#feedForward.forward(this.#crossAttention.forward(attended, states, masks.states)),
+      bias,
+    };
+  }
+}
+
+function biasOf({ relative_attention_bias: bias }: T5Attention, length: number): Tensor | undefined {
+  return bias?.between(length, length);
+}
+
+function inward({ d_model, d_ff, initializer_factor }: T5Config): Linear {
+  return new Linear(d_model, d_ff, { bias: false, init: normal(0, initializer_factor / Math.sqrt(d_model)) });
+}
+
+function outward({ d_model, d_ff, initializer_factor }: T5Config): Linear {
+  return new Linear(d_ff, d_model, { bias: false, init: normal(0, initializer_factor / Math.sqrt(d_ff)) });
+}

@@ -1,0 +1,175 @@
+import { TroupeError } from "../../errors.ts";
+import {
+  Dropout,
+  Embedding,
+  Module,
+  ModuleList,
+  normal,
+  paddingMask,
+  RMSNorm,
+  type TensorPlan,
+  VocabularyHead,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { shiftRight } from "../shift-right.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
+import { checkTokenIds, targetsOf } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { type T5Config, t5Config } from "./config.ts";
+import { T5DecoderBlock, T5EncoderBlock, type T5Stream } from "./layers.ts";
+import { t5ConfigJson, t5Naming } from "./state-dict-adapter.ts";
+import { t5Plan } from "./tensor-plan.ts";
+
+// B batch, S positions of the encoder, T of the decoder, D width, V vocabulary.
+
+/** What surrounds the layers of both stacks. */
+abstract class T5Stack<Block extends Module> extends Module {
+  readonly dropout: Dropout;
+  readonly block: ModuleList<Block>;
+  readonly final_layer_norm: RMSNorm;
+  /** Behind the norm; Hugging Face has one dropout at both ends. */
+  readonly final_dropout: Dropout;
+
+  constructor(config: T5Config, blocks: readonly Block[]) {
+    super();
+    this.dropout = new Dropout(config.dropout_rate);
+    this.block = new ModuleList(blocks);
+    this.final_layer_norm = new RMSNorm(config.d_model, config.layer_norm_epsilon);
+    this.final_dropout = new Dropout(config.dropout_rate);
+  }
+
+  protected begin(embedded: Tensor): T5Stream {
+    return { x: this.dropout.forward(embedded), bias: undefined };
+  }
+
+  protected end({ x }: T5Stream): Tensor {
+    return this.final_dropout.forward(this.final_layer_norm.forward(x));
+  }
+}
+
+/** Reads a text: every position sees all others. */
+export class T5Encoder extends T5Stack<T5EncoderBlock> {
+  constructor(config: T5Config) {
+    super(
+      config,
+      Array.from({ length: config.num_layers }, (_, layer) => new T5EncoderBlock(config, layer)),
+    );
+  }
+
+  /** @param embedded - [B, S, D] @param mask - bool [B, 1, 1, S] @returns [B, S, D] */
+  override forward(embedded: Tensor, mask: Tensor | undefined): Tensor {
+    let stream = this.begin(embedded);
+    for (const block of this.block) stream = block.forward(stream, embedded.shape[1] ?? 0, mask);
+    return this.end(stream);
+  }
+}
+
+/** Writes a text: every position sees those before it, and all of the encoder's. */
+export class T5Decoder extends T5Stack<T5DecoderBlock> {
+  constructor(config: T5Config) {
+    super(
+      config,
+      Array.from({ length: config.num_decoder_layers }, (_, layer) => new T5DecoderBlock(config, layer)),
+    );
+  }
+
+  /**
+   * @param embedded - [B, T, D]
+   * @param states - [B, S, D], of the encoder
+   * @param masks - bool [B, 1, 1, T] and [B, 1, 1, S]
+   * @returns [B, T, D]
+   */
+  override forward(
+    embedded: Tensor,
+    states: Tensor,
+    masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
+  ): Tensor {
+    let stream = this.begin(embedded);
+    for (const block of this.block) stream = block.forward(stream, embedded.shape[1] ?? 0, states, masks);
+    return this.end(stream);
+  }
+}
+
+/** What T5 reads. Labels, or what the decoder begins with, or both. */
+export type T5Batch = {
+  /** [B, S], int64. */
+  readonly inputIds: Tensor;
+  /** [B, S], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
+  readonly attentionMask?: Tensor | undefined;
+  /** [B, T], int64; the labels shifted by one, behind the start token, unless told otherwise. */
+  readonly decoderInputIds?: Tensor | undefined;
+  /** [B, T], int64 or bool: 0 where the decoder's row is padded. */
+  readonly decoderAttentionMask?: Tensor | undefined;
+  /** [B, T], int64: what each position of the decoder is asked for; −100 counts for nothing. */
+  readonly labels?: Tensor | undefined;
+};
+
+/**
+ * T5 that writes a text for a text. Parameters are named as Hugging Face names them.
+ * @see Raffel et al. 2020, https://arxiv.org/abs/1910.10683
+ */
+export class T5ForConditionalGeneration extends Module implements TaskModel {
+  readonly config: T5Config;
+  readonly shared: Embedding;
+  readonly encoder: T5Encoder;
+  readonly decoder: T5Decoder;
+  readonly lm_head: VocabularyHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super();
+    const config = t5Config(fields);
+    const { vocab_size, d_model, initializer_factor, tie_word_embeddings } = config;
+    this.config = config;
+    this.shared = new Embedding(vocab_size, d_model, normal(0, initializer_factor));
+    this.encoder = new T5Encoder(config);
+    this.decoder = new T5Decoder(config);
+    this.lm_head = new VocabularyHead(d_model, vocab_size, normal(0, initializer_factor));
+    if (tie_word_embeddings) this.lm_head.weight = this.shared.weight;
+  }
+
+  /** How Hugging Face's files name these parameters. */
+  get stateNaming(): StateNaming {
+    return t5Naming(this.config.tie_word_embeddings);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return t5ConfigJson(this.config, "T5ForConditionalGeneration");
+  }
+
+  get tensorPlan(): TensorPlan {
+    return t5Plan(this.config);
+  }
+
+  /**
+   * @returns `loss` (float32 scalar, mean nats a token) where the batch has labels, else `logits` [B, T, V]
+   * @throws {TroupeError} `MODEL_INPUT`
+   */
+  override forward(batch: T5Batch): ModelOutputs {
+    const { inputIds, attentionMask, decoderAttentionMask, labels } = batch;
+    const decoderIds = this.#decoderIds(batch);
+    for (const ids of [inputIds, decoderIds])
+      checkTokenIds("T5", ids, this.config.vocab_size, Number.POSITIVE_INFINITY);
+    const targets = labels && targetsOf("T5", decoderIds, { targets: labels });
+    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
+    const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
+    const states = this.encoder.forward(this.shared.forward(inputIds), mask); // [B, S, D]
+    const hidden = this.decoder.forward(this.shared.forward(decoderIds), states, { own, states: mask }); // [B, T, D]
+    const { scale_decoder_outputs, d_model } = this.config;
+    const scaled = scale_decoder_outputs ? hidden.mul(1 / Math.sqrt(d_model)) : hidden;
+    if (targets) return { loss: this.lm_head.forward(scaled, { targets }) };
+    return { logits: this.lm_head.forward(scaled) };
+  }
+
+  #decoderIds({ decoderInputIds, labels }: T5Batch): Tensor {
+    if (decoderInputIds !== undefined) return decoderInputIds;
+    const { pad_token_id, decoder_start_token_id } = this.config;
+    if (labels !== undefined) return shiftRight(labels, decoder_start_token_id, pad_token_id ?? 0);
+    throw new TroupeError("MODEL_INPUT", {
+      where: "T5",
+      expected: "labels or decoderInputIds",
+      got: "neither",
+      hint: "pass what the decoder begins with",
+    });
+  }
+}

@@ -1,0 +1,41 @@
+import { below, column, features, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { feedForwardOf, type T5Config } from "./config.ts";
+
+/**
+ * How tensor parallelism splits T5: attention and its relative bias by heads, feed-forward layers by inner features, the
+ * shared embedding by words; every rank gets all of the encoder's states.
+ * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
+ */
+export function t5Plan(config: T5Config): TensorPlan {
+  const { isGated } = feedForwardOf(config);
+  const unit = config.d_kv;
+  const attention = (input?: "whole"): TensorPlan => ({
+    q: column({ unit }),
+    k: column({ unit, input }),
+    v: column({ unit, input }),
+    dropout: mask(1), // [B, H, T, S]
+    o: row({ unit }),
+  });
+  const around: TensorPlan = { layer_norm: sequence(), dropout: sequence() };
+  const feedForward: TensorPlan = {
+    ...(isGated ? { wi_0: column(), wi_1: column() } : { wi: column() }),
+    dropout: mask(2), // [B, T, I]
+    wo: row(),
+  };
+  const stack = (name: string, end: "whole" | "sequence"): TensorPlan => ({
+    [`${name}.dropout`]: sequence({ input: "whole" }),
+    [`${name}.block.0.layer.0.SelfAttention.relative_attention_bias`]: features(),
+    ...below(`${name}.block.*.layer.0`, { ...around, ...below("SelfAttention", attention()) }),
+    [`${name}.final_layer_norm`]: sequence(),
+    [`${name}.final_dropout`]: sequence({ output: end }),
+  });
+  return {
+    shared: vocabulary(),
+    ...stack("encoder", "whole"),
+    ...below("encoder.block.*.layer.1", { ...around, ...below("DenseReluDense", feedForward) }),
+    ...stack("decoder", "sequence"),
+    ...below("decoder.block.*.layer.1", { ...around, ...below("EncDecAttention", attention("whole")) }),
+    ...below("decoder.block.*.layer.2", { ...around, ...below("DenseReluDense", feedForward) }),
+    lm_head: vocabulary(),
+  };
+}

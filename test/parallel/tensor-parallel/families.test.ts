@@ -1,0 +1,111 @@
+import { afterAll, describe, expect, test } from "vitest";
+import type { Trial } from "../../fixtures/tensor-parallel/families.ts";
+import { wholeOf } from "../../fixtures/tensor-parallel/whole.ts";
+import { expectNear, Ranks } from "./ranks.ts";
+
+const ranks = new Ranks<typeof import("../../fixtures/tensor-parallel/families.ts")>(
+  new URL("../../fixtures/tensor-parallel/families.ts", import.meta.url),
+);
+afterAll(() => ranks.stop());
+
+// float32: sums over ranks are made in another order, and matrix products of other widths are blocked otherwise.
+const TOLERANCE = 1e-5;
+
+// Deviations of initial weights are large, so that attention is far from even.
+const llama = {
+  model_type: "llama",
+  vocab_size: 61,
+  hidden_size: 30,
+  intermediate_size: 36,
+  num_hidden_layers: 2,
+  num_attention_heads: 12,
+  head_dim: 6,
+  initializer_range: 0.2,
+  max_position_embeddings: 32,
+};
+const qwen2 = {
+  ...llama,
+  model_type: "qwen2",
+  use_sliding_window: true,
+  max_window_layers: 1,
+  sliding_window: 5,
+};
+const mistral = { ...llama, model_type: "mistral", sliding_window: 3 };
+const biased = { ...llama, attention_bias: true, mlp_bias: true, tie_word_embeddings: true };
+const t5 = {
+  model_type: "t5",
+  vocab_size: 61,
+  d_model: 30,
+  d_kv: 5,
+  d_ff: 36,
+  num_layers: 2,
+  num_decoder_layers: 3,
+  num_heads: 12,
+  relative_attention_num_buckets: 8,
+  relative_attention_max_distance: 10,
+  dropout_rate: 0,
+};
+const gated = { ...t5, feed_forward_proj: "gated-gelu", tie_word_embeddings: false };
+
+const common = { sequence: false, lengths: [12, 24], padded: true } as const;
+const causal = (config: object, options: Partial<Trial> = {}): Trial => ({
+  task: "causal_lm",
+  config: config as Trial["config"],
+  ...common,
+  ...options,
+});
+const toText = (config: object, options: Partial<Trial> = {}): Trial => ({
+  task: "seq2seq_lm",
+  config: config as Trial["config"],
+  ...common,
+  ...options,
+});
+
+describe("a model over tensor-parallel ranks is that model on one device, in its loss and every gradient", () => {
+  const groups = [1, 2, 3, 4, 6, 12].flatMap((num_key_value_heads) =>
+    [2, 3, 4].map((size) => ({
+      title: `LLaMA of 12 heads in ${num_key_value_heads} groups on ${size} ranks`,
+      size,
+      trial: causal({ ...llama, num_key_value_heads }, { sequence: num_key_value_heads % 2 === 1 }),
+    })),
+  );
+  const others = [
+    {
+      title: "LLaMA with biases, its output layer tied",
+      size: 2,
+      trial: causal({ ...biased, num_key_value_heads: 3 }),
+    },
+    { title: "Mistral with a window", size: 2, trial: causal({ ...mistral, num_key_value_heads: 4 }) },
+    {
+      title: "Qwen2 with biases, and a window in its second layer, shared positions",
+      size: 2,
+      trial: causal({ ...qwen2, num_key_value_heads: 1 }, { sequence: true }),
+    },
+    {
+      title: "LLaMA with dropout of attention weights",
+      size: 3,
+      trial: causal({ ...llama, num_key_value_heads: 4, attention_dropout: 0.3 }, { sequence: true }),
+    },
+    { title: "T5", size: 2, trial: toText(t5) },
+    { title: "T5 with shared positions", size: 4, trial: toText(t5, { sequence: true }) },
+    { title: "T5 with gates, its output layer untied", size: 3, trial: toText(gated, { padded: false }) },
+    {
+      title: "T5 with gates and dropout, shared positions",
+      size: 2,
+      trial: toText({ ...gated, dropout_rate: 0.2 }, { sequence: true }),
+    },
+  ];
+
+  test.each([...groups, ...others])("$title", async ({ size, trial }) => {
+    const [one] = await ranks.run("compute", 1, trial);
+    const all = await ranks.run("compute", size, trial);
+    if (one === undefined) throw new Error("no answer");
+    for (const { loss } of all) expect(Math.abs(loss / one.loss - 1)).toBeLessThan(TOLERANCE);
+    expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), TOLERANCE);
+  });
+
+  test("refuses ranks that divide neither groups nor heads", async () => {
+    const trial = causal({ ...llama, num_key_value_heads: 3 });
+    await expect(ranks.run("compute", 5, trial)).rejects.toThrow("5 tensor-parallel ranks to share");
+  });
+});
