@@ -1,5 +1,4 @@
-import { mkdir } from "node:fs/promises";
-import { type CheckpointStorage, LocalFolder, openStorage } from "../checkpoint/index.ts";
+import { type CheckpointStorage, openStorage } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type {
   CheckpointerInit,
@@ -138,9 +137,8 @@ function notKept(step: number, got: string): TroupeError {
 
 async function openDirectory(directory: string): Promise<CheckpointStorage> {
   try {
-    const storage = await openStorage(directory);
-    // Rather now than at the first save.
-    if (storage instanceof LocalFolder) await mkdir(directory, { recursive: true });
+    // The run has made it, and locked it.
+    const storage = await openStorage(directory, { isMade: false });
     await storage.sweep();
     return storage;
   } catch (cause) {

@@ -44,6 +44,8 @@ export interface ConductorOptions {
   readonly emit: (event: TroupeEventBody) => void;
   /** Hears how the run gets on. */
   readonly listener: RunListener;
+  /** Called before the first step, once nothing is left that could refuse the run. */
+  readonly onPrepared: () => Promise<void>;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs something as the beginning of a trace, when its turn has come. */
@@ -107,6 +109,7 @@ export class Conductor {
     try {
       this.#models = await this.#prepare();
       this.#saving = this.#newSaving();
+      await this.#options.onPrepared();
       const steps = await this.#makeSteps();
       const { schedule } = this.#options;
       await this.#saveAsked(steps);

@@ -3,6 +3,7 @@ import { type FileHandle, open, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { hasEnded, ownMark } from "../process-mark.ts";
 import { native } from "../tensor/index.ts";
 import type { StorageHolder, StorageLock } from "./storage.ts";
 
@@ -11,6 +12,10 @@ const lockName = ".lock";
 
 // A pipe or a link in its place must neither hold the thread nor lead elsewhere.
 const OPEN_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+const LOOK_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/** Who has just taken a folder and not said who it is. */
+const unknownHolder: StorageHolder = { what: "another", pid: 0, host: "", takenAt: "" };
 
 /**
  * A folder taken for one writer, by the kernel's lock on a file in it: gone with the process that holds it, `kill -9`
@@ -49,6 +54,20 @@ export class FolderLock implements StorageLock {
     }
   }
 
+  /** @returns who has a folder; undefined where nobody has. A living holder on this machine is not disturbed by the question */
+  static async holder(directory: string): Promise<StorageHolder | undefined> {
+    const file = await open(join(directory, lockName), LOOK_FLAGS).catch(() => undefined);
+    if (file === undefined) return undefined;
+    try {
+      const holder = await holderIn(file);
+      const isHere = holder?.mark !== undefined && holder.host === hostname();
+      if (isHere && !hasEnded(holder.mark)) return holder;
+      return native().tryLock(file.fd) === false ? (holder ?? unknownHolder) : undefined;
+    } finally {
+      await file.close();
+    }
+  }
+
   /** Gives the folder back; idempotent. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#file.fd < 0) return;
@@ -60,7 +79,7 @@ export class FolderLock implements StorageLock {
 
 /** What a writer tells others of itself. */
 export function holderNow(what: string): StorageHolder {
-  return { what, pid: process.pid, host: hostname(), takenAt: new Date().toISOString() };
+  return { what, pid: process.pid, mark: ownMark, host: hostname(), takenAt: new Date().toISOString() };
 }
 
 /** @param holder - undefined where it has not said who it is */

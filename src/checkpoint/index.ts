@@ -12,12 +12,26 @@ export {
 export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./dtype.ts";
 export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from "./hugging-face.ts";
 export { type CheckpointFacts, listCheckpoints } from "./inventory.ts";
-export { LocalFolder } from "./local-folder.ts";
+export { LocalFolder, type LocalFolderOptions } from "./local-folder.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
 export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
-export { ownerOf, putOwner, type RunRecord, runOf, takeEmpty, takeOver } from "./run-record.ts";
+export {
+  isForeign,
+  type OwnerRecord,
+  ownerOf,
+  putOwner,
+  type RunEnd,
+  type RunRecord,
+  type RunStanding,
+  runOf,
+  savedAt,
+  stampOf,
+  standingOf,
+  takeEmpty,
+  takeOver,
+} from "./run-record.ts";
 export { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
 export { isDType, type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
 export {

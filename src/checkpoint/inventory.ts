@@ -1,7 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { Checkpoint } from "./checkpoint.ts";
 import { newestFirst, placeOf } from "./open-checkpoint.ts";
-import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
+import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record.ts";
 import { stepOf } from "./step-folder.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
@@ -15,6 +15,8 @@ export interface CheckpointFacts {
   readonly latest: boolean;
   /** The run that it is of, where it says so. */
   readonly run?: RunRecord;
+  /** When it was saved, in ISO 8601, where it says so. */
+  readonly savedAt?: string;
   /** Whether that is another run than the one that the storage belongs to. */
   readonly foreign: boolean;
   /** Why it cannot be opened, if so. That its tensors are whole, `verifyCheckpoint` tells. */
@@ -44,13 +46,19 @@ export async function weigh(
   storage: CheckpointStorage,
   name: string,
   owner: RunRecord | undefined,
-): Promise<Pick<CheckpointFacts, "sizeBytes" | "run" | "foreign" | "damage">> {
+): Promise<Pick<CheckpointFacts, "sizeBytes" | "run" | "savedAt" | "foreign" | "damage">> {
   try {
     await using checkpoint = await Checkpoint.open(await storage.open(name));
     const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
     const run = runOf(checkpoint.state);
+    const at = savedAt(checkpoint.state);
     const foreign = isForeign(checkpoint.state, owner);
-    return { sizeBytes: sizes.reduce((sum, size) => sum + size, 0), ...(run && { run }), foreign };
+    return {
+      sizeBytes: sizes.reduce((sum, size) => sum + size, 0),
+      ...(run && { run }),
+      ...(at && { savedAt: at }),
+      foreign,
+    };
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;
     return { sizeBytes: 0, foreign: false, damage: error };

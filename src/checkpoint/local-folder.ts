@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { lstat, readdir, rename, rm, stat } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { draftNameOf, isLeftDraft, makeDirectoryDurably, replaceDurably, syncPath } from "./durable-file.ts";
@@ -9,6 +9,7 @@ import {
   type FileSink,
   oneStretch,
   type StorageDraft,
+  type StorageHolder,
   type StorageLock,
   type StoredFile,
   type StoredFolder,
@@ -25,15 +26,26 @@ const uuidLength = 36;
 /** A larger file is no text of ours, whatever its name. */
 const maxTextBytes = 1 << 16;
 
+/** How a folder is used. */
+export interface LocalFolderOptions {
+  /**
+   * Whether a draft makes the folder where it is not there. One that was locked and is taken away is not to be made anew: whoever
+   * came then would lock another file, and be let in. true
+   */
+  readonly isMade?: boolean;
+}
+
 /** Checkpoints in a folder of this machine, each a folder in it. Each of its operations survives a power cut at any moment. */
 export class LocalFolder implements CheckpointStorage {
   readonly location: string;
+  readonly #isMade: boolean;
   /** Of drafts that came to nothing and could not be removed. */
   readonly #left = new Set<string>();
 
-  /** @param directory - of the checkpoints; made by the first draft */
-  constructor(directory: string) {
+  /** @param directory - of the checkpoints; made by the first draft, unless told otherwise */
+  constructor(directory: string, { isMade = true }: LocalFolderOptions = {}) {
     this.location = directory;
+    this.#isMade = isMade;
   }
 
   async list(): Promise<readonly string[]> {
@@ -52,7 +64,8 @@ export class LocalFolder implements CheckpointStorage {
     for (const path of this.#left) await this.#discard(path);
     const temporary = join(this.location, draftNameOf(name));
     try {
-      await makeDirectoryDurably(temporary);
+      if (this.#isMade) await makeDirectoryDurably(temporary);
+      else await mkdir(temporary);
     } catch (error) {
       await this.#discard(temporary);
       throw error;
@@ -105,6 +118,10 @@ export class LocalFolder implements CheckpointStorage {
         { fields: { directory: this.location }, cause },
       );
     }
+  }
+
+  holder(): Promise<StorageHolder | undefined> {
+    return FolderLock.holder(this.location);
   }
 
   async readText(name: string): Promise<string | undefined> {

@@ -1,12 +1,16 @@
-import { LocalFolder } from "./local-folder.ts";
+import { LocalFolder, type LocalFolderOptions } from "./local-folder.ts";
 import { isS3 } from "./s3/s3-client.ts";
 import { S3Storage } from "./s3/s3-storage.ts";
 import type { CheckpointStorage } from "./storage.ts";
 
 /**
  * The storage that a location names: `s3://BUCKET/PREFIX`, or the path of a folder.
+ * @param options - of a folder
  * @throws {TroupeError} `CHECKPOINT_OPTION` for an address that is none, `S3_UNAVAILABLE` without Amazon's client
  */
-export async function openStorage(location: string): Promise<CheckpointStorage> {
-  return isS3(location) ? S3Storage.open(location) : new LocalFolder(location);
+export async function openStorage(
+  location: string,
+  options: LocalFolderOptions = {},
+): Promise<CheckpointStorage> {
+  return isS3(location) ? S3Storage.open(location) : new LocalFolder(location, options);
 }

@@ -5,6 +5,8 @@ export interface StorageHolder {
   /** Such as "a run of examples/gpt/job.ts". */
   readonly what: string;
   readonly pid: number;
+  /** Its process, as others of its machine can tell whether that lives. */
+  readonly mark?: string;
   readonly host: string;
   /** In ISO 8601. */
   readonly takenAt: string;
@@ -38,6 +40,8 @@ export interface CheckpointStorage {
    * @throws {TroupeError} `CHECKPOINT_LOCKED` naming who has it
    */
   lock(what: string): Promise<StorageLock>;
+  /** Who has it locked, as far as that can be seen from here; undefined where nobody has. */
+  holder(): Promise<StorageHolder | undefined>;
   /** A short text that is kept beside the folders; undefined where there is none. */
   readText(name: string): Promise<string | undefined>;
   /** Puts a short text in the place of the one before: a reader sees the old or the new. */

@@ -1,5 +1,8 @@
+import { dirname } from "node:path";
 import type { Command } from "commander";
-import { Dashboard, findEventFile, followFile } from "../dashboard/index.ts";
+import { type CheckpointStorage, openStorage, standingOf } from "../checkpoint/index.ts";
+import { Dashboard, type FileReader, findEventFile, followFile } from "../dashboard/index.ts";
+import type { TroupeEvent } from "../events/index.ts";
 import { number } from "./flags.ts";
 
 /** Says where to look: on standard error, since standard output is for results. */
@@ -33,5 +36,37 @@ async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   printAddress(dashboard.url);
   const interrupted = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
-  await followFile(file, dashboard, interrupted.signal);
+  await followFile(file, new Watched(dashboard, await openStorage(dirname(file))), interrupted.signal);
+}
+
+const LOOK_MS = 1_000;
+
+/** A record on its way to the page, which is told too where its run is gone from the folder without a word. */
+class Watched implements FileReader {
+  readonly #dashboard: Dashboard;
+  readonly #folder: CheckpointStorage;
+  #heardAtMs = Number.NaN;
+  #lookedAtMs = 0;
+
+  constructor(dashboard: Dashboard, folder: CheckpointStorage) {
+    this.#dashboard = dashboard;
+    this.#folder = folder;
+  }
+
+  write(event: TroupeEvent): void {
+    this.#heardAtMs = event.timeMs;
+    this.#dashboard.write(event);
+  }
+
+  reset(): void {
+    this.#dashboard.reset();
+  }
+
+  async wait(): Promise<void> {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedAtMs < LOOK_MS) return;
+    this.#lookedAtMs = nowMs;
+    const standing = await standingOf(this.#folder, undefined).catch(() => undefined);
+    if (standing?.state === "silent") this.#dashboard.fallSilent(this.#heardAtMs);
+  }
 }

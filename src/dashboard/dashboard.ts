@@ -105,6 +105,12 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#broadcast.wake();
   }
 
+  /** The record's run is gone without a word; unless that is over already. @param heardAtMs - of the last that it told */
+  fallSilent(heardAtMs: number): void {
+    this.#view.fallSilent(heardAtMs);
+    this.#broadcast.wake();
+  }
+
   /** Forgets what it was told, for a record that begins anew. */
   reset(): void {
     this.#view.reset();

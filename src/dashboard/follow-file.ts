@@ -15,6 +15,8 @@ const maxLineBytes = 1 << 24;
 /** Who is told what a file holds. */
 export interface FileReader {
   write(event: TroupeEvent): void;
+  /** All that is there now was read. Called again and again. */
+  wait?(): Promise<void>;
   /** The file was replaced or cut short: it is read from its beginning again. */
   reset(): void;
 }
@@ -74,6 +76,7 @@ async function readOn(
     lines.add(chunk.subarray(0, bytesRead));
     position += bytesRead;
     if (bytesRead > 0) continue;
+    await reader.wait?.();
     await pause(signal);
     const now = await stat(path).catch(() => undefined);
     if (now === undefined || now.ino !== ino || now.size < position) return;

@@ -23,7 +23,7 @@ export interface Frame {
 /** What a run is and where it stands. */
 export interface RunPart {
   /** "restarting": an actor of the rank group was lost, and no step was made since. */
-  readonly state: "waiting" | "running" | "restarting" | "finished" | "failed";
+  readonly state: "waiting" | "running" | "restarting" | "finished" | "failed" | "silent";
   /** Undefined until it is known. */
   readonly facts?: RunFacts | undefined;
   /** Steps done so far. */

@@ -56,6 +56,12 @@ export class RunView {
     this.#follow(event);
   }
 
+  /** The run goes on no more, and has not told its end. */
+  fallSilent(heardAtMs: number): void {
+    if (this.#run.state === "running" || this.#run.state === "restarting")
+      this.#advance({ state: "silent", endedAtMs: heardAtMs });
+  }
+
   /** Forgets everything, for a run whose file was replaced. */
   reset(): void {
     this.#run = waiting;

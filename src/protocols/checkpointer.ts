@@ -84,7 +84,7 @@ export type CheckpointerProtocol = {
 
 /** What a checkpointer is born with. */
 export interface CheckpointerInit {
-  /** Folder of the run's checkpoints, made where it is not there, or a store such as `s3://bucket/prefix`; undefined: all is kept in memory only. */
+  /** Folder of the run's checkpoints, which the run has made and locked, or a store such as `s3://bucket/prefix`; undefined: all is kept in memory only. */
   readonly directory: string | undefined;
   /** Which of them are kept once a new one is durable; all where left out. */
   readonly keep?: KeepRule | undefined;

@@ -28,6 +28,8 @@ export interface LeadOptions {
   readonly inspections: Inspections;
   readonly control: RunControl;
   readonly emit: (event: TroupeEventBody) => void;
+  /** Called once the group is known to work, before each first step of a generation. */
+  readonly onPrepared: () => Promise<void>;
   /** Called with how long each step took, in ms. */
   readonly onStep: (durationMs: number) => void;
   /** Memory of all processes of the run, in bytes. */
@@ -97,6 +99,7 @@ async function leadGenerations(
       }),
       emit,
       listener,
+      onPrepared: options.onPrepared,
       residentBytes: options.residentBytes,
       begin: options.begin,
     });

@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
+import { stampOf } from "../checkpoint/index.ts";
 import type { RuntimeSettings } from "../config/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
@@ -54,6 +55,7 @@ export class Run {
   #rendezvous: Rendezvous | undefined;
   #ranks: SupervisedRanks | undefined;
   #checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  #folder: RunFolder | undefined;
   #isEnding = false;
   #numSteps = 0;
 
@@ -116,7 +118,12 @@ export class Run {
     this.#isEnding = true;
     this.inspections.close();
     this.control.close();
-    await this.#system.stop({ drain: false });
+    try {
+      await this.#system.stop({ drain: false });
+    } finally {
+      // Not before: a save that was under way when the run failed still wrote there.
+      await this.#folder?.[Symbol.asyncDispose]();
+    }
   }
 
   async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
@@ -152,7 +159,8 @@ export class Run {
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
-    await using folder = await takeFolder(settings, nameOf(jobUrl), start);
+    const folder = await takeFolder(settings, nameOf(jobUrl), start);
+    this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
     emit(runStarted(jobUrl, settings, batch.steps, start, model));
@@ -166,10 +174,11 @@ export class Run {
     );
     this.#ranks = ranks;
     known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
-    return await leadThroughRestarts(ranks, {
+    const result = await leadThroughRestarts(ranks, {
       plan,
       start,
-      about: () => ({ ...(folder && { run: { ...folder.record } }), recipe: recipe.now }),
+      about: () => ({ ...(folder && { run: stampOf(folder.record) }), recipe: recipe.now }),
+      onPrepared: async () => folder?.empty(),
       resume: training.resume,
       checkpointer,
       inspections: this.inspections,
@@ -179,6 +188,8 @@ export class Run {
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     });
+    await folder?.end(result.steps < batch.steps ? "stopped" : "finished");
+    return result;
   }
 
   #hear(event: RuntimeEvent): void {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -30,6 +30,8 @@ class Saver {
 
   static async start(directory: string | undefined): Promise<Saver> {
     const { system, log } = startSystem({ preload: actorModules.preload });
+    // As the run does, which locks it too.
+    if (directory !== undefined) mkdirSync(directory, { recursive: true });
     const init = (): CheckpointerInit => ({ directory });
     const supervisor = await system.supervise({
       name: "saving",

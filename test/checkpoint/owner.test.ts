@@ -13,7 +13,10 @@ import {
   openStorage,
   ownerOf,
   prune,
+  putOwner,
   type RunRecord,
+  stampOf,
+  standingOf,
   takeEmpty,
   takeOver,
   writeCheckpoint,
@@ -97,7 +100,7 @@ describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
     expect(error.message).toContain("a run of job.ts, begun 2026-11-22T10:00:00.000Z, up to step 10");
     expect(error.message).toContain("--resume");
     expect(error.message).toContain("--overwrite");
-    expect(await ownerOf(storage)).toEqual(first);
+    expect(await ownerOf(storage)).toEqual({ ...first, end: null });
     expect((await listCheckpoints(storage)).map(({ step }) => step)).toEqual([10, 5]);
   });
 
@@ -107,12 +110,38 @@ describe.each(Object.entries(places))("%s of checkpoints", (_, place) => {
     await takeEmpty(storage, first);
     await save(storage, first, 5, 10);
     await takeOver(storage, second);
-    expect(await ownerOf(storage)).toEqual(second);
+    expect(await ownerOf(storage)).toEqual({ ...second, end: null });
     expect(await listCheckpoints(storage)).toEqual([]);
     await save(storage, second, 1);
     expect((await listCheckpoints(storage)).map(({ step, run }) => [step, run?.id])).toEqual([
       [1, second.id],
     ]);
+  });
+
+  test("tells how its run stands, of one that was killed when it was last heard of", async () => {
+    const location = await place();
+    const storage = await openStorage(location);
+    expect(await standingOf(storage, undefined)).toBeUndefined();
+    const holder = await holderOf(location);
+    await putOwner(storage, first);
+    expect(await standingOf(storage, undefined)).toMatchObject({
+      state: "running",
+      holder: { pid: holder.pid, what: "a run of job.ts" },
+    });
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    expect(await standingOf(storage, undefined)).toEqual({ state: "silent", heardAt: first.startedAt });
+    const content = contentOf(5);
+    await writeCheckpoint(storage, { ...content, state: { ...content.state, run: stampOf(first) } });
+    const [newest] = await listCheckpoints(storage);
+    expect(newest).toMatchObject({ run: first, savedAt: expect.stringMatching(/^20/) });
+    expect(await standingOf(storage, newest?.savedAt)).toEqual({
+      state: "silent",
+      heardAt: newest?.savedAt,
+    });
+    const end = { how: "stopped", at: "2026-11-22T12:00:00.000Z" } as const;
+    await putOwner(storage, first, end);
+    expect(await standingOf(storage, newest?.savedAt)).toEqual({ state: "ended", end });
   });
 
   test("gives, keeps and prunes checkpoints of its own run alone", async () => {

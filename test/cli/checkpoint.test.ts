@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { writeCheckpoint } from "../../src/checkpoint/index.ts";
+import { openStorage, putOwner, writeCheckpoint } from "../../src/checkpoint/index.ts";
 import { main } from "../../src/cli/main.ts";
 import { contentOf } from "../checkpoint/content.ts";
 
@@ -57,6 +57,16 @@ describe("troupe checkpoint", () => {
     expect(out).toMatch(/^step-000008 +8 .*latest$/m);
     const json = JSON.parse((await checkpoint("list", run, "--json")).out);
     expect(json.checkpoints[0]).toMatchObject({ name: "step-000008", step: 8, latest: true });
+  });
+
+  test("list says how the run stands, of one that is gone without a word when it was last heard of", async () => {
+    const startedAt = "2026-11-22T10:00:00.000Z";
+    await putOwner(await openStorage(run), { id: "1", job: "job.ts", startedAt });
+    const { out } = await checkpoint("list", run);
+    expect(out).toContain(
+      `run of job.ts, begun ${startedAt}: ended without a word, last heard of at ${startedAt}\n`,
+    );
+    await rm(join(run, "run.json"));
   });
 
   test("inspect shows where the run stood, its files and its tensors", async () => {

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { openStorage, putOwner } from "../../src/checkpoint/index.ts";
 import { toJson } from "../../src/events/index.ts";
 import { PageReader } from "../dashboard/page-reader.ts";
 import { begun, stepped } from "../dashboard/stepped.ts";
@@ -42,6 +44,21 @@ describe("troupe dashboard", () => {
     expect(run).toMatchObject({ state: "running", lossNats: 4 });
     child.kill("SIGINT");
     expect((await exit).code).toBe(0);
+  });
+
+  it("shows a run that is gone without a word as such, at the time of the last that it told", async () => {
+    const dead = workspace.path("dead");
+    mkdirSync(dead);
+    const last = stepped(1);
+    writeFileSync(join(dead, "events.jsonl"), `${toJson(begun())}\n${toJson(last)}\n`);
+    const run = { id: "1", job: "job.ts", startedAt: "2026-11-22T10:00:00.000Z" };
+    await putOwner(await openStorage(dead), run);
+    const { child, address, exit } = start(["dashboard", dead, "--port", "0"], workspace.folder);
+    using reader = await PageReader.open(await address);
+    const shown = await reader.until(({ frames }) => frames.find((frame) => frame.run?.state === "silent"));
+    expect(shown.run).toMatchObject({ step: 1, endedAtMs: last.timeMs });
+    child.kill("SIGINT");
+    await exit;
   });
 
   it("refuses what holds no events, with exit code 2", async () => {

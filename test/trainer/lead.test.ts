@@ -153,6 +153,7 @@ class StuckRun {
       plan,
       start,
       about: () => ({}),
+      onPrepared: async () => {},
       resume: undefined,
       checkpointer,
       inspections: new Inspections(),

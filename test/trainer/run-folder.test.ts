@@ -1,7 +1,7 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { describeEvent } from "../../src/events/index.ts";
-import { listCheckpoints, openStorage, ownerOf, Runtime } from "../../src/index.ts";
+import { listCheckpoints, openStorage, ownerOf, Runtime, standingOf } from "../../src/index.ts";
 import { runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 describe("a run's folder", () => {
@@ -92,6 +92,17 @@ describe("a run's folder", () => {
     expect(await stepsIn()).toEqual([6, 4, 2]);
   });
 
+  it("keeps what it holds where the run that is to replace it does not come to its first step", async () => {
+    const before = await ownerOf(await openStorage(dir));
+    const overwrite = { ...checkpoint, overwrite: true };
+    const tooLarge = await runTiny(workspace, { steps: 2, checkpoint: { ...overwrite, maxStagedBytes: 1 } });
+    expect(tooLarge.error).toMatchObject({ code: "CHECKPOINT_STAGING" });
+    const broken = await runTiny(workspace, { steps: 2, checkpoint: overwrite }, { layers: -1 });
+    expect(broken.error).toBeInstanceOf(Error);
+    expect(await stepsIn()).toEqual([6, 4, 2]);
+    expect(await ownerOf(await openStorage(dir))).toEqual(before);
+  });
+
   it("is emptied for another run that says so, and only then", async () => {
     const { error } = await runTiny(workspace, { steps: 2, checkpoint: { ...checkpoint, overwrite: true } });
     expect(error).toBeUndefined();
@@ -102,5 +113,39 @@ describe("a run's folder", () => {
       resume: dir,
     });
     expect(both.error?.message).toContain("[options] expected checkpoint.overwrite to be left out");
+  });
+
+  it("is not made anew where somebody takes it away: saves fail and say so, and no second run is let in", async () => {
+    const gone = { dir: workspace.path("gone"), everySteps: 2 };
+    const told = await runTiny(workspace, { steps: 6, checkpoint: gone }, {}, undefined, (event) => {
+      if (event.kind === "checkpoint.saved" && event.step === 2) rmSync(gone.dir, { recursive: true });
+    });
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toHaveLength(6);
+    const failed = told.events.flatMap((event) => (event.kind === "checkpoint.failed" ? event.step : []));
+    expect(failed).toEqual([4, 6]);
+    expect(existsSync(gone.dir)).toBe(false);
+  });
+
+  it("tells how its run stands: under way, finished, stopped or failed, each when it was", async () => {
+    const standing = async (folder: string) => standingOf(await openStorage(folder), undefined);
+    expect(await standing(dir)).toMatchObject({
+      state: "ended",
+      end: { how: "finished", at: expect.stringMatching(/^20/) },
+    });
+    const failing = { dir: workspace.path("failing"), everySteps: 1 };
+    const under: unknown[] = [];
+    const { error } = await runTiny(
+      workspace,
+      { steps: 4, checkpoint: failing },
+      { fault: "throw", faultRank: 0, faultAt: 2 },
+      undefined,
+      (event) => {
+        if (event.kind === "run.started") under.push(standing(failing.dir));
+      },
+    );
+    expect(error).toBeDefined();
+    expect(await under[0]).toMatchObject({ state: "running", holder: { pid: process.pid } });
+    expect(await standing(failing.dir)).toMatchObject({ state: "ended", end: { how: "failed" } });
   });
 });

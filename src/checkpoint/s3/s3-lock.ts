@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
-import { hasEnded, ownMark } from "../../process-mark.ts";
+import { hasEnded } from "../../process-mark.ts";
 import { holderNow, locked, parseHolder } from "../folder-lock.ts";
 import type { StorageHolder, StorageLock } from "../storage.ts";
 import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
@@ -17,7 +17,7 @@ const LOOK_MS = 2_000;
 /** An object as it was read: its tag changes with every write. */
 interface Seen {
   readonly tag: string | undefined;
-  readonly holder: (StorageHolder & { readonly mark?: string }) | undefined;
+  readonly holder: StorageHolder | undefined;
 }
 
 /**
@@ -46,6 +46,13 @@ export class S3Lock implements StorageLock {
       const tag = await write(connection, what, seen);
       if (tag !== "taken") return new S3Lock(connection, what, tag);
     }
+  }
+
+  /** @returns who has it: of another machine whoever has not given it back, though it may have ended meanwhile */
+  static async holder(connection: S3Connection): Promise<StorageHolder | undefined> {
+    const holder = (await read(connection))?.holder;
+    const isHere = holder?.mark !== undefined && holder.host === hostname();
+    return isHere && hasEnded(holder.mark) ? undefined : holder;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -92,7 +99,7 @@ async function write(
 ): Promise<string | undefined> {
   const key = `${prefix}${lockKey}`;
   // The word of its own makes each object, and so its tag, another.
-  const body = `${JSON.stringify({ ...holderNow(what), mark: ownMark, word: randomUUID() })}\n`;
+  const body = `${JSON.stringify({ ...holderNow(what), word: randomUUID() })}\n`;
   const condition = seen?.tag === undefined ? { IfNoneMatch: "*" } : { IfMatch: seen.tag };
   try {
     const put = new sdk.PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ...condition });

@@ -1,5 +1,12 @@
 import { TroupeError } from "../../errors.ts";
-import type { CheckpointStorage, StorageDraft, StorageLock, StoredFile, StoredFolder } from "../storage.ts";
+import type {
+  CheckpointStorage,
+  StorageDraft,
+  StorageHolder,
+  StorageLock,
+  StoredFile,
+  StoredFolder,
+} from "../storage.ts";
 import { connectS3, parseS3, type S3Connection } from "./s3-client.ts";
 import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
 import { S3File } from "./s3-file.ts";
@@ -83,6 +90,10 @@ export class S3Storage implements CheckpointStorage {
 
   lock(what: string): Promise<StorageLock> {
     return S3Lock.take(this.#connection, this.location, what);
+  }
+
+  holder(): Promise<StorageHolder | undefined> {
+    return S3Lock.holder(this.#connection);
   }
 
   async readText(name: string): Promise<string | undefined> {

@@ -1,3 +1,4 @@
+import { ownerOf, type RunStanding, standingOf } from "../../checkpoint/index.ts";
 import { describeBytes, table } from "../../planner/index.ts";
 import { print } from "../flags.ts";
 import { meantBy } from "./place.ts";
@@ -8,14 +9,19 @@ export async function listCheckpointsCommand(
   { json }: { readonly json: boolean },
 ): Promise<void> {
   const { storage, checkpoints } = await meantBy(location);
+  const owner = await ownerOf(storage);
+  const own = checkpoints.find(({ foreign, damage }) => !foreign && damage === undefined);
+  const standing = await standingOf(storage, own?.savedAt);
   if (json) {
     const plain = checkpoints.map(({ damage, ...facts }) => ({
       ...facts,
       ...(damage && { damage: damage.message }),
     }));
-    print(JSON.stringify({ location: storage.location, checkpoints: plain }));
+    print(JSON.stringify({ location: storage.location, run: owner, standing, checkpoints: plain }));
     return;
   }
+  if (owner !== undefined && standing !== undefined)
+    print(`run of ${owner.job}, begun ${owner.startedAt}: ${describeStanding(standing)}`);
   const rows = checkpoints.map(({ name, step, sizeBytes, latest, run, foreign, damage }) => [
     name,
     String(step),
@@ -25,4 +31,17 @@ export async function listCheckpointsCommand(
   ]);
   const isText = (column: number) => column === 0 || column >= 3;
   print(table([["checkpoint", "step", "size", "run", ""], ...rows], isText));
+}
+
+function describeStanding(standing: RunStanding): string {
+  switch (standing.state) {
+    case "running":
+      return `under way, in process ${standing.holder.pid} on ${standing.holder.host}`;
+    case "ended":
+      return `${standing.end.how} at ${standing.end.at}`;
+    case "silent":
+      return `ended without a word, last heard of at ${standing.heardAt}`;
+    default:
+      return standing satisfies never;
+  }
 }

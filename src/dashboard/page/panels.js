@@ -14,7 +14,12 @@ export function showRun(run, nowMs) {
   const steps = facts?.steps ?? 0;
   setText("job", facts?.job ?? "No run yet");
   setText("facts", facts === undefined ? "Waiting for a run to begin." : describeFacts(facts));
-  setText("state", state);
+  setText(
+    "state",
+    state === "silent"
+      ? `ended without a word at ${new Date(run.endedAtMs ?? nowMs).toLocaleString()}`
+      : state,
+  );
   byId("state").dataset.state = state;
   byId("step").textContent = facts === undefined ? "–" : whole(step);
   /** @type {HTMLDataElement} */ (byId("step")).value = String(step);
@@ -23,7 +28,7 @@ export function showRun(run, nowMs) {
   bar.ariaValueMax = String(steps);
   bar.ariaValueNow = String(step);
   byId("fill").style.width = `${steps === 0 ? 0 : (100 * step) / steps}%`;
-  const isOver = state === "finished" || state === "failed";
+  const isOver = state === "finished" || state === "failed" || state === "silent";
   setText("eta", isOver ? "–" : duration((steps - step) * run.stepMs));
   setText("elapsed", duration((run.endedAtMs ?? nowMs) - run.startedAtMs));
   setText("amount", run.numTokens > 0 ? "tokens" : "samples");
