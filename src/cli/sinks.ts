@@ -1,18 +1,8 @@
-import { fstatSync, openSync, writeSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { CommandOptions } from "../config/index.ts";
 import { eventFileName } from "../dashboard/index.ts";
 import { TroupeError } from "../errors.ts";
-import {
-  closeDescriptor,
-  consoleSink,
-  type EventSink,
-  fileWriteMs,
-  jsonLinesSink,
-  makeFolder,
-  ofKind,
-  type TroupeEvent,
-} from "../events/index.ts";
+import { consoleSink, type EventSink, jsonLinesSink, ofKind, type TroupeEvent } from "../events/index.ts";
 import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
 
 /**
@@ -27,9 +17,18 @@ export async function sinksOf(
   const sinks = [
     json || pino ? jsonLinesSink(STANDARD_OUTPUT, { fields: pino ? "pino" : "plain" }) : consoleSink(),
   ];
+  const hasTrace = traceFile !== undefined;
   // A run whose checkpoints go elsewhere than to a folder keeps its events only where it is told.
-  const kept = events === true ? folder && !folder.includes("://") && join(folder, eventFileName) : events;
-  if (kept) sinks.push(eventFile(kept, traceFile !== undefined));
+  if (events === true && folder && !folder.includes("://")) {
+    const path = join(folder, eventFileName);
+    sinks.push(heldBack(() => eventFile(jsonLinesSink(path, { mayWait: true }), hasTrace)));
+  } else if (typeof events === "string")
+    sinks.push(
+      eventFile(
+        writing("--events", events, () => jsonLinesSink(events)),
+        hasTrace,
+      ),
+    );
   if (tensorboard !== undefined) {
     sinks.push(writing("--tensorboard", tensorboard, () => tensorBoardSink(tensorboard)));
   }
@@ -68,31 +67,34 @@ const STANDARD_OUTPUT = 1;
 /** What a trace is made of: a hundred times as much as all the rest. */
 const isOfTrace = ofKind("activity.finished", "message.handled");
 
-/**
- * A file of JSON lines that begins with the run, when its folder is known to be good, and has what was told before too. A
- * run that goes on appends.
- * @param hasTrace - whether the trace has a file of its own
- */
-function eventFile(path: string, hasTrace: boolean): EventSink {
-  const held: TroupeEvent[] = [];
-  let file: { readonly sink: EventSink; readonly descriptor: number } | undefined;
+/** @param hasTrace - whether the trace has a file of its own */
+function eventFile(file: EventSink, hasTrace: boolean): EventSink {
+  if (!hasTrace) return file;
   return {
+    ...file,
     write(event) {
-      if (hasTrace && isOfTrace(event)) return;
-      if (file === undefined) held.push(event);
-      else file.sink.write(event);
-      if (event.kind !== "run.started" || file !== undefined) return;
-      makeFolder(dirname(path));
-      const descriptor = openSync(path, "a");
-      // A killed run may have left half a line: what follows is not to be read as its other half.
-      if (fstatSync(descriptor).size > 0) writeSync(descriptor, "\n");
-      file = { sink: jsonLinesSink(descriptor, { everyMs: fileWriteMs }), descriptor };
-      for (const before of held.splice(0)) file.sink.write(before);
+      if (!isOfTrace(event)) file.write(event);
     },
-    async close() {
-      if (file === undefined) return;
-      await file.sink.close();
-      await closeDescriptor(file.descriptor);
+  };
+}
+
+/** A sink that is made when the run begins, whose folder is known to be good then, and is told what came before too. */
+function heldBack(make: () => EventSink): EventSink {
+  const held: TroupeEvent[] = [];
+  let tell: Parameters<NonNullable<EventSink["attach"]>>[0] = () => {};
+  let sink: EventSink | undefined;
+  return {
+    attach: (toHub) => {
+      tell = toHub;
     },
+    write(event) {
+      if (sink === undefined) held.push(event);
+      else sink.write(event);
+      if (event.kind !== "run.started" || sink !== undefined) return;
+      sink = make();
+      sink.attach?.(tell);
+      for (const before of held.splice(0)) sink.write(before);
+    },
+    close: async () => sink?.close(),
   };
 }

@@ -1,3 +1,4 @@
+import { BoundedWriter, type TellTrouble } from "./bounded-writer.ts";
 import { describeEvent, type Tone } from "./describe-event.ts";
 import type { TroupeEvent } from "./event.ts";
 import type { EventSink } from "./event-hub.ts";
@@ -14,7 +15,10 @@ export interface ConsoleStream {
 
 /** What a console sink may be told; what is left out is read from the stream and the environment. */
 export interface ConsoleSinkOptions {
-  /** Standard error by default, so that standard output stays free for results. */
+  /**
+   * Standard error by default, so that standard output stays free for results: written without waiting for its reader, for
+   * whom a megabyte is held.
+   */
   readonly stream?: ConsoleStream;
   /** Whether a progress line is redrawn in place: on a terminal, unless `CI` is set or `TERM` is `dumb`. */
   readonly live?: boolean;
@@ -24,6 +28,9 @@ export interface ConsoleSinkOptions {
   readonly clock?: () => number;
 }
 
+const STANDARD_ERROR = 2;
+/** Lines that nobody reads. */
+const maxHeldBytes = 1 << 20;
 /** At most ten redraws a second: more is not seen, and costs. */
 const redrawMs = 100;
 /** Where nothing is redrawn, a line for each step would bury the rest. */
@@ -39,15 +46,25 @@ const colorOff = "\u001b[0m";
  */
 export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
   const { stream = process.stderr, clock = () => performance.now() } = options;
+  const writer =
+    options.stream === undefined
+      ? new BoundedWriter(STANDARD_ERROR, { prompt: true, maxHeldBytes })
+      : undefined;
   const { CI, NO_COLOR, TERM } = process.env;
   // Set means set to something, as no-color.org has it.
   const live = options.live ?? (stream.isTTY === true && !CI && TERM !== "dumb");
   const color = options.color ?? (live && !NO_COLOR);
-  return new ConsoleSink(stream, live, color, clock);
+  return new ConsoleSink({ stream, live, color, clock, writer });
+}
+
+interface ConsoleParts extends Required<ConsoleSinkOptions> {
+  readonly writer: BoundedWriter | undefined;
 }
 
 class ConsoleSink implements EventSink {
   readonly #stream: ConsoleStream;
+  /** Writes to standard error; undefined for a stream that was given. */
+  readonly #writer: BoundedWriter | undefined;
   readonly #live: boolean;
   readonly #color: boolean;
   readonly #clock: () => number;
@@ -56,13 +73,18 @@ class ConsoleSink implements EventSink {
   #shownLine: string | undefined;
   #closed = false;
 
-  constructor(stream: ConsoleStream, live: boolean, color: boolean, clock: () => number) {
+  constructor({ stream, live, color, clock, writer }: ConsoleParts) {
     this.#stream = stream;
+    this.#writer = writer;
     // Unheard, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost instead.
     if (stream.listenerCount?.("error") === 0) stream.on?.("error", () => {});
     this.#live = live;
     this.#color = color;
     this.#clock = clock;
+  }
+
+  attach(tell: TellTrouble): void {
+    this.#writer?.onTrouble(tell);
   }
 
   write(event: TroupeEvent): void {
@@ -82,6 +104,7 @@ class ConsoleSink implements EventSink {
     if (this.#closed) return;
     this.#closed = true;
     this.#leave();
+    await this.#writer?.close();
   }
 
   /** Writes the progress line, unless it is there already. */
@@ -90,21 +113,26 @@ class ConsoleSink implements EventSink {
     if (line === undefined || line === this.#shownLine) return;
     this.#shownAtMs = this.#clock();
     this.#shownLine = line;
-    this.#stream.write(this.#live ? eraseLine + this.#fit(line) : `${line}\n`);
+    this.#put(this.#live ? eraseLine + this.#fit(line) : `${line}\n`);
   }
 
   /** Leaves the progress line standing, at the last step and not at the last one drawn: what a run ends with comes below it. */
   #leave(): void {
     this.#show();
-    if (this.#live && this.#shownLine !== undefined) this.#stream.write("\n");
+    if (this.#live && this.#shownLine !== undefined) this.#put("\n");
     this.#shownLine = undefined;
     this.#progress = new Progress();
   }
 
   /** Writes a line above the progress line, where there is one. */
   #above(text: string): void {
-    if (!this.#live || this.#shownLine === undefined) this.#stream.write(`${text}\n`);
-    else this.#stream.write(`${eraseLine}${text}\n${this.#fit(this.#shownLine)}`);
+    if (!this.#live || this.#shownLine === undefined) this.#put(`${text}\n`);
+    else this.#put(`${eraseLine}${text}\n${this.#fit(this.#shownLine)}`);
+  }
+
+  #put(text: string): void {
+    if (this.#writer === undefined) this.#stream.write(text);
+    else this.#writer.write(text);
   }
 
   /** A line that wrapped could not be erased. */

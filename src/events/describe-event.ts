@@ -79,6 +79,16 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
           ? `${event.numDropped} events were dropped: a subscriber is slower than they come`
           : `${event.numDropped} events of ${event.actor} were dropped: it tells more than is taken`,
       );
+    case "output.failed":
+      return bad(
+        event.numLost === undefined
+          ? `${event.output} cannot be written, training goes on: ${explain(event.error)}`
+          : `${event.output} lacks ${entries(event.numLost)}: ${explain(event.error)}`,
+      );
+    case "output.resumed":
+      return plain(
+        `${event.output} is written again, ${event.numLost === 0 ? "nothing is lost" : `${entries(event.numLost)} are lost`}`,
+      );
     case "run.finished":
       return good(
         Number.isNaN(event.lossNats)
@@ -101,6 +111,10 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
     default:
       return event satisfies never;
   }
+}
+
+function entries(count: number): string {
+  return count === 1 ? "one entry" : `${count} entries`;
 }
 
 function explain(error: ErrorReport): string {

@@ -3,6 +3,7 @@ import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
 import { TroupeError, unknownNames } from "../errors.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
+import { describeEvent } from "./describe-event.ts";
 import { reportError } from "./error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "./event.ts";
 import { EventListeners } from "./event-listeners.ts";
@@ -16,6 +17,8 @@ export interface EventSink {
   write(event: TroupeEvent): void;
   /** Writes out what is held back. */
   close(): Promise<void>;
+  /** Called by the hub that takes it: how a sink tells of itself, as that its disk is full. */
+  attach?(tell: (body: TroupeEventBody) => void): void;
 }
 
 /** Which events an {@link EventStream} brings, and how many wait for its reader. */
@@ -75,8 +78,7 @@ export class EventHub {
   /** Stamps an event and passes it on. After {@link close} it does nothing. */
   emit(body: TroupeEventBody): void {
     if (this.#closed) return;
-    const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
-    for (const sink of this.#sinks) this.#writeTo(sink, event);
+    const event = this.#write(body);
     const isObserved = this.#subject.observed || this.listeners.isObserved;
     if (this.#queue.length === 0 && !isObserved) this.#recent.push(event);
     else this.#queue.push(event);
@@ -89,6 +91,7 @@ export class EventHub {
    */
   addSink(sink: EventSink): () => void {
     this.#sinks.add(sink);
+    sink.attach?.((body) => this.#tellOf(sink, body));
     return () => this.#sinks.delete(sink);
   }
 
@@ -128,7 +131,30 @@ export class EventHub {
       if (performance.now() - begin > closeMs) this.#queue.keepNewest(1);
     }
     this.#subject.complete();
-    await Promise.allSettled([...this.#sinks].map((sink) => sink.close()));
+    // One after the other, the first one last: the console still says what became of the others.
+    for (const sink of [...this.#sinks].reverse()) {
+      await sink.close().catch((error: unknown) => this.#warn(error));
+      this.#sinks.delete(sink);
+    }
+  }
+
+  #write(body: TroupeEventBody): TroupeEvent {
+    const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
+    for (const sink of this.#sinks) this.#writeTo(sink, event);
+    return event;
+  }
+
+  /** Not within what a sink is being told: the others would hear of it before they hear that. */
+  #tellOf(sink: EventSink, body: TroupeEventBody): void {
+    queueMicrotask(() => {
+      if (!this.#closed) {
+        this.emit(body);
+        return;
+      }
+      this.#sinks.delete(sink);
+      const { text } = describeEvent(this.#write(body)) ?? {};
+      if (this.#sinks.size === 0 && text !== undefined) process.emitWarning(text, "TroupeWarning");
+    });
   }
 
   #drain(): void {
@@ -161,10 +187,14 @@ export class EventHub {
   }
 
   #subscriberFailed(error: unknown): void {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    // Said on standard error too: a script may have no other subscriber than the one that failed.
-    process.emitWarning(`a subscriber to events threw, training goes on: ${text}`, "TroupeWarning");
+    this.#warn(error);
     this.emit({ kind: "subscriber.failed", error: reportError(error) });
+  }
+
+  /** Said on standard error too: a script may have no other subscriber than the one that failed. */
+  #warn(error: unknown): void {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.emitWarning(`a subscriber to events threw, training goes on: ${text}`, "TroupeWarning");
   }
 }
 

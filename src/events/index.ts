@@ -1,5 +1,5 @@
 /** What happened: the union of events, where they come together, and where they are written. */
-export { BoundedWriter, closeDescriptor, fileWriteMs } from "./bounded-writer.ts";
+export { BoundedWriter, fileWriteMs, type TellTrouble } from "./bounded-writer.ts";
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
 export { describeCollective, describeEvent } from "./describe-event.ts";
 export { type ErrorReport, reportError } from "./error-report.ts";
@@ -32,7 +32,13 @@ export type {
   CheckpointSkipped,
   CheckpointStarted,
 } from "./kinds/checkpoint.ts";
-export type { EventsDropped, MessageUndelivered, SubscriberFailed } from "./kinds/delivery.ts";
+export type {
+  EventsDropped,
+  MessageUndelivered,
+  OutputFailed,
+  OutputResumed,
+  SubscriberFailed,
+} from "./kinds/delivery.ts";
 export type { RunChange, RunFailed, RunFinished, RunRestored, RunResumed, RunStarted } from "./kinds/run.ts";
 export type {
   AnomalyDetected,
@@ -44,5 +50,6 @@ export type {
 } from "./kinds/step.ts";
 export type { ActivityFinished, MessageHandled } from "./kinds/trace.ts";
 export { makeFolder } from "./make-folder.ts";
+export { RecordFile, type RecordFileOptions } from "./record-file.ts";
 export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
 export { stampMs } from "./stamp.ts";

@@ -1,9 +1,10 @@
 import { hostname } from "node:os";
 import type { Writable } from "node:stream";
-import { BoundedWriter } from "./bounded-writer.ts";
+import { BoundedWriter, fileWriteMs } from "./bounded-writer.ts";
 import { describeEvent } from "./describe-event.ts";
 import { schemaVersion, type TroupeEvent } from "./event.ts";
 import type { EventSink } from "./event-hub.ts";
+import { RecordFile } from "./record-file.ts";
 
 /** How lines are made. */
 export interface JsonLinesOptions {
@@ -12,8 +13,10 @@ export interface JsonLinesOptions {
    * `pino-pretty` and what else reads such logs. "plain"
    */
   readonly fields?: "plain" | "pino";
-  /** What comes within so many milliseconds is written at once, which for a file costs less. 0 */
+  /** What comes within so many milliseconds is written at once, which for a file costs less. 200 for a path, else 0 */
   readonly everyMs?: number;
+  /** Whether a path that cannot be written yet is tried again like one that fails later, instead of refused. false */
+  readonly mayWait?: boolean;
 }
 
 /**
@@ -21,31 +24,28 @@ export interface JsonLinesOptions {
  * back, up to 17: two losses are printed alike only if they are equal bit for bit. What JSON has no number for is
  * written as "NaN", "Infinity" or "-Infinity".
  *
- * A reader that is slow holds no one up: 64 MiB are held for it, then events are left out, and a line of
- * kind `events.dropped` says how many.
- * @param target - a stream or, better for a pipe, a file descriptor such as 1, standard output
+ * A reader that is slow, or a disk that is full, holds no one up: 64 MiB are held for it, then events are left out, and a
+ * line of kind `events.dropped` says how many. No line is ever half there and gone on with.
+ * @param target - a file's path, which is gone on with where it is there; a stream; or, better for a pipe, a file descriptor
+ * such as 1, standard output
+ * @throws for a path what the file system says where it cannot be written, unless it may wait
  */
-export function jsonLinesSink(
-  target: Writable | number,
-  { fields = "plain", everyMs = 0 }: JsonLinesOptions = {},
-): EventSink {
-  const writer = new BoundedWriter(target, { everyMs });
+export function jsonLinesSink(target: string | Writable | number, options: JsonLinesOptions = {}): EventSink {
+  const isPath = typeof target === "string";
+  const { fields = "plain", everyMs = isPath ? fileWriteMs : 0, mayWait = false } = options;
   const line = fields === "pino" ? pinoLine : toJson;
-  let numDropped = 0;
   let timeMs = 0;
-  const notice = () => line({ kind: "events.dropped", numDropped, timeMs, schemaVersion });
+  const notice = (numDropped: number) =>
+    `${line({ kind: "events.dropped", numDropped, timeMs, schemaVersion })}\n`;
+  const outlet = isPath ? RecordFile.open({ path: () => target, appends: true, mayWait }) : target;
+  const writer = new BoundedWriter(outlet, { everyMs, notice });
   return {
     write(event) {
       timeMs = event.timeMs;
-      // Told together with the first event that is taken again: alone it would be told for each one that is not.
-      const lines = numDropped > 0 ? `${notice()}\n${line(event)}` : line(event);
-      numDropped = writer.write(`${lines}\n`) ? 0 : numDropped + 1;
+      writer.write(`${line(event)}\n`);
     },
-    async close() {
-      await writer.flush();
-      if (numDropped > 0 && writer.write(`${notice()}\n`)) numDropped = 0;
-      await writer.flush();
-    },
+    attach: (tell) => writer.onTrouble(tell),
+    close: () => writer.close(),
   };
 }
 

@@ -1,8 +1,14 @@
 import { spawn } from "node:child_process";
-import { appendFileSync, readdirSync, readFileSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { ofKind, type TroupeEvent } from "../../src/events/index.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
+import { canMakeDisks, SmallDisk } from "../fixtures/small-disk.ts";
+import { recordsOf, scalarsOf } from "../sinks/tensorboard-file.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
@@ -94,6 +100,53 @@ describe("troupe run writes its events", () => {
     const added = after.slice(before.length + 1).map((line) => JSON.parse(line).kind);
     expect(added.filter((kind) => kind === "step.finished")).toHaveLength(1);
   });
+
+  it.skipIf(!canMakeDisks)(
+    "also after its disk was full: nothing is lost, and it is told once of each (needs root, for a small disk)",
+    async () => {
+      using disk = new SmallDisk(1 << 24);
+      const at = (name: string) => join(disk.path, name);
+      const log = openSync(at("console.log"), "a");
+      const files = [
+        "--events",
+        at("events.jsonl"),
+        "--tensorboard",
+        at("tb"),
+        "--trace-file",
+        at("trace.json"),
+      ];
+      const args = ["run", tiny, "--steps", "1000000", ...data, "--json", ...files];
+      const child = spawn(process.execPath, [troupe, ...args, "--checkpoint", "full"], {
+        cwd: workspace.folder,
+        stdio: ["ignore", "pipe", log],
+      });
+      closeSync(log);
+      const told: TroupeEvent[] = [];
+      for await (const line of createInterface({ input: child.stdout as Readable })) {
+        const event = JSON.parse(line) as TroupeEvent;
+        told.push(event);
+        if (event.kind === "step.finished" && event.step === 2) disk.fill();
+        const numOf = (kind: TroupeEvent["kind"]) => told.filter((each) => each.kind === kind).length;
+        if (event.kind === "output.failed" && numOf("output.failed") === 3) disk.free();
+        if (event.kind === "output.resumed" && numOf("output.resumed") === 3) child.kill("SIGINT");
+      }
+      const kept = linesOf(readFileSync(at("events.jsonl"), "utf8")).map((line) => JSON.parse(line));
+      const stepsOf = (events: readonly TroupeEvent[]) =>
+        events.filter(ofKind("step.finished")).map(({ step }) => step);
+      expect(stepsOf(kept)).toEqual(stepsOf(told));
+      expect(kept.map(({ kind }) => kind)).toContain("run.finished");
+      const failed = told.filter(ofKind("output.failed"));
+      expect(failed.map(({ error }) => error.code)).toEqual(["ENOSPC", "ENOSPC", "ENOSPC"]);
+      expect(new Set(failed.map(({ output }) => output)).size).toBe(3);
+      expect(told.filter(ofKind("output.resumed")).map(({ numLost }) => numLost)).toEqual([0, 0, 0]);
+      const [records = ""] = readdirSync(at("tb"));
+      const losses = recordsOf(readFileSync(join(at("tb"), records)))
+        .flatMap(scalarsOf)
+        .filter(({ tag }) => tag === "loss/train");
+      expect(losses.map(({ step }) => step)).toEqual(stepsOf(told));
+      expect(JSON.parse(readFileSync(at("trace.json"), "utf8")).length).toBeGreaterThan(100);
+    },
+  );
 
   it("nowhere but to the console with --no-events", async () => {
     const { code } = await run(

@@ -95,6 +95,12 @@ export const samples: Bodies = {
     numTokens: 111_488,
   },
   "events.dropped": { kind: "events.dropped", numDropped: 3 },
+  "output.failed": {
+    kind: "output.failed",
+    output: "runs/gpt/events.jsonl",
+    error: { code: "ENOSPC", message: "ENOSPC: no space left on device, write" },
+  },
+  "output.resumed": { kind: "output.resumed", output: "runs/gpt/events.jsonl", numLost: 3 },
   "histogram.measured": {
     kind: "histogram.measured",
     step: 500,

@@ -122,7 +122,7 @@ describe("the trace sink", () => {
     }
     await sink.close();
     const text = readFileSync(path, "utf8");
-    expect(JSON.parse(text)).toHaveLength(11);
+    expect(JSON.parse(text)).toHaveLength(13);
     // Viewers take an array without its end; each entry is a line of its own.
     const lines = text.trimEnd().split("\n").slice(0, 7);
     expect(JSON.parse(`${lines.join("\n").replace(/,$/, "")}]`)).toHaveLength(6);

@@ -1,7 +1,12 @@
 import type { ErrorReport } from "../error-report.ts";
 
 /** What did not reach who should have had it: a message, or an event. */
-export type DeliveryEvent = MessageUndelivered | SubscriberFailed | EventsDropped;
+export type DeliveryEvent =
+  | MessageUndelivered
+  | SubscriberFailed
+  | EventsDropped
+  | OutputFailed
+  | OutputResumed;
 
 /** Messages could not be delivered. */
 export interface MessageUndelivered {
@@ -27,4 +32,25 @@ export interface EventsDropped {
   readonly actor?: string | undefined;
   /** Events dropped since the last time this was told. */
   readonly numDropped: number;
+}
+
+/**
+ * An output (a file, a pipe, a collector) takes nothing: training goes on, what comes is held, up to a bound, and written
+ * when it can be. Told when that begins, and again at the end of a run in which it is not over.
+ */
+export interface OutputFailed {
+  readonly kind: "output.failed";
+  /** Its path, or what it is. */
+  readonly output: string;
+  readonly error: ErrorReport;
+  /** Told at the end: how many entries it lacks for good since it failed. */
+  readonly numLost?: number;
+}
+
+/** An output takes what comes again. */
+export interface OutputResumed {
+  readonly kind: "output.resumed";
+  readonly output: string;
+  /** Entries that it lacks for good, because more came than is held. */
+  readonly numLost: number;
 }

@@ -1,14 +1,13 @@
-import { openSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import {
   BoundedWriter,
-  closeDescriptor,
   type EventOf,
   type EventSink,
   fileWriteMs,
-  makeFolder,
+  RecordFile,
   stampMs,
+  type TellTrouble,
   type TroupeEvent,
 } from "../../events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
@@ -16,7 +15,6 @@ import {
   histogramValue,
   KnownScalar,
   record,
-  scalarValue,
   sessionEnd,
   sessionStart,
   summaryRecord,
@@ -41,39 +39,43 @@ export function tensorBoardSink(folder: string): EventSink {
 /** Tells files apart that one process begins in one second. */
 let numFiles = 0;
 
+/** As TensorBoard finds it: files of a folder are read in the order of their names. */
+function fileName(): string {
+  const seconds = String(Math.floor(stampMs() / 1000)).padStart(10, "0");
+  return `events.out.tfevents.${seconds}.${hostname()}.${process.pid}.${numFiles++}`;
+}
+
 class TensorBoardSink implements EventSink {
-  readonly #folder: string;
   readonly #scalars = new Map<string, KnownScalar>();
-  readonly #knownHistograms = new Set<string>();
-  #file: { readonly writer: BoundedWriter; readonly descriptor: number } | undefined;
+  readonly #writer: BoundedWriter;
+  /** The record of the run's settings, which every file begins with that comes after it. */
+  #settings: Uint8Array = new Uint8Array();
   #step = 0;
 
   constructor(folder: string) {
-    this.#folder = folder;
-    makeFolder(folder);
-    this.#open(stampMs());
+    const file = RecordFile.open({ path: () => join(folder, fileName()), head: () => this.#head() });
+    this.#writer = new BoundedWriter(file, { everyMs: fileWriteMs });
+  }
+
+  attach(tell: TellTrouble): void {
+    this.#writer.onTrouble(tell);
   }
 
   write(event: TroupeEvent): void {
     if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
     const values = this.#fieldsOf(event);
-    if (values.length > 0) this.#file?.writer.write(summaryRecord(event.timeMs, this.#step, values));
+    if (values.length === 0) return;
+    const written = summaryRecord(event.timeMs, this.#step, values);
+    if (event.kind === "run.started") this.#settings = written;
+    this.#writer.write(written);
   }
 
-  async close(): Promise<void> {
-    const file = this.#file;
-    if (file === undefined) return;
-    this.#file = undefined;
-    await file.writer.flush();
-    await closeDescriptor(file.descriptor);
+  close(): Promise<void> {
+    return this.#writer.close();
   }
 
-  #open(timeMs: number): void {
-    const seconds = String(Math.floor(timeMs / 1000)).padStart(10, "0");
-    const name = `events.out.tfevents.${seconds}.${hostname()}.${process.pid}.${numFiles++}`;
-    const descriptor = openSync(join(this.#folder, name), "wx");
-    this.#file = { writer: new BoundedWriter(descriptor, { everyMs: fileWriteMs }), descriptor };
-    this.#file.writer.write(record(versionEvent(timeMs)));
+  #head(): Uint8Array {
+    return Buffer.concat([record(versionEvent(stampMs())), this.#settings]);
   }
 
   #fieldsOf(event: TroupeEvent): readonly (Bytes | Uint8Array)[] {
@@ -96,24 +98,20 @@ class TensorBoardSink implements EventSink {
       case "text.generated":
         return [textValue("sample", fenced(event.text))];
       case "histogram.measured":
-        return [this.#histogram(`${event.of}/${event.name}`, event)];
+        return [histogramValue(`${event.of}/${event.name}`, event)];
       default:
         return [];
     }
   }
 
-  #scalar({ group, name, rank, value }: Point): Bytes | Uint8Array {
+  #scalar({ group, name, rank, value }: Point): Uint8Array {
     const tag = rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`;
-    const known = this.#scalars.get(tag);
-    if (known !== undefined) return known.at(value);
-    this.#scalars.set(tag, new KnownScalar(tag));
-    return valueField(scalarValue(tag, value, true));
-  }
-
-  #histogram(tag: string, event: EventOf<"histogram.measured">): Bytes {
-    const isFirst = !this.#knownHistograms.has(tag);
-    this.#knownHistograms.add(tag);
-    return histogramValue(tag, event, isFirst);
+    let known = this.#scalars.get(tag);
+    if (known === undefined) {
+      known = new KnownScalar(tag);
+      this.#scalars.set(tag, known);
+    }
+    return known.at(value);
   }
 }
 

@@ -5,9 +5,9 @@ import {
   bytesField,
   bytesHeader,
   doubleField,
+  floatField,
   message,
   packedDoubles,
-  packedFloats,
   varintField,
 } from "./wire.ts";
 
@@ -15,8 +15,8 @@ import {
 // See tensorboard/compat/proto/{event,summary,tensor}.proto and tensorboard/plugins/hparams/plugin_data.proto.
 
 const dtype = { float: 1, double: 2, string: 7 } as const;
-/** What a plugin gets of a tag: one number, a tensor. */
-const dataClass = { scalar: 1, tensor: 2 } as const;
+/** What a plugin gets of a tag: a tensor. */
+const TENSOR_CLASS = 2;
 
 /** Encoded already, or about to be. */
 type Part = Bytes | Uint8Array;
@@ -60,12 +60,16 @@ export function valueField(value: Bytes): Bytes {
   return bytesField(1, value);
 }
 
-/** A scalar whose tag the file knows: from one step to the next nothing changes but its last four bytes. */
+/**
+ * A scalar of one tag: from one step to the next nothing changes but its last four bytes. A `simple_value` without metadata,
+ * as PyTorch's `SummaryWriter.add_scalar` writes it, which is what `EventAccumulator.Scalars` reads; TensorBoard's page makes
+ * a value of its scalars plugin of it.
+ */
 export class KnownScalar {
   readonly #field: Buffer;
 
   constructor(tag: string) {
-    this.#field = Buffer.from(valueField(scalarValue(tag, 0, false)));
+    this.#field = Buffer.from(valueField(message(bytesField(1, tag), floatField(2, 0))));
   }
 
   /** @returns the field of a summary, good until the next call */
@@ -75,29 +79,14 @@ export class KnownScalar {
   }
 }
 
-/** @param isFirst - whether the tag is told of for the first time in the file: then it is said whose it is */
-export function scalarValue(tag: string, value: number, isFirst: boolean): Bytes {
-  const tensor = message(varintField(1, dtype.float), bytesField(2, ""), packedFloats(5, [value]));
-  return message(
-    bytesField(1, tag),
-    bytesField(8, tensor),
-    ...(isFirst ? [metadata("scalars", dataClass.scalar)] : []),
-  );
-}
-
 /** @param text - in Markdown */
 export function textValue(tag: string, text: string): Bytes {
   const shape = bytesField(2, message(varintField(1, 1)));
   const tensor = message(varintField(1, dtype.string), bytesField(2, shape), bytesField(8, text));
-  return message(bytesField(1, tag), bytesField(8, tensor), metadata("text", dataClass.tensor));
+  return message(bytesField(1, tag), bytesField(8, tensor), metadata("text"));
 }
 
-/** @param isFirst - whether the tag is told of for the first time in the file */
-export function histogramValue(
-  tag: string,
-  { min, limits, counts }: EventOf<"histogram.measured">,
-  isFirst: boolean,
-): Bytes {
+export function histogramValue(tag: string, { min, limits, counts }: EventOf<"histogram.measured">): Bytes {
   const shape = [limits.length, 3].map((size) => bytesField(2, message(varintField(1, size))));
   const rows = limits.flatMap((limit, place) => [limits[place - 1] ?? min, limit, counts[place] ?? 0]);
   const tensor = message(
@@ -105,11 +94,7 @@ export function histogramValue(
     bytesField(2, message(...shape)),
     packedDoubles(6, rows),
   );
-  return message(
-    bytesField(1, tag),
-    bytesField(8, tensor),
-    ...(isFirst ? [metadata("histograms", dataClass.tensor)] : []),
-  );
+  return message(bytesField(1, tag), bytesField(8, tensor), metadata("histograms"));
 }
 
 /** With what settings a session began: what the hparams plugin compares runs by. */
@@ -134,7 +119,7 @@ function hparamsValue(tag: string, content: Bytes): Bytes {
   // The plugin reads its metadata alone; a value must have a tensor all the same, and an empty one is what it expects.
   const shape = bytesField(2, message());
   const tensor = message(varintField(1, dtype.float), bytesField(2, shape));
-  return message(bytesField(1, tag), bytesField(8, tensor), metadata("hparams", dataClass.tensor, content));
+  return message(bytesField(1, tag), bytesField(8, tensor), metadata("hparams", content));
 }
 
 /** A `google.protobuf.Value`. */
@@ -144,7 +129,8 @@ function protobufValue(value: string | number | boolean): Bytes {
   return varintField(4, value ? 1 : 0);
 }
 
-function metadata(plugin: string, kind: number, content?: Bytes): Bytes {
+/** Whose a value is: with every one, so that each record can be read by itself. */
+function metadata(plugin: string, content?: Bytes): Bytes {
   const data = message(bytesField(1, plugin), ...(content === undefined ? [] : [bytesField(2, content)]));
-  return bytesField(9, message(bytesField(1, data), varintField(4, kind)));
+  return bytesField(9, message(bytesField(1, data), varintField(4, TENSOR_CLASS)));
 }

@@ -52,12 +52,6 @@ export function bytesHeader(number: number, numBytes: number): number[] {
   return bytes;
 }
 
-export function packedFloats(number: number, values: readonly number[]): Bytes {
-  const bytes: number[] = [];
-  for (const value of values) putFloat(bytes, value);
-  return bytesField(number, bytes);
-}
-
 export function packedDoubles(number: number, values: readonly number[]): Bytes {
   const bytes: number[] = [];
   for (const value of values) putDouble(bytes, value);

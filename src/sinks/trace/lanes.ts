@@ -13,7 +13,8 @@ export interface Interval {
  */
 export class Lanes {
   readonly #emit: (event: TraceEvent) => void;
-  readonly #processes = new Set<number>();
+  /** That of the run is named by the trace itself. */
+  readonly #processes = new Set<number>([0]);
   readonly #families = new Map<string, Family>();
   #numLanes = 0;
 
@@ -33,7 +34,7 @@ export class Lanes {
     const pid = processOf(actor);
     if (!this.#processes.has(pid)) {
       this.#processes.add(pid);
-      for (const event of processName(pid, pid === 0 ? "run" : `rank ${pid - 1}`)) this.#emit(event);
+      for (const event of processName(pid, `rank ${pid - 1}`)) this.#emit(event);
     }
     const family = this.#familyOf(actor, subject);
     let index = family.findIndex((row) => row.takes(interval, mayNest));

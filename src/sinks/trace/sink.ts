@@ -1,18 +1,16 @@
-import { openSync } from "node:fs";
-import { dirname } from "node:path";
 import {
   BoundedWriter,
-  closeDescriptor,
   type EventOf,
   type EventSink,
   fileWriteMs,
-  makeFolder,
+  RecordFile,
   stampMs,
+  type TellTrouble,
   type TroupeEvent,
 } from "../../events/index.ts";
 import { Arrows } from "./arrows.ts";
 import { Lanes } from "./lanes.ts";
-import { microseconds, slice, type TraceEvent } from "./trace-event.ts";
+import { microseconds, processName, slice, type TraceEvent } from "./trace-event.ts";
 
 /**
  * Writes a run as a trace for ui.perfetto.dev or chrome://tracing: a process for each rank, lanes for every actor, an
@@ -27,21 +25,27 @@ export function chromeTraceSink(path: string): EventSink {
 }
 
 class ChromeTraceSink implements EventSink {
-  readonly #descriptor: number;
   readonly #writer: BoundedWriter;
+  /** The names of processes and lanes so far: what a file begins with. The first one lets every other entry begin alike. */
+  readonly #names: TraceEvent[] = processName(0, "run");
   readonly #lanes = new Lanes((event) => this.#emit(event));
   readonly #arrows = new Arrows((event) => this.#emit(event));
   /** What the clock of activities, which is the machine's, reads at time 0 of the trace. */
   readonly #originMs = Number(process.hrtime.bigint()) / 1e6;
   /** What is to be added to `timeMs` for that clock. */
   #clockShiftMs = this.#originMs - stampMs();
-  #separator = "[\n";
   #closed = false;
 
   constructor(path: string) {
-    makeFolder(dirname(path));
-    this.#descriptor = openSync(path, "w");
-    this.#writer = new BoundedWriter(this.#descriptor, { everyMs: fileWriteMs });
+    const file = RecordFile.open({ path: () => path, head: () => this.#head() });
+    this.#writer = new BoundedWriter(file, {
+      everyMs: fileWriteMs,
+      notice: (numLost) => entry(this.#lossOf(numLost)),
+    });
+  }
+
+  attach(tell: TellTrouble): void {
+    this.#writer.onTrouble(tell);
   }
 
   write(event: TroupeEvent): void {
@@ -89,9 +93,8 @@ class ChromeTraceSink implements EventSink {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#writer.write(this.#separator === "[\n" ? "[]\n" : "\n]\n");
-    await this.#writer.flush();
-    await closeDescriptor(this.#descriptor);
+    this.#writer.write("\n]\n");
+    await this.#writer.close();
   }
 
   #activity({
@@ -164,9 +167,23 @@ class ChromeTraceSink implements EventSink {
   }
 
   #emit(event: TraceEvent): void {
-    this.#writer.write(this.#separator + JSON.stringify(event));
-    this.#separator = ",\n";
+    if (event.ph === "M") this.#names.push(event);
+    this.#writer.write(entry(event));
   }
+
+  #head(): Uint8Array {
+    return Buffer.from(`[\n${this.#names.map((name) => JSON.stringify(name)).join(",\n")}`);
+  }
+
+  #lossOf(numLost: number): TraceEvent {
+    const ts = this.#at(stampMs());
+    return { name: `${numLost} entries are missing`, cat: "output", ph: "i", pid: 0, tid: 0, ts, s: "g" };
+  }
+}
+
+/** An entry behind others. */
+function entry(event: TraceEvent): string {
+  return `,\n${JSON.stringify(event)}`;
 }
 
 /** Milliseconds with as many digits as are read; the others would take half of the line. */
