@@ -225,7 +225,8 @@ function under(
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${split} ${name}`, value]));
 }
 
-function factsOf({ timeMs, schemaVersion, kind, clockMs, ...facts }: EventOf<"run.started">): RunFacts {
+function factsOf(run: EventOf<"run.started">): RunFacts {
+  const { timeMs, schemaVersion, kind, clockMs, jobSettings, ...facts } = run;
   return facts;
 }
 

@@ -7,7 +7,7 @@ import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
-import { loadJob, type TrainingPlan } from "../job/index.ts";
+import { type JobConfig, loadJob, type TrainingPlan } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
 import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
 import {
@@ -163,7 +163,7 @@ export class Run {
     this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
-    emit(runStarted(jobUrl, settings, batch.steps, start, model));
+    emit(runStarted({ jobUrl, config }, settings, batch.steps, start, model));
     if (resumed !== undefined && changes !== undefined)
       emit({ kind: "run.resumed", path: resumed.path, step: resumed.state.step, changes });
     const ranks = await SupervisedRanks.start(
@@ -242,7 +242,7 @@ async function startAfresh({ pretrained }: TrainingPlan, model: Module, seed: nu
 }
 
 function runStarted(
-  jobUrl: string,
+  { jobUrl, config }: { readonly jobUrl: string; readonly config: JobConfig },
   settings: RuntimeSettings,
   steps: number,
   { seed, initial }: Start,
@@ -253,6 +253,7 @@ function runStarted(
   return {
     kind: "run.started",
     job: nameOf(jobUrl),
+    jobSettings: config,
     steps,
     firstStep: initial.step,
     numRanks,

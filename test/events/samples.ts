@@ -152,6 +152,7 @@ export const samples: Bodies = {
   "run.started": {
     kind: "run.started",
     job: "examples/gpt/job.ts",
+    jobSettings: { layers: 4, data: "shakespeare.txt", seed: 7, dropout: 0.1, tied: true },
     numRanks: 2,
     mesh: { dp: 2, pp: 1, tp: 1, ep: 1 },
     zero: 3,

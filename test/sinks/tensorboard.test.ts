@@ -14,7 +14,7 @@ import {
 } from "../../src/sinks/tensorboard/summary.ts";
 import { bytesField, floatField, message } from "../../src/sinks/tensorboard/wire.ts";
 import { stamped } from "../events/samples.ts";
-import { recordsOf } from "./tensorboard-file.ts";
+import { recordsOf, scalarsOf } from "./tensorboard-file.ts";
 
 const timeMs = 1_700_000_000_000;
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
@@ -70,17 +70,28 @@ async function writeRun(logFolder: string): Promise<void> {
 }
 
 describe("the TensorBoard sink", () => {
-  test("has a curve for each named loss and score of each split", async () => {
+  test("has a curve for each named loss and score of each split, and the job's settings for the hparams page", async () => {
     const path = folder();
     await writeRun(path);
-    const text = readFileSync(join(path, readdirSync(path)[0] as string)).toString("latin1");
+    const events = recordsOf(readFileSync(join(path, readdirSync(path)[0] as string)));
+    const scalars = events.flatMap(scalarsOf);
+    expect(scalars.filter(({ tag }) => tag === "loss/train")).toEqual([
+      { step: 1, tag: "loss/train", value: 3 },
+      { step: 2, tag: "loss/train", value: 2 },
+      { step: 3, tag: "loss/train", value: 1 },
+    ]);
+    const tags = new Set(scalars.map(({ tag }) => tag));
     for (const tag of [
       "loss/validation",
       "loss_validation/auxiliary",
       "metrics_validation/accuracy",
       "speed/samples_per_second",
     ])
-      expect(text).toContain(tag);
+      expect(tags).toContain(tag);
+    const settings = events
+      .find((event) => event.includes("_hparams_/session_start_info"))
+      ?.toString("latin1");
+    for (const name of ["layers", "dropout", "shakespeare.txt", "job.seed"]) expect(settings).toContain(name);
   });
 
   test("begins each time a file of its own, with the version first, and every checksum right", async () => {
@@ -112,7 +123,7 @@ describe("the TensorBoard sink", () => {
     "is read by TensorBoard's own reader (where TROUPE_PYTHON has it)",
     async () => {
       const path = folder();
-      await writeRun(path);
+      await writeRun(join(path, "run"));
       const { stdout, stderr } = spawnSync(
         python as string,
         [join(import.meta.dirname, "read-tensorboard.py"), path],
@@ -132,6 +143,7 @@ describe("the TensorBoard sink", () => {
         [3, 3],
       ]);
       expect(read.scalars["memory/rank_1/optimizer_bytes"]).toEqual([[3, 34e6]]);
+      expect(read.page).toEqual(read.scalars);
       // [left, right, count] of each bucket: the first begins at the smallest value.
       expect(read.histograms["gradients/transformer.h.0.attn.c_attn.weight"]).toEqual([
         [
@@ -146,6 +158,8 @@ describe("the TensorBoard sink", () => {
       expect(read.texts.sample).toEqual([[3, "    const x = 1;\n    # no heading"]]);
       expect(read.texts.run[0][1]).toContain("| precision | fp32 |");
       expect(read.hparams).toMatchObject({ zero: 3, precision: "fp32", dp: 2, seed: 1337 });
+      expect(read.hparams).toMatchObject({ layers: 4, dropout: 0.1, tied: true, "job.seed": 7 });
+      expect(read.metrics).toMatchObject({ "loss/train": 1, "metrics_validation/accuracy": 0.5 });
       expect(read.status).toBe("STATUS_SUCCESS");
     },
   );

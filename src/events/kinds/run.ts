@@ -8,6 +8,8 @@ export interface RunStarted {
   readonly kind: "run.started";
   /** What is trained, as the user named it. */
   readonly job: string;
+  /** The job's settings: its defaults, with what was given instead. */
+  readonly jobSettings: Readonly<Record<string, string | number | boolean>>;
   readonly numRanks: number;
   /** How they stand: replicas, pipeline stages, ranks that split a layer, replicas that share experts. */
   readonly mesh: { readonly dp: number; readonly pp: number; readonly tp: number; readonly ep: number };

@@ -115,13 +115,20 @@ class TensorBoardSink implements EventSink {
   }
 }
 
-/** The choices of a run that others may be compared by. */
-function settingsOf(run: EventOf<"run.started">): Record<string, string | number> {
+type Settings = Readonly<Record<string, string | number | boolean>>;
+
+/** What others may be compared by: the choices of a run, and the settings of its job. */
+function settingsOf(run: EventOf<"run.started">): Settings {
   const { job, numRanks, mesh, zero, placement, precision, seed, numParameters, firstStep, steps } = run;
-  return { job, numRanks, ...mesh, zero, placement, precision, seed, numParameters, firstStep, steps };
+  const own = { job, numRanks, ...mesh, zero, placement, precision, seed, numParameters, firstStep, steps };
+  const ofJob = Object.entries(run.jobSettings).map(([name, value]) => [
+    name in own ? `job.${name}` : name,
+    value,
+  ]);
+  return { ...own, ...Object.fromEntries(ofJob) };
 }
 
-function tableOf(settings: Readonly<Record<string, string | number>>): string {
+function tableOf(settings: Settings): string {
   const rows = Object.entries(settings).map(([name, value]) => `| ${name} | ${value} |`);
   return ["| | |", "|---|---|", ...rows].join("\n");
 }
