@@ -20,7 +20,7 @@ export const pytorchMetadata = { format: "pt" } as const;
  * Writes a new safetensors file and waits until the disk has it.
  * @param path - where no file is yet
  * @param metadata - free text for the header
- * @throws {TroupeError} what {@link appendSafetensors} throws; the file is then incomplete, and the caller's to remove
+ * @throws {TroupeError} what `appendSafetensors` throws; the file is then incomplete, and the caller's to remove
  */
 export async function writeSafetensors(
   path: string,

@@ -11,7 +11,7 @@ export interface JsonObject {
 const maxDepth = 64;
 
 /**
- * The object that a JSON text holds, with the strictness of {@link JsonCursor} and at most 64 levels deep.
+ * The object that a JSON text holds, with the strictness of `JsonCursor` and at most 64 levels deep.
  * @param where - what the text is, for messages
  * @throws {TroupeError} `JSON_INVALID`
  */

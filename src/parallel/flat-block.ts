@@ -36,7 +36,7 @@ export interface Sharing {
   readonly counted: boolean;
   /** Whether they are trained; frozen ones are gathered and saved, never reduced or updated. */
   readonly trainable: boolean;
-  /** Whether they are buffers, which forward writes: see {@link COUNT_NUMEL}. */
+  /** Whether they are buffers, which forward writes: see `COUNT_NUMEL`. */
   readonly written: boolean;
 }
 

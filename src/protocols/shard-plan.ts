@@ -31,7 +31,7 @@ export interface ShardPlan {
   readonly initial: InitialState;
   /** Of the rank group, counted from 0. */
   readonly generation: number;
-  /** Who reads the parameters, by the name of {@link recipientName}. */
+  /** Who reads the parameters, by the name of `recipientName`. */
   readonly reader: string;
 }
 

@@ -13,7 +13,7 @@ interface NativeUse {
 
 /**
  * The addon's functions about tensors. A handle is a positive integer that names a tensor of this thread. Where a
- * comment speaks of the frame, lists and sizes are passed in {@link frame} and not as arguments.
+ * comment speaks of the frame, lists and sizes are passed in `frame` and not as arguments.
  */
 export interface Native {
   connect(frame: Float64Array, schemas: readonly string[], makeError: MakeError): void;

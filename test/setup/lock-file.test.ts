@@ -6,12 +6,17 @@ interface Entry {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-const text = readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8");
-const packages: Readonly<Record<string, Entry>> = JSON.parse(text).packages;
+const read = (path: string): Readonly<Record<string, Entry>> =>
+  JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")).packages;
+const packages = read("package-lock.json");
 
-it("names no registry, so that npm ci works behind every mirror", () => {
-  expect(Object.keys(packages).filter((path) => packages[path]?.resolved !== undefined)).toEqual([]);
-});
+it.each(["package-lock.json", "scripts/api-pages/package-lock.json"])(
+  "%s names no registry, so that npm ci works behind every mirror",
+  (path) => {
+    const packages = read(path);
+    expect(Object.keys(packages).filter((path) => packages[path]?.resolved !== undefined)).toEqual([]);
+  },
+);
 
 it("lists the packages of every platform, without which npm ci refuses it", () => {
   const named = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}));

@@ -20,7 +20,7 @@ export class CollectiveLine {
   readonly #reals: Float64Array;
   readonly #encoder = new TextEncoder();
 
-  /** @param memory - {@link collectiveLineBytes} of them, zeroed, aligned to 8 */
+  /** @param memory - `collectiveLineBytes` of them, zeroed, aligned to 8 */
   constructor(now: () => number, memory: Uint8Array) {
     this.memory = memory;
     this.#now = now;

@@ -62,7 +62,7 @@ export class StatusBoard {
   #lastOp = "";
   #lastBlock = "";
 
-  /** @param memory - {@link boardSizeBytes} of them, zeroed; shared with whoever reads this board */
+  /** @param memory - `boardSizeBytes` of them, zeroed; shared with whoever reads this board */
   constructor(now: () => number, memory: Uint8Array) {
     const { buffer, byteOffset } = memory;
     this.#now = now;

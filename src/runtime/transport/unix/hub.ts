@@ -21,7 +21,7 @@ export interface HubOptions {
   /** Known to the processes of this system and to nobody else. */
   readonly token: string;
   readonly maxFrameBytes: number;
-  /** Takes what another hub says to this one, which is on {@link controlRoute}. */
+  /** Takes what another hub says to this one, which is on `controlRoute`. */
   onControl(from: number, bytes: Uint8Array<ArrayBuffer>): void;
   /** Another process can be heard no more; `error` where it said what cannot be. */
   onLost(index: number, error: Error | undefined): void;
