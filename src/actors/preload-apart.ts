@@ -13,9 +13,8 @@ import { isTensorRef } from "./preload.ts";
 export { onUndelivered } from "./preload.ts";
 
 /**
- * What actors need to live in processes that share no memory but the kernel's own words (credit, status): none of them is in a
- * shared folder, and a tensor in a message crosses as a copy of its bytes. Batches do, and what is saved or restored; what
- * ranks compute together goes over their groups.
+ * What actors need to live in processes that share no memory: none of them is in a shared folder, and a tensor in a message
+ * crosses as a copy of its bytes. Batches do, and what is saved or restored; what ranks compute together goes over their groups.
  */
 export const processes: ProcessSupport = {
   mapFile: mapShared,

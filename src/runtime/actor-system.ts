@@ -20,6 +20,7 @@ import { Supervisor } from "./supervision/supervisor.ts";
 import type { SupervisorOptions } from "./supervision/supervisor-options.ts";
 import { Launcher } from "./system/launcher.ts";
 import { checkTimeoutLadder } from "./timeout-ladder.ts";
+import type { Network } from "./transport/tcp/tcp-door.ts";
 
 /** How a system is made. */
 export interface SystemOptions {
@@ -39,6 +40,8 @@ export interface SystemOptions {
   /** Which actors are to show progress at the moment; all that are not idle unless said otherwise. */
   readonly isToProgress?: (actor: ActorInspection) => boolean;
   readonly clock?: Clock;
+  /** How its processes reach each other over TCP; by Unix sockets and shared memory of this machine unless said. */
+  readonly network?: Network;
 }
 
 /** All actors of one program: starts and stops them, joins them, and knows how each is doing. */
@@ -65,6 +68,7 @@ export class ActorSystem {
       clock,
       settings,
       preload: options.preload,
+      network: options.network,
       onEvent: options.onEvent,
       onUnhandled: options.onUnhandled,
     });

@@ -39,3 +39,4 @@ export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
 export type { Codec } from "./transport/codec.ts";
 export type { IpcCodec } from "./transport/ipc-codec.ts";
 export type { ProcessSupport } from "./transport/link-opener.ts";
+export type { Keys, Network } from "./transport/tcp/tcp-door.ts";

@@ -14,6 +14,7 @@ import {
   type ActorInspection,
   type ActorRef,
   ActorSystem,
+  type Network,
   type RuntimeEvent,
   systemClock,
 } from "../runtime/index.ts";
@@ -36,6 +37,13 @@ import { translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
 const MAX_PART_BYTES = 2 ** 31;
+
+/** Processes that share no memory reach each other as those of several hosts would. */
+const OWN_HOST: Network = {
+  host: "127.0.0.1",
+  // That one has ended is seen by its sockets, at once; the main threads of a busy machine may be late.
+  heartbeat: { everyMs: 200, lostAfter: 50 },
+};
 
 /** What a run is made of. */
 export interface RunOptions {
@@ -72,6 +80,7 @@ export class Run {
         traceEvery: telemetry.traceEvery,
         ...(carrier === "gloo" && { maxFrameBytes: MAX_PART_BYTES }),
       },
+      ...(carrier === "gloo" && { network: OWN_HOST }),
       stallAfterMs: () => this.#stalls.afterMs,
       isToProgress: (actor) => this.#stalls.isToBlame(actor),
       onEvent: (event) => this.#hear(event),

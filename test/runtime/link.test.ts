@@ -5,44 +5,62 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { CreditCounters, creditCountersBytes } from "../../src/runtime/mailbox/credit-counters.ts";
+import type { Credits } from "../../src/runtime/mailbox/credits.ts";
 import { blankRecord, RecordType } from "../../src/runtime/protocol/record.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
+import type { Door } from "../../src/runtime/transport/hub/door.ts";
+import { Hub } from "../../src/runtime/transport/hub/hub.ts";
+import { creditsAt, HubPipe } from "../../src/runtime/transport/hub/routes.ts";
 import { IpcEncoding } from "../../src/runtime/transport/ipc-codec.ts";
-import type { Link } from "../../src/runtime/transport/link.ts";
+import type { CreditsEnd, CreditsPlan, Link } from "../../src/runtime/transport/link.ts";
 import { LinkOpener } from "../../src/runtime/transport/link-opener.ts";
 import { MemoryLink } from "../../src/runtime/transport/memory-link.ts";
 import { PackedLink } from "../../src/runtime/transport/packed-link.ts";
 import { type Packet, PacketWriter, readPacket } from "../../src/runtime/transport/packet.ts";
 import { portLinkEnds } from "../../src/runtime/transport/port-link.ts";
 import { Signal } from "../../src/runtime/transport/signal.ts";
-import { Hub, socketPath } from "../../src/runtime/transport/unix/hub.ts";
-import { HubPipe } from "../../src/runtime/transport/unix/routes.ts";
+import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
+import { socketPath, UnixDoor } from "../../src/runtime/transport/unix/unix-door.ts";
 
 const opener = new LinkOpener(() => undefined);
 const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
-const hubs: Hub[] = [];
+/** Two hubs of each way to reach another process. */
+const hubs: Record<"unix" | "tcp", Hub[]> = { unix: [], tcp: [] };
 let lastRoute = 0;
+
+/** A hub that hears nothing. */
+function openHub(index: number, door: Door, options: { onLost?: Lost } = {}): Promise<Hub> {
+  const { onLost = () => {} } = options;
+  return Hub.open({ index, door, token: "token", maxFrameBytes: 1 << 20, onControl: () => {}, onLost });
+}
+
+type Lost = (index: number, error: Error | undefined) => void;
 
 beforeAll(async () => {
   for (const index of [0, 1]) {
-    const silent = { onControl: () => {}, onLost: () => {} };
-    hubs.push(await Hub.open({ index, folder, token: "token", maxFrameBytes: 1 << 20, ...silent }));
+    hubs.unix.push(await openHub(index, new UnixDoor(folder, index)));
+    hubs.tcp.push(await openHub(index, new TcpDoor({ host: "127.0.0.1" })));
   }
 });
 
 afterAll(() => {
-  for (const hub of hubs) hub.close();
+  for (const hub of [...hubs.unix, ...hubs.tcp]) hub.close();
   rmSync(folder, { recursive: true });
 });
 
 /** Two ends over real sockets, as the actors of two main threads would have them. */
-function packedLinks(): [Link, Link] {
+function packedLinks(
+  way: "unix" | "tcp",
+  plan: CreditsPlan,
+  open: (credits: CreditsEnd, side: 0 | 1) => Credits,
+): [Link, Link] {
   lastRoute += 1;
-  const counters = new SharedArrayBuffer(creditCountersBytes);
   const [left, right] = ([0, 1] as const).map((side) => {
-    const end = { id: lastRoute, peer: 1 - side, side, credits: { path: "", byteOffset: 0 } };
-    const pipe = new HubPipe(hubs[side] as Hub, end, new Signal());
-    return new PackedLink(new CreditCounters(counters, side), pipe, new IpcEncoding(undefined), 1 << 20);
+    const peerAddress = (hubs[way][1 - side] as Hub).address;
+    const end = { id: lastRoute, peer: 1 - side, peerAddress, side, credits: plan };
+    const credits = creditsAt(end);
+    const pipe = new HubPipe(hubs[way][side] as Hub, end, credits, new Signal());
+    return new PackedLink(open(credits, side), pipe, new IpcEncoding(undefined), 1 << 20);
   });
   return [left as Link, right as Link];
 }
@@ -51,7 +69,16 @@ const makers: Record<string, () => [Link, Link]> = {
   "a link within a thread": () => MemoryLink.pair(true),
   "a link between threads": () =>
     portLinkEnds(new Signal(), new Signal()).map((end) => opener.open(end)) as [Link, Link],
-  "a link between processes": packedLinks,
+  "a link between processes": () => {
+    const counters = new SharedArrayBuffer(creditCountersBytes);
+    return packedLinks(
+      "unix",
+      { path: "", byteOffset: 0 },
+      (_credits, side) => new CreditCounters(counters, side),
+    );
+  },
+  "a link between hosts": () =>
+    packedLinks("tcp", { reportEvery: 3 }, (credits) => opener.credits(credits, 0)),
 };
 
 /** A packet with one message for each body. */
@@ -139,7 +166,8 @@ describe.each(Object.keys(makers))("%s", (name) => {
     expect(await arrival).toEqual(["after"]);
   });
 
-  test("keeps one set of credit counters for both ends", () => {
+  const sharesMemory = name !== "a link between hosts";
+  test.runIf(sharesMemory)("keeps one set of credit counters for both ends", () => {
     const [left, right] = makeLink();
     for (let count = 0; count < 3; count++) right.credits.take(1);
     left.credits.take(2);
@@ -155,6 +183,23 @@ describe.each(Object.keys(makers))("%s", (name) => {
       right.credits.take(1),
     ]).toEqual([false, false, true, false]);
   });
+
+  test.runIf(!sharesMemory)(
+    "brings what its ends have taken, with each packet and after its end",
+    async () => {
+      const [left, right] = makeLink();
+      const taken = [1, 1, 2, 1, 1].map((lane) => right.credits.take(lane as 1 | 2));
+      expect(taken).toEqual([false, false, false, true, false]);
+      const arrival = receive(left, 1);
+      right.post(packet("answer"), [], false);
+      await arrival;
+      expect([0, 1, 2].map((lane) => left.credits.takenByPeer(lane as 0 | 1 | 2))).toEqual([0, 4, 1]);
+      right.credits.take(0);
+      right.close();
+      while (left.credits.takenByPeer(0) === 0) await new Promise(setImmediate);
+      expect(left.credits.takenByPeer(0)).toBe(1);
+    },
+  );
 
   test("brings what was posted before its end closed, and nothing after", async () => {
     const [left, right] = makeLink();
@@ -173,14 +218,8 @@ test.each([
   ["a frame after one that was lost", frameHeader(0, 5, 0, 2), { expected: 1, sequence: 2 }],
 ])("a process that says %s is given up, with the reason", async (_what, said, fields) => {
   const lost = Promise.withResolvers<[number, Error | undefined]>();
-  const hub = await Hub.open({
-    index: 7,
-    folder,
-    token: "token",
-    maxFrameBytes: 1 << 20,
-    onControl: () => {},
-    onLost: (index, error) => lost.resolve([index, error]),
-  });
+  const onLost: Lost = (index, error) => lost.resolve([index, error]);
+  const hub = await openHub(7, new UnixDoor(folder, 7), { onLost });
   const greeting = new TextEncoder().encode(JSON.stringify([3, "token"]));
   const call = connect(socketPath(folder, 7));
   call.write(Buffer.concat([frameHeader(greeting.length, 0, 0, 0), greeting, said]));

@@ -15,7 +15,7 @@ import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
-import { socketPath } from "../../src/runtime/transport/unix/hub.ts";
+import { socketPath } from "../../src/runtime/transport/unix/unix-door.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { MortalProtocol } from "./actors/mortal.ts";

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import {
   type ActorRef,
   ActorSystem,
@@ -9,6 +9,7 @@ import {
   type Clock,
   FakeClock,
   type MessagingSettings,
+  type Network,
   type Protocol,
   type RuntimeEvent,
   type SpawnOptions,
@@ -19,15 +20,28 @@ import {
 import { mapWords } from "./actors/shared-words.ts";
 
 let threads: "thread" | "process" = "thread";
+let network: Network | undefined;
 
 /** From here on, where a test of this file wants an actor on a thread of its own, that thread is in a process of its own. */
 export function moveThreadsToProcesses(): void {
   threads = "process";
 }
 
+/** The same, and the processes share no memory for messages: they reach each other over the network, as hosts do. */
+export function moveThreadsToHosts(): void {
+  threads = "process";
+  network = { host: "127.0.0.1" };
+}
+
 /** Whether it is. */
 export function inProcesses(): boolean {
   return threads === "process";
+}
+
+/** Expects of what actors are seen doing: at once where memory is shared, else when their boards have been reported. */
+export async function seen(expectation: () => void): Promise<void> {
+  if (network === undefined) expectation();
+  else await vi.waitFor(expectation, { timeout: 60_000 });
 }
 
 /** Zeroed words that the test shares with actors wherever they live; `path` is what a message carries. */
@@ -117,6 +131,7 @@ export function startSystem(
   const system = new PlacedSystem({
     name: "test",
     ...(inProcesses() ? { preload: new URL("./actors/preload.ts", import.meta.url) } : {}),
+    ...(network === undefined ? {} : { network }),
     onEvent: log.enter,
     onUnhandled: (error) => log.unhandled.push(error),
     ...options,

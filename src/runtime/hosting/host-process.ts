@@ -2,8 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { TroupeError } from "../../errors.ts";
+import { systemClock } from "../clock.ts";
+import { mirrorBoard } from "../inspection/status-board.ts";
 import type { Failure } from "../protocol/failure.ts";
-import type { Hub } from "../transport/unix/hub.ts";
+import type { Hub } from "../transport/hub/hub.ts";
 import { LastLines } from "./last-lines.ts";
 import { endingWithParent } from "./orphan.ts";
 import {
@@ -36,8 +38,11 @@ export class HostProcess {
   readonly #lines: LastLines;
   readonly #warmups = new Set<string>();
   readonly #workers = new Map<number, (error: Error | undefined) => void>();
+  /** Copies of the boards of its actors, where the two processes share no memory; by uid. */
+  readonly #boards = new Map<number, Uint8Array>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #disconnected = Promise.withResolvers<void>();
+  #address = "";
   #isReady = false;
   #isLeaving = false;
   #blame: Error | undefined;
@@ -65,6 +70,11 @@ export class HostProcess {
   /** The number the operating system knows it by. */
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Of its door, once it is ready. */
+  get address(): string {
+    return this.#address;
   }
 
   /** Whether it can be given orders. */
@@ -106,11 +116,24 @@ export class HostProcess {
     return { exited, terminate: () => this.#terminate(uid, exited) };
   }
 
+  /** Keeps `copy` like the board of one of its actors, as often as the process tells of it. */
+  mirror(uid: number, copy: Uint8Array): void {
+    this.#boards.set(uid, copy);
+  }
+
   /** Takes in what it says of itself. */
   hear(news: Exclude<News, { readonly kind: "corrupted" }>): void {
     if (news.kind === "ready") {
+      this.#address = news.address;
+      this.#hub.know(this.index, news.address);
       this.#isReady = true;
       this.#ready.resolve();
+    } else if (news.kind === "boards") {
+      const laterMs = systemClock.now() - news.nowMs;
+      for (const [uid, board] of news.boards) {
+        const copy = this.#boards.get(uid);
+        if (copy !== undefined) mirrorBoard(copy, board, laterMs);
+      }
     } else this.#exited(news.uid, news.failure && errorOf(news.failure));
   }
 
@@ -143,6 +166,7 @@ export class HostProcess {
   #exited(uid: number, error: Error | undefined): void {
     const resolve = this.#workers.get(uid);
     this.#workers.delete(uid);
+    this.#boards.delete(uid);
     resolve?.(error);
   }
 

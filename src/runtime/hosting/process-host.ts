@@ -1,13 +1,16 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { systemClock } from "../clock.ts";
+import { boardSizeBytes } from "../inspection/status-board.ts";
 import { toFailure } from "../protocol/failure.ts";
 import { blankRecord, type Outgoing, RecordType } from "../protocol/record.ts";
-import { type LinkEnd, portsOf } from "../transport/link.ts";
+import { Hub } from "../transport/hub/hub.ts";
+import { creditsAt, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
+import { type CreditsEnd, type LinkEnd, portsOf } from "../transport/link.ts";
 import type { ProcessSupport } from "../transport/link-opener.ts";
 import { type Packet, singlePacket } from "../transport/packet.ts";
 import { portLinkEnds } from "../transport/port-link.ts";
 import { Signal } from "../transport/signal.ts";
-import { Hub } from "../transport/unix/hub.ts";
-import { PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
+import { doorOf } from "./door-of.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import {
   type HostedBoot,
@@ -31,6 +34,8 @@ interface Hosted {
   /** Brings the actor packets of the system's own. */
   readonly tell: (packet: Packet, transfer: readonly MessagePort[]) => void;
   readonly routes: PortRoute[];
+  /** Where its system does not see it. */
+  readonly ownBoard: Uint8Array | undefined;
 }
 
 /** Does in a process of its own what its system orders: starts actors, each in a thread, joins them, and tells their ends. */
@@ -50,15 +55,29 @@ export class ProcessHost {
   static async open(birth: ProcessBirth, support: ProcessSupport | undefined): Promise<void> {
     const host = new ProcessHost(birth, support);
     support?.enter?.(birth.folder, birth.index);
+    const { index, token, maxFrameBytes } = birth;
+    const door = doorOf(birth);
     host.#hub = await Hub.open({
-      ...birth,
+      index,
+      token,
+      maxFrameBytes,
+      door,
       onControl: (_from, bytes) => host.#obey(unpackOrder(bytes)),
       onLost: (index, error) => {
         if (index === system) host.#endWithSystem(error);
         else if (error !== undefined) host.#report({ kind: "corrupted", index, failure: toFailure(error) });
       },
     });
-    host.#report({ kind: "ready" });
+    host.#hub.know(system, birth.systemAddress);
+    host.#report({ kind: "ready", address: door.address });
+    if (door.heartbeat !== undefined) setInterval(() => host.#reportBoards(), door.heartbeat.everyMs).unref();
+  }
+
+  #reportBoards(): void {
+    const boards = [...this.#actors].flatMap(([uid, { ownBoard }]) =>
+      ownBoard === undefined ? [] : [[uid, ownBoard.slice()] as const],
+    );
+    if (boards.length > 0) this.#report({ kind: "boards", nowMs: systemClock.now(), boards });
   }
 
   #obey(order: Order): void {
@@ -75,7 +94,9 @@ export class ProcessHost {
   #start(boot: HostedBoot): void {
     const { port1, port2 } = new MessageChannel();
     const signal = new Signal();
-    const { address, moduleUrl, init, settings, systemRoute, board, resourceLimits } = boot;
+    const credits = creditsAt(boot.systemRoute);
+    const { address, moduleUrl, init, settings, systemRoute, resourceLimits } = boot;
+    const board = boot.board ?? new SharedArrayBuffer(boardSizeBytes);
     const worker = this.#standbys.take(
       {
         address,
@@ -85,7 +106,7 @@ export class ProcessHost {
         init,
         isFromAfar: true,
         settings,
-        systemLink: this.#end(systemRoute, port1),
+        systemLink: this.#end(systemRoute, credits, port1),
         signal: signal.buffer,
         board,
       },
@@ -95,8 +116,9 @@ export class ProcessHost {
       port2.postMessage({ packet }, transfer);
       signal.ring(true);
     };
-    const routes = [new PortRoute(this.#open, systemRoute, port2, signal)];
-    this.#actors.set(address.uid, { boot, worker, signal, tell, routes });
+    const routes = [new PortRoute(this.#open, systemRoute, credits, port2, signal)];
+    const ownBoard = board instanceof SharedArrayBuffer ? new Uint8Array(board) : undefined;
+    this.#actors.set(address.uid, { boot, worker, signal, tell, routes, ownBoard });
     void worker.exited.then((error) => this.#exited(address.uid, error));
   }
 
@@ -124,16 +146,17 @@ export class ProcessHost {
     const actor = this.#actors.get(joined.uid);
     if (actor === undefined) {
       // It has ended meanwhile: whoever waits for its last words has heard them.
-      this.#open.openRoute(end.id, { peer: end.peer, deliver: () => {} });
+      this.#open.openRoute(end.id, { ...end, deliver: () => {} });
       this.#open.closeRoute(end.id);
       return;
     }
     const { port1, port2 } = new MessageChannel();
-    sendLink(actor, joined, this.#end(end, port1));
-    actor.routes.push(new PortRoute(this.#open, end, port2, actor.signal));
+    const credits = creditsAt(end);
+    sendLink(actor, joined, this.#end(end, credits, port1));
+    actor.routes.push(new PortRoute(this.#open, end, credits, port2, actor.signal));
   }
 
-  #end({ side, credits }: RouteEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
+  #end({ side }: RouteEnd, credits: CreditsEnd, pipe: MessagePort): LinkEnd & { readonly kind: "packed" } {
     return { kind: "packed", side, credits, pipe, maxFrameBytes: this.#birth.maxFrameBytes };
   }
 

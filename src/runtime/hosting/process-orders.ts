@@ -4,9 +4,10 @@ import type { Address } from "../protocol/address.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
+import type { RouteEnd } from "../transport/hub/routes.ts";
 import type { Packet } from "../transport/packet.ts";
 import type { MemoryPlace } from "../transport/shared-memory.ts";
-import type { RouteEnd } from "../transport/unix/routes.ts";
+import type { Network } from "../transport/tcp/tcp-door.ts";
 import type { Warmup } from "./thread.ts";
 
 /** What a process is born with. */
@@ -16,6 +17,10 @@ export interface ProcessBirth {
   readonly token: string;
   readonly preloadUrl: string | undefined;
   readonly maxFrameBytes: number;
+  /** Of the door of the process that started it. */
+  readonly systemAddress: string;
+  /** How it is to be reached; by a Unix socket in `folder` unless said. */
+  readonly network: Network | undefined;
 }
 
 /** The environment variable in which a process finds its {@link ProcessBirth}. */
@@ -29,7 +34,8 @@ export interface HostedBoot extends ThreadOptions {
   readonly init: unknown;
   readonly settings: MessagingSettings;
   readonly systemRoute: RouteEnd;
-  readonly board: MemoryPlace;
+  /** Where its status board lies; where the processes share no memory it has one of its own, which is told of by `boards`. */
+  readonly board: MemoryPlace | undefined;
 }
 
 /** One of two actors that are joined, and how the other is known to it. */
@@ -56,11 +62,16 @@ export type Order =
 
 /** What a process tells its system. */
 export type News =
-  | { readonly kind: "ready" }
+  | { readonly kind: "ready"; readonly address: string }
   /** Of this actor nothing runs any more. */
   | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined }
+  /** The status boards of its actors as they were at `nowMs` of its own clock, by uid. */
+  | { readonly kind: "boards"; readonly nowMs: number; readonly boards: readonly BoardCopy[] }
   /** Another process has said to it what cannot be, and is heard no more. */
   | { readonly kind: "corrupted"; readonly index: number; readonly failure: Failure };
+
+/** An actor's status board. */
+export type BoardCopy = readonly [uid: number, board: Uint8Array];
 
 const packer = (): Packr => new Packr({ moreTypes: true } as never);
 
@@ -99,7 +110,8 @@ const orders: Checks<Order> = {
 };
 
 const news: Checks<News> = {
-  ready: () => true,
+  ready: ({ address }) => typeof address === "string",
+  boards: ({ nowMs, boards }) => typeof nowMs === "number" && Array.isArray(boards) && boards.every(isBoard),
   exited: ({ uid, failure }) => isCount(uid) && (failure === undefined || isRecord(failure)),
   corrupted: ({ index, failure }) => isCount(index) && isRecord(failure),
 };
@@ -123,6 +135,10 @@ function isJoined(joined: unknown): boolean {
 
 function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isBoard(copy: unknown): boolean {
+  return Array.isArray(copy) && isCount(copy[0]) && copy[1] instanceof Uint8Array;
 }
 
 function isCount(value: unknown): boolean {

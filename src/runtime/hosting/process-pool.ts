@@ -2,13 +2,16 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
+import { boardSizeBytes } from "../inspection/status-board.ts";
 import { creditCountersBytes } from "../mailbox/credit-counters.ts";
-import { defaultStartDeadlineMs } from "../protocol/settings.ts";
-import type { LinkEnd } from "../transport/link.ts";
+import { defaultStartDeadlineMs, type MessagingSettings } from "../protocol/settings.ts";
+import { Hub } from "../transport/hub/hub.ts";
+import { creditsAt, HubPipe, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
+import type { CreditsPlan, LinkEnd } from "../transport/link.ts";
 import { type ProcessSupport, processSupport } from "../transport/link-opener.ts";
-import { type MappedMemory, SharedMemory } from "../transport/shared-memory.ts";
-import { Hub } from "../transport/unix/hub.ts";
-import { HubPipe, PortRoute, type RouteEnd } from "../transport/unix/routes.ts";
+import { type MemoryPlace, SharedMemory } from "../transport/shared-memory.ts";
+import type { Network } from "../transport/tcp/tcp-door.ts";
+import { doorOf } from "./door-of.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import { HostProcess } from "./host-process.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
@@ -22,13 +25,16 @@ const own = 0;
 interface Opened {
   readonly folder: string;
   readonly hub: Hub;
-  readonly memory: SharedMemory;
+  /** Where its processes share any. */
+  readonly memory: SharedMemory | undefined;
 }
 
 /** How a pool is made. */
 export interface ProcessPoolOptions {
   readonly preloadUrl: string | undefined;
-  readonly maxFrameBytes: number;
+  readonly settings: MessagingSettings;
+  /** How its processes are to be reached; by Unix sockets and shared memory unless said. */
+  readonly network: Network | undefined;
   readonly support: () => ProcessSupport | undefined;
 }
 
@@ -78,32 +84,56 @@ export class ProcessPool {
     return [...this.#running.values()].flatMap(({ pid }) => pid ?? []);
   }
 
-  /** Memory for an actor's board, shared with its process. */
-  allocate(sizeBytes: number): MappedMemory {
-    return this.#use().memory.allocate(sizeBytes);
+  /** Memory for the board of an actor that `host` is to start: `place` where the two processes share it, else kept like the board. */
+  boardOf(
+    uid: number,
+    host: HostProcess,
+  ): { readonly place: MemoryPlace | undefined; readonly bytes: Uint8Array } {
+    const { memory } = this.#use();
+    if (memory !== undefined) return memory.allocate(boardSizeBytes);
+    const bytes = new Uint8Array(boardSizeBytes);
+    host.mirror(uid, bytes);
+    return { place: undefined, bytes };
   }
 
   /** Both ends of a new route between two processes. */
   route(left: LinkPlace, right: LinkPlace): [RouteEnd, RouteEnd] {
     this.#lastRoute += 1;
     const id = this.#lastRoute;
-    const credits = this.allocate(creditCountersBytes).place;
+    const credits = this.#credits();
     return [
-      { id, peer: right.host?.index ?? own, side: 0, credits },
-      { id, peer: left.host?.index ?? own, side: 1, credits },
+      { id, ...this.#peer(right), side: 0, credits },
+      { id, ...this.#peer(left), side: 1, credits },
     ];
+  }
+
+  #peer({ host }: LinkPlace): { readonly peer: number; readonly peerAddress: string } {
+    return { peer: host?.index ?? own, peerAddress: host?.address ?? this.#use().hub.address };
+  }
+
+  #credits(): CreditsPlan {
+    const { memory } = this.#use();
+    if (memory !== undefined) return memory.allocate(creditCountersBytes).place;
+    return { reportEvery: Math.max(1, this.#options.settings.window >> 1) };
   }
 
   /** Opens an end of a route in this process, for an actor at `place`. */
   open(end: RouteEnd, place: LinkPlace): LinkEnd & { readonly kind: "packed" } {
-    const { side, credits } = end;
-    const { maxFrameBytes } = this.#options;
+    const { side } = end;
+    const credits = creditsAt(end);
+    const { maxFrameBytes } = this.#options.settings;
     const { hub } = this.#use();
     if (place.placement === "main") {
-      return { kind: "packed", side, credits, maxFrameBytes, pipe: new HubPipe(hub, end, place.signal) };
+      return {
+        kind: "packed",
+        side,
+        credits,
+        maxFrameBytes,
+        pipe: new HubPipe(hub, end, credits, place.signal),
+      };
     }
     const { port1, port2 } = new MessageChannel();
-    new PortRoute(hub, end, port2, place.signal);
+    new PortRoute(hub, end, credits, port2, place.signal);
     return { kind: "packed", side, credits, maxFrameBytes, pipe: port1 };
   }
 
@@ -141,12 +171,14 @@ export class ProcessPool {
       removeOwnedFolder(folder);
       throw error;
     }
-    const memory = new SharedMemory(join(folder, "shared"), support.mapFile);
+    const { network, settings } = this.#options;
+    const memory =
+      network === undefined ? new SharedMemory(join(folder, "shared"), support.mapFile) : undefined;
     const hub = await Hub.open({
       index: own,
-      folder,
+      door: doorOf({ network, folder, index: own }),
       token: this.#token,
-      maxFrameBytes: this.#options.maxFrameBytes,
+      maxFrameBytes: settings.maxFrameBytes,
       onControl: (from, bytes) => this.#hear(from, unpackNews(bytes)),
       onLost: (index, error) => this.#running.get(index)?.disconnected(error),
     });
@@ -164,8 +196,17 @@ export class ProcessPool {
 
   #start(name: string, { folder, hub }: Opened): HostProcess {
     this.#lastIndex += 1;
-    const { preloadUrl, maxFrameBytes } = this.#options;
-    const birth = { index: this.#lastIndex, folder, token: this.#token, preloadUrl, maxFrameBytes };
+    const { preloadUrl, network, settings } = this.#options;
+    const birth = {
+      index: this.#lastIndex,
+      folder,
+      token: this.#token,
+      preloadUrl,
+      maxFrameBytes: settings.maxFrameBytes,
+      systemAddress: hub.address,
+      // A door of its own: the port is this process's.
+      network: network && { ...network, port: 0 },
+    };
     const host = new HostProcess(name, birth, hub);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));

@@ -73,3 +73,11 @@ export class CollectiveLine {
     return Buffer.from(field.slice(0, length < 0 ? field.length : length)).toString();
   }
 }
+
+/** A collective line of another process, whose clock is `laterMs` behind this one's. */
+export function shiftedLine(line: Uint8Array, laterMs: number): Uint8Array {
+  const copy = line.slice();
+  const reals = new Float64Array(copy.buffer, 0, 3);
+  reals[real.sinceMs] = (reals[real.sinceMs] as number) + laterMs;
+  return copy;
+}

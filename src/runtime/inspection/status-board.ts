@@ -1,5 +1,5 @@
 import { type ActorState, actorStates, type CollectiveStatus } from "../protocol/actor-status.ts";
-import { CollectiveLine, collectiveLineBytes } from "./collective-line.ts";
+import { CollectiveLine, collectiveLineBytes, shiftedLine } from "./collective-line.ts";
 
 const word = {
   version: 0,
@@ -165,6 +165,23 @@ export class StatusBoard {
   #endWrite(): void {
     Atomics.add(this.#words, word.version, 1);
   }
+}
+
+/**
+ * Makes `copy` say what a board said in another process, whose clock is `laterMs` behind this one's. What was torn by a write
+ * is left for the next time.
+ */
+export function mirrorBoard(copy: Uint8Array, board: Uint8Array, laterMs: number): void {
+  if (board.length !== boardSizeBytes) return;
+  const [words, reals] = [new Int32Array(numWords), new Float64Array(numReals)];
+  new Uint8Array(words.buffer).set(board.subarray(0, realsOffset));
+  new Uint8Array(reals.buffer).set(board.subarray(realsOffset, textsOffset));
+  if ((words[word.version] as number) % 2 !== 0) return;
+  for (const at of [real.sinceMs, real.opSinceMs]) reals[at] = (reals[at] as number) + laterMs;
+  copy.set(new Uint8Array(words.buffer));
+  copy.set(new Uint8Array(reals.buffer), realsOffset);
+  copy.set(board.subarray(textsOffset, collectiveOffset), textsOffset);
+  copy.set(shiftedLine(board.subarray(collectiveOffset), laterMs), collectiveOffset);
 }
 
 function write(target: Uint16Array, text: string): number {

@@ -1,6 +1,6 @@
 import type { LaneIndex } from "../protocol/lane.ts";
+import { type Credits, numLanes } from "./credits.ts";
 
-const numLanes = 3;
 const takenWord = 0;
 const wantedWord = takenWord + numLanes;
 const wantsWord = wantedWord + numLanes;
@@ -9,12 +9,8 @@ const wordsPerDirection = wantsWord + numLanes;
 /** Bytes the counters of one link take. */
 export const creditCountersBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEMENT;
 
-/**
- * The counters of one link, shared by both ends: how many messages of each lane the receiver has taken to
- * handle. From it come the sender's credit and, when the receiver dies, exactly what was lost.
- * Counts wrap at 2^31: compare them by difference.
- */
-export class CreditCounters {
+/** The counts of one link in memory that both ends share: at the receiver's death the sender knows exactly what was lost. */
+export class CreditCounters implements Credits {
   readonly #words: Int32Array;
   readonly #outBase: number;
   readonly #inBase: number;
@@ -26,18 +22,15 @@ export class CreditCounters {
     this.#inBase = (1 - side) * wordsPerDirection;
   }
 
-  /** Messages this end sent that the other has taken. */
   takenByPeer(lane: LaneIndex): number {
     return Atomics.load(this.#words, this.#outBase + takenWord + lane);
   }
 
-  /** Asks the other end to say when it has taken `numTaken` in all. */
   askForCredit(lane: LaneIndex, numTaken: number): void {
     Atomics.store(this.#words, this.#outBase + wantedWord + lane, numTaken);
     Atomics.store(this.#words, this.#outBase + wantsWord + lane, 1);
   }
 
-  /** Enters that this end took one message; returns whether that is the one the other end waits for. */
   take(lane: LaneIndex): boolean {
     const base = this.#inBase + lane;
     const numTaken = (Atomics.add(this.#words, base + takenWord, 1) + 1) | 0;

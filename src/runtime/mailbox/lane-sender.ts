@@ -1,7 +1,7 @@
 import { TroupeError } from "../../errors.ts";
 import type { LaneIndex } from "../protocol/lane.ts";
 import type { Outgoing } from "../protocol/record.ts";
-import type { CreditCounters } from "./credit-counters.ts";
+import type { Credits } from "./credits.ts";
 import { Queue } from "./queue.ts";
 
 /** How much of a lane may be under way. */
@@ -39,7 +39,7 @@ export class LaneSender {
   }
 
   /** Accepts a message and returns it when it may go at once. */
-  offer(message: Outgoing, credits: CreditCounters | undefined): Outgoing | undefined {
+  offer(message: Outgoing, credits: Credits | undefined): Outgoing | undefined {
     this.#settle(credits);
     if (this.#waiting.size === 0 && this.#underWay.size < this.#limits.window) {
       this.#underWay.push(message);
@@ -51,7 +51,7 @@ export class LaneSender {
   }
 
   /** The next message that waited and may go now. */
-  release(credits: CreditCounters): Outgoing | undefined {
+  release(credits: Credits): Outgoing | undefined {
     if (this.#waiting.size === 0) return undefined;
     this.#settle(credits);
     if (this.#underWay.size >= this.#limits.window) return undefined;
@@ -66,7 +66,7 @@ export class LaneSender {
   }
 
   /** Everything the receiver has not taken, oldest first; the lane is empty after it. */
-  abandon(credits: CreditCounters | undefined): Outgoing[] {
+  abandon(credits: Credits | undefined): Outgoing[] {
     this.#settle(credits);
     return [...this.#underWay.drain(), ...this.#waiting.drain()];
   }
@@ -84,7 +84,7 @@ export class LaneSender {
   }
 
   /** Lets go of what the receiver has taken; at every message, so that no body is held for longer than need be. */
-  #settle(credits: CreditCounters | undefined): void {
+  #settle(credits: Credits | undefined): void {
     if (credits === undefined) return;
     const numTaken = credits.takenByPeer(this.index);
     for (let left = (numTaken - this.#numTaken) | 0; left > 0; left--) this.#underWay.shift();

@@ -46,7 +46,7 @@ export function launch(
   if (host === undefined) return launchHere(context, place, address, init, linkPlace);
   const { clock, settings, opener, processes, systemPlace } = context;
   const encoded = opener.ipc.encode(init).value;
-  const board = processes.allocate(boardSizeBytes);
+  const board = processes.boardOf(address.uid, host);
   const [systemRoute, actorRoute] = processes.route(systemPlace, linkPlace);
   const systemEnd = processes.open(systemRoute, systemPlace);
   const worker = host.start({

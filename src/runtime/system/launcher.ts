@@ -17,6 +17,7 @@ import {
 } from "../protocol/settings.ts";
 import type { ActorRole, SpawnPlace, StopOptions } from "../protocol/spawn.ts";
 import { Signal } from "../transport/signal.ts";
+import type { Network } from "../transport/tcp/tcp-door.ts";
 import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
 import { Addresses } from "./addresses.ts";
 import { type LaunchContext, launch } from "./launch.ts";
@@ -35,6 +36,7 @@ export interface LauncherOptions {
   readonly clock: Clock;
   readonly settings: MessagingSettings;
   readonly preload: URL | undefined;
+  readonly network: Network | undefined;
   readonly onEvent: ((event: RuntimeEvent) => void) | undefined;
   readonly onUnhandled: ((error: Error) => void) | undefined;
 }
@@ -62,7 +64,8 @@ export class Launcher {
     const { codecs, opener } = this.#preloaded;
     this.#processes = new ProcessPool({
       preloadUrl,
-      maxFrameBytes: settings.maxFrameBytes,
+      settings,
+      network: options.network,
       support: () => this.#preloaded.processes,
     });
     const [processes, standbys] = [this.#processes, this.#standbys];

@@ -10,6 +10,8 @@ export const frameFlag = {
   exported: 4,
   /** The last of its route; it has no bytes. */
   last: 8,
+  /** Says no more than that its sender is there; it has no bytes. */
+  beat: 16,
 } as const;
 
 /** Bytes on one route between two processes. */
@@ -21,7 +23,8 @@ export interface Frame {
 
 /** Four words of 32 bits, little-endian: bytes that follow, route, flags, and its number among the frames of its socket. */
 export const frameHeaderBytes = 16;
-const allFlags = frameFlag.urgent | frameFlag.fresh | frameFlag.exported | frameFlag.last;
+const allFlags = Object.values(frameFlag).reduce((all, flag) => all | flag, 0);
+const emptyFlags = frameFlag.last | frameFlag.beat;
 
 /**
  * The header of a frame; its bytes follow as they are.
@@ -36,7 +39,7 @@ export function frameHeader(sizeBytes: number, route: number, flags: number, seq
  * has come, has been checked and is within the cap, and no sooner.
  */
 export class FrameReader {
-  readonly #maxBytes: number;
+  #maxBytes: number;
   readonly #header = new Uint8Array(frameHeaderBytes);
   #body: Uint8Array<ArrayBuffer> | undefined;
   #numRead = 0;
@@ -45,6 +48,11 @@ export class FrameReader {
 
   /** @param maxBytes - the most that a frame may hold */
   constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** From the next frame on each may hold so much. */
+  allow(maxBytes: number): void {
     this.#maxBytes = maxBytes;
   }
 
@@ -78,8 +86,8 @@ export class FrameReader {
   }
 
   #check(sizeBytes: number, flags: number): void {
-    const isLast = (flags & frameFlag.last) !== 0;
-    if (sizeBytes <= this.#maxBytes && (flags & ~allFlags) === 0 && !(isLast && sizeBytes > 0)) return;
+    const isEmpty = (flags & emptyFlags) !== 0;
+    if (sizeBytes <= this.#maxBytes && (flags & ~allFlags) === 0 && !(isEmpty && sizeBytes > 0)) return;
     throw new TroupeError(
       "FRAME_INVALID",
       {

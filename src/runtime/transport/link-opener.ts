@@ -1,9 +1,11 @@
 import { MessagePort } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
 import { CreditCounters } from "../mailbox/credit-counters.ts";
+import type { Credits } from "../mailbox/credits.ts";
+import { ReportedCredits } from "../mailbox/reported-credits.ts";
 import type { Address } from "../protocol/address.ts";
 import { type IpcCodec, IpcEncoding } from "./ipc-codec.ts";
-import type { Link, LinkEnd } from "./link.ts";
+import type { CreditsEnd, Link, LinkEnd } from "./link.ts";
 import { PackedLink, PortPipe } from "./packed-link.ts";
 import { PortLink } from "./port-link.ts";
 import type { MapFile, MemoryPlace } from "./shared-memory.ts";
@@ -38,14 +40,15 @@ export class LinkOpener {
   open(end: LinkEnd): Link {
     if (end.kind === "memory") return end.link;
     if (end.kind === "port") return new PortLink(end);
-    const { buffer, byteOffset } = this.map(end.credits, 0);
     const pipe = end.pipe instanceof MessagePort ? new PortPipe(end.pipe) : end.pipe;
-    return new PackedLink(
-      new CreditCounters(buffer, end.side, byteOffset),
-      pipe,
-      this.ipc,
-      end.maxFrameBytes,
-    );
+    return new PackedLink(this.credits(end.credits, end.side), pipe, this.ipc, end.maxFrameBytes);
+  }
+
+  /** Opens what an end of a link counts in. */
+  credits(plan: CreditsEnd, side: 0 | 1): Credits {
+    if ("reportEvery" in plan) return new ReportedCredits(plan.reportEvery, plan.taken);
+    const { buffer, byteOffset } = this.map(plan, 0);
+    return new CreditCounters(buffer, side, byteOffset);
   }
 
   /** What this thread sends to other processes goes through, and what comes from them. */

@@ -1,5 +1,5 @@
 import { MessagePort, type Transferable } from "node:worker_threads";
-import type { CreditCounters } from "../mailbox/credit-counters.ts";
+import type { Credits } from "../mailbox/credits.ts";
 import type { Packet } from "./packet.ts";
 import type { MemoryPlace } from "./shared-memory.ts";
 
@@ -9,7 +9,7 @@ import type { MemoryPlace } from "./shared-memory.ts";
  */
 export interface Link {
   /** Counts what each end has taken, which is the credit of the other. */
-  readonly credits: CreditCounters;
+  readonly credits: Credits;
   /**
    * Sends `packet`; nothing of it is sent when this throws because a part cannot be cloned.
    * @param urgent - whether the receiver should look at it before its next message
@@ -27,6 +27,12 @@ export interface Link {
 export type Parcel =
   | { readonly flags: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly packet: Packet };
+
+/** How the ends of a link hear what the other has taken: in memory that both have, or each so many messages by the link itself. */
+export type CreditsPlan = MemoryPlace | { readonly reportEvery: number };
+
+/** The same at one end: what it has taken lies where its process finds it when its thread has ended. */
+export type CreditsEnd = MemoryPlace | { readonly reportEvery: number; readonly taken: SharedArrayBuffer };
 
 /** How an actor reaches the hub of its process. */
 export interface Pipe {
@@ -49,7 +55,7 @@ export type LinkEnd =
   | {
       readonly kind: "packed";
       readonly side: 0 | 1;
-      readonly credits: MemoryPlace;
+      readonly credits: CreditsEnd;
       /** To the hub of the actor's process: a port, or the hub itself where it shares the actor's thread. */
       readonly pipe: MessagePort | Pipe;
       readonly maxFrameBytes: number;

@@ -1,7 +1,8 @@
 import { type MessagePort, receiveMessageOnPort, type Transferable } from "node:worker_threads";
 import type { Options } from "msgpackr";
 import { Packr, Unpackr } from "msgpackr/pack";
-import type { CreditCounters } from "../mailbox/credit-counters.ts";
+import type { Credits } from "../mailbox/credits.ts";
+import { ReportedCredits } from "../mailbox/reported-credits.ts";
 import { frameFlag } from "./frame.ts";
 import type { IpcEncoding } from "./ipc-codec.ts";
 import type { Link, Parcel, Pipe } from "./link.ts";
@@ -15,7 +16,7 @@ const packing = () => ({ sequential: true, moreTypes: true, useToJSON: false }) 
  * the shape of a record the first time only. What carries the bytes never looks into them.
  */
 export class PackedLink implements Link {
-  readonly credits: CreditCounters;
+  readonly credits: Credits;
   readonly #pipe: Pipe;
   readonly #ipc: IpcEncoding;
   readonly #maxBytes: number;
@@ -24,7 +25,7 @@ export class PackedLink implements Link {
   #unpacker = new Unpackr(packing());
 
   /** @param maxBytes - the most that one packet may take */
-  constructor(credits: CreditCounters, pipe: Pipe, ipc: IpcEncoding, maxBytes: number) {
+  constructor(credits: Credits, pipe: Pipe, ipc: IpcEncoding, maxBytes: number) {
     this.credits = credits;
     this.#pipe = pipe;
     this.#ipc = ipc;
@@ -52,12 +53,32 @@ export class PackedLink implements Link {
   }
 
   poll(): Packet | undefined {
-    const parcel = this.#pipe.poll();
-    return parcel === undefined ? undefined : this.#unpack(parcel, () => {});
+    for (;;) {
+      const parcel = this.#pipe.poll();
+      if (parcel === undefined) return undefined;
+      const packet = this.#unpack(parcel, () => {});
+      if (packet !== undefined) return packet;
+    }
   }
 
   close(): void {
     this.#pipe.close();
+  }
+
+  /** Before what was packed, where the two ends share no memory to count in. */
+  #withCredits(packed: Uint8Array): Uint8Array<ArrayBuffer> {
+    // The packer's own memory is a slab that it goes on writing to.
+    if (!(this.credits instanceof ReportedCredits)) return new Uint8Array(packed);
+    const counts = this.credits.report();
+    const bytes = new Uint8Array(counts.byteLength + packed.length);
+    bytes.set(new Uint8Array(counts.buffer));
+    bytes.set(packed, counts.byteLength);
+    return bytes;
+  }
+
+  /** What was packed, without the counts before it, which are taken in. */
+  #afterCredits(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
+    return this.credits instanceof ReportedCredits ? this.credits.hear(bytes) : bytes;
   }
 
   /** A packer that failed half-way has named shapes that the receiver will never hear of: it begins anew. */
@@ -65,8 +86,7 @@ export class PackedLink implements Link {
     try {
       const packed = this.#packer.pack(value);
       if (packed.length > this.#maxBytes) throw new Error(tooLarge(packed.length, this.#maxBytes));
-      // The packer's own memory is a slab that it goes on writing to.
-      return new Uint8Array(packed);
+      return this.#withCredits(packed);
     } catch (error) {
       this.#packer = newPacker();
       this.#isFresh = true;
@@ -78,7 +98,9 @@ export class PackedLink implements Link {
     if ("packet" in parcel) return parcel.packet;
     try {
       if ((parcel.flags & frameFlag.fresh) !== 0) this.#unpacker = new Unpackr(packing());
-      const packet = this.#unpacker.unpack(parcel.bytes);
+      const packed = this.#afterCredits(parcel.bytes);
+      if (packed.length === 0) return undefined;
+      const packet = this.#unpacker.unpack(packed);
       return checkPacket((parcel.flags & frameFlag.exported) === 0 ? packet : this.#ipc.decode(packet));
     } catch (error) {
       garbled(error as Error);

@@ -30,7 +30,7 @@ const asked: Packet = singlePacket({
   body: { step: 12, bytes: new Uint8Array(9), list: [1.5, "a", null, undefined, true, -1] },
 } as never);
 const news = [
-  { kind: "ready" },
+  { kind: "ready", address: "door" },
   { kind: "exited", uid: 3, failure: { name: "Error", message: "gone", code: "X" } },
   { kind: "corrupted", index: 2, failure: { name: "Error", message: "no frame" } },
 ] as const;
@@ -91,7 +91,7 @@ export const wireTargets: readonly Target[] = [
     name: "packed messages",
     sources: /runtime\/transport\/(packet|codec)/,
     corpus: [
-      packControl({ kind: "ready" }),
+      packControl({ kind: "ready", address: "door" }),
       // A run of two billion messages.
       packControl([runOfTells, "go", 2 ** 31, 0] as never),
       packControl(told as never),

@@ -1,8 +1,8 @@
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { Queue } from "../../mailbox/queue.ts";
+import { reportBytes } from "../../mailbox/reported-credits.ts";
 import { frameFlag } from "../frame.ts";
-import type { Parcel, Pipe } from "../link.ts";
-import type { MemoryPlace } from "../shared-memory.ts";
+import type { CreditsEnd, CreditsPlan, Parcel, Pipe } from "../link.ts";
 import type { Signal } from "../signal.ts";
 import type { Hub, Route } from "./hub.ts";
 
@@ -12,28 +12,50 @@ export interface RouteEnd {
   readonly id: number;
   /** The process at the other end. */
   readonly peer: number;
+  /** Of that process's door. */
+  readonly peerAddress: string;
   readonly side: 0 | 1;
-  /** The credit counters of the link. */
-  readonly credits: MemoryPlace;
+  readonly credits: CreditsPlan;
+}
+
+/** What the actor at this end of a route counts in. */
+export function creditsAt({ credits }: RouteEnd): CreditsEnd {
+  return "reportEvery" in credits ? { ...credits, taken: new SharedArrayBuffer(reportBytes) } : credits;
+}
+
+/** Ends a route; the last that goes over it is what its actor has taken. */
+function endRoute(hub: Hub, id: number, credits: CreditsEnd): void {
+  if ("taken" in credits) hub.send(id, new Uint8Array(credits.taken).slice(), 0);
+  hub.closeRoute(id);
 }
 
 /** Where bytes of a route come out: an actor's port, and the doorbell of its thread. */
 export class PortRoute implements Route {
   readonly peer: number;
+  readonly peerAddress: string;
   readonly #hub: Hub;
   readonly #id: number;
+  readonly #credits: CreditsEnd;
   readonly #port: MessagePort;
   readonly #signal: Signal;
 
   /** Opens the route on `port`, whose other end the actor has. */
-  constructor(hub: Hub, { id, peer }: RouteEnd, port: MessagePort, signal: Signal) {
+  constructor(
+    hub: Hub,
+    { id, peer, peerAddress }: RouteEnd,
+    credits: CreditsEnd,
+    port: MessagePort,
+    signal: Signal,
+  ) {
     this.peer = peer;
+    this.peerAddress = peerAddress;
     this.#hub = hub;
     this.#id = id;
+    this.#credits = credits;
     this.#port = port;
     this.#signal = signal;
     port.on("message", (parcel: Parcel) => this.#send(parcel));
-    port.on("close", () => hub.closeRoute(id));
+    port.on("close", () => endRoute(hub, id, credits));
     hub.openRoute(id, this);
   }
 
@@ -51,7 +73,7 @@ export class PortRoute implements Route {
     ) {
       this.#send(left.message);
     }
-    this.#hub.closeRoute(this.#id);
+    endRoute(this.#hub, this.#id, this.#credits);
     this.#port.close();
   }
 
@@ -63,17 +85,21 @@ export class PortRoute implements Route {
 /** The pipe of an actor that shares its thread with the hub. */
 export class HubPipe implements Pipe, Route {
   readonly peer: number;
+  readonly peerAddress: string;
   readonly #hub: Hub;
   readonly #id: number;
+  readonly #credits: CreditsEnd;
   readonly #signal: Signal;
   readonly #inbound = new Queue<Parcel>();
   #receive: ((parcel: Parcel) => void) | undefined;
 
   /** Opens the route. */
-  constructor(hub: Hub, { id, peer }: RouteEnd, signal: Signal) {
+  constructor(hub: Hub, { id, peer, peerAddress }: RouteEnd, credits: CreditsEnd, signal: Signal) {
     this.peer = peer;
+    this.peerAddress = peerAddress;
     this.#hub = hub;
     this.#id = id;
+    this.#credits = credits;
     this.#signal = signal;
     hub.openRoute(id, this);
   }
@@ -99,6 +125,6 @@ export class HubPipe implements Pipe, Route {
 
   close(): void {
     this.#receive = undefined;
-    this.#hub.closeRoute(this.#id);
+    endRoute(this.#hub, this.#id, this.#credits);
   }
 }

@@ -1,13 +1,15 @@
-import { once } from "node:events";
-import { connect, createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Socket } from "node:net";
 import { TroupeError } from "../../../errors.ts";
 import { type Frame, FrameReader, frameFlag, frameHeader } from "../frame.ts";
+import type { Door } from "./door.ts";
 
 /** One end, in this process, of a route to another. */
 export interface Route {
   /** The process at the other end. */
   readonly peer: number;
+  /** Of that process's door. */
+  readonly peerAddress: string;
   /** Brings bytes that came from there to their actor. */
   deliver(bytes: Uint8Array<ArrayBuffer>, flags: number): void;
 }
@@ -16,8 +18,8 @@ export interface Route {
 export interface HubOptions {
   /** Of this process; 0 is the one that started the others. */
   readonly index: number;
-  /** Where the sockets of all processes lie: nobody else may enter it. */
-  readonly folder: string;
+  /** Where others call it; opened by the hub. */
+  readonly door: Door;
   /** Known to the processes of this system and to nobody else. */
   readonly token: string;
   readonly maxFrameBytes: number;
@@ -32,43 +34,70 @@ interface Call {
   readonly socket: Socket;
   /** Frames written to it. */
   numFrames: number;
+  /** Whether anything was written since the last heartbeat. */
+  isQuiet: boolean;
 }
+
+/** A call from another process. */
+interface Caller {
+  readonly socket: Socket;
+  /** Heartbeats of this process's own since something came from it. */
+  numSilent: number;
+}
+
+// Who calls says who he is within so much, so soon, and among so many: a stranger costs no more.
+const greetingBytes = 1_024;
+const greetingMs = 5_000;
+const mostUngreeted = 64;
 
 /** The route of what hubs say to each other. */
 export const controlRoute = 0;
 
 /**
- * One process's door: takes bytes to and from the processes beside it, over a Unix socket for each direction, and never
+ * The post office of one process: takes bytes to and from other processes, over a socket for each direction, and never
  * looks into them. It writes only where it has called and reads only where it was called, so two that call each other at
  * once do not collide. Lives on the main thread, which never computes.
  */
 export class Hub {
   readonly index: number;
   readonly #options: HubOptions;
-  readonly #server: Server;
+  readonly #addresses = new Map<number, string>();
   readonly #outbound = new Map<number, Call>();
-  readonly #inbound = new Map<number, Socket>();
+  readonly #inbound = new Map<number, Caller>();
+  readonly #ungreeted = new Set<Socket>();
   readonly #routes = new Map<number, Route>();
   /** Frames that came before their route was opened here. */
   readonly #early = new Map<number, Frame[]>();
   readonly #finished = new Set<number>();
   readonly #atEnd = new Map<number, (() => void)[]>();
   readonly #lost = new Set<number>();
+  #heart: NodeJS.Timeout | undefined;
 
-  private constructor(options: HubOptions, server: Server) {
+  private constructor(options: HubOptions) {
     this.index = options.index;
     this.#options = options;
-    this.#server = server;
-    server.on("connection", (socket) => this.#accept(socket));
   }
 
   /** Opens this process's door. */
   static async open(options: HubOptions): Promise<Hub> {
-    const server = createServer();
-    const hub = new Hub(options, server);
-    server.listen(socketPath(options.folder, options.index));
-    await once(server, "listening");
+    const hub = new Hub(options);
+    const { door } = options;
+    await door.open((socket) => hub.#accept(socket));
+    if (door.heartbeat !== undefined) {
+      const { everyMs, lostAfter } = door.heartbeat;
+      hub.#heart = setInterval(() => hub.#beat(lostAfter), everyMs).unref();
+    }
     return hub;
+  }
+
+  /** What other processes call this one by. */
+  get address(): string {
+    return this.#options.door.address;
+  }
+
+  /** Enters where another process can be called. */
+  know(index: number, address: string): void {
+    this.#addresses.set(index, address);
   }
 
   /** Says something to another hub. */
@@ -79,6 +108,7 @@ export class Hub {
   /** Opens this end of a route; what came for it before is delivered now. */
   openRoute(id: number, route: Route): void {
     this.#routes.set(id, route);
+    this.know(route.peer, route.peerAddress);
     const early = this.#early.get(id) ?? [];
     this.#early.delete(id);
     for (const frame of early) this.#route(frame);
@@ -112,9 +142,23 @@ export class Hub {
 
   /** Leaves: nothing is sent or received after it. */
   close(): void {
-    this.#server.close();
+    clearInterval(this.#heart);
+    this.#options.door.close();
     for (const { socket } of this.#outbound.values()) socket.destroy();
-    for (const socket of this.#inbound.values()) socket.destroy();
+    for (const { socket } of this.#inbound.values()) socket.destroy();
+    for (const socket of this.#ungreeted) socket.destroy();
+  }
+
+  /** Says to all who are called that this process is there, and takes those for lost who have not said so. */
+  #beat(lostAfter: number): void {
+    for (const call of this.#outbound.values()) {
+      if (call.isQuiet) writeFrame(call, controlRoute, frameFlag.beat, new Uint8Array());
+      call.isQuiet = true;
+    }
+    for (const caller of this.#inbound.values()) {
+      caller.numSilent += 1;
+      if (caller.numSilent > lostAfter) caller.socket.destroy(silent(lostAfter));
+    }
   }
 
   #write(to: number, route: number, flags: number, bytes: Uint8Array): void {
@@ -123,9 +167,9 @@ export class Hub {
   }
 
   #call(to: number): Call {
-    const { folder, index, token } = this.#options;
-    const socket = connect(socketPath(folder, to));
-    const call = { socket, numFrames: 0 };
+    const { door, index, token } = this.#options;
+    const socket = door.call(this.#addresses.get(to) as string);
+    const call = { socket, numFrames: 0, isQuiet: false };
     this.#outbound.set(to, call);
     socket.on("error", () => {});
     // The end of one that has called comes by the other direction, behind its last words; of one that never has, there are none.
@@ -136,30 +180,51 @@ export class Hub {
 
   /** The first frame of a caller says who it is. */
   #accept(socket: Socket): void {
-    const reader = new FrameReader(this.#options.maxFrameBytes);
+    const reader = new FrameReader(greetingBytes);
     let from: number | undefined;
     let error: Error | undefined;
+    this.#awaitGreeting(socket);
     socket.on("data", (piece: Uint8Array) => {
+      const caller = from === undefined ? undefined : this.#inbound.get(from);
+      if (caller !== undefined) caller.numSilent = 0;
       try {
         reader.read(piece, (frame) => {
           if (from !== undefined) return this.#receive(from, frame);
           from = this.#greet(frame);
-          this.#inbound.set(from, socket);
+          reader.allow(this.#options.maxFrameBytes);
+          this.#ungreeted.delete(socket);
+          this.#inbound.set(from, { socket, numSilent: 0 });
         });
       } catch (caught) {
         error = caught as Error;
         socket.destroy();
       }
     });
-    socket.on("error", () => {});
+    socket.on("error", (caught) => {
+      error ??= caught instanceof TroupeError ? caught : undefined;
+    });
     socket.on("close", () => {
+      this.#ungreeted.delete(socket);
       if (from !== undefined) this.#lose(from, error);
     });
   }
 
+  /** Of too many that say nothing the oldest goes: a process of this system greets at once. */
+  #awaitGreeting(socket: Socket): void {
+    this.#ungreeted.add(socket);
+    const [oldest] = this.#ungreeted;
+    if (this.#ungreeted.size > mostUngreeted) oldest?.destroy();
+    const timer = setTimeout(() => {
+      if (this.#ungreeted.has(socket)) socket.destroy();
+    }, greetingMs).unref();
+    socket.on("close", () => clearTimeout(timer));
+  }
+
+  /** Who was lost once is so for ever: what it said meanwhile is gone. */
   #greet({ bytes }: Frame): number {
     const [index, token] = JSON.parse(new TextDecoder().decode(bytes)) as [unknown, unknown];
-    if (token === this.#options.token && typeof index === "number" && !this.#inbound.has(index)) return index;
+    const isKnown = typeof index === "number" && !this.#inbound.has(index) && !this.#lost.has(index);
+    if (isKnown && isSame(String(token), this.#options.token)) return index;
     throw new TroupeError("FRAME_INVALID", {
       where: "hub",
       expected: "a process of this system",
@@ -169,6 +234,7 @@ export class Hub {
   }
 
   #receive(from: number, frame: Frame): void {
+    if ((frame.flags & frameFlag.beat) !== 0) return;
     if (frame.route === controlRoute) this.#options.onControl(from, frame.bytes);
     else this.#route(frame);
   }
@@ -210,9 +276,20 @@ function writeFrame(call: Call, route: number, flags: number, bytes: Uint8Array)
   if (bytes.length > 0) socket.write(bytes);
   socket.uncork();
   call.numFrames += 1;
+  call.isQuiet = false;
 }
 
-/** The socket of one process. */
-export function socketPath(folder: string, index: number): string {
-  return join(folder, `p${index}.sock`);
+/** Compared in a time that does not tell how much of it is right. */
+function isSame(given: string, token: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(given), digest(token));
+}
+
+function silent(numBeats: number): TroupeError {
+  return new TroupeError("PEER_SILENT", {
+    where: "hub",
+    expected: `a sign from each process every heartbeat`,
+    got: `${numBeats} in silence`,
+    hint: "its host is down or stands still, or the network between the two is cut",
+  });
 }

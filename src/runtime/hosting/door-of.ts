@@ -1,0 +1,16 @@
+import type { Door } from "../transport/hub/door.ts";
+import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { UnixDoor } from "../transport/unix/unix-door.ts";
+
+/** The door of a process: over the network where one is given, else a Unix socket in the folder. */
+export function doorOf({
+  network,
+  folder,
+  index,
+}: {
+  readonly network: Network | undefined;
+  readonly folder: string;
+  readonly index: number;
+}): Door {
+  return network === undefined ? new UnixDoor(folder, index) : new TcpDoor(network);
+}

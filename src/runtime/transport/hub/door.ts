@@ -1,0 +1,26 @@
+import type { Socket } from "node:net";
+
+/**
+ * Where a process takes the calls of others, and how it calls them: the seam between a hub and what its sockets are.
+ * Bytes written to a socket come out of the other end in order, or the socket closes.
+ */
+export interface Door {
+  /** What others call it by: plain data, known once it is open. */
+  readonly address: string;
+  /** After so long without a sign a caller counts as lost; undefined where the end of a process closes its sockets at once. */
+  readonly heartbeat: Heartbeat | undefined;
+  /** Takes calls from now on. */
+  open(onCall: (socket: Socket) => void): Promise<void>;
+  /** Calls the process whose door has this address; what is written before it is answered waits. */
+  call(address: string): Socket;
+  /** Takes no more calls. */
+  close(): void;
+}
+
+/** How a silent peer is told from a quiet one. */
+export interface Heartbeat {
+  /** Each end says something so often. */
+  readonly everyMs: number;
+  /** So many of this process's own turns of that clock in silence, and a peer is lost: while this process stands still, no time passes. */
+  readonly lostAfter: number;
+}

@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { connect as connectTls, createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { TroupeError } from "../../../errors.ts";
+import type { Door, Heartbeat } from "../hub/door.ts";
+
+/** How processes reach each other over a network: plain data. */
+export interface Network {
+  /** This host's name or number as others reach it; its door is open at this interface only. */
+  readonly host: string;
+  /** Where the door is; a free one unless said otherwise. */
+  readonly port?: number;
+  /** Keys with which both ends prove themselves and hide what they say; without them all of it is readable on the way. */
+  readonly tls?: Keys;
+  /** A sign each 200 ms, lost after nine in silence unless said otherwise: who is gone is noticed within two seconds. */
+  readonly heartbeat?: Heartbeat;
+}
+
+/** In PEM, as text. */
+export interface Keys {
+  readonly key: string;
+  readonly cert: string;
+  /** Who signed the certificates of all hosts. */
+  readonly ca: string;
+}
+
+const usualHeartbeat: Heartbeat = { everyMs: 200, lostAfter: 9 };
+
+/** A TCP socket, for processes of several hosts. */
+export class TcpDoor implements Door {
+  readonly heartbeat: Heartbeat;
+  readonly #network: Network;
+  readonly #keys: TlsOptions | undefined;
+  readonly #server: Server;
+
+  constructor(network: Network) {
+    this.#network = network;
+    this.heartbeat = network.heartbeat ?? usualHeartbeat;
+    this.#keys = network.tls && { ...network.tls, requestCert: true, rejectUnauthorized: true };
+    this.#server = this.#keys === undefined ? createServer() : createTlsServer(this.#keys);
+  }
+
+  get address(): string {
+    const { port } = this.#server.address() as AddressInfo;
+    return JSON.stringify([this.#network.host, port]);
+  }
+
+  async open(onCall: (socket: Socket) => void): Promise<void> {
+    const { host, port = 0 } = this.#network;
+    this.#server.on(this.#keys === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+      socket.setNoDelay(true);
+      onCall(socket);
+    });
+    // A stranger who cannot prove himself is none of this process's business.
+    this.#server.on("tlsClientError", () => {});
+    try {
+      this.#server.listen({ host, port });
+      await once(this.#server, "listening");
+    } catch (cause) {
+      throw cannotListen(host, port, cause as Error);
+    }
+  }
+
+  call(address: string): Socket {
+    const [host, port] = JSON.parse(address) as [string, number];
+    // Whom a certificate names does not matter, who signed it does: hosts come and go by number.
+    const socket =
+      this.#keys === undefined
+        ? connect({ host, port })
+        : connectTls({ ...this.#network.tls, host, port, checkServerIdentity: () => undefined });
+    socket.setNoDelay(true);
+    return socket;
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}
+
+function cannotListen(host: string, port: number, cause: Error): TroupeError {
+  return new TroupeError(
+    "NETWORK_ADDRESS",
+    {
+      where: "network",
+      expected: "an address of this host that is free",
+      got: `${host}:${port}, ${cause.message}`,
+      hint: "name an interface of this host, and no port or a free one",
+    },
+    { fields: { host, port }, cause },
+  );
+}

@@ -1,0 +1,35 @@
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import type { Door } from "../hub/door.ts";
+
+/** A Unix socket, for processes of one machine. Whoever may enter its folder may call. */
+export class UnixDoor implements Door {
+  readonly address: string;
+  readonly heartbeat = undefined;
+  readonly #server: Server = createServer();
+
+  /** @param folder - where the sockets of all processes lie: nobody else may enter it */
+  constructor(folder: string, index: number) {
+    this.address = socketPath(folder, index);
+  }
+
+  async open(onCall: (socket: Socket) => void): Promise<void> {
+    this.#server.on("connection", onCall);
+    this.#server.listen(this.address);
+    await once(this.#server, "listening");
+  }
+
+  call(address: string): Socket {
+    return connect(address);
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}
+
+/** The socket of one process. */
+export function socketPath(folder: string, index: number): string {
+  return join(folder, `p${index}.sock`);
+}

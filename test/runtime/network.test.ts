@@ -1,0 +1,172 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import { expect, onTestFinished, test } from "vitest";
+import type { Keys, Network } from "../../src/runtime/index.ts";
+import { frameHeader } from "../../src/runtime/transport/frame.ts";
+import { Hub } from "../../src/runtime/transport/hub/hub.ts";
+import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
+import type { EchoProtocol } from "./actors/echo.ts";
+import type { MortalProtocol } from "./actors/mortal.ts";
+import { actorModule, startSystem } from "./start-system.ts";
+
+const deadlineMs = 60_000;
+const host = "127.0.0.1";
+
+/** One of several hubs, and what it hears. */
+interface Heard {
+  readonly hub: Hub;
+  readonly said: string[];
+  readonly lost: Map<number, PromiseWithResolvers<Error | undefined>>;
+  untilLost(index: number): Promise<Error | undefined>;
+}
+
+async function openHub(index: number, network: Partial<Network> = {}): Promise<Heard> {
+  const said: string[] = [];
+  const lost: Heard["lost"] = new Map();
+  const ofIndex = (other: number) => {
+    const known = lost.get(other) ?? Promise.withResolvers<Error | undefined>();
+    lost.set(other, known);
+    return known;
+  };
+  const hub = await Hub.open({
+    index,
+    door: new TcpDoor({ host, ...network }),
+    token: "token",
+    maxFrameBytes: 1 << 20,
+    onControl: (from, bytes) => said.push(`${from}: ${Buffer.from(bytes)}`),
+    onLost: (other, error) => ofIndex(other).resolve(error),
+  });
+  onTestFinished(() => hub.close());
+  return { hub, said, lost, untilLost: (other) => ofIndex(other).promise };
+}
+
+/** A connection to the hub, of somebody who writes what he likes. */
+function callAsStranger({ hub }: Heard): Socket {
+  const [, port] = JSON.parse(hub.address) as [string, number];
+  const call = connect({ host, port });
+  call.on("error", () => {});
+  call.resume();
+  onTestFinished(() => void call.destroy());
+  return call;
+}
+
+/** What a process says first. */
+function greeting(index: number, token = "token"): Buffer {
+  const text = Buffer.from(JSON.stringify([index, token]));
+  return Buffer.concat([frameHeader(text.length, 0, 0, 0), text]);
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise(setImmediate);
+}
+
+/** Has `from` say something to `to`, and waits for it. */
+async function say(from: Heard, to: Heard, text: string): Promise<void> {
+  from.hub.know(to.hub.index, to.hub.address);
+  from.hub.control(to.hub.index, new TextEncoder().encode(text));
+  await until(() => to.said.includes(`${from.hub.index}: ${text}`));
+}
+
+test("strangers who guess, shout or say nothing are shown the door, however many, and those who belong here are served", async () => {
+  const [here, other] = [await openHub(0), await openHub(1)];
+  const silent = Array.from({ length: 200 }, () => callAsStranger(here));
+  // All but the last 64 of those who say nothing.
+  await Promise.all(silent.slice(0, 136).map((call) => call.closed || once(call, "close")));
+  for (const said of [
+    greeting(7, "guessed"),
+    frameHeader(2_000, 0, 0, 0),
+    Buffer.from("GET / HTTP/1.1\r\n\r\n"),
+  ]) {
+    const call = callAsStranger(here);
+    call.write(said);
+    await once(call, "close");
+  }
+  await say(other, here, "still served");
+  expect(here.lost.size).toBe(0);
+});
+
+test("a connection that broke is a death: its process is not taken back", async () => {
+  const here = await openHub(0);
+  const first = callAsStranger(here);
+  first.write(Buffer.concat([greeting(3), frameHeader(3, 0, 0, 1), Buffer.from("one")]));
+  await until(() => here.said.length > 0);
+  first.destroy();
+  expect(await here.untilLost(3)).toBeUndefined();
+  const again = callAsStranger(here);
+  again.write(Buffer.concat([greeting(3), frameHeader(3, 0, 0, 1), Buffer.from("two")]));
+  await once(again, "close");
+  expect(here.said).toEqual(["3: one"]);
+});
+
+test("who gives no sign is lost by name, and who is only quiet is not", async () => {
+  const heartbeat = { everyMs: 20, lostAfter: 25 };
+  const [here, quiet] = [await openHub(0, { heartbeat }), await openHub(1, { heartbeat })];
+  await say(quiet, here, "nothing more for now");
+  callAsStranger(here).write(greeting(3));
+  expect(await here.untilLost(3)).toMatchObject({ code: "PEER_SILENT" });
+  expect(here.lost.has(1)).toBe(false);
+  await say(quiet, here, "here I am");
+});
+
+test("a process that stands still on another host is given up with its actors, and why is said", async () => {
+  const { system } = startSystem({
+    preload: new URL("./actors/preload.ts", import.meta.url),
+    network: { host, heartbeat: { everyMs: 50, lostAfter: 40 } },
+  });
+  const place = { placement: "process", process: "still" } as const;
+  const mortal = await system.spawn<MortalProtocol>({
+    name: "mortal",
+    module: actorModule("mortal"),
+    ...place,
+  });
+  const beside = await system.spawn<EchoProtocol>({ name: "beside", module: actorModule("echo"), ...place });
+  const held = beside.ask("hold", null, { deadlineMs });
+  mortal.tell("die", { signal: "SIGSTOP", words: "stands still" });
+  await expect(held).rejects.toMatchObject({
+    code: "ACTOR_DOWN",
+    cause: { code: "PEER_SILENT", message: expect.stringContaining("in silence") },
+  });
+});
+
+test("with keys, what is said is hidden, and whoever has none of the same signer is not let in", async () => {
+  const [ours, theirs] = [makeKeys(), makeKeys()];
+  const [here, other] = [await openHub(0, { tls: ours }), await openHub(1, { tls: ours })];
+  await say(other, here, "in confidence");
+  const plain = callAsStranger(here);
+  plain.write(greeting(3));
+  await once(plain, "close");
+  const [, port] = JSON.parse(here.hub.address) as [string, number];
+  const strange = connectTls({ host, port, ...theirs, rejectUnauthorized: false });
+  strange.on("error", () => {});
+  strange.resume();
+  strange.write(greeting(4));
+  await once(strange, "close");
+  expect(here.said).toEqual(["1: in confidence"]);
+  await say(other, here, "still");
+});
+
+test("a door that cannot be opened is told of by the address that was given", async () => {
+  await expect(openHub(0, { host: "192.0.2.1" })).rejects.toMatchObject({
+    code: "NETWORK_ADDRESS",
+    message: expect.stringContaining("192.0.2.1"),
+  });
+});
+
+/** A certificate, its key, and who signed it: itself. */
+function makeKeys(): Keys {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const subject = ["-subj", "/CN=troupe", "-days", "2"];
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+  execFileSync("openssl", ["req", "-x509", "-nodes", ...curve, ...subject, "-keyout", key, "-out", cert], {
+    stdio: "ignore",
+  });
+  const text = readFileSync(cert, "utf8");
+  return { key: readFileSync(key, "utf8"), cert: text, ca: text };
+}
