@@ -9,6 +9,7 @@ import {
   type Slice,
   type TrainerState,
 } from "./manifest.ts";
+import { generationConfigName, type ModelTexts } from "./model-texts.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
 import { checkRule, type KeepRule, type Pruned, prune } from "./prune.ts";
 import type { TensorFacts } from "./safetensors-header.ts";
@@ -25,10 +26,8 @@ export interface PlannedTensor extends TensorFacts {
 }
 
 /** What a checkpoint will hold, before the bytes are there. */
-export interface CheckpointPlan {
+export interface CheckpointPlan extends ModelTexts {
   readonly step: number;
-  /** The model's configuration, as Hugging Face's `config.json`. */
-  readonly config: JsonObject;
   /** The parameters, by their Hugging Face names, in the order in which their bytes will come. */
   readonly weights: readonly PlannedTensor[];
   /** What the optimizer keeps, named `<kind>.<parameter>`; its bytes come in this order, independent of the weights'. */
@@ -159,7 +158,7 @@ export class CheckpointDraft implements AsyncDisposable {
       if (state.step !== this.#plan.step) throw wrongOption("state.step", `${this.#plan.step}`, state.step);
       const sums = new Map<string, FileSums>();
       for (const file of this.#files) sums.set(file.name, await file.finish(this.#draft));
-      for (const [name, text] of [...this.#indexes(), ["config.json", textOf(this.#plan.config)] as const]) {
+      for (const [name, text] of [...this.#indexes(), ...this.#texts()]) {
         sums.set(name, await this.#writeText(name, text));
       }
       const manifest = { state, files: sums, tensors: this.#tensors() };
@@ -209,6 +208,15 @@ export class CheckpointDraft implements AsyncDisposable {
       const tensors = files.map(({ name, entries }) => ({ name, tensors: entries }));
       return files.length === 0 ? [] : [[`${group}.safetensors.index.json`, indexOf(tensors)]];
     });
+  }
+
+  #texts(): [string, string][] {
+    const { config, generationConfig } = this.#plan;
+    const texts: [string, JsonObject | undefined][] = [
+      ["config.json", config],
+      [generationConfigName, generationConfig],
+    ];
+    return texts.flatMap(([name, value]) => (value === undefined ? [] : [[name, textOf(value)]]));
   }
 
   #failed(cause: unknown): TroupeError {

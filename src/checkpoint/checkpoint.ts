@@ -31,6 +31,8 @@ export class Checkpoint implements AsyncDisposable {
   readonly manifest: Manifest;
   /** The content of `config.json`. */
   readonly config: JsonObject;
+  /** That of `generation_config.json`, where there is one. */
+  readonly generationConfig: JsonObject | undefined;
   /** Newer checkpoints that were passed over, and why. */
   readonly passedOver: readonly TroupeError[];
   readonly #files: ReadonlyMap<string, SafetensorsFile>;
@@ -41,6 +43,7 @@ export class Checkpoint implements AsyncDisposable {
     this.path = path;
     this.manifest = contents.manifest;
     this.config = contents.config;
+    this.generationConfig = contents.generationConfig;
     this.#files = contents.files;
     this.#owned = contents;
     this.passedOver = passedOver;

@@ -1,5 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { damagedManifest, type Manifest, manifestName, maxManifestBytes, parseManifest } from "./manifest.ts";
+import { generationConfigName, type ModelTexts } from "./model-texts.ts";
 import { SafetensorsFile } from "./safetensors-file.ts";
 import { stepOf } from "./step-folder.ts";
 import { type FileSums, oneStretch, type StoredFolder } from "./storage.ts";
@@ -10,10 +11,8 @@ const configName = "config.json";
 const ownFile = { maxHeaderBytes: 1e8 };
 
 /** What a checkpoint's folder holds, found to be what its manifest says but for the bytes of tensors. Owns open files. */
-export interface FolderContents extends AsyncDisposable {
+export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly manifest: Manifest;
-  /** The content of `config.json`. */
-  readonly config: JsonObject;
   /** The files of tensors, by name. */
   readonly files: ReadonlyMap<string, SafetensorsFile>;
 }
@@ -25,6 +24,7 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
   await using opening = new AsyncDisposableStack();
   const files = new Map<string, SafetensorsFile>();
   let config: JsonObject = {};
+  let generationConfig: JsonObject | undefined;
   for (const [name, sums] of manifest.files) {
     const path = `${folder.path}/${name}`;
     try {
@@ -33,6 +33,7 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
       } else {
         const text = await readText(folder, name, sums);
         if (name === configName) config = parseJsonObject(text, path);
+        if (name === generationConfigName) generationConfig = parseJsonObject(text, path);
       }
     } catch (cause) {
       throw asDamage(path, cause);
@@ -40,7 +41,7 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
   }
   checkEntries(manifest, files, folder.path);
   const owned = opening.move();
-  return { manifest, config, files, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { manifest, config, generationConfig, files, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /**

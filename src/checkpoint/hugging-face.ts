@@ -4,6 +4,7 @@ import { TroupeError } from "../errors.ts";
 import type { Bytes } from "./bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
 import { isFileName } from "./manifest.ts";
+import { generationConfigName, type ModelTexts } from "./model-texts.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
 import { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
 import type { TensorEntry } from "./safetensors-header.ts";
@@ -17,21 +18,24 @@ const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
 const maxJsonBytes = 1 << 26;
 
 /** A model folder as Hugging Face lays it out, its weights in one file or in several. Owns open files until `close`. */
-export class HuggingFaceFolder {
+export class HuggingFaceFolder implements ModelTexts {
   readonly path: string;
   /** The content of `config.json`. */
   readonly config: JsonObject;
+  /** That of `generation_config.json`, where there is one. */
+  readonly generationConfig: JsonObject | undefined;
   readonly #fileOf: ReadonlyMap<string, SafetensorsFile>;
   readonly #files: AsyncDisposableStack;
 
   private constructor(
     path: string,
-    config: JsonObject,
+    { config, generationConfig }: ModelTexts,
     fileOf: ReadonlyMap<string, SafetensorsFile>,
     files: AsyncDisposableStack,
   ) {
     this.path = path;
     this.config = config;
+    this.generationConfig = generationConfig;
     this.#fileOf = fileOf;
     this.#files = files;
   }
@@ -44,6 +48,8 @@ export class HuggingFaceFolder {
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
     const config = await readJson(join(path, configName));
+    const generation = join(path, generationConfigName);
+    const generationConfig = (await exists(generation)) ? await readJson(generation) : undefined;
     await using opening = new AsyncDisposableStack();
     const fileOf = new Map<string, SafetensorsFile>();
     const single = join(path, weightsName);
@@ -56,7 +62,7 @@ export class HuggingFaceFolder {
         for (const name of names) fileOf.set(file.entry(name).name, file);
       }
     }
-    return new HuggingFaceFolder(path, config, fileOf, opening.move());
+    return new HuggingFaceFolder(path, { config, generationConfig }, fileOf, opening.move());
   }
 
   /** The names of all tensors. */
@@ -131,13 +137,13 @@ export interface SaveFolderOptions {
 
 /**
  * Writes a model folder that `transformers` reads: the weights in one file or, beyond a size, in numbered ones with an
- * index, then `config.json`, each replaced whole and synchronised. Weights of other numbers go; other files stay.
+ * index, then `config.json` and, where it is given, `generation_config.json`, each replaced whole and synchronised. Weights of other numbers go; other files stay.
  * @throws {TroupeError} `SAFETENSORS_TENSOR` for a source that gives another number of bytes than its shape says;
  * what a source or the file system throws
  */
 export async function saveHuggingFaceFolder(
   path: string,
-  model: { readonly config: JsonObject; readonly weights: readonly TensorSource[] },
+  model: ModelTexts & { readonly weights: readonly TensorSource[] },
   { maxFileBytes = defaultMaxFileBytes }: SaveFolderOptions = {},
 ): Promise<void> {
   await makeDirectoryDurably(path);
@@ -152,7 +158,14 @@ export async function saveHuggingFaceFolder(
   for (const entry of await readdir(path)) {
     if (weightFile.test(entry) && !names.has(entry)) await rm(join(path, entry));
   }
-  await replaceText(join(path, configName), `${JSON.stringify(model.config, null, 2)}\n`);
+  const { config, generationConfig } = model;
+  await replaceText(join(path, configName), textOf(config));
+  if (generationConfig !== undefined)
+    await replaceText(join(path, generationConfigName), textOf(generationConfig));
+}
+
+function textOf(value: JsonObject): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 function replaceText(path: string, text: string): Promise<unknown> {

@@ -37,13 +37,13 @@ export async function writeCheckpoint(
   content: CheckpointContent,
   options: SaveOptions = {},
 ): Promise<SavedCheckpoint> {
-  const { state, config, weights, optimizer } = content;
+  const { state, weights, optimizer, ...texts } = content;
   const storage = typeof place === "string" ? await openStorage(place) : place;
   await using draft = await CheckpointDraft.begin(
     storage,
     {
+      ...texts,
       step: state.step,
-      config,
       weights: weights.toSorted(byName),
       optimizer: optimizer.toSorted(byName),
     },

@@ -7,6 +7,8 @@ export interface ConvertSource {
   readonly path: string;
   /** The model's config.json, where it is known. */
   readonly config: JsonObject | undefined;
+  /** Its generation_config.json, where there is one. */
+  readonly generationConfig?: JsonObject | undefined;
   /** Training steps done; 0 where that is not known. */
   readonly step: number;
   /** Where the run stood, of a checkpoint of ours. */

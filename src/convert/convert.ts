@@ -88,14 +88,14 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
     return;
   }
   const config = source.config ?? options.config;
-  if (config === undefined) throw withoutConfig(source.path);
+  if (config === undefined) throw withoutConfig(source);
   await mkdir(path);
   if (to === "megatron") await writeMegatron(path, { ...source, config }, megatron);
   else {
     const weights = [...source.tensors].map(asSource);
     await saveHuggingFaceFolder(
       path,
-      { config, weights },
+      { config, generationConfig: source.generationConfig, weights },
       maxFileBytes === undefined ? {} : { maxFileBytes },
     );
   }
@@ -111,6 +111,7 @@ async function writeTroupe(
   const content = {
     state: source.state ?? begun,
     config: source.config ?? config ?? {},
+    generationConfig: source.generationConfig,
     weights: [...source.tensors].map(asSource),
     optimizer: [...source.optimizer].map(asSource),
   };
@@ -157,14 +158,17 @@ function taken(path: string): TroupeError {
   );
 }
 
-function withoutConfig(path: string): TroupeError {
+function withoutConfig({ kind, path }: ConvertSource): TroupeError {
+  const isOwn = kind === "troupe";
   return new TroupeError(
     "CONVERT",
     {
       where: "convert",
-      expected: `a config.json beside ${path}`,
-      got: "none",
-      hint: "give the model's with --config",
+      expected: `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
+      got: isOwn ? "an empty one, for its class has no configJson" : "none",
+      hint: isOwn
+        ? "--to safetensors writes its tensors, --config gives it one"
+        : "give the model's with --config",
     },
     { fields: { path } },
   );

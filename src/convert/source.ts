@@ -46,11 +46,12 @@ function fromCheckpoint(checkpoint: Checkpoint): ConvertSource {
     const read = () => checkpoint.read(name, new Uint8Array(tensorSizeBytes(dtype, shape) as number));
     return [name, { dtype, shape, read }];
   };
-  const { path, config, state } = checkpoint;
+  const { path, config, generationConfig, state } = checkpoint;
   return {
     kind: "troupe",
     path,
     config: Object.keys(config).length === 0 ? undefined : config,
+    generationConfig,
     step: state.step,
     state,
     tensors: new Map(checkpoint.weights.map(lazy)),
@@ -66,7 +67,8 @@ async function fromHuggingFace(path: string): Promise<ConvertSource> {
     return [name, { dtype, shape, read: () => folder.read(name) }];
   });
   const plain = { kind: "hugging-face", path, step: 0, optimizer: new Map() } as const;
-  return { ...plain, config: folder.config, tensors: new Map(tensors), close: () => folder.close() };
+  const { config, generationConfig } = folder;
+  return { ...plain, config, generationConfig, tensors: new Map(tensors), close: () => folder.close() };
 }
 
 async function fromFile(path: string, { config }: SourceHints): Promise<ConvertSource> {

@@ -1,4 +1,4 @@
-import type { JsonObject, KeepRule, TrainerState } from "../checkpoint/index.ts";
+import type { KeepRule, ModelTexts, TrainerState } from "../checkpoint/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
@@ -9,8 +9,8 @@ import type { SavePlan } from "./save-plan.ts";
 export interface SaveOrder extends SavePlan {
   /** Life of the rank group that feeds it. */
   readonly generation: number;
-  /** config.json of the model; empty where it has none. */
-  readonly modelConfig: JsonObject;
+  /** What the folder says of the model; its config.json is empty where the model has none. */
+  readonly texts: ModelTexts;
   /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
   readonly state: TrainerState;
   /** Whether it goes to the disk. */

@@ -1,3 +1,4 @@
+import type { ModelTexts } from "../checkpoint/index.ts";
 import type { ErrorReport } from "../events/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
@@ -52,4 +53,6 @@ export interface SavingRules {
   readonly whenBusy: "wait" | "skip";
   /** The most that one save may copy. */
   readonly maxStagedBytes: number;
+  /** What the folder says whose weights the run began with, where it began with any. */
+  readonly begunFrom?: ModelTexts | undefined;
 }

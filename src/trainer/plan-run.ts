@@ -223,7 +223,7 @@ export function planRun(
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
       evaluation: evaluationBatches(data, batch, settings, job),
       predicts: job.predict !== undefined,
-      saving: savingRules(settings.checkpoint),
+      saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts },
       memoryEverySteps: settings.telemetry.memoryEverySteps,
       histogramsEverySteps: settings.telemetry.histogramsEverySteps,
       sample: job.sample !== undefined,

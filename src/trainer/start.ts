@@ -1,6 +1,7 @@
 import {
   type Checkpoint,
   HuggingFaceFolder,
+  type ModelTexts,
   openCheckpoint,
   type TrainerState,
 } from "../checkpoint/index.ts";
@@ -25,13 +26,16 @@ export interface Start {
   /** Where the run goes on from a checkpoint. */
   readonly resumed: Resumed | undefined;
   readonly initial: InitialState;
+  /** What the folder says of the model, where it begins with a folder's weights. */
+  readonly texts: ModelTexts | undefined;
   /** Newer checkpoints that could not be opened, and why. */
   readonly passedOver: readonly TroupeError[];
 }
 
 /** A run from nothing: every parameter drawn from its initializer. */
 export function startFromSeed(seed: number): Start {
-  return { seed, resumed: undefined, initial: { kind: "seed", step: 0, seed }, passedOver: [] };
+  const initial = { kind: "seed", step: 0, seed } as const;
+  return { seed, resumed: undefined, initial, texts: undefined, passedOver: [] };
 }
 
 /**
@@ -64,6 +68,7 @@ export async function startFromCheckpoint(
       weights: new Map(checkpoint.weights.map((name) => [name, checkpoint.entry(name).shape])),
     },
     initial: stateOf(checkpoint),
+    texts: textsOf(checkpoint),
     passedOver: checkpoint.passedOver,
   };
 }
@@ -86,7 +91,12 @@ export async function startFromWeights(folder: string, model: Module, seed: numb
   const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
   const matches = matchWeights(model as NamedState, named);
   const entries = Object.fromEntries(matches.map(({ name, entry }) => [name, entry]));
-  return { seed, resumed: undefined, initial: { kind: "weights", step: 0, folder, entries }, passedOver: [] };
+  const initial = { kind: "weights", step: 0, folder, entries } as const;
+  return { seed, resumed: undefined, initial, texts: textsOf(opened), passedOver: [] };
+}
+
+function textsOf({ config, generationConfig }: ModelTexts): ModelTexts {
+  return { config, generationConfig };
 }
 
 function stateOf({ path, state }: Checkpoint): InitialState {

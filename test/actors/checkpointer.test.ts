@@ -44,7 +44,7 @@ class Saver {
   /** Asks for a save; the parts are still to be told. */
   save(spread: Pick<SpreadState, "plan">, step: number, generation = 0, keep = false) {
     const state = { step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null };
-    const order = { ...spread.plan, generation, modelConfig: {}, state, write: true, keep };
+    const order = { ...spread.plan, generation, texts: { config: {} }, state, write: true, keep };
     const saved = this.checkpointer.ask("save", order, { deadlineMs });
     saved.catch(() => {});
     return saved;

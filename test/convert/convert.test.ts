@@ -234,6 +234,20 @@ describe("other forms, bit by bit", () => {
     expect(await floats(join(folder, "plain.safetensors"), "wte.weight")).toEqual(new Array(6).fill(7));
   });
 
+  test("a model of one's own, which has no config.json, to a Hugging Face folder only with one", async () => {
+    const folder = await temporaryFolder();
+    const run = join(folder, "run");
+    await writeCheckpoint(run, { ...contentOf(7), config: {} });
+    const error = await refusal(() => convert(run, join(folder, "out"), { to: "hf" }));
+    expect(error.message).toMatch(
+      /expected a config.json of the model in .*, got an empty one, .*--to safetensors/,
+    );
+    await convert(run, join(folder, "out"), { to: "hf", config: { model_type: "own" } });
+    expect(JSON.parse(await readFile(join(folder, "out", "config.json"), "utf8"))).toEqual({
+      model_type: "own",
+    });
+  });
+
   test("a Hugging Face folder to a checkpoint, sealed and summed, and a checkpoint to another with all it knows", async () => {
     const folder = await temporaryFolder();
     const hf = await writeModel(folder, smallGpt);

@@ -13,8 +13,14 @@ const values = (x: Tensor) => Array.from(x.toTypedArray() as Float32Array);
 describe("the configuration of a GPT-2", () => {
   test("is GPT-2 small where nothing is said, and ignores what is none of its business", () => {
     expect(new GPT2LMHeadModel().numParameters).toBe(124_439_808);
-    const fields = { n_layer: 3, bos_token_id: 0, transformers_version: "5.18.0", model_type: "gpt2" };
+    const fields = { n_layer: 3, transformers_version: "5.18.0", model_type: "gpt2" };
     expect(gpt2Config(fields)).toEqual({ ...gpt2Config(), n_layer: 3 });
+  });
+
+  test("names the tokens it is told, and of those that its vocabulary lacks none", () => {
+    const told = { ...tiny, bos_token_id: 0, eos_token_id: 50256 };
+    expect(new GPT2LMHeadModel(told).configJson).toMatchObject({ bos_token_id: 0, eos_token_id: null });
+    expect(new GPT2LMHeadModel().configJson).toMatchObject({ bos_token_id: 50256, eos_token_id: 50256 });
   });
 
   test.each([

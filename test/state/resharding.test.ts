@@ -25,7 +25,7 @@ async function save(
 ): Promise<string> {
   using saved = new SpreadState(parameters, spread).number();
   using collection = new PartCollection(0, 3);
-  const order = { ...saved.plan, generation: 0, modelConfig: {}, state, write: true, keep: false };
+  const order = { ...saved.plan, generation: 0, texts: { config: {} }, state, write: true, keep: false };
   const storage = new LocalFolder(join(folder, name));
   const writing = writeParts({ storage, keep: undefined, report: () => {} }, order, collection);
   for (const part of saved.parts(0, 3).toSorted(shuffle)) {

@@ -1,4 +1,4 @@
-import type { JsonObject, TrainerState } from "../../checkpoint/index.ts";
+import { type JsonObject, type ModelTexts, type TrainerState, textsAfter } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { type ErrorReport, reportError, type TroupeEventBody } from "../../events/index.ts";
 import type { CheckpointerProtocol, DeclaredModel, SavePlan, SavingRules } from "../../protocols/index.ts";
@@ -48,7 +48,7 @@ export interface BegunSave {
 export class Saving {
   readonly #options: SavingOptions;
   readonly #plan: SavePlan;
-  readonly #modelConfig: JsonObject;
+  readonly #texts: ModelTexts;
   #inFlight: BegunSave | undefined;
   /** The latest that went, or is on its way, to the disk. */
   #written: BegunSave | undefined;
@@ -66,8 +66,8 @@ export class Saving {
       models.map(({ saved }) => saved),
       models[0]?.parameters ?? [],
     );
-    this.#modelConfig = (models[0]?.modelConfig ?? {}) as JsonObject;
-    const { maxStagedBytes } = options.rules;
+    const { begunFrom, maxStagedBytes } = options.rules;
+    this.#texts = textsAfter(begunFrom, (models[0]?.modelConfig ?? {}) as JsonObject);
     if (this.#plan.stagedBytes > maxStagedBytes) throw tooMuch(this.#plan.stagedBytes, maxStagedBytes);
   }
 
@@ -140,7 +140,7 @@ export class Saving {
     const order = {
       ...this.#plan,
       generation,
-      modelConfig: this.#modelConfig,
+      texts: this.#texts,
       // Of what the step came to, too.
       state: stateAt(step),
       write,

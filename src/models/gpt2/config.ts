@@ -3,7 +3,7 @@ import { type ActivationName, activations } from "../../nn/index.ts";
 
 /**
  * A GPT-2, by the field names of Hugging Face's config.json, so that a model folder's file is the configuration.
- * Fields that change neither the model nor its training (token ids, library versions) may stand beside these.
+ * Fields that change neither the model nor its training (library versions) may stand beside these.
  */
 export interface GPT2Config {
   readonly vocab_size: number;
@@ -28,6 +28,9 @@ export interface GPT2Config {
   readonly scale_attn_by_inverse_layer_idx: boolean;
   /** Whether the output layer is the token embedding itself. */
   readonly tie_word_embeddings: boolean;
+  /** Which token begins a text and which ends it, null for none: for who generates. Left out: GPT-2's own, where the vocabulary has it. */
+  readonly bos_token_id?: number | null;
+  readonly eos_token_id?: number | null;
 }
 
 /** GPT-2 small, with the published dropout of 0.1. */
@@ -83,7 +86,11 @@ export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   check("model_type", [undefined, "gpt2"].includes(given.model_type as string), '"gpt2"', given.model_type);
   for (const name of unsupported)
     check(name, !given[name], "absent or false, this GPT-2 has none", given[name]);
-  return config;
+  // Who shrinks a vocabulary often leaves the ids of the old one in config.json.
+  const isToken = (id: unknown) =>
+    id === null || (Number.isSafeInteger(id) && (id as number) < config.vocab_size);
+  const tokens = ["bos_token_id", "eos_token_id"].filter((name) => isToken(given[name]));
+  return { ...config, ...Object.fromEntries(tokens.map((name) => [name, given[name]])) };
 }
 
 const END_OF_TEXT = 50256;
@@ -93,7 +100,7 @@ export function gpt2ConfigJson(config: GPT2Config, architecture: string) {
   // Readers assume GPT-2's own end-of-text token unless told that there is none.
   const endOfText = config.vocab_size > END_OF_TEXT ? END_OF_TEXT : null;
   const tokens = { bos_token_id: endOfText, eos_token_id: endOfText };
-  return { architectures: [architecture], model_type: "gpt2", ...config, ...tokens };
+  return { architectures: [architecture], model_type: "gpt2", ...tokens, ...config };
 }
 
 function isSize(value: unknown): boolean {

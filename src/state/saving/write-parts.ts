@@ -40,7 +40,7 @@ export async function writeParts(
   const { step } = order.state;
   const weights = order.entries.filter(({ kind }) => kind === MASTER).map(planned);
   const optimizer = order.entries.filter(({ kind }) => kind !== MASTER).map(planned);
-  const plan = { step, config: order.modelConfig, weights, optimizer };
+  const plan = { step, ...order.texts, weights, optimizer };
   await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
   const totalBytes = draft.plannedBytes;
   let reportedBytes = 0;

@@ -1,0 +1,26 @@
+import type { JsonObject } from "./strict-json.ts";
+
+/** The file of a model folder that says how `transformers` lets the model generate. */
+export const generationConfigName = "generation_config.json";
+
+/** What a model folder says of its model beside the weights. Plain data. */
+export interface ModelTexts {
+  /** The content of `config.json`. */
+  readonly config: JsonObject;
+  /** That of `generation_config.json`, where there is one. */
+  readonly generationConfig?: JsonObject | undefined;
+}
+
+/**
+ * What the folder of a model that goes on from another folder's weights says: of the model what that says itself, of the
+ * tokens it begins, ends and pads with, which no model knows, what the other folder says, as long as the vocabulary is as large.
+ * @param begunFrom - undefined: the model was drawn from a seed
+ */
+export function textsAfter(begunFrom: ModelTexts | undefined, config: JsonObject): ModelTexts {
+  if (begunFrom === undefined || begunFrom.config.vocab_size !== config.vocab_size) return { config };
+  const isThere = (id: unknown) => typeof id !== "number" || id < (config.vocab_size as number);
+  const tokens = Object.entries(begunFrom.config).filter(
+    ([name, id]) => name.endsWith("_token_id") && isThere(id),
+  );
+  return { ...begunFrom, config: { ...config, ...Object.fromEntries(tokens) } };
+}
