@@ -95,7 +95,6 @@ export const errorTable = {
     "a training loop walks losses backwards by itself where the model is cut into pipeline stages",
   PIPELINE_SCHEDULE: "a pipeline schedule does not exist for that many stages, micro-batches and chunks",
   PIPELINE_STAGES: "a list of blocks cannot be cut into that many pipeline stages",
-  SEQUENCE_LENGTH: "tensor-parallel ranks cannot share the positions of a text evenly",
   TENSOR_PLAN: "a plan of tensor parallelism does not fit the model",
   PIPELINE_BOUNDARY: "what passes from one pipeline stage to the next is not what the next one needs",
   PIPELINE_MODEL: "a model cannot be cut into pipeline stages",

@@ -7,6 +7,8 @@ export interface MaskSplit {
   readonly dim: number;
   readonly index: number;
   readonly count: number;
+  /** How many places at the end of the last piece lie beyond the tensor, along `dim`; none unless told otherwise. */
+  readonly padding?: number;
 }
 
 /**
@@ -54,5 +56,6 @@ function placesOf(shape: readonly number[], split: MaskSplit | undefined) {
   const dim = split === undefined ? 0 : split.dim;
   const run = Math.max(1, numelOf(shape.slice(dim)));
   if (split === undefined) return { offset: 0, run, stride: run };
-  return { offset: split.index * run, run, stride: split.count * run };
+  const beyond = (split.padding ?? 0) * numelOf(shape.slice(dim + 1));
+  return { offset: split.index * run, run, stride: split.count * run - beyond };
 }

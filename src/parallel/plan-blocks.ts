@@ -4,6 +4,7 @@ import { blockOptionsOf, type Recompute } from "./block-options.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
 import type { Mesh } from "./mesh.ts";
 import { type BlockRange, rangesOf, type StageCut, wholeModel } from "./stage-cut.ts";
+import type { SequenceRegion } from "./tensor-parallel/sequence-region.ts";
 import type { ZeroLevel } from "./zero.ts";
 
 /** What is computed as a whole: a block of the model, or the root, which is everything outside the blocks. */
@@ -28,6 +29,8 @@ export interface BlockPlan {
   readonly ranges: readonly BlockRange[];
   /** Parameters that other stages hold and this one computes without. */
   readonly absent: readonly Parameter[];
+  /** Where tensor-parallel ranks share the positions; none elsewhere. */
+  readonly region: SequenceRegion | undefined;
 }
 
 /** The root's place in {@link BlockPlan.units}. */
@@ -43,6 +46,8 @@ export interface BlockPlanOptions {
   readonly recompute?: Recompute;
   /** Which stage holds what; the whole model on one stage unless told otherwise. */
   readonly stages?: StageCut;
+  /** Where tensor-parallel ranks share the positions; nowhere unless told otherwise. */
+  readonly region?: SequenceRegion | undefined;
 }
 
 /**
@@ -60,7 +65,7 @@ export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan 
   );
   const { layouts, stages, absent } = planner;
   const ranges = rangesOf(stages, options.mesh.placeOf(options.rank).pp);
-  return { layouts, units: [root, ...blocks], stages, ranges, absent };
+  return { layouts, units: [root, ...blocks], stages, ranges, absent, region: options.region };
 }
 
 /** Parameters of one unit that lie in one flat block. */

@@ -105,7 +105,8 @@ export class WrappedBlocks {
   /** One call of a block or a part of one, which backward may run again: it casts and draws as it did in forward. */
   readonly #computing = (forward: (...args: unknown[]) => unknown): ((...args: unknown[]) => unknown) => {
     const run = (...args: unknown[]) => this.cast(() => forward(...args));
-    return this.#randomness?.drawnOnce(run) ?? run;
+    const drawn = this.#randomness?.drawnOnce(run) ?? run;
+    return this.#plan.region?.paddedOnce(drawn) ?? drawn;
   };
 
   #wrapBlock(module: Module, unit: number): () => void {

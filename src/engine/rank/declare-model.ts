@@ -46,10 +46,10 @@ export function spreadModel(
   // Before anything is wrapped: a stage is found by what the plain model does.
   const stages = mesh.shape.pp > 1 ? findStages(model, trial, options) : undefined;
   const tensorGroup = groups.along("tp");
-  if (tensorGroup !== undefined) tensorParallel(model, plan ?? {}, tensorGroup, { sequence, chunks });
+  const region = tensorGroup && tensorParallel(model, plan ?? {}, tensorGroup, { sequence, chunks });
   const expertGroup = groups.along("ep");
   if (expertGroup !== undefined) expertParallel(model, expertGroup);
-  return planBlocks(model, { zero, recompute, mesh, rank, ...(stages && { stages }) });
+  return planBlocks(model, { zero, recompute, mesh, rank, region, ...(stages && { stages }) });
 }
 
 /**

@@ -5,9 +5,8 @@ import {
   reduceScatterSequence,
   scatterToGroup,
 } from "../../collectives/index.ts";
-import { TroupeError } from "../../errors.ts";
 import type { Affine } from "../../nn/index.ts";
-import { gradEnabled, ops, type Tensor } from "../../tensor/index.ts";
+import { ops, type Tensor } from "../../tensor/index.ts";
 
 /**
  * Where every rank has its share of the positions: between the split layers, so that what lies there (norms, dropouts,
@@ -21,7 +20,7 @@ export class SequenceRegion {
   readonly dim: number;
   /** In how many chunks what is gathered and scattered overlaps the matrix product beside it; 1: not at all. */
   readonly chunks: number;
-  /** Positions of the pass that is running that were added to make their number divide; none while gradients are made. */
+  /** Positions that were added at the end, where the region was entered last, to make their number divide. */
   #numPadding = 0;
 
   constructor(group: Communicator, dim: number, chunks: number) {
@@ -30,28 +29,35 @@ export class SequenceRegion {
     this.chunks = chunks;
   }
 
-  /**
-   * The own share of what every rank has whole.
-   * @throws {TroupeError} `SEQUENCE_LENGTH` where the ranks do not divide the positions while gradients are recorded;
-   *   elsewhere zeros are added at the end meanwhile
-   */
+  /** Of what is shared now, how many positions at the end are none: they have no gradient, and nothing reads them. */
+  get numPadding(): number {
+    return this.#numPadding;
+  }
+
+  /** The own share of what every rank has whole; zeros are added at the end where the ranks do not divide the positions. */
   enter(whole: Tensor): Tensor {
     const length = whole.shape[this.dim] ?? 0;
     const { size } = this.group;
     this.#numPadding = Math.ceil(length / size) * size - length;
-    if (this.#numPadding > 0 && gradEnabled()) {
-      throw new TroupeError(
-        "SEQUENCE_LENGTH",
-        {
-          where: "sequenceParallel",
-          expected: `positions in multiples of ${size}, the tensor-parallel ranks that share them`,
-          got: `${length}`,
-          hint: "choose another length",
-        },
-        { fields: { length, size } },
-      );
-    }
     return scatterToGroup(this.#padded(whole), this.group, this.dim);
+  }
+
+  /** @returns `run`, of which a second call, in backward, has the positions of the first */
+  paddedOnce<Args extends readonly unknown[], R>(run: (...args: Args) => R): (...args: Args) => R {
+    let first: number | undefined;
+    return (...args) => {
+      if (first === undefined) {
+        first = this.#numPadding;
+        return run(...args);
+      }
+      const present = this.#numPadding;
+      this.#numPadding = first;
+      try {
+        return run(...args);
+      } finally {
+        this.#numPadding = present;
+      }
+    };
   }
 
   /** All positions, in front of a layer that is split: each rank makes a part of their gradient, and the parts are summed. */

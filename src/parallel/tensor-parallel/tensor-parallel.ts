@@ -1,6 +1,7 @@
 import { type Communicator, copyToGroup } from "../../collectives/index.ts";
 import {
   Dropout,
+  type MaskSplit,
   type Module,
   type Parameter,
   type SequenceRule,
@@ -35,6 +36,7 @@ export interface TensorParallelOptions {
  * one-device model's results, up to the order of sums. Gradients are right as they stand: those of whole parameters are
  * whole, and equal, on every rank.
  * @param model - without memory
+ * @returns where positions are shared, for whoever runs parts of the model again in backward; none for one rank
  * @throws {TroupeError} `TENSOR_PLAN` where the plan does not fit the model, `PARAMETER_SPLIT` where it does not divide
  */
 export function tensorParallel(
@@ -42,11 +44,12 @@ export function tensorParallel(
   plan: TensorPlan,
   group: Communicator,
   options: TensorParallelOptions = {},
-): void {
+): SequenceRegion | undefined {
   cutParameters(model, plan, { index: group.rank, count: group.size });
-  if (group.size === 1) return;
+  if (group.size === 1) return undefined;
   const region = new SequenceRegion(group, options.sequenceDim ?? 1, options.chunks ?? 1);
   for (const match of matchPlan(model, plan)) wrap(match, region, options.sequence === true);
+  return region;
 }
 
 function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
@@ -96,10 +99,10 @@ function splitOutputs(
 
 /** Lets a module compute on the rank's share of the positions. */
 function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegion): void {
-  const { group, dim } = region;
+  const { group } = region;
   for (const parameter of module.parameters()) sumGradient(parameter, group);
   for (const inner of module.namedModules().values()) {
-    if (inner instanceof Dropout) inner.split = { dim, index: group.rank, count: group.size };
+    if (inner instanceof Dropout) inner.split = positionsMasked(region);
   }
   if (rule.input === "sequence" && rule.output === "sequence") return;
   wrapForward(module, (forward, inputs) =>
@@ -110,6 +113,19 @@ function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegi
       return (rule.output === "whole" ? region.leave(out) : out) as never;
     }),
   );
+}
+
+/** The rank's share of the positions, the last of which may be none. */
+function positionsMasked(region: SequenceRegion): MaskSplit {
+  const { group, dim } = region;
+  return {
+    dim,
+    index: group.rank,
+    count: group.size,
+    get padding() {
+      return region.numPadding;
+    },
+  };
 }
 
 /** Lets a module compute on all positions, every rank alike, and takes the rank's share of its answer. */

@@ -1,0 +1,131 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  autoModel,
+  below,
+  Module,
+  type ModelOutputs,
+  type NamedState,
+  SafetensorsFile,
+  saveHuggingFaceFolder,
+  type StateNaming,
+  type Task,
+  type TaskModel,
+  type Tensor,
+  type TensorPlan,
+  type WeightBytes,
+  weightBytes,
+} from "troupe";
+import { loadWeights } from "../../src/models/index.ts";
+import { dematerialize, materialize } from "../../src/nn/index.ts";
+import { tensor } from "../../src/tensor/index.ts";
+import { batchOf, type GoldenFolder, openGolden, outputsOf, questionOf } from "./golden.ts";
+
+/** What a job is told of a folder. Plain data. */
+export type GoldenModel = Pick<GoldenFolder, "name" | "path" | "task">;
+
+/**
+ * Several golden models side by side, `m0`, `m1`, …: none reads another's, so the gradient of the sum of their losses is each
+ * one's own, and one run proves a layout for all of them.
+ */
+export class Together extends Module implements NamedState {
+  readonly #models: readonly TaskModel[];
+
+  constructor(models: readonly GoldenModel[]) {
+    super();
+    this.#models = models.map(({ path, task }) => autoModel(task as Task, configIn(path)));
+    this.#models.forEach((model, index) => Object.assign(this, { [keyOf(index)]: model }));
+  }
+
+  /** @param batches - by model; those without labels are answered with outputs */
+  override forward(batches: readonly Readonly<Record<string, Tensor>>[]): ModelOutputs[] {
+    return this.#models.map((model, index) => model.forward(batches[index] ?? {}));
+  }
+
+  get tensorPlan(): TensorPlan {
+    return Object.assign(
+      {},
+      ...this.#models.map(({ tensorPlan }, index) => below(keyOf(index), tensorPlan)),
+    ) as TensorPlan;
+  }
+
+  get stateNaming(): StateNaming {
+    return { prefix: "m0.", ignored: [] };
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return {};
+  }
+}
+
+/** The name of a model among several. */
+export function keyOf(index: number): string {
+  return `m${index}`;
+}
+
+/** Writes one folder with the weights of several models, for `Together` to begin with. */
+export async function joinFolders(path: string, models: readonly GoldenModel[]): Promise<void> {
+  const weights: WeightBytes[] = [];
+  const held: TaskModel[] = [];
+  for (const [index, { path: from, task }] of models.entries()) {
+    const model = autoModel(task as Task, configIn(from));
+    materialize(model, { seed: 0 });
+    const golden = await openGolden(from);
+    await loadWeights(model, golden.folder);
+    for (const state of golden.state.values()) state.dispose();
+    await golden.folder.close();
+    for (const weight of weightBytes(model)) weights.push({ ...weight, name: `${keyOf(index)}.${weight.name}` });
+    held.push(model);
+  }
+  await saveHuggingFaceFolder(path, { config: {}, weights });
+  for (const model of held) dematerialize(model);
+}
+
+function configIn(path: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(readFileSync(join(path, "config.json"), "utf8"));
+}
+
+/** Numbers of a golden file, read once: a batch is made of them anew each time it is asked for. */
+export interface GoldenNumbers {
+  /** By `input.*` and `output.*`. */
+  readonly tensors: ReadonlyMap<string, { readonly shape: readonly number[]; readonly data: ArrayLike<number | bigint> }>;
+  readonly isEncoderDecoder: boolean;
+}
+
+/** Reads a folder's inputs and outputs. */
+export async function readNumbers(path: string): Promise<GoldenNumbers> {
+  await using file = await SafetensorsFile.open(join(path, "golden.safetensors"));
+  const tensors = new Map<string, { shape: readonly number[]; data: ArrayLike<number | bigint> }>();
+  for (const { name, dtype, shape } of file.tensors.values()) {
+    if (name.startsWith("grad.")) continue;
+    const { buffer } = await file.read(name);
+    tensors.set(name, { shape, data: dtype === "I64" ? new BigInt64Array(buffer) : new Float32Array(buffer) });
+  }
+  return { tensors, isEncoderDecoder: configIn(path).is_encoder_decoder === true };
+}
+
+/** A batch with what is asked for, and one without. */
+export function batchesOf(numbers: GoldenNumbers): {
+  readonly asked: Record<string, Tensor>;
+  readonly open: Record<string, Tensor>;
+} {
+  const asked = batchOf(stateOf(numbers));
+  return { asked, open: questionOf(asked) };
+}
+
+/** All outputs in a row, by the names of their order; without the loss, which events tell. */
+export function flatOutputs(outputs: Readonly<Record<string, Tensor>>, names: readonly string[]): Tensor[] {
+  return names.map((name) => (outputs[name] as Tensor).to("float32").reshape([-1]));
+}
+
+/** Names of a folder's outputs but the loss, and their numbers. */
+export function expectedOutputs(numbers: GoldenNumbers): Record<string, Tensor> {
+  const { loss: _, ...outputs } = outputsOf(stateOf(numbers));
+  return outputs;
+}
+
+function stateOf({ tensors }: GoldenNumbers): Map<string, Tensor> {
+  return new Map(
+    [...tensors].map(([name, { shape, data }]) => [name, tensor(data as Float32Array, { shape })] as const),
+  );
+}
