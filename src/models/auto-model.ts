@@ -2,11 +2,13 @@ import { TroupeError, whatWasMeant } from "../errors.ts";
 import * as albert from "./albert/model.ts";
 import * as bert from "./bert/model.ts";
 import * as data2vecText from "./data2vec-text/model.ts";
+import { CLIPModel } from "./clip/model.ts";
 import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
 import { LlamaForCausalLM } from "./llama/model.ts";
 import * as roberta from "./roberta/model.ts";
 import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
+import { ViTForImageClassification } from "./vit/model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type TaskModelClass = new (fields: Fields) => TaskModel;
@@ -38,7 +40,9 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
     token_classification: albert.AlbertForTokenClassification,
     question_answering: albert.AlbertForQuestionAnswering,
   },
+  clip: { image_text: CLIPModel },
   gpt2: { causal_lm: GPT2LMHeadModel },
+  vit: { image_classification: ViTForImageClassification },
   llama: { causal_lm: LlamaForCausalLM },
   mistral: { causal_lm: LlamaForCausalLM },
   qwen2: { causal_lm: LlamaForCausalLM },

@@ -32,6 +32,15 @@ export function sizeOrNull(): Field<number | null> {
   };
 }
 
+/** A size, or height and width. */
+export function sizeOrPair(value: number): Field<number | readonly [number, number]> {
+  return {
+    default: value,
+    expected: "a whole number ≥ 1, or two",
+    holds: (given) => isSize(given) || (Array.isArray(given) && given.length === 2 && given.every(isSize)),
+  };
+}
+
 /** Sizes of layers in a row. */
 export function sizes(values: readonly number[]): Field<readonly number[]> {
   return {

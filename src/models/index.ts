@@ -12,6 +12,7 @@ export {
   BertForSequenceClassification,
   BertForTokenClassification,
 } from "./bert/model.ts";
+export { CLIPModel, type PicturesWithTexts } from "./clip/model.ts";
 export {
   Data2VecTextForMaskedLM,
   Data2VecTextForQuestionAnswering,
@@ -37,6 +38,7 @@ export { shiftRight } from "./shift-right.ts";
 export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { LabelledText, ModelBatch, ModelOutputs, Task, TaskModel, EncoderBatch } from "./task-model.ts";
+export { ViTForImageClassification } from "./vit/model.ts";
 export {
   bareName,
   type ConfigField,

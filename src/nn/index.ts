@@ -88,6 +88,6 @@ export {
   type WholeRule,
   whole,
 } from "./tensor-plan.ts";
-export { type HeadRequest, lastPositions, VocabularyHead } from "./vocabulary-head.ts";
+export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./vocabulary-head.ts";
 export type { ClassShare, LossOptions } from "./weighed-rows.ts";
 export { WeightNorm, WeightNormConv1d } from "./weight-norm.ts";

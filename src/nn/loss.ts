@@ -131,7 +131,7 @@ function sharedCrossEntropy(
       const gradients = {
         hidden: ops.zerosLike(hidden), // [N, D]
         weight: zeros(weight.shape), // [V', D], float32: bfloat16 would lose the small terms of many chunks
-        bias: bias && zeros(bias.shape), // [V'], float32
+        bias: bias?.requiresGrad ? zeros(bias.shape) : undefined, // [V'], float32
       };
       let total = 0;
       for (let first = 0; first < targets.numel; first += chunkRows) {
@@ -152,7 +152,7 @@ function sharedCrossEntropy(
       if (bias && gradients.bias) made.push(gradients.bias.to(bias.dtype));
       return { loss: full([], total * whole), gradients: made, factor };
     });
-    const inputs = bias === undefined ? [hidden, weight] : [hidden, weight, bias];
+    const inputs = bias?.requiresGrad ? [hidden, weight, bias] : [hidden, weight];
     return ops.troupe.attachGradients(loss, inputs, gradients, factor);
   });
 }

@@ -11,6 +11,8 @@ export interface HeadRequest {
   readonly targets?: Tensor;
   /** How the loss treats classes and rows; the plain mean unless told otherwise. */
   readonly loss?: LossOptions & { readonly reduction?: "mean" | "sum" };
+  /** float [V], added to the logits: a constant, without a gradient. */
+  readonly offsets?: Tensor | undefined;
   /** Logits of this many last positions only; of all unless told otherwise. */
   readonly numPositions?: number | undefined;
 }
@@ -37,13 +39,19 @@ export class VocabularyHead extends Module {
    * @returns with targets the cross entropy, a float32 scalar in nats; else logits [B, kept, V]
    */
   override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
-    const { targets, loss, numPositions } = request;
-    const { weight, bias } = this;
+    const { targets, loss, offsets, numPositions } = request;
+    const bias = addedTo(this.bias?.tensor, offsets);
     if (targets !== undefined) {
-      return linearCrossEntropy(hidden, weight.tensor, targets, { ...loss, bias: bias?.tensor });
+      return linearCrossEntropy(hidden, this.weight.tensor, targets, { ...loss, bias });
     }
-    return ops.linear(lastPositions(hidden, numPositions), weight.tensor, bias?.tensor);
+    return ops.linear(lastPositions(hidden, numPositions), this.weight.tensor, bias);
   }
+}
+
+/** A bias and what is added to it, where there are any. */
+export function addedTo(bias: Tensor | undefined, offsets: Tensor | undefined): Tensor | undefined {
+  if (bias === undefined || offsets === undefined) return bias ?? offsets?.detach();
+  return bias.add(offsets.detach().to(bias.dtype));
 }
 
 /** The last `count` positions of [B, T, D], all where undefined. */

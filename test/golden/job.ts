@@ -43,7 +43,12 @@ export default defineJob({
       flatOutputs(answer, Object.keys(batches[index]?.outputs ?? {})),
     );
     const row = ops.cat(flat, 0);
-    return { outputs: row.unsqueeze(0).expand([samples.shape[0] ?? 0, row.numel]).contiguous() };
+    return {
+      outputs: row
+        .unsqueeze(0)
+        .expand([samples.shape[0] ?? 0, row.numel])
+        .contiguous(),
+    };
   },
   optimizer: (parameters, { lr }) =>
     new AdamW(parameters, { lr, betas: [0.9, 0.95], weightDecay: 0.1, decay: "every parameter" }),

@@ -74,7 +74,8 @@ export async function joinFolders(path: string, models: readonly GoldenModel[]):
     await loadWeights(model, golden.folder);
     for (const state of golden.state.values()) state.dispose();
     await golden.folder.close();
-    for (const weight of weightBytes(model)) weights.push({ ...weight, name: `${keyOf(index)}.${weight.name}` });
+    for (const weight of weightBytes(model))
+      weights.push({ ...weight, name: `${keyOf(index)}.${weight.name}` });
     held.push(model);
   }
   await saveHuggingFaceFolder(path, { config: {}, weights });
@@ -88,8 +89,11 @@ function configIn(path: string): Readonly<Record<string, unknown>> {
 /** Numbers of a golden file, read once: a batch is made of them anew each time it is asked for. */
 export interface GoldenNumbers {
   /** By `input.*` and `output.*`. */
-  readonly tensors: ReadonlyMap<string, { readonly shape: readonly number[]; readonly data: ArrayLike<number | bigint> }>;
-  readonly isEncoderDecoder: boolean;
+  readonly tensors: ReadonlyMap<
+    string,
+    { readonly shape: readonly number[]; readonly data: ArrayLike<number | bigint> }
+  >;
+  readonly config: GoldenFolder["config"];
 }
 
 /** Reads a folder's inputs and outputs. */
@@ -99,9 +103,12 @@ export async function readNumbers(path: string): Promise<GoldenNumbers> {
   for (const { name, dtype, shape } of file.tensors.values()) {
     if (name.startsWith("grad.")) continue;
     const { buffer } = await file.read(name);
-    tensors.set(name, { shape, data: dtype === "I64" ? new BigInt64Array(buffer) : new Float32Array(buffer) });
+    tensors.set(name, {
+      shape,
+      data: dtype === "I64" ? new BigInt64Array(buffer) : new Float32Array(buffer),
+    });
   }
-  return { tensors, isEncoderDecoder: configIn(path).is_encoder_decoder === true };
+  return { tensors, config: configIn(path) };
 }
 
 /** A batch with what is asked for, and one without. */
@@ -110,7 +117,7 @@ export function batchesOf(numbers: GoldenNumbers): {
   readonly open: Record<string, Tensor>;
 } {
   const asked = batchOf(stateOf(numbers));
-  return { asked, open: questionOf(asked) };
+  return { asked, open: questionOf(asked, numbers.config) };
 }
 
 /** All outputs in a row, by the names of their order; without the loss, which events tell. */

@@ -67,24 +67,36 @@ export class BertEmbeddings extends Module {
   }
 }
 
-class BertSelfAttention extends Module {
+/** What attention reads of a configuration. */
+export interface SelfAttentionConfig {
+  readonly hidden_size: number;
+  readonly num_attention_heads: number;
+  readonly attention_probs_dropout_prob: number;
+  readonly initializer_range: number;
+  /** Whether queries, keys and values have biases; true unless told otherwise. */
+  readonly qkv_bias?: boolean;
+}
+
+/** Attention of all positions to all, before the heads are mixed. */
+export class BertSelfAttention extends Module {
   readonly query: Linear;
   readonly key: Linear;
   readonly value: Linear;
   readonly dropout: Dropout;
   readonly headWidth: number;
 
-  constructor(config: BertConfig) {
+  constructor(config: SelfAttentionConfig) {
     super();
-    const { hidden_size: width } = config;
+    const { hidden_size: width, qkv_bias: bias = true } = config;
+    const options = { init: initOf(config), biasInit: zeros, bias };
     this.headWidth = width / config.num_attention_heads;
-    this.query = linear(width, width, config);
-    this.key = linear(width, width, config);
-    this.value = linear(width, width, config);
+    this.query = new Linear(width, width, options);
+    this.key = new Linear(width, width, options);
+    this.value = new Linear(width, width, options);
     this.dropout = new Dropout(config.attention_probs_dropout_prob);
   }
 
-  override forward(x: Tensor, mask: Tensor | undefined): Tensor {
+  override forward(x: Tensor, mask?: Tensor): Tensor {
     const [q, k, v] = [this.query, this.key, this.value].map((map) =>
       splitHeads(map.forward(x), this.headWidth),
     ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]

@@ -1,5 +1,6 @@
 import { type Communicator, copyToGroup, gatherFromGroup, reduceFromGroup } from "../../collectives/index.ts";
 import {
+  addedTo,
   type ClassShare,
   type Embedding,
   lastPositions,
@@ -8,7 +9,7 @@ import {
   type VocabularyHead,
   wrapForward,
 } from "../../nn/index.ts";
-import { ops, scope } from "../../tensor/index.ts";
+import { ops, scope, type Tensor } from "../../tensor/index.ts";
 import type { SequenceRegion } from "./sequence-region.ts";
 
 /** Wraps a token embedding split by words: each rank looks up the words it holds, zeros stand for the rest, sums join them. */
@@ -34,17 +35,28 @@ export function wrapHead(module: VocabularyHead, input: "whole" | "sequence", re
   const { group } = region;
   wrapForward(module, (_, [hidden, request = {}]) =>
     scope(() => {
-      const { targets, loss, numPositions } = request;
+      const { targets, loss, offsets, numPositions } = request;
       const whole = input === "sequence" ? region.gather(hidden) : copyToGroup(hidden, group); // [B, T, D]
       const share = shareOf(module.weight, group);
       const { weight } = module;
-      const bias = module.bias?.tensor;
+      const bias = addedTo(module.bias?.tensor, offsets && heldOffsets(offsets, weight, share));
       if (targets !== undefined)
         return linearCrossEntropy(whole, weight.tensor, targets, { ...loss, bias }, share);
       const logits = ops.linear(lastPositions(whole, numPositions), weight.tensor, bias); // [B, kept, V / count]
       return gatherFromGroup(logits, group, 2).narrow(2, 0, share.numClasses); // [B, kept, V]
     }),
   );
+}
+
+/** Those of the words that are here; zeros for padding. */
+function heldOffsets(
+  offsets: Tensor,
+  { shape: [numHeld = 0] }: Parameter,
+  { first, numClasses }: ClassShare,
+): Tensor {
+  const numHere = Math.max(0, Math.min(numHeld, numClasses - first));
+  const here = offsets.narrow(0, Math.min(first, numClasses), numHere);
+  return numHere === numHeld ? here : ops.cat([here, ops.zeros([numHeld - numHere], here.dtype)], 0);
 }
 
 function shareOf({ shape, split }: Parameter, group: Communicator): ClassShare {

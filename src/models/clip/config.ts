@@ -1,0 +1,98 @@
+import {
+  activation,
+  type ConfigOf,
+  checkField,
+  number,
+  positive,
+  probability,
+  readConfig,
+  size,
+} from "../config-fields.ts";
+
+const towerFields = {
+  num_hidden_layers: size(12),
+  hidden_act: activation("quick_gelu"),
+  layer_norm_eps: positive(1e-5),
+  attention_dropout: probability(0),
+  initializer_range: positive(0.02),
+  initializer_factor: positive(1),
+} as const;
+
+const textFields = {
+  ...towerFields,
+  vocab_size: size(49408),
+  hidden_size: size(512),
+  intermediate_size: size(2048),
+  num_attention_heads: size(8),
+  max_position_embeddings: size(77),
+  /** The token at whose first place a text is read; 2 stands for the largest id in it, as in the first releases. */
+  eos_token_id: number(49407),
+} as const;
+
+const visionFields = {
+  ...towerFields,
+  hidden_size: size(768),
+  intermediate_size: size(3072),
+  num_attention_heads: size(12),
+  num_channels: size(3),
+  image_size: size(224),
+  patch_size: size(32),
+} as const;
+
+const clipFields = {
+  /** Width in which pictures and texts are compared. */
+  projection_dim: size(512),
+  /** Natural logarithm of the first scale of the similarities. */
+  logit_scale_init_value: number(2.6592),
+  initializer_factor: positive(1),
+} as const;
+
+/** CLIP's text tower. */
+export type ClipTextConfig = ConfigOf<typeof textFields>;
+
+/** CLIP's picture tower. */
+export type ClipVisionConfig = ConfigOf<typeof visionFields>;
+
+/** What both towers have. */
+export type ClipTowerConfig = ConfigOf<typeof towerFields> &
+  Pick<ClipTextConfig, "hidden_size" | "intermediate_size" | "num_attention_heads">;
+
+/** A CLIP by the field names of Hugging Face's config.json. */
+export type ClipConfig = ConfigOf<typeof clipFields> & {
+  readonly text_config: ClipTextConfig;
+  readonly vision_config: ClipVisionConfig;
+};
+
+type Given = Readonly<Record<string, unknown>>;
+
+/**
+ * Completes given fields with CLIP ViT-B/32's and checks them.
+ * @throws {TroupeError} `MODEL_CONFIG`
+ */
+export function clipConfig(given: Given = {}): ClipConfig {
+  const own = readConfig({ where: "CLIPConfig", modelType: "clip" }, clipFields, given);
+  const text_config = readConfig(
+    { where: "CLIPTextConfig", modelType: "clip_text_model" },
+    textFields,
+    (given.text_config ?? {}) as Given,
+  );
+  const vision_config = readConfig(
+    { where: "CLIPVisionConfig", modelType: "clip_vision_model" },
+    visionFields,
+    (given.vision_config ?? {}) as Given,
+  );
+  for (const [where, tower] of [
+    ["CLIPTextConfig", text_config],
+    ["CLIPVisionConfig", vision_config],
+  ] as const) {
+    const { hidden_size: width, num_attention_heads: heads } = tower;
+    checkField(
+      where,
+      "hidden_size",
+      width % heads === 0,
+      `a multiple of num_attention_heads = ${heads}`,
+      width,
+    );
+  }
+  return { ...own, text_config, vision_config };
+}

@@ -1,0 +1,292 @@
+import {
+  below,
+  Conv2d,
+  crossEntropy,
+  Embedding,
+  fromValues,
+  Identity,
+  type Initializer,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  Parameter,
+  paddingMask,
+  type TensorPlan,
+  zeros,
+} from "../../nn/index.ts";
+import { arange, ops, type Tensor } from "../../tensor/index.ts";
+import { configJsonOf } from "../config-fields.ts";
+import { firstPosition } from "../heads/index.ts";
+import { checkPixels } from "../pixels.ts";
+import { type AttentionRequest, ProjectedAttention } from "../projected-attention.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
+import { checkTokenIds } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import {
+  type ClipConfig,
+  type ClipTextConfig,
+  type ClipTowerConfig,
+  type ClipVisionConfig,
+  clipConfig,
+} from "./config.ts";
+import { clipPlan } from "./tensor-plan.ts";
+
+// B pictures and texts, T positions, P patches, D width, E common width.
+
+class ClipMLP extends Module {
+  readonly fc1: Linear;
+  readonly fc2: Linear;
+
+  constructor(config: ClipTowerConfig) {
+    super();
+    const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
+    const std = config.initializer_factor / Math.sqrt(2 * width);
+    this.fc1 = new Linear(width, inner, { init: normal(0, std), biasInit: zeros, activation });
+    this.fc2 = new Linear(inner, width, { init: widthInit(config), biasInit: zeros });
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.fc2.forward(this.fc1.forward(x));
+  }
+}
+
+class ClipEncoderLayer extends Module {
+  readonly self_attn: ProjectedAttention;
+  readonly layer_norm1: LayerNorm;
+  readonly mlp: ClipMLP;
+  readonly layer_norm2: LayerNorm;
+
+  constructor(config: ClipTowerConfig) {
+    super();
+    const { hidden_size: width, layer_norm_eps } = config;
+    this.self_attn = new ProjectedAttention(width, config.num_attention_heads, {
+      dropout: config.attention_dropout,
+      init: widthInit(config),
+    });
+    this.layer_norm1 = new LayerNorm(width, layer_norm_eps);
+    this.mlp = new ClipMLP(config);
+    this.layer_norm2 = new LayerNorm(width, layer_norm_eps);
+  }
+
+  override forward(x: Tensor, seen: AttentionRequest): Tensor {
+    const attended = this.self_attn.forward(this.layer_norm1.forward(x), seen); // [B, T, D]
+    const [sum, normed] = this.layer_norm2.addThenNorm(attended, x);
+    return sum.add(this.mlp.forward(normed));
+  }
+}
+
+class ClipEncoder extends Module {
+  /** Where the residual stream begins. */
+  readonly start: Identity;
+  readonly layers: ModuleList<ClipEncoderLayer>;
+
+  constructor(config: ClipTowerConfig) {
+    super();
+    this.start = new Identity();
+    this.layers = new ModuleList(
+      Array.from({ length: config.num_hidden_layers }, () => new ClipEncoderLayer(config)),
+    );
+  }
+
+  override forward(x: Tensor, seen: AttentionRequest): Tensor {
+    let hidden = this.start.forward(x);
+    for (const layer of this.layers) hidden = layer.forward(hidden, seen);
+    return hidden;
+  }
+}
+
+class ClipTextEmbeddings extends Module {
+  readonly token_embedding: Embedding;
+  readonly position_embedding: Embedding;
+
+  constructor(config: ClipTextConfig) {
+    super();
+    const init = normal(0, 0.02 * config.initializer_factor);
+    this.token_embedding = new Embedding(config.vocab_size, config.hidden_size, init);
+    this.position_embedding = new Embedding(config.max_position_embeddings, config.hidden_size, init);
+  }
+
+  override forward(inputIds: Tensor): Tensor {
+    const positions = this.position_embedding.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
+    return this.token_embedding.forward(inputIds).add(positions);
+  }
+}
+
+class ClipTextModel extends Module {
+  readonly embeddings: ClipTextEmbeddings;
+  readonly encoder: ClipEncoder;
+  readonly final_layer_norm: LayerNorm;
+  readonly #config: ClipTextConfig;
+
+  constructor(config: ClipTextConfig) {
+    super();
+    this.embeddings = new ClipTextEmbeddings(config);
+    this.encoder = new ClipEncoder(config);
+    this.final_layer_norm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.#config = config;
+  }
+
+  /** @returns [B, D], at each text's end */
+  override forward(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
+    const { vocab_size, max_position_embeddings, eos_token_id: end } = this.#config;
+    checkTokenIds("CLIPTextModel", inputIds, vocab_size, max_position_embeddings);
+    const mask = attentionMask && paddingMask(attentionMask);
+    const hidden = this.encoder.forward(this.embeddings.forward(inputIds), { causal: true, mask });
+    const normed = this.final_layer_norm.forward(hidden); // [B, T, D]
+    const ends = end === 2 ? inputIds : inputIds.eq(end).to("int64"); // [B, T]
+    const place = ends
+      .argmax(1)
+      .view([-1, 1, 1])
+      .expand([inputIds.shape[0] ?? 0, 1, normed.shape[2] ?? 0]);
+    return normed.gather(1, place).squeeze(1);
+  }
+}
+
+class ClipVisionEmbeddings extends Module {
+  readonly class_embedding: Parameter;
+  readonly patch_embedding: Conv2d;
+  readonly position_embedding: Embedding;
+
+  constructor(config: ClipVisionConfig) {
+    super();
+    const { hidden_size: width, num_channels, image_size, patch_size, initializer_factor: factor } = config;
+    const numPatches = Math.floor(image_size / patch_size) ** 2;
+    const init = normal(0, config.initializer_range * factor);
+    this.class_embedding = new Parameter([width], normal(0, factor / Math.sqrt(width)));
+    this.patch_embedding = new Conv2d(num_channels, width, patch_size, {
+      stride: patch_size,
+      bias: false,
+      init,
+    });
+    this.position_embedding = new Embedding(numPatches + 1, width, init);
+  }
+
+  override forward(pixels: Tensor): Tensor {
+    const patches = this.patch_embedding.forward(pixels).flatten(2).transpose(1, 2); // [B, P, D]
+    const [batch = 0, numPatches = 0, width = 0] = patches.shape;
+    const first = this.class_embedding.tensor.to(patches.dtype).expand([batch, 1, width]);
+    const positions = this.position_embedding.forward(arange(numPatches + 1, { dtype: "int64" }));
+    return ops.cat([first, patches], 1).add(positions); // [B, P + 1, D]
+  }
+}
+
+class ClipVisionModel extends Module {
+  readonly embeddings: ClipVisionEmbeddings;
+  readonly pre_layrnorm: LayerNorm;
+  readonly encoder: ClipEncoder;
+  readonly post_layernorm: LayerNorm;
+  readonly #pictures: readonly [number, number, number];
+
+  constructor(config: ClipVisionConfig) {
+    super();
+    this.embeddings = new ClipVisionEmbeddings(config);
+    this.pre_layrnorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.encoder = new ClipEncoder(config);
+    this.post_layernorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.#pictures = [config.num_channels, config.image_size, config.image_size];
+  }
+
+  /** @returns [B, D] */
+  override forward(pixels: Tensor): Tensor {
+    checkPixels("CLIPVisionModel", pixels, this.#pictures);
+    const hidden = this.pre_layrnorm.forward(this.embeddings.forward(pixels)); // [B, P + 1, D]
+    return firstPosition(this.post_layernorm.forward(this.encoder.forward(hidden, {})));
+  }
+}
+
+/** Pictures and the texts that go with them, row by row. */
+export type PicturesWithTexts = {
+  /** [B, T], int64. */
+  readonly inputIds: Tensor;
+  /** [B, channels, height, width], float. */
+  readonly pixelValues: Tensor;
+  /** [B, T], 0 where a text is padded. */
+  readonly attentionMask?: Tensor | undefined;
+};
+
+/**
+ * CLIP: pictures and texts in one space, each picture nearest to its own text.
+ * @see Radford et al. 2021, https://arxiv.org/abs/2103.00020
+ */
+export class CLIPModel extends Module implements TaskModel {
+  readonly config: ClipConfig;
+  /** Natural logarithm of the similarities' scale. */
+  readonly logit_scale: Parameter;
+  readonly text_model: ClipTextModel;
+  readonly vision_model: ClipVisionModel;
+  readonly visual_projection: Linear;
+  readonly text_projection: Linear;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super();
+    this.config = clipConfig(fields);
+    const { text_config, vision_config, projection_dim, initializer_factor, logit_scale_init_value } =
+      this.config;
+    this.logit_scale = new Parameter([], fromValues([logit_scale_init_value]));
+    this.text_model = new ClipTextModel(text_config);
+    this.vision_model = new ClipVisionModel(vision_config);
+    const projection = (width: number) =>
+      new Linear(width, projection_dim, {
+        bias: false,
+        init: normal(0, initializer_factor / Math.sqrt(width)),
+      });
+    this.visual_projection = projection(vision_config.hidden_size);
+    this.text_projection = projection(text_config.hidden_size);
+  }
+
+  get stateNaming(): StateNaming {
+    return { prefix: "", ignored: [/^(text|vision)_model\.embeddings\.position_ids$/] };
+  }
+
+  get configJson(): NamedState["configJson"] {
+    const { text_config, vision_config, ...own } = this.config;
+    return configJsonOf(
+      {
+        ...own,
+        text_config: { model_type: "clip_text_model", ...text_config },
+        vision_config: { model_type: "clip_vision_model", ...vision_config },
+      },
+      "clip",
+      "CLIPModel",
+    );
+  }
+
+  get tensorPlan(): TensorPlan {
+    const { text_config, vision_config } = this.config;
+    return {
+      ...below("text_model", clipPlan(text_config, "text")),
+      ...below("vision_model", clipPlan(vision_config, "vision")),
+    };
+  }
+
+  /**
+   * The loss is the mean of both cross entropies: of each picture among the texts, and of each text among the pictures of
+   * this batch.
+   * @returns `loss`, `logitsPerImage` and `logitsPerText` [B, B], `imageEmbeds` and `textEmbeds` [B, E], of length 1
+   */
+  override forward({ inputIds, pixelValues, attentionMask }: PicturesWithTexts): ModelOutputs {
+    const text = this.text_projection.forward(this.text_model.forward(inputIds, attentionMask));
+    const picture = this.visual_projection.forward(this.vision_model.forward(pixelValues));
+    const [textEmbeds, imageEmbeds] = [unit(text), unit(picture)];
+    const scale = this.logit_scale.tensor.exp();
+    const logitsPerText = textEmbeds.matmul(imageEmbeds.transpose(0, 1)).mul(scale); // [B, B]
+    const logitsPerImage = logitsPerText.transpose(0, 1);
+    const own = arange(inputIds.shape[0] ?? 0, { dtype: "int64" });
+    const loss = crossEntropy(logitsPerText, own)
+      .add(crossEntropy(logitsPerImage.contiguous(), own))
+      .mul(0.5);
+    return { loss, logitsPerImage, logitsPerText, imageEmbeds, textEmbeds };
+  }
+}
+
+function unit(rows: Tensor): Tensor {
+  return rows.div(rows.square().sum([1], true).sqrt());
+}
+
+function widthInit(config: ClipTowerConfig): Initializer {
+  const { hidden_size, num_hidden_layers, initializer_factor } = config;
+  return normal(0, initializer_factor / Math.sqrt(2 * hidden_size * num_hidden_layers));
+}

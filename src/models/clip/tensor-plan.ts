@@ -1,0 +1,26 @@
+import { below, column, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { attentionPlan } from "../projected-attention.ts";
+import type { ClipTowerConfig } from "./config.ts";
+
+/** How tensor parallelism splits one of CLIP's towers: attention by heads, the feed-forward half by inner features. */
+export function clipPlan(
+  { hidden_size, num_attention_heads }: ClipTowerConfig,
+  tower: "text" | "vision",
+): TensorPlan {
+  return {
+    ...(tower === "text"
+      ? {
+          "embeddings.token_embedding": vocabulary(),
+          final_layer_norm: sequence({ output: "whole" }),
+        }
+      : { post_layernorm: sequence({ output: "whole" }) }),
+    "encoder.start": sequence({ input: "whole" }),
+    ...below("encoder.layers.*", {
+      ...below("self_attn", attentionPlan(hidden_size / num_attention_heads)),
+      layer_norm1: sequence(),
+      layer_norm2: sequence(),
+      "mlp.fc1": column(),
+      "mlp.fc2": row(),
+    }),
+  };
+}

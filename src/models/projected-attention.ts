@@ -1,0 +1,77 @@
+import {
+  attention,
+  column,
+  Dropout,
+  type Initializer,
+  joinHeads,
+  Linear,
+  Module,
+  mask,
+  row,
+  splitHeads,
+  type TensorPlan,
+  zeros,
+} from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+
+/** Where keys and values come from, and which are seen. */
+export interface AttentionRequest {
+  /** [B, S, D]; the queries' own positions unless told otherwise. */
+  readonly source?: Tensor | undefined;
+  /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. */
+  readonly mask?: Tensor | undefined;
+  readonly causal?: boolean;
+}
+
+/** Attention with a matrix before and behind it each, by the names of BART, CLIP and wav2vec 2. */
+export class ProjectedAttention extends Module {
+  readonly k_proj: Linear;
+  readonly v_proj: Linear;
+  readonly q_proj: Linear;
+  readonly out_proj: Linear;
+  readonly dropout: Dropout;
+  readonly headWidth: number;
+
+  constructor(
+    width: number,
+    numHeads: number,
+    options: { readonly dropout: number; readonly init: Initializer },
+  ) {
+    super();
+    const { init } = options;
+    const map = () => new Linear(width, width, { init, biasInit: zeros });
+    this.headWidth = width / numHeads;
+    this.k_proj = map();
+    this.v_proj = map();
+    this.q_proj = map();
+    this.out_proj = map();
+    this.dropout = new Dropout(options.dropout);
+  }
+
+  /** @param x - [B, T, D] @returns [B, T, D] */
+  override forward(x: Tensor, { source = x, mask: seen, causal = false }: AttentionRequest = {}): Tensor {
+    const q = splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
+    const k = splitHeads(this.k_proj.forward(source), this.headWidth); // [B, H, S, K]
+    const v = splitHeads(this.v_proj.forward(source), this.headWidth);
+    return this.out_proj.forward(
+      joinHeads(attention(q, k, v, { mask: seen, causal, dropout: this.dropout })),
+    );
+  }
+}
+
+/**
+ * How tensor parallelism splits it: by heads.
+ * @param unit - a head's width
+ * @param source - what each rank has of the positions that keys and values come from; as of the queries' unless told
+ *   otherwise
+ */
+export function attentionPlan(unit: number, source?: "whole"): TensorPlan {
+  const keys = column({ unit, input: source });
+  return {
+    q_proj: column({ unit }),
+    k_proj: keys,
+    v_proj: keys,
+    dropout: mask(1), // [B, H, T, S]
+    out_proj: row({ unit }),
+  };
+}

@@ -1,0 +1,225 @@
+import {
+  below,
+  Conv2d,
+  Dropout,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  Parameter,
+  type TensorPlan,
+  zeros,
+} from "../../nn/index.ts";
+import { ops, type Tensor } from "../../tensor/index.ts";
+import { BertSelfAttention, initOf, linear } from "../bert/encoder.ts";
+import { numLabels } from "../config-fields.ts";
+import { firstPosition, rowLoss } from "../heads/index.ts";
+import { checkPixels } from "../pixels.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { both, type ViTConfig, vitConfig } from "./config.ts";
+import { vitConfigJson, vitNaming } from "./state-dict-adapter.ts";
+import { vitPlan } from "./tensor-plan.ts";
+
+// B pictures, C channels, P patches, D width, I inner width.
+
+class ViTPatchEmbeddings extends Module {
+  readonly projection: Conv2d;
+
+  constructor(config: ViTConfig) {
+    super();
+    const patch = both(config.patch_size);
+    this.projection = new Conv2d(config.num_channels, config.hidden_size, patch, {
+      stride: patch,
+      init: initOf(config),
+    });
+  }
+
+  override forward(pixels: Tensor): Tensor {
+    return this.projection.forward(pixels).flatten(2).transpose(1, 2); // [B, C, H, W] → [B, P, D]
+  }
+}
+
+class ViTEmbeddings extends Module {
+  readonly cls_token: Parameter;
+  readonly position_embeddings: Parameter;
+  readonly patch_embeddings: ViTPatchEmbeddings;
+  readonly dropout: Dropout;
+
+  constructor(config: ViTConfig) {
+    super();
+    const [image, patch] = [both(config.image_size), both(config.patch_size)];
+    const numPatches = Math.floor(image[0] / patch[0]) * Math.floor(image[1] / patch[1]);
+    const { hidden_size: width } = config;
+    this.cls_token = new Parameter([1, 1, width], initOf(config));
+    this.position_embeddings = new Parameter([1, numPatches + 1, width], initOf(config));
+    this.patch_embeddings = new ViTPatchEmbeddings(config);
+    this.dropout = new Dropout(config.hidden_dropout_prob);
+  }
+
+  override forward(pixels: Tensor): Tensor {
+    const patches = this.patch_embeddings.forward(pixels);
+    const [batch = 0, , width = 0] = patches.shape;
+    const first = this.cls_token.tensor.to(patches.dtype).expand([batch, 1, width]);
+    const positions = this.position_embeddings.tensor;
+    return this.dropout.forward(ops.cat([first, patches], 1).add(positions)); // [B, P + 1, D]
+  }
+}
+
+class ViTOutput extends Module {
+  readonly dense: Linear;
+  readonly dropout: Dropout;
+
+  constructor(numInputs: number, config: ViTConfig) {
+    super();
+    this.dense = linear(numInputs, config.hidden_size, config);
+    this.dropout = new Dropout(config.hidden_dropout_prob);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.dropout.forward(this.dense.forward(x));
+  }
+}
+
+class ViTAttention extends Module {
+  readonly attention: BertSelfAttention;
+  readonly output: ViTOutput;
+
+  constructor(config: ViTConfig) {
+    super();
+    this.attention = new BertSelfAttention(config);
+    this.output = new ViTOutput(config.hidden_size, config);
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.output.forward(this.attention.forward(x));
+  }
+}
+
+class ViTIntermediate extends Module {
+  readonly dense: Linear;
+
+  constructor(config: ViTConfig) {
+    super();
+    const { hidden_size, intermediate_size, hidden_act: activation } = config;
+    this.dense = new Linear(hidden_size, intermediate_size, {
+      init: initOf(config),
+      biasInit: zeros,
+      activation,
+    });
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.dense.forward(x);
+  }
+}
+
+/** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
+class ViTLayer extends Module {
+  readonly attention: ViTAttention;
+  readonly intermediate: ViTIntermediate;
+  readonly output: ViTOutput;
+  readonly layernorm_before: LayerNorm;
+  readonly layernorm_after: LayerNorm;
+
+  constructor(config: ViTConfig) {
+    super();
+    const { hidden_size, intermediate_size, layer_norm_eps } = config;
+    this.attention = new ViTAttention(config);
+    this.intermediate = new ViTIntermediate(config);
+    this.output = new ViTOutput(intermediate_size, config);
+    this.layernorm_before = new LayerNorm(hidden_size, layer_norm_eps);
+    this.layernorm_after = new LayerNorm(hidden_size, layer_norm_eps);
+  }
+
+  override forward(x: Tensor): Tensor {
+    const attended = this.attention.forward(this.layernorm_before.forward(x)); // [B, P + 1, D]
+    const [sum, normed] = this.layernorm_after.addThenNorm(attended, x);
+    return sum.add(this.output.forward(this.intermediate.forward(normed)));
+  }
+}
+
+class ViTEncoder extends Module {
+  readonly layer: ModuleList<ViTLayer>;
+
+  constructor(config: ViTConfig) {
+    super();
+    this.layer = new ModuleList(Array.from({ length: config.num_hidden_layers }, () => new ViTLayer(config)));
+  }
+
+  override forward(x: Tensor): Tensor {
+    let hidden = x;
+    for (const layer of this.layer) hidden = layer.forward(hidden);
+    return hidden;
+  }
+}
+
+/**
+ * The stack without a head.
+ * @see Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929
+ */
+export class ViTModel extends Module {
+  readonly embeddings: ViTEmbeddings;
+  readonly encoder: ViTEncoder;
+  readonly layernorm: LayerNorm;
+  readonly #pictures: readonly [number, number, number];
+
+  constructor(config: ViTConfig) {
+    super();
+    this.embeddings = new ViTEmbeddings(config);
+    this.encoder = new ViTEncoder(config);
+    this.layernorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.#pictures = [config.num_channels, ...both(config.image_size)];
+  }
+
+  /**
+   * @param pixels - [B, C, height, width], float
+   * @returns [B, P + 1, D], the picture's own position first
+   * @throws {TroupeError} `MODEL_INPUT`
+   */
+  override forward(pixels: Tensor): Tensor {
+    checkPixels("ViTModel", pixels, this.#pictures);
+    return this.layernorm.forward(this.encoder.forward(this.embeddings.forward(pixels)));
+  }
+}
+
+/** ViT that tells what a picture shows. */
+export class ViTForImageClassification extends Module implements TaskModel {
+  readonly config: ViTConfig;
+  readonly vit: ViTModel;
+  readonly classifier: Linear;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super();
+    this.config = vitConfig(fields);
+    this.vit = new ViTModel(this.config);
+    this.classifier = linear(this.config.hidden_size, numLabels(this.config), this.config);
+  }
+
+  get stateNaming(): StateNaming {
+    return vitNaming;
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return vitConfigJson(this.config);
+  }
+
+  get tensorPlan(): TensorPlan {
+    return below("vit", vitPlan(this.config));
+  }
+
+  /**
+   * @param batch.pixelValues - [B, C, height, width], float
+   * @param batch.labels - see `rowLoss`
+   * @returns `loss`, or `logits` [B, labels]
+   */
+  override forward(batch: {
+    readonly pixelValues: Tensor;
+    readonly labels?: Tensor | undefined;
+  }): ModelOutputs {
+    const { pixelValues, labels } = batch;
+    const logits = this.classifier.forward(firstPosition(this.vit.forward(pixelValues)));
+    return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
+  }
+}

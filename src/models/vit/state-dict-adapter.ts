@@ -1,0 +1,24 @@
+import { configJsonOf } from "../config-fields.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import type { ViTConfig } from "./config.ts";
+
+/** Files name ViT as it was published; transformers 5 names its own modules otherwise, and some files follow. */
+export const vitNaming: StateNaming = {
+  prefix: "vit.",
+  ignored: [/^embeddings\.mask_token$/],
+  renamed: [
+    [/^layers\.(\d+)\.attention\.q_proj\./, "encoder.layer.$1.attention.attention.query."],
+    [/^layers\.(\d+)\.attention\.k_proj\./, "encoder.layer.$1.attention.attention.key."],
+    [/^layers\.(\d+)\.attention\.v_proj\./, "encoder.layer.$1.attention.attention.value."],
+    [/^layers\.(\d+)\.attention\.o_proj\./, "encoder.layer.$1.attention.output.dense."],
+    [/^layers\.(\d+)\.mlp\.fc1\./, "encoder.layer.$1.intermediate.dense."],
+    [/^layers\.(\d+)\.mlp\.fc2\./, "encoder.layer.$1.output.dense."],
+    [/^layers\.(\d+)\./, "encoder.layer.$1."],
+  ],
+  head: { outsidePrefix: true, names: [/^pooler\./] },
+};
+
+/** The config.json that goes with such a file. */
+export function vitConfigJson(config: ViTConfig): NamedState["configJson"] {
+  return configJsonOf(config, "vit", "ViTForImageClassification");
+}
