@@ -1,5 +1,6 @@
 import { TroupeError, whatWasMeant } from "../errors.ts";
 import * as albert from "./albert/model.ts";
+import { BartForConditionalGeneration } from "./bart/model.ts";
 import * as bert from "./bert/model.ts";
 import * as data2vecText from "./data2vec-text/model.ts";
 import { CLIPModel } from "./clip/model.ts";
@@ -9,6 +10,7 @@ import * as roberta from "./roberta/model.ts";
 import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
 import { ViTForImageClassification } from "./vit/model.ts";
+import { Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type TaskModelClass = new (fields: Fields) => TaskModel;
@@ -42,6 +44,8 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
   },
   clip: { image_text: CLIPModel },
   gpt2: { causal_lm: GPT2LMHeadModel },
+  bart: { seq2seq_lm: BartForConditionalGeneration },
+  wav2vec2: { speech_recognition: Wav2Vec2ForCTC },
   vit: { image_classification: ViTForImageClassification },
   llama: { causal_lm: LlamaForCausalLM },
   mistral: { causal_lm: LlamaForCausalLM },

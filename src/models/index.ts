@@ -5,6 +5,7 @@ export {
   AlbertForTokenClassification,
 } from "./albert/model.ts";
 export { autoModel, hasModel, taskOf } from "./auto-model.ts";
+export { BartForConditionalGeneration, type Seq2SeqBatch } from "./bart/model.ts";
 export {
   BertForMaskedLM,
   BertForPreTraining,
@@ -39,6 +40,7 @@ export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { LabelledText, ModelBatch, ModelOutputs, Task, TaskModel, EncoderBatch } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
+export { type SpeechBatch, Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
 export {
   bareName,
   type ConfigField,

@@ -34,7 +34,7 @@ export class Together extends Module implements NamedState {
   constructor(models: readonly GoldenModel[]) {
     super();
     this.#models = models.map(({ path, task }) => autoModel(task as Task, configIn(path)));
-    this.#models.forEach((model, index) => Object.assign(this, { [keyOf(index)]: model }));
+    for (const [index, model] of this.#models.entries()) Object.assign(this, { [keyOf(index)]: model });
   }
 
   /** @param batches - by model; those without labels are answered with outputs */

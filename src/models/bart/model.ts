@@ -1,0 +1,121 @@
+import {
+  Embedding,
+  Module,
+  normal,
+  Parameter,
+  paddingMask,
+  type TensorPlan,
+  VocabularyHead,
+  zeros,
+} from "../../nn/index.ts";
+import { TroupeError } from "../../errors.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { shiftRight } from "../shift-right.ts";
+import type { ModelOutputs, TaskModel } from "../task-model.ts";
+import { checkTokenIds } from "../token-ids.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import { type BartConfig, bartConfig } from "./config.ts";
+import { BartDecoder, BartEncoder } from "./stacks.ts";
+import { bartConfigJson, bartNaming } from "./state-dict-adapter.ts";
+import { bartPlan } from "./tensor-plan.ts";
+
+/** Rows to read, and those to write. */
+export type Seq2SeqBatch = {
+  /** [B, S], int64. */
+  readonly inputIds: Tensor;
+  /** [B, S], 0 where a row is padded. */
+  readonly attentionMask?: Tensor | undefined;
+  /** [B, T], int64: what is written, −100 where nothing is asked. */
+  readonly labels?: Tensor | undefined;
+  /** [B, T], int64: what has been written before each position; the labels, one later, unless told otherwise. */
+  readonly decoderInputIds?: Tensor | undefined;
+};
+
+class BartModel extends Module {
+  readonly shared: Embedding;
+  readonly encoder: BartEncoder;
+  readonly decoder: BartDecoder;
+  readonly #config: BartConfig;
+
+  constructor(config: BartConfig) {
+    super();
+    const { vocab_size, d_model, init_std, pad_token_id } = config;
+    this.shared = new Embedding(vocab_size, d_model, normal(0, init_std), pad_token_id ?? undefined);
+    this.encoder = new BartEncoder(config);
+    this.decoder = new BartDecoder(config);
+    this.#config = config;
+  }
+
+  override forward({ inputIds, attentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
+    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
+    const source = this.encoder.forward(this.#words(inputIds), mask); // [B, S, D]
+    return this.decoder.forward(this.#words(written), source, mask); // [B, T, D]
+  }
+
+  #words(ids: Tensor): Tensor {
+    const { vocab_size, max_position_embeddings, scale_embedding, d_model } = this.#config;
+    checkTokenIds("BartModel", ids, vocab_size, max_position_embeddings);
+    const words = this.shared.forward(ids);
+    return scale_embedding ? words.mul(Math.sqrt(d_model)) : words;
+  }
+}
+
+/**
+ * BART that writes a text about another.
+ * @see Lewis et al. 2019, https://arxiv.org/abs/1910.13461
+ */
+export class BartForConditionalGeneration extends Module implements TaskModel {
+  readonly config: BartConfig;
+  /** Added to the logits; not trained. */
+  readonly final_logits_bias: Parameter;
+  readonly model: BartModel;
+  readonly lm_head: VocabularyHead;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super();
+    this.config = bartConfig(fields);
+    const { vocab_size, d_model, init_std, tie_word_embeddings } = this.config;
+    this.final_logits_bias = new Parameter([1, vocab_size], zeros);
+    this.final_logits_bias.trainable = false;
+    this.model = new BartModel(this.config);
+    this.lm_head = new VocabularyHead(d_model, vocab_size, normal(0, init_std));
+    if (tie_word_embeddings) this.lm_head.weight = this.model.shared.weight;
+  }
+
+  get stateNaming(): StateNaming {
+    return bartNaming(this.config);
+  }
+
+  get configJson(): NamedState["configJson"] {
+    return bartConfigJson(this.config);
+  }
+
+  get tensorPlan(): TensorPlan {
+    return bartPlan(this.config);
+  }
+
+  /**
+   * @returns `loss`, nats a label, where labels are given, else `logits` [B, T, V]
+   * @throws {TroupeError} `MODEL_INPUT`
+   */
+  override forward(batch: Seq2SeqBatch): ModelOutputs {
+    const hidden = this.model.forward(batch, this.#written(batch)); // [B, T, D]
+    const offsets = this.final_logits_bias.tensor.view([-1]); // [V]
+    const { labels } = batch;
+    if (labels === undefined) return { logits: this.lm_head.forward(hidden, { offsets }) };
+    return { loss: this.lm_head.forward(hidden, { offsets, targets: labels }) };
+  }
+
+  #written({ labels, decoderInputIds }: Seq2SeqBatch): Tensor {
+    if (decoderInputIds !== undefined) return decoderInputIds;
+    const { decoder_start_token_id: start, pad_token_id: padding } = this.config;
+    if (labels !== undefined) return shiftRight(labels, Number(start), Number(padding));
+    throw new TroupeError("MODEL_INPUT", {
+      where: "BartForConditionalGeneration",
+      expected: "labels or decoderInputIds",
+      got: "neither",
+      hint: "generation begins with decoder_start_token_id",
+    });
+  }
+}

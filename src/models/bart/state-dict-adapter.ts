@@ -1,0 +1,14 @@
+import { configJsonOf } from "../config-fields.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import type { BartConfig } from "./config.ts";
+
+/** How BART's files name its parameters. Old ones hold the shared words once for each stack. */
+export function bartNaming({ tie_word_embeddings: tied }: BartConfig): StateNaming {
+  const copies = /^(encoder|decoder)\.embed_tokens\.weight$/;
+  return { prefix: "model.", ignored: tied ? [copies, /^lm_head\.weight$/] : [copies] };
+}
+
+/** The config.json that goes with such a file. */
+export function bartConfigJson(config: BartConfig): NamedState["configJson"] {
+  return { ...configJsonOf(config, "bart", "BartForConditionalGeneration"), is_encoder_decoder: true };
+}

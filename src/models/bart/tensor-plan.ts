@@ -1,0 +1,34 @@
+import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import { attentionPlan } from "../projected-attention.ts";
+import type { BartConfig } from "./config.ts";
+
+/**
+ * How tensor parallelism splits BART: attention by heads, the feed-forward halves by inner features, the shared embedding by
+ * words; every rank gets all of the encoder's states.
+ */
+export function bartPlan(config: BartConfig): TensorPlan {
+  const { d_model: width, encoder_attention_heads, decoder_attention_heads } = config;
+  const stack = (name: string, numHeads: number, end: "whole" | "sequence"): TensorPlan => ({
+    [`model.${name}.dropout`]: sequence({ input: "whole" }),
+    ...below(`model.${name}.layers.*`, {
+      ...below("self_attn", attentionPlan(width / numHeads)),
+      self_attn_layer_norm: sequence(),
+      dropout: sequence(),
+      activation_dropout: mask(2), // [B, T, I]
+      fc1: column(),
+      fc2: row(),
+      final_layer_norm: sequence(),
+    }),
+    [`model.${name}.end`]: sequence({ output: end }),
+  });
+  return {
+    "model.shared": vocabulary(),
+    ...stack("encoder", encoder_attention_heads, "whole"),
+    ...stack("decoder", decoder_attention_heads, "sequence"),
+    ...below("model.decoder.layers.*", {
+      ...below("encoder_attn", attentionPlan(width / decoder_attention_heads, "whole")),
+      encoder_attn_layer_norm: sequence(),
+    }),
+    lm_head: vocabulary(),
+  };
+}

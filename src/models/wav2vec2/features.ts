@@ -1,0 +1,131 @@
+import {
+  activations,
+  Conv1d,
+  Dropout,
+  GroupNorm,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  WeightNormConv1d,
+  zeros,
+} from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import type { Wav2Vec2Config } from "./config.ts";
+
+// B recordings, N samples, C channels, T frames, D width.
+
+/** One convolution over time, and its norm, if it has one. */
+class ConvLayer extends Module {
+  readonly conv: Conv1d;
+  readonly layer_norm: GroupNorm | LayerNorm | null;
+  readonly #activation: (x: Tensor) => Tensor;
+
+  constructor(config: Wav2Vec2Config, index: number) {
+    super();
+    const { conv_dim, conv_kernel, conv_stride, conv_bias: bias, feat_extract_norm } = config;
+    const width = conv_dim[index] ?? 0;
+    const numInputs = index === 0 ? 1 : (conv_dim[index - 1] ?? 0);
+    const kernel = conv_kernel[index] ?? 0;
+    const init = normal(0, Math.sqrt(2 / (numInputs * kernel))); // He et al. 2015
+    this.conv = new Conv1d(numInputs, width, kernel, { stride: conv_stride[index] ?? 1, bias, init });
+    this.layer_norm =
+      feat_extract_norm === "layer" ? new LayerNorm(width) : index === 0 ? new GroupNorm(width, width) : null;
+    this.#activation = activations[config.feat_extract_activation];
+  }
+
+  /** @param x - [B, C, N] */
+  override forward(x: Tensor): Tensor {
+    const convolved = this.conv.forward(x); // [B, C', N']
+    return this.#activation(this.#normed(convolved));
+  }
+
+  #normed(x: Tensor): Tensor {
+    const { layer_norm: norm } = this;
+    if (norm === null) return x;
+    return norm instanceof GroupNorm ? norm.forward(x) : norm.forward(x.transpose(1, 2)).transpose(1, 2);
+  }
+}
+
+/** Samples to frames. */
+export class FeatureExtractor extends Module {
+  readonly conv_layers: ModuleList<ConvLayer>;
+
+  constructor(config: Wav2Vec2Config) {
+    super();
+    this.conv_layers = new ModuleList(config.conv_dim.map((_, index) => new ConvLayer(config, index)));
+  }
+
+  /** @param samples - [B, N] @returns [B, T, C] */
+  override forward(samples: Tensor): Tensor {
+    let x = samples.unsqueeze(1); // [B, 1, N]
+    for (const layer of this.conv_layers) x = layer.forward(x);
+    return x.transpose(1, 2);
+  }
+}
+
+/** Frames as wide as the layers. */
+export class FeatureProjection extends Module {
+  readonly layer_norm: LayerNorm;
+  readonly projection: Linear;
+  readonly dropout: Dropout;
+
+  constructor(config: Wav2Vec2Config) {
+    super();
+    const channels = config.conv_dim.at(-1) ?? 0;
+    this.layer_norm = new LayerNorm(channels, config.layer_norm_eps);
+    this.projection = new Linear(channels, config.hidden_size);
+    this.dropout = new Dropout(config.feat_proj_dropout);
+  }
+
+  override forward(frames: Tensor): Tensor {
+    return this.dropout.forward(this.projection.forward(this.layer_norm.forward(frames))); // [B, T, D]
+  }
+}
+
+/** What frames tell of where they stand: a wide convolution of their neighbours. */
+export class PositionalConvolution extends Module {
+  readonly conv: WeightNormConv1d;
+  readonly #activation: (x: Tensor) => Tensor;
+
+  constructor(config: Wav2Vec2Config) {
+    super();
+    const {
+      hidden_size: width,
+      num_conv_pos_embeddings: kernel,
+      num_conv_pos_embedding_groups: groups,
+    } = config;
+    const init = normal(0, 2 * Math.sqrt(1 / (kernel * width)));
+    this.conv = new WeightNormConv1d(width, width, kernel, 2, {
+      padding: Math.floor(kernel / 2),
+      groups,
+      init,
+    });
+    this.#activation = activations[config.feat_extract_activation];
+  }
+
+  /** [B, T, D] → [B, T, D]. */
+  override forward(x: Tensor): Tensor {
+    const length = x.shape[1] ?? 0;
+    const convolved = this.conv.forward(x.transpose(1, 2)).narrow(2, 0, length); // an even kernel makes one more
+    return this.#activation(convolved).transpose(1, 2);
+  }
+}
+
+/** How many frames so many samples make: int64 [B] → int64 [B]. */
+export function numFrames(numSamples: Tensor, { conv_kernel, conv_stride }: Wav2Vec2Config): Tensor {
+  return conv_kernel.reduce(
+    (length, kernel, index) =>
+      length
+        .sub(kernel)
+        .floorDivide(conv_stride[index] ?? 1)
+        .add(1),
+    numSamples,
+  );
+}
+
+/** Biases begin at 0, matrices normal. */
+export function linear(numInputs: number, numOutputs: number, config: Wav2Vec2Config): Linear {
+  return new Linear(numInputs, numOutputs, { init: normal(0, config.initializer_range), biasInit: zeros });
+}
