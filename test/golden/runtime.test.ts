@@ -63,19 +63,23 @@ interface Told {
   readonly errors: readonly number[];
 }
 
+const joined = new Map<string, Promise<string>>();
+
+/** Where the weights of several models lie in one folder, which is written once. */
+function weightsOf(models: readonly GoldenFolder[]): Promise<string> {
+  const key = models.map(({ name }) => name).join(" ");
+  const path = join(directory, `weights-${joined.size}`);
+  const written = joined.get(key) ?? joinFolders(path, models).then(() => path);
+  joined.set(key, written);
+  return written;
+}
+
 async function run(
   models: readonly GoldenFolder[],
   { options, replicas }: Layout,
   config: Readonly<Record<string, unknown>>,
 ): Promise<Told> {
-  const weights = join(
-    directory,
-    models
-      .map(({ name }) => name)
-      .join("-")
-      .slice(0, 60) + models.length,
-  );
-  await joinFolders(weights, models);
+  const weights = await weightsOf(models);
   const losses = models.map((): number[] => []);
   let errors: readonly number[] = [];
   await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
@@ -130,6 +134,8 @@ for (const layout of folders.length === 0 ? [] : layouts) {
     let ten: Told;
     beforeAll(async () => {
       first = await firstStep(folders, layout, dir);
+    });
+    beforeAll(async () => {
       ten = await run(folders, layout, { steps: 10 });
     });
 
