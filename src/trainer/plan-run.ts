@@ -103,10 +103,11 @@ function stepsOf(
   throw optionError("epochs", "≥ 0, of samples that end", `${epochs} of ${numSamples} samples`);
 }
 
-/** What an option once said of a run holds for as long as neither an option nor the job says another. */
+/** What an option once said of a run holds until it is done, or an option or the job says another. */
 function stepsBefore(training: TrainingPlan, resumed: Resumed | undefined): number | undefined {
   const { steps } = resumed === undefined ? {} : recipeIn(resumed.state);
-  return steps?.asked === true && steps.planned === plannedSteps(training) ? steps.total : undefined;
+  if (steps?.asked !== true || steps.planned !== plannedSteps(training)) return undefined;
+  return (resumed?.state.step ?? 0) < steps.total ? steps.total : undefined;
 }
 
 /** Steps in which so many samples are gone through; with another batch size than before, those that are left then. */

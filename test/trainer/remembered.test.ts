@@ -173,3 +173,14 @@ describe("a checkpoint of an older version", () => {
     expect((await goOn({ batch: 8 }, { resume })).error?.message).toContain("batchSize was 4, is 8");
   });
 });
+
+describe("a run that has made the steps an option once said", () => {
+  it("goes on with the job's own plan, and tells so", async () => {
+    const checkpoint = { dir: workspace.path("legs"), everySteps: 1 };
+    const plan = { steps: 3 };
+    expect((await runTiny(workspace, { steps: 1, checkpoint }, plan, tuned)).error).toBeUndefined();
+    const told = await runTiny(workspace, { resume: checkpoint.dir }, {}, tuned);
+    expect(told.losses).toHaveLength(3);
+    expect(resumedIn(told)?.changes).toEqual([{ of: "run", name: "steps", was: "1", is: "3" }]);
+  });
+});
