@@ -78,7 +78,8 @@ export const errorTable = {
   PARAMETER_DTYPE: "a parameter is of a dtype that is not trained",
   PARAMETER_SHAPE: "a parameter's shape is invalid, or what is bound to it has another",
   PARAMETER_SPLIT: "a parameter cannot be split among ranks as was asked",
-  PARAMETER_TRAINABLE: "a parameter was frozen, or was to be trained, while a run went on",
+  PARAMETER_TRAINABLE:
+    "ranks do not train the same parameters in a step, or what has no gradient was to be trained",
   PARAMETER_UNBOUND: "a parameter was used before memory was bound to it",
   RANDOMNESS_UNBOUND: "a module must draw at random and has nothing to draw from",
   // optim

@@ -1,6 +1,7 @@
 import type { TrainerState } from "../checkpoint/index.ts";
 import type { Scores } from "../data/index.ts";
 import {
+  AgreedTraining,
   AnomalyReview,
   type BegunSave,
   checkAlike,
@@ -25,6 +26,7 @@ import type {
   DeclaredModel,
   RankGroup,
   RankPlan,
+  RankStepped,
   RunResult,
   RunSchedule,
 } from "../protocols/index.ts";
@@ -80,6 +82,7 @@ export class Conductor {
   readonly #report: StepReport;
   /** Of {@link STEPS}, how many were made and found to be in order. */
   readonly #sound = new StepBarrier();
+  readonly #training = new AgreedTraining();
   #saving: Saving | undefined;
   /** Whether a review has ended this generation, whose actors are all well. */
   #isReviewed = false;
@@ -256,11 +259,23 @@ export class Conductor {
     };
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
-        Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))),
+        Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))).then((told) =>
+          this.#noteTraining(step + 1, told),
+        ),
         Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
       ]),
     );
     return { ranks: stepped, shards: updated, requests };
+  }
+
+  /** To be called in the order of the steps: ranks answer one after the other. */
+  #noteTraining(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
+    this.#training.review(step, ranks);
+    this.#saving?.grow(
+      step,
+      ranks.map(({ saved }) => saved),
+    );
+    return ranks;
   }
 
   #newRequests(): InspectionRequest[] {

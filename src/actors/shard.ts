@@ -35,7 +35,7 @@ export default defineActor<ShardProtocol, ShardInit>({
         join: ({ peers, ranks }) => member.join(peers, ranks),
         prepare: (plan) => member.prepare(plan),
         begin: ({ step, ...begun }) => member.shard.begin(step, begun),
-        scored: ({ step, lossesNats }) => unlessAborted(member.shard.scored(step, lossesNats)),
+        scored: ({ step, ...scored }) => unlessAborted(member.shard.scored(step, scored)),
         gather: ({ step, block }) => member.shard.gather(step, block),
         release: ({ block }) => member.shard.release(block),
         pin: (use) => member.paging.pinFor(use),

@@ -26,11 +26,13 @@ export class UpdateInspection {
   constructor(state: BlockState, update: BlockUpdate) {
     this.#state = state;
     this.#update = update;
-    const isSeen = state.layout.trainable && state.layout.parameters.some(({ name }) => this.#isWanted(name));
+    const { written, parameters } = state.layout;
+    const isSeen = !written && parameters.some(({ name }) => this.#isWanted(name));
     this.#before = isSeen ? hold(() => state.values.clone()) : undefined;
   }
 
   readonly #isWanted = (name: string): boolean =>
+    this.#update.frozen?.includes(name) !== true &&
     this.#update.inspect.some((pattern) => matchesName(name, pattern));
 
   /** @returns what is seen of the owned range; the state is still bound */

@@ -13,6 +13,8 @@ export type ForwardResult = Tensor | ({ readonly loss: Losses } & Readonly<Recor
 export interface Rank extends Axis {
   /** The ranks along each axis of the mesh, this one among them: `dp` the replicas, `tp` those that split a layer, … */
   readonly axes: Readonly<Record<MeshAxis, Axis>>;
+  /** Steps made so far, in all: the number of the one that is under way, from 0; the same after a resume. */
+  readonly numSteps: number;
   /** Numbers of this micro-batch, told with the step as `metrics`: their mean over all micro-batches, weighed as the loss is. */
   log(metrics: Readonly<Record<string, number>>): void;
   /** Writes a line from one rank alone, the first unless told otherwise. */
@@ -42,8 +44,6 @@ export interface RankContext<
   readonly facts: F;
   /** As `model` declared it: its parameters are gathered while {@link forward} or {@link evaluate} computes with them. */
   readonly model: M;
-  /** Steps made so far, in all. */
-  readonly numSteps: number;
   /** Micro-batches of this rank in one step. */
   readonly accumulation: number;
 

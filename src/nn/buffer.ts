@@ -18,6 +18,10 @@ export class Buffer extends Parameter {
     this.trainable = false;
   }
 
+  protected override get canTrain(): boolean {
+    return false;
+  }
+
   /**
    * Writes all elements. In evaluation, and where backward computes a block again, a runtime counts it for nothing; where
    * none runs the model it takes effect at once.

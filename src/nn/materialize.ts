@@ -1,6 +1,5 @@
 import type { DType } from "../tensor/index.ts";
 import { empty, keep } from "../tensor/index.ts";
-import { Buffer } from "./buffer.ts";
 import { initializeSlice, type ParameterSpec } from "./initializer.ts";
 import type { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
@@ -17,7 +16,7 @@ export function parameterSpecs(root: Module): ParameterSpec[] {
 
 /**
  * Gives every parameter and buffer memory of its own on this device, filled with its initial values, and asks for gradients
- * of the parameters.
+ * of the parameters that are trainable.
  * For one device: tests and scripts. In a runtime the parallel engine binds views of flat blocks instead.
  * @param root - the tensors belong to it from then on; {@link dematerialize} releases them
  * @param options.seed - same seed and names, same bits
@@ -27,7 +26,7 @@ export function materialize(root: Module, options: { seed: number; dtype?: DType
   for (const [name, parameter] of root.namedState()) {
     const tensor = keep(empty(parameter.shape, { dtype: options.dtype ?? parameter.dtype }));
     initializeSlice(tensor, specOf(name, parameter), options.seed, 0);
-    parameter.bind(parameter instanceof Buffer ? tensor : tensor.requiresGrad_());
+    parameter.bind(parameter.trainable ? tensor.requiresGrad_() : tensor);
   }
 }
 

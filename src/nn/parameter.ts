@@ -13,8 +13,7 @@ export class Parameter {
   /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
   readonly dtype: DType;
   readonly init: Initializer;
-  /** Whether training changes it; a frozen parameter has no gradient and no optimizer state. */
-  trainable = true;
+  #trainable = true;
   /** Whether it belongs to an expert: held only by the ranks that have this expert, and reduced among them. */
   expert = false;
   #tensor: Tensor | undefined;
@@ -44,6 +43,29 @@ export class Parameter {
         { fields: { shape, numValues: init.values.length } },
       );
     }
+  }
+
+  /**
+   * Whether training changes it; a frozen parameter gets no gradient, and no optimizer touches it. May be set at any time, as
+   * torch's `requires_grad`: what counts is what it is when a loss is walked backwards, and of what was computed before, that
+   * it was trainable then too. A parameter that is declared frozen takes no memory for gradients and optimizer state until it
+   * is trained.
+   */
+  get trainable(): boolean {
+    return this.#trainable;
+  }
+
+  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for what has no gradient: a buffer, or whole numbers */
+  set trainable(flag: boolean) {
+    if (flag && !this.canTrain) throw notTrainable(this.dtype);
+    this.#trainable = flag;
+    const memory = this.#tensor;
+    if (memory !== undefined && !memory.disposed && memory.requiresGrad !== flag) memory.requiresGrad_(flag);
+  }
+
+  /** Whether gradients could train it. */
+  protected get canTrain(): boolean {
+    return this.dtype.includes("float");
   }
 
   /** Of what is held here: the whole parameter, unless {@link split} has cut it. */
@@ -139,6 +161,19 @@ export class Parameter {
     this.#tensor = undefined;
     return tensor;
   }
+}
+
+function notTrainable(dtype: DType): TroupeError {
+  return new TroupeError(
+    "PARAMETER_TRAINABLE",
+    {
+      where: "Parameter",
+      expected: "trainable to be set of a parameter of floats",
+      got: `it set of a ${dtype} tensor that has no gradient`,
+      hint: "buffers and whole numbers are not trained",
+    },
+    { fields: { dtype } },
+  );
 }
 
 /** The package exports the tensor functions `ones` and `zeros`, which are easily taken for initializers. */

@@ -23,11 +23,18 @@ export {
   type StaticLossScale,
   type TorchLossScale,
 } from "./loss-scale.ts";
+export { optionError } from "./option-error.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export { defineOptimizer, loadOptimizers, type OwnRule, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
 export type { OptimizerOptions } from "./parameter-options.ts";
-export { advanceProgress, beginProgress, type OptimizerProgress } from "./progress.ts";
+export {
+  advanceProgress,
+  beginProgress,
+  type OptimizerProgress,
+  type SavedProgress,
+  updatesOf,
+} from "./progress.ts";
 export {
   Constant,
   Cosine,

@@ -11,6 +11,17 @@ export interface OptimizerProgress {
   readonly lossScale?: LossScaleState;
 }
 
+/** How far the optimizer has come, and with which parameters not as far. Plain data; what a checkpoint keeps of it. */
+export interface SavedProgress extends OptimizerProgress {
+  /** By name of a parameter, the updates that were made while it was frozen; left out where that is none. */
+  readonly frozenUpdates?: Readonly<Record<string, number>>;
+}
+
+/** @returns the updates that one parameter has seen: those that were made while it was trainable */
+export function updatesOf(progress: SavedProgress | undefined, name: string): number {
+  return (progress?.numUpdates ?? 0) - (progress?.frozenUpdates?.[name] ?? 0);
+}
+
 /**
  * @param before - what a checkpoint says; its loss scale is taken up where the run scales at all
  * @returns where the optimizer begins

@@ -39,7 +39,7 @@ export interface StateLayout<Piece extends FlatPiece = FlatPiece> {
 
 /** What one rule updates of one block. */
 export interface UpdateShare {
-  /** Every parameter of the block that the rule names, owned here or not: the same on all ranks. */
+  /** Every parameter of the block that the rule names and that makes this update, owned here or not: the same on all ranks. */
   readonly parameters: readonly FlatPiece["parameter"][];
   readonly stretches: readonly OwnedStretch[];
 }
@@ -69,7 +69,7 @@ export interface StochasticRounding {
 
 /** What an update of one step needs to know. Plain data. */
 export interface UpdateStep {
-  /** Counts updates from 1: the exponent of Adam's bias corrections. Skipped steps do not count. */
+  /** Counts updates of these parameters from 1: the exponent of Adam's bias corrections. Skipped steps do not count. */
   readonly updateIndex: number;
   /** One learning rate a group of the rule. */
   readonly learningRates: readonly number[];
@@ -92,7 +92,10 @@ export interface UpdateRule {
   readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };
   /** How the narrow copy is made; by nearest where left out. Whoever holds the copy rounds by chance, after the update. */
   readonly rounding?: StochasticRounding | undefined;
-  /** What is kept of a stretch beside the parameters. */
+  /**
+   * What is kept of a stretch beside the parameters. State of consecutive pieces lies side by side, in their order, so that some
+   * of them can be updated without the others: {@link update} may be given stretches that are parts of those that were asked for.
+   */
   stateOf<Piece extends FlatPiece>(stretch: Stretch<Piece>): readonly StateLayout<Piece>[];
   /** Updates what is owned of one block, in place; may overwrite the gradient. */
   update(share: UpdateShare, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]>;

@@ -19,6 +19,8 @@ export interface BlockCall {
   readonly tickets: unknown[];
   /** Walks the call where parts of it are computed again. */
   readonly parts: PartTape | undefined;
+  /** The parameters that those parts may read, of the block and of the root, as they were trainable in forward. */
+  readonly partLeaves: PartLeaves | undefined;
 }
 
 /** A tape of its own for one call of a block. */
@@ -26,6 +28,12 @@ export interface PartTape {
   /** @returns gradients of the call's inputs, then of the block's and the root's parameters; the caller's to dispose */
   backward(outputs: readonly Tensor[], gradients: readonly Tensor[]): (Tensor | null)[];
   clear(): void;
+}
+
+/** Leaves of a block, and of the root. */
+export interface PartLeaves {
+  readonly own: readonly Tensor[];
+  readonly root: readonly Tensor[];
 }
 
 /** What a block was called with, cut from the graph outside. */

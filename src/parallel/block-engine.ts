@@ -1,4 +1,4 @@
-import type { Randomness } from "../nn/index.ts";
+import type { Parameter, Randomness } from "../nn/index.ts";
 import { type AutocastDType, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BlockTape } from "./block-tape.ts";
@@ -78,6 +78,20 @@ export class BlockEngine<Ticket> {
    */
   begin(kind: string): void {
     this.#gathers.begin(kind);
+    this.#gradients.beginStep();
+  }
+
+  /**
+   * The forwards of a step whose backward comes as a whole are made: what is trainable now, it trains too. Without it a step
+   * trains what was trainable in one of its backwards.
+   */
+  noteTrained(): void {
+    this.#gradients.note();
+  }
+
+  /** @returns the parameters that the step trains; what is made trainable after this, it does not */
+  settleTrained(): ReadonlySet<Parameter> {
+    return this.#gradients.settle();
   }
 
   /**
@@ -88,8 +102,9 @@ export class BlockEngine<Ticket> {
    */
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
-    const options = { received: leaves, checks: !this.#checked, offloader: this.#offloader };
-    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trained, options);
+    const checks = this.#checked ? undefined : this.#plan.units.length;
+    const options = { received: leaves, checks, offloader: this.#offloader };
+    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
     try {
       const forwarded = this.#writes.counted(() => this.#blocks.run(key.chunk, body, received, tape));
       const { result: loss, sent } = forwarded;
@@ -119,6 +134,7 @@ export class BlockEngine<Ticket> {
   ): (Tensor | null)[] {
     const { tape, roots, received } = this.#open.get(nameOf(key)) as OpenPass;
     this.#open.delete(nameOf(key));
+    this.#gradients.note();
     this.#gradients.begin(this.#unitsOf(key.chunk), completion, only);
     try {
       return scope(() => {
@@ -191,8 +207,9 @@ export class BlockEngine<Ticket> {
   readonly #hooks = {
     need: (unit: number) => this.#gathers.need(unit),
     release: (unit: number) => this.#gathers.release(unit),
-    contribute: (unit: number, gradients: readonly (Tensor | null)[]) =>
-      this.#gradients.contribute(unit, gradients),
+    contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
+      this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
+    isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
     whole: (unit: number) => this.#gradients.whole(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };

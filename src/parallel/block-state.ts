@@ -1,9 +1,17 @@
 import { initializeSlice, logicalRuns, streamOf } from "../nn/index.ts";
-import type { OwnedStretch, StateLayout, UpdateRule, UpdateStep } from "../optim/index.ts";
+import {
+  type OwnedStretch,
+  type SavedProgress,
+  type StateLayout,
+  type UpdateRule,
+  type UpdateStep,
+  updatesOf,
+} from "../optim/index.ts";
 import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range } from "./flat-block.ts";
 import { meanOfWrites } from "./mean-of-writes.ts";
 import { dealRange, type OwnedPart, ownedRange, type RuleShare } from "./owned-range.ts";
+import { type BlockStep, type Cohort, cohortsOf, type Run, updateIndexOf } from "./update-cohorts.ts";
 
 /** One tensor of the state of an owned range: what a checkpoint keeps. float32, contiguous, flat. */
 export interface StateTensor extends StateLayout<Piece> {
@@ -24,30 +32,61 @@ export class BlockState {
   readonly layout: FlatBlock;
   /** Whose owned range it is. */
   readonly rank: number;
-  /** What has to be kept, in the order in which {@link bind} takes it: the master where it is not the parameters, then the rest. */
-  readonly layouts: readonly StateLayout<Piece>[];
   readonly #range: Range;
   readonly #rules: readonly UpdateRule[];
   readonly #shares: readonly RuleShare[];
   /** The owned range of the parameters that the ranks read. */
   readonly #owned: Tensor;
+  /** Of each share, all that it updates where nothing was ever frozen. */
+  readonly #together: readonly (readonly Cohort[])[];
   readonly #isLowPrecision: boolean;
+  #keepsState: boolean;
   #bound: readonly Tensor[] | undefined;
 
   /**
    * @param rules - at least one; the first takes what none of them names. Buffers have one of their own
    * @param owned - the owned range of the block's parameters, writable, in what the ranks compute in; ownership passes
+   * @param isKept - whether the optimizers keep something of it from the beginning: see {@link keepsState}
    */
-  constructor(layout: FlatBlock, rank: number, rules: readonly UpdateRule[], owned: Tensor) {
+  constructor(
+    layout: FlatBlock,
+    rank: number,
+    rules: readonly UpdateRule[],
+    owned: Tensor,
+    isKept = layout.trainable,
+  ) {
     this.layout = layout;
     this.rank = rank;
     this.#rules = rules;
     this.#range = ownedRange(layout, rank);
     this.#shares = sharesOf(layout, this.#range, rules);
+    this.#together = this.#shares.map((share) => cohortsOf(share, NOTHING_FROZEN));
     this.#owned = owned;
     this.#isLowPrecision = owned.dtype !== "float32";
-    const master = { kind: MASTER, numel: owned.numel, pieces: this.pieces };
-    this.layouts = [...(this.#isLowPrecision ? [master] : []), ...this.#parts.flatMap(({ state }) => state)];
+    this.#keepsState = isKept;
+  }
+
+  /** What has to be kept, in the order in which {@link bind} takes it: the master where it is not the parameters, then the rest. */
+  get layouts(): readonly StateLayout<Piece>[] {
+    const master = { kind: MASTER, numel: this.#owned.numel, pieces: this.pieces };
+    const ofRules = this.#keepsState ? this.#parts.flatMap(({ state }) => state) : [];
+    return [...(this.#isLowPrecision ? [master] : []), ...ofRules];
+  }
+
+  /** Whether the optimizers keep something of it: where all was declared frozen, not before it is trained. */
+  get keepsState(): boolean {
+    return this.#keepsState;
+  }
+
+  /**
+   * What was declared frozen is trained from now on: the optimizers begin to keep something of it. To be bound.
+   * @param make - zeros for one of {@link layouts}; ownership passes
+   */
+  keepState(make: (layout: StateLayout<Piece>) => Tensor): void {
+    if (this.#keepsState) return;
+    const before = this.#bound ?? [];
+    this.#keepsState = true;
+    this.#bound = [...before, ...this.layouts.slice(before.length).map(make)];
   }
 
   get block(): number {
@@ -104,25 +143,28 @@ export class BlockState {
         initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
       }
     });
-    this.publish(0);
+    this.publish(undefined);
   }
 
   /**
    * Copies the master's values to where the ranks read them.
-   * @param numUpdates - that the master has seen: where rounding is by chance, it is drawn as after the last of them
+   * @param progress - what the master has seen: where rounding is by chance, it is drawn as after each parameter's last update
    */
-  publish(numUpdates: number): void {
+  publish(progress: SavedProgress | undefined): void {
     if (!this.#isLowPrecision) return;
     scope(() => this.#owned.copy_(this.values));
-    if (numUpdates > 0) for (const share of this.#shares) this.#roundByChance(share, numUpdates);
+    for (const share of this.#shares) this.#roundByChance(share, (name) => updatesOf(progress, name));
   }
 
-  #roundByChance({ rule, stretches }: RuleShare, updateIndex: number): void {
+  /** @param lastUpdate - of a parameter by name, counted from 1; 0 leaves what is there */
+  #roundByChance({ rule, stretches }: RuleShare, lastUpdate: (name: string) => number): void {
     const { rounding } = rule;
     if (rounding === undefined || !this.#isLowPrecision) return;
     scope(() => {
       for (const { begin, pieces } of stretches) {
         for (const { parameter, parameterBegin, rangeBegin, numel } of pieces) {
+          const updateIndex = lastUpdate(parameter.name);
+          if (updateIndex === 0) continue;
           const stream = streamOf(`${parameter.name}@${updateIndex} rounded`);
           const first = begin - this.#range.begin + rangeBegin - parameterBegin;
           for (const run of logicalRuns(parameter.shape, parameter.split, parameterBegin, numel)) {
@@ -136,28 +178,32 @@ export class BlockState {
   }
 
   /**
-   * One optimizer step. Yields what an optimizer wants of all ranks, see {@link UpdateRule}.
+   * One optimizer step. Yields what an optimizer wants of all ranks, see {@link UpdateRule}. What it leaves out stays as it is
+   * to the bit: values, what is kept, and how many updates it has seen.
    * @param gradient - of the owned range, float32, summed; still the caller's
    * @param step - with a learning rate for each group of every rule
    */
-  *update(gradient: Tensor, step: UpdateStep): Generator<Tensor, void, readonly Tensor[]> {
+  *update(gradient: Tensor, step: BlockStep): Generator<Tensor, void, readonly Tensor[]> {
+    const frozen = new Set(step.frozen);
+    const isUniform = frozen.size === 0 && Object.keys(step.frozenUpdates ?? {}).length === 0;
     let kept = this.#isLowPrecision ? 1 : 0;
     for (const [index, share] of this.#shares.entries()) {
-      const { rule, firstGroup, parameters, stretches } = share;
+      const { rule, firstGroup, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);
       const gradientScale = step.ownScales?.[index] ?? step.gradientScale;
-      const views = stretches.map((stretch) => {
-        const first = kept;
-        kept += stretch.state.length;
-        return this.#viewsOf(stretch, gradient, first, rule.rounding === undefined);
-      });
-      try {
-        yield* rule.update({ parameters, stretches: views }, { ...step, gradientScale, learningRates });
-        this.#roundByChance(share, step.updateIndex);
-      } finally {
-        for (const { master, gradient: part, lowPrecision } of views)
-          for (const view of [master, part, lowPrecision]) view?.dispose();
+      const cohorts = isUniform ? (this.#together[index] ?? []) : cohortsOf(share, step);
+      for (const { updateIndex: ofOwn, parameters, runs } of cohorts) {
+        const updateIndex = isUniform ? step.updateIndex : ofOwn;
+        const views = runs.map((run) => this.#viewsOf(run, share, gradient, kept));
+        try {
+          const ofCohort = { ...step, updateIndex, gradientScale, learningRates };
+          yield* rule.update({ parameters, stretches: views.map(({ owned }) => owned) }, ofCohort);
+        } finally {
+          for (const { made } of views) for (const view of made) view.dispose();
+        }
       }
+      this.#roundByChance(share, (name) => (frozen.has(name) ? 0 : updateIndexOf(step, name)));
+      kept += stretches.reduce((sum, { state }) => sum + state.length, 0);
     }
   }
 
@@ -178,39 +224,72 @@ export class BlockState {
     return tensor;
   }
 
-  /** A stretch's memory, as views that are the caller's to dispose; the state, from number `first` on, is bound. */
-  #viewsOf(stretch: OwnedPart, gradient: Tensor, first: number, narrows: boolean): OwnedStretch {
-    const { begin, numel, pieces, pieceGroups, state } = stretch;
-    const view = (tensor: Tensor) => hold(() => tensor.narrow(0, begin - this.#range.begin, numel));
-    return {
-      begin,
+  /**
+   * A run's memory, of which what is made for it is the caller's to dispose.
+   * @param kept - the place of the share's first state among what is bound
+   */
+  #viewsOf(
+    run: Run,
+    { rule, stretches }: RuleShare,
+    gradient: Tensor,
+    kept: number,
+  ): { readonly owned: OwnedStretch; readonly made: readonly Tensor[] } {
+    const { stretch, begin, numel, pieces, pieceGroups } = run;
+    const part = stretches[stretch] as OwnedPart;
+    const made: Tensor[] = [];
+    const view = (tensor: Tensor, from: number, count: number) => {
+      const one = hold(() => tensor.narrow(0, from, count));
+      made.push(one);
+      return one;
+    };
+    const ofRange = (tensor: Tensor) => view(tensor, part.begin - this.#range.begin + begin, numel);
+    const first = stretches.slice(0, stretch).reduce((sum, { state }) => sum + state.length, kept);
+    const state = run.state.map(({ kind, begin: from, numel: count }): [string, Tensor] => {
+      const whole = this.#memory(first + kind);
+      return [part.state[kind]?.kind ?? "", count === whole.numel ? whole : view(whole, from, count)];
+    });
+    const owned = {
+      begin: part.begin + begin,
       numel,
       pieces,
       pieceGroups,
-      master: view(this.values),
-      gradient: view(gradient),
-      lowPrecision: this.#isLowPrecision && narrows ? view(this.#owned) : undefined,
-      state: Object.fromEntries(state.map(({ kind }, index) => [kind, this.#memory(first + index)])),
+      master: ofRange(this.values),
+      gradient: ofRange(gradient),
+      lowPrecision: this.#isLowPrecision && rule.rounding === undefined ? ofRange(this.#owned) : undefined,
+      state: Object.fromEntries(state),
     };
+    return { owned, made };
   }
+}
+
+const NOTHING_FROZEN: BlockStep = { updateIndex: 0, learningRates: [], gradientScale: 1 };
+
+/**
+ * @param progress - of the run's beginning; undefined for one without updates
+ * @returns whether the optimizers keep something of a block from the beginning: of one that is declared frozen only where it
+ *   was trained before
+ */
+export function keepsState(layout: FlatBlock, progress: SavedProgress | undefined): boolean {
+  return layout.trainable || layout.parameters.some(({ name }) => updatesOf(progress, name) > 0);
 }
 
 /**
  * @param rules - as {@link BlockState} takes them
+ * @param isKept - whether the optimizers keep something of the block
  * @returns what a checkpoint keeps of a rank's share of a block, as {@link BlockState.tensors} gives it: the master first
  */
 export function savedLayouts(
   layout: FlatBlock,
   rank: number,
   rules: readonly UpdateRule[],
+  isKept = layout.trainable,
 ): StateLayout<Piece>[] {
   const range = ownedRange(layout, rank);
   const master = { kind: MASTER, numel: range.end - range.begin, pieces: piecesIn(layout, range) };
-  const shares = sharesOf(layout, range, rules);
+  const shares = isKept ? sharesOf(layout, range, rules) : [];
   return [master, ...shares.flatMap(({ stretches }) => stretches.flatMap(({ state }) => state))];
 }
 
 function sharesOf(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
-  if (layout.written) return dealRange(layout, range, [meanOfWrites]);
-  return layout.trainable ? dealRange(layout, range, rules) : [];
+  return dealRange(layout, range, layout.written ? [meanOfWrites] : rules);
 }

@@ -8,7 +8,7 @@ import {
   type PartTape,
 } from "./block-call.ts";
 import type { Offloader } from "./offloader.ts";
-import { OuterGraph } from "./outer-graph.ts";
+import { type Contribute, OuterGraph } from "./outer-graph.ts";
 import { refuseForeign, TapeChecks } from "./tape-checks.ts";
 
 /** What the tape tells and asks the engine around each block. Blocks are named by their index. */
@@ -17,10 +17,12 @@ export interface BlockHooks {
   need(block: number): void;
   /** The block's parameters are not needed for now. */
   release(block: number): void;
-  /** Adds gradients to the block's, in the order of its parameters; `null` where a parameter was not used. */
-  contribute(block: number, gradients: readonly (Tensor | null)[]): void;
+  /** Adds gradients of leaves to the block's; `null` where one was not used. */
+  contribute(block: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void;
   /** Nothing more will be contributed to the block in this pass. */
   whole(block: number): void;
+  /** Whether a tensor is a parameter, which outlives the pass. */
+  isParameter(tensor: Tensor): boolean;
   /** @returns the block's name, for errors */
   name(block: number): string;
 }
@@ -45,7 +47,7 @@ export interface CallOptions {
 export class BlockTape {
   readonly #hooks: BlockHooks;
   readonly #root: number;
-  readonly #leaves: readonly (readonly Tensor[])[];
+  readonly #leavesOf: (block: number) => readonly Tensor[];
   readonly #calls: BlockCall[] = [];
   readonly #offloader: Offloader | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
@@ -56,30 +58,32 @@ export class BlockTape {
 
   /**
    * @param root - index of the block that owns what no block owns
-   * @param leaves - each block's trainable parameters, bound
+   * @param leavesOf - a block's parameters that are trainable now, bound
    * @param options.received - leaves that come from outside the pass; none unless told otherwise
-   * @param options.checks - whether to look for gradients that would be lost, for which all parameters are named in every
-   *   call's backward: what a model does wrong it does in its first pass, so one is enough. False unless told otherwise
+   * @param options.checks - of how many blocks, the root included, to look for gradients that would be lost, for which all
+   *   parameters are named in every call's backward: what a model does wrong it does in its first pass, so one is enough. Not
+   *   looked for unless told otherwise
    * @param options.offloader - where the inputs of what is computed again rest until then; they stay unless told otherwise
    */
   constructor(
     hooks: BlockHooks,
     root: number,
-    leaves: readonly (readonly Tensor[])[],
+    leavesOf: (block: number) => readonly Tensor[],
     options: {
       readonly received?: readonly Tensor[];
-      readonly checks?: boolean;
+      readonly checks?: number | undefined;
       readonly offloader?: Offloader | undefined;
     } = {},
   ) {
     this.#hooks = hooks;
     this.#root = root;
-    this.#leaves = leaves;
+    this.#leavesOf = leavesOf;
     this.#received = options.received ?? [];
     this.#offloader = options.offloader;
-    this.#checks = options.checks ? new TapeChecks(this.#calls, root, leaves) : undefined;
-    const ofRoot = (gradients: readonly (Tensor | null)[]) => hooks.contribute(root, gradients);
-    this.#outer = new OuterGraph(this.#leavesOf(root), ofRoot, this.#checks);
+    const { checks } = options;
+    this.#checks = checks === undefined ? undefined : new TapeChecks(this.#calls, root, checks, leavesOf);
+    const ofRoot: Contribute = (leaves, gradients) => hooks.contribute(root, leaves, gradients);
+    this.#outer = new OuterGraph(() => leavesOf(root), ofRoot, this.#checks);
     this.#outer.open(this.#received);
   }
 
@@ -99,11 +103,23 @@ export class BlockTape {
     const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute);
     // Where nothing asks for a gradient there is nothing to compute again.
     const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
-    const parts = openParts?.(inputLeaves, [...this.#leavesOf(block), ...this.#leavesOf(this.#root)]);
+    const partLeaves = openParts && { own: this.#leavesOf(block), root: this.#leavesOf(this.#root) };
+    const parts = partLeaves && openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root]);
     const run = () => forward(...cutArgs);
     const { result, outputs, outputLeaves } = cutOutputs(run, again);
     const tickets = again ? this.#giveShelter(inputs, inputLeaves) : [];
-    this.#calls.push({ block, inputs, inputLeaves, outputs, outputLeaves, kept, again: run, tickets, parts });
+    this.#calls.push({
+      block,
+      inputs,
+      inputLeaves,
+      outputs,
+      outputLeaves,
+      kept,
+      again: run,
+      tickets,
+      parts,
+      partLeaves,
+    });
     this.#outer.open(outputLeaves);
     this.#hooks.release(block);
     return result;
@@ -131,7 +147,7 @@ export class BlockTape {
       if (gradient !== null) this.#outer.pull(root, gradient);
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
-      this.#backwardCall(call, this.#leavesOf(call.block));
+      this.#backwardCall(call);
       if (firstCall.get(call.block) === call) this.#hooks.whole(call.block);
       this.#outer.close(call.outputLeaves);
       for (const input of new Set(call.inputs)) {
@@ -157,11 +173,13 @@ export class BlockTape {
     this.#outer.clear();
   }
 
-  #backwardCall(call: BlockCall, leaves: readonly Tensor[]): void {
+  #backwardCall(call: BlockCall): void {
+    const leaves = call.partLeaves?.own ?? this.#leavesOf(call.block);
     const outputGradients = call.outputLeaves.map((leaf) => this.#outer.take(leaf));
     if (outputGradients.every((gradient) => gradient === undefined)) {
       this.#hooks.contribute(
         call.block,
+        leaves,
         leaves.map(() => null),
       );
       return;
@@ -169,7 +187,7 @@ export class BlockTape {
     this.#hooks.need(call.block);
     this.#bringInputs(call);
     const outputs = call.outputs ?? computeAgain(call);
-    const rootLeaves = this.#leavesOf(this.#root);
+    const rootLeaves = call.partLeaves?.root ?? this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
     const foreign = this.#checks?.foreignTo(call, this.#outer.ends) ?? [];
     const reached = outputs.map(
@@ -177,9 +195,12 @@ export class BlockTape {
     );
     const roots = outputs.filter((_, index) => reached[index]);
     const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
-    const gradients =
-      call.parts?.backward(roots, rootGradients) ??
-      grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true });
+    // What was trainable in forward may be frozen by now, and nothing be left to walk.
+    const isCut = roots.length === 0 || own.length + foreign.length === 0;
+    const gradients = isCut
+      ? own.map(() => null)
+      : (call.parts?.backward(roots, rootGradients) ??
+        grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true }));
     refuseForeign(gradients.splice(own.length), `block ${this.#hooks.name(call.block)}`);
     this.#hooks.release(call.block);
     if (call.outputs === undefined) for (const output of outputs) output.dispose();
@@ -188,9 +209,9 @@ export class BlockTape {
       call.inputLeaves.length + leaves.length,
     );
     const ofRoot = gradients.slice(call.inputLeaves.length + leaves.length);
-    this.#hooks.contribute(call.block, parameterGradients);
+    this.#hooks.contribute(call.block, leaves, parameterGradients);
     // A parameter that several blocks share is the root's.
-    if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, ofRoot);
+    if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, rootLeaves, ofRoot);
     for (const tensor of [...outputGradients, ...parameterGradients, ...ofRoot]) tensor?.dispose();
     call.inputs.forEach((input, index) => {
       this.#outer.add(input, gradients[index]);
@@ -219,12 +240,8 @@ export class BlockTape {
     forgetCall(call);
   }
 
-  #leavesOf(block: number): readonly Tensor[] {
-    return this.#leaves[block] ?? [];
-  }
-
   /** A root parameter or what was received may be a block's input too, and outlives the walk. */
   #forgetInput(input: Tensor): void {
-    if (!this.#leavesOf(this.#root).includes(input) && !this.#received.includes(input)) input.dispose();
+    if (!this.#hooks.isParameter(input) && !this.#received.includes(input)) input.dispose();
   }
 }

@@ -1,7 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import type { Parameter } from "../nn/index.ts";
 import { hold, markAway, ops, scope, sharesMemory, type Tensor } from "../tensor/index.ts";
-import type { FlatBlock } from "./flat-block.ts";
+import type { FlatBlock, FlatParameter } from "./flat-block.ts";
 import { mapTensors } from "./map-tensors.ts";
 import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
 
@@ -11,7 +11,9 @@ import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
  */
 export class BoundParameters implements Disposable {
   readonly #bound: Tensor[] = [];
-  readonly #trained: readonly (readonly Tensor[])[];
+  readonly #leaves: readonly (readonly Leaf[])[];
+  /** Where each leaf's gradient belongs. */
+  readonly #places = new Map<Tensor, LeafPlace>();
   /** Those that have no memory but while they are gathered, by flat block. */
   readonly #paged: ReadonlyMap<number, Tensor[]>;
   /** Of those, the ones that have memory now. */
@@ -27,7 +29,7 @@ export class BoundParameters implements Disposable {
     paged: readonly number[] = [],
   ) {
     this.#paged = new Map(paged.map((block) => [block, []]));
-    this.#trained = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
+    this.#leaves = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
     const dtype = fulls.find((_, index) => !layouts[index]?.written)?.dtype ?? "float32";
     for (const parameter of absent) {
       const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, dtype));
@@ -73,10 +75,12 @@ export class BoundParameters implements Disposable {
     }
   }
 
-  /** What is trained of each unit, in the order of its flat blocks: leaves of the graph. */
-  get trained(): readonly (readonly Tensor[])[] {
-    return this.#trained;
-  }
+  /** @returns what is trainable now of a unit, in the order of its flat blocks: leaves of the graph */
+  readonly trainable = (unit: number): readonly Tensor[] =>
+    (this.#leaves[unit] ?? []).filter(({ parameter }) => parameter.trainable).map(({ tensor }) => tensor);
+
+  /** @returns where a leaf's gradient belongs; undefined for a tensor that is no parameter's */
+  readonly placeOf = (leaf: Tensor): LeafPlace | undefined => this.#places.get(leaf);
 
   /** Releases the views; the parameters are of no use then. */
   [Symbol.dispose](): void {
@@ -87,26 +91,41 @@ export class BoundParameters implements Disposable {
     { flats, parameters }: BlockUnit,
     layouts: readonly FlatBlock[],
     fulls: readonly Tensor[],
-  ): Tensor[] {
+  ): Leaf[] {
     const rest = [...parameters];
     return flats.flatMap((index) => {
       const layout = layouts[index] as FlatBlock;
       const own = rest.splice(0, layout.parameters.length);
-      const leaves = bindLeaves(layout, own, fulls[index] as Tensor);
-      this.#bound.push(...leaves);
-      this.#paged.get(index)?.push(...leaves);
-      return layout.trainable ? leaves : [];
+      const leaves = own.map((parameter, place) => {
+        const tensor = bindLeaf(parameter, layout.parameters[place] as FlatParameter, fulls[index] as Tensor);
+        this.#places.set(tensor, { flat: index, parameter: place });
+        return { parameter, tensor };
+      });
+      const tensors = leaves.map(({ tensor }) => tensor);
+      this.#bound.push(...tensors);
+      this.#paged.get(index)?.push(...tensors);
+      return leaves;
     });
   }
 }
 
-function bindLeaves(layout: FlatBlock, parameters: readonly Parameter[], full: Tensor): Tensor[] {
-  return layout.parameters.map(({ offset, numel, shape }, index) => {
-    const view = scope(() => hold(full.narrow(0, offset, numel).view(shape).detach()));
-    const leaf = layout.trainable ? view.requiresGrad_() : view;
-    parameters[index]?.bind(leaf);
-    return leaf;
-  });
+/** A parameter and the view of its flat buffer that it is bound to. */
+interface Leaf {
+  readonly parameter: Parameter;
+  readonly tensor: Tensor;
+}
+
+/** A place for a gradient: which parameter of which flat block. */
+export interface LeafPlace {
+  readonly flat: number;
+  readonly parameter: number;
+}
+
+function bindLeaf(parameter: Parameter, { offset, numel, shape }: FlatParameter, full: Tensor): Tensor {
+  const view = scope(() => hold(full.narrow(0, offset, numel).view(shape).detach()));
+  const leaf = parameter.trainable ? view.requiresGrad_() : view;
+  parameter.bind(leaf);
+  return leaf;
 }
 
 function viewOfParameter(name: string): TroupeError {

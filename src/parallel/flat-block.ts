@@ -34,7 +34,10 @@ export interface Sharing {
   readonly group: readonly number[];
   /** Whether their gradient counts in the global norm here: of several groups that hold equal copies, one counts. */
   readonly counted: boolean;
-  /** Whether they are trained; frozen ones are gathered and saved, never reduced or updated. */
+  /**
+   * Whether they are declared to be trained. What is declared frozen is gathered and saved; it is reduced and updated, and the
+   * optimizers keep something of it, from the step on that first trains some of it.
+   */
   readonly trainable: boolean;
   /** Whether they are buffers, which forward writes: see `COUNT_NUMEL`. */
   readonly written: boolean;
@@ -95,9 +98,12 @@ export function replicas(numRanks: number): Sharing {
   };
 }
 
-/** Whether steps change it, so that its ranks reduce something of each step: gradients, or what was written. */
-export function isUpdated({ trainable, written }: Sharing): boolean {
-  return trainable || written;
+/**
+ * @param frozen - names of the parameters that the step does not train
+ * @returns whether a step changes it, so that its ranks reduce something of the step: gradients, or what was written
+ */
+export function isUpdated({ parameters, written }: FlatBlock, frozen: ReadonlySet<string>): boolean {
+  return written || parameters.some(({ name }) => !frozen.has(name));
 }
 
 /** @returns the position of a rank of the world within the group that holds the block */

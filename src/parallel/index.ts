@@ -1,7 +1,7 @@
 export { BlockEngine, type EngineOptions, type PassKey } from "./block-engine.ts";
 export type { ShardPort } from "./block-gathers.ts";
 export { type BlockOptions, block, type Recompute } from "./block-options.ts";
-export { BlockState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
+export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
 export { BusyTime } from "./busy-time.ts";
 export { Exchange } from "./exchange.ts";
 export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";
@@ -73,4 +73,5 @@ export {
 } from "./tensor-parallel/cut-parameters.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
 export type { Completion } from "./unit-gradients.ts";
+export type { BlockStep } from "./update-cohorts.ts";
 export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./zero.ts";

@@ -7,8 +7,9 @@ import { type BlockHooks, BlockTape } from "./block-tape.ts";
  */
 export class InnerTape {
   readonly #tape: BlockTape;
+  readonly #parameters: readonly Tensor[];
   /** Gradients of the parameters so far. */
-  readonly #sums: (Tensor | null)[];
+  readonly #sums = new Map<Tensor, Tensor>();
   #numCalls = 0;
 
   /**
@@ -17,17 +18,20 @@ export class InnerTape {
    * @param name - of the block, for errors
    */
   constructor(inputs: readonly Tensor[], parameters: readonly Tensor[], name: string) {
-    this.#sums = parameters.map(() => null);
+    this.#parameters = parameters;
     const hooks: BlockHooks = {
       need: () => {},
       release: () => {},
       whole: () => {},
       name: () => name,
-      contribute: (part, gradients) => {
-        if (part === WHOLE) this.#add(gradients);
+      isParameter: (tensor) => parameters.includes(tensor),
+      contribute: (part, leaves, gradients) => {
+        if (part === WHOLE) this.#add(leaves, gradients);
       },
     };
-    this.#tape = new BlockTape(hooks, WHOLE, [parameters], { received: inputs });
+    const trainable = (part: number) =>
+      part === WHOLE ? parameters.filter(({ requiresGrad }) => requiresGrad) : [];
+    this.#tape = new BlockTape(hooks, WHOLE, trainable, { received: inputs });
   }
 
   /** Runs a part, keeping only what it is given and what it returns. */
@@ -43,20 +47,24 @@ export class InnerTape {
    */
   backward(outputs: readonly Tensor[], gradients: readonly Tensor[]): (Tensor | null)[] {
     const ofInputs = this.#tape.backward(outputs, gradients);
-    return [...ofInputs, ...this.#sums.splice(0)];
+    const ofParameters = this.#parameters.map((parameter) => this.#sums.get(parameter) ?? null);
+    this.#sums.clear();
+    return [...ofInputs, ...ofParameters];
   }
 
   /** Gives up a call that will not be walked. */
   clear(): void {
     this.#tape.clear();
-    for (const sum of this.#sums.splice(0)) sum?.dispose();
+    for (const sum of this.#sums.values()) sum.dispose();
+    this.#sums.clear();
   }
 
-  #add(gradients: readonly (Tensor | null)[]): void {
-    gradients.forEach((gradient, index) => {
+  #add(leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void {
+    leaves.forEach((leaf, index) => {
+      const gradient = gradients[index] ?? null;
       if (gradient === null) return;
-      const sum = this.#sums[index] ?? null;
-      this.#sums[index] = hold(sum === null ? gradient.alias() : ops.add(sum, gradient));
+      const sum = this.#sums.get(leaf);
+      this.#sums.set(leaf, hold(sum === undefined ? gradient.alias() : ops.add(sum, gradient)));
       sum?.dispose();
     });
   }

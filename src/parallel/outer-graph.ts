@@ -2,14 +2,17 @@ import { grad, ops, type Tensor } from "../tensor/index.ts";
 import { refuseForeign, type TapeChecks } from "./tape-checks.ts";
 import { TensorGradients } from "./tensor-gradients.ts";
 
+/** Adds gradients of leaves, in their order; `null` where one was not used. */
+export type Contribute = (leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) => void;
+
 /**
  * What lies between the blocks of one pass (embeddings, the loss): ordinary autograd from the roots and from the blocks'
  * inputs back to the blocks' outputs, to what was received and to root parameters. Gradients gather at its edges, where
  * the walk over the blocks takes them up.
  */
 export class OuterGraph {
-  readonly #rootLeaves: readonly Tensor[];
-  readonly #contribute: (gradients: readonly (Tensor | null)[]) => void;
+  readonly #rootLeaves: () => readonly Tensor[];
+  readonly #contribute: Contribute;
   readonly #checks: TapeChecks | undefined;
   /** Leaves at which autograd ends: what blocks that are not walked yet have returned, and what was received. */
   readonly #ends = new Set<Tensor>();
@@ -17,14 +20,10 @@ export class OuterGraph {
   readonly #gradients = new TensorGradients();
 
   /**
-   * @param rootLeaves - trainable parameters that no block owns
-   * @param contribute - adds to the gradients of these, in order; what it is given is not its own
+   * @param rootLeaves - parameters that no block owns and that are trainable now
+   * @param contribute - adds to the gradients of these; what it is given is not its own
    */
-  constructor(
-    rootLeaves: readonly Tensor[],
-    contribute: (gradients: readonly (Tensor | null)[]) => void,
-    checks: TapeChecks | undefined,
-  ) {
+  constructor(rootLeaves: () => readonly Tensor[], contribute: Contribute, checks: TapeChecks | undefined) {
     this.#rootLeaves = rootLeaves;
     this.#contribute = contribute;
     this.#checks = checks;
@@ -66,9 +65,11 @@ export class OuterGraph {
       return;
     }
     const ends = [...this.#ends];
-    const own = [...ends, ...this.#rootLeaves];
+    const rootLeaves = this.#rootLeaves();
+    const own = [...ends, ...rootLeaves];
     const foreign = this.#checks?.foreignTo(undefined, []) ?? [];
-    if (own.length + foreign.length === 0) return;
+    // A parameter of the root that was a block's input, and is frozen by now, has no gradient.
+    if (own.length + foreign.length === 0 || !output.requiresGrad) return;
     // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
     const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
       allowUnused: true,
@@ -76,7 +77,7 @@ export class OuterGraph {
     });
     refuseForeign(gradients.splice(own.length), "outside the blocks");
     const ofRoot = gradients.slice(ends.length);
-    if (ofRoot.length > 0) this.#contribute(ofRoot);
+    if (ofRoot.length > 0) this.#contribute(rootLeaves, ofRoot);
     for (const tensor of ofRoot) tensor?.dispose();
     ends.forEach((end, index) => {
       this.#gradients.add(end, gradients[index]);

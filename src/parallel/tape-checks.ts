@@ -9,17 +9,25 @@ import type { BlockCall } from "./block-call.ts";
 export class TapeChecks {
   readonly #calls: readonly BlockCall[];
   readonly #root: number;
-  readonly #leaves: readonly (readonly Tensor[])[];
+  readonly #numBlocks: number;
+  readonly #leavesOf: (block: number) => readonly Tensor[];
 
   /**
    * @param calls - of the pass, as far as they have not been walked
    * @param root - index of the block that owns what no block owns
-   * @param leaves - each block's trainable parameters
+   * @param numBlocks - the root included
+   * @param leavesOf - a block's parameters that are trainable now
    */
-  constructor(calls: readonly BlockCall[], root: number, leaves: readonly (readonly Tensor[])[]) {
+  constructor(
+    calls: readonly BlockCall[],
+    root: number,
+    numBlocks: number,
+    leavesOf: (block: number) => readonly Tensor[],
+  ) {
     this.#calls = calls;
     this.#root = root;
-    this.#leaves = leaves;
+    this.#numBlocks = numBlocks;
+    this.#leavesOf = leavesOf;
   }
 
   /**
@@ -29,9 +37,11 @@ export class TapeChecks {
    */
   foreignTo(call: BlockCall | undefined, open: Iterable<Tensor>): Tensor[] {
     const inputs = this.#calls.filter((other) => other !== call).flatMap(({ inputLeaves }) => inputLeaves);
-    const parameters = this.#leaves.filter((_, block) => block !== this.#root && block !== call?.block);
+    const parameters: Tensor[] = [];
+    for (let block = 0; block < this.#numBlocks; block++)
+      if (block !== this.#root && block !== call?.block) parameters.push(...this.#leavesOf(block));
     // An input that its block has passed on is gone with the block's results.
-    return [...parameters.flat(), ...inputs.filter((leaf) => !leaf.disposed), ...open];
+    return [...parameters, ...inputs.filter((leaf) => !leaf.disposed), ...open];
   }
 }
 

@@ -1,4 +1,6 @@
+import type { Parameter } from "../nn/index.ts";
 import type { DType, Tensor } from "../tensor/index.ts";
+import type { LeafPlace } from "./bound-parameters.ts";
 import type { FlatBlock } from "./flat-block.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
@@ -18,16 +20,23 @@ const NOTHING_MORE: Completion = { chunk: true, step: true };
 
 /**
  * The gradients that a backward pass makes, unit by unit: sorted into flat blocks, and handed on as soon as they are
- * whole. Every unit of a pass is handed on, used or not: what ranks agree on never depends on what a batch touched.
+ * whole. Every unit of a pass is handed on, used or not: what ranks agree on never depends on what a batch touched. Left out are
+ * the flat blocks of which a step trains nothing.
  */
 export class UnitGradients {
   readonly #plan: BlockPlan;
   readonly #buckets: GradientBuckets;
+  readonly #parameters: readonly Parameter[];
+  /** The parameters of each flat block; none of buffers. */
+  readonly #byFlat: ReadonlyMap<number, readonly Parameter[]>;
   readonly #handOn: (block: number, gradient: Tensor) => void;
   /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
   #pending = new Set<number>();
   #completion: Completion = NOTHING_MORE;
   #only: RegExp | undefined;
+  /** What the step trains: what was trainable when one of its losses was walked backwards. */
+  #trained = new Set<Parameter>();
+  #isSettled = false;
 
   /**
    * @param dtype - of the gradients that autograd makes
@@ -36,6 +45,8 @@ export class UnitGradients {
   constructor(plan: BlockPlan, dtype: DType, handOn: (block: number, gradient: Tensor) => void) {
     this.#plan = plan;
     this.#buckets = new GradientBuckets(plan.layouts, dtype);
+    this.#byFlat = parametersOf(plan);
+    this.#parameters = [...[...this.#byFlat.values()].flat(), ...plan.absent];
     this.#handOn = handOn;
   }
 
@@ -49,17 +60,44 @@ export class UnitGradients {
     this.#only = only;
   }
 
-  /** Adds to a unit's gradients, in the order of what is trained of it; `null` counts as zero. */
-  contribute(unit: number, gradients: readonly (Tensor | null)[]): void {
-    let begin = 0;
-    for (const { index, parameters } of this.#trainedFlats(unit)) {
-      const end = begin + parameters.length;
-      const given = gradients.slice(begin, end);
-      const only = this.#only;
-      const counted = only && given.map((each, at) => (only.test(parameters[at]?.name ?? "") ? each : null));
-      this.#buckets.contribute(index, counted ?? given);
-      begin = end;
-    }
+  /** A step begins. */
+  beginStep(): void {
+    this.#trained = new Set();
+    this.#isSettled = false;
+  }
+
+  /** What is trainable now, the step trains, unless that has been {@link settle}d. */
+  note(): void {
+    if (this.#isSettled) return;
+    for (const parameter of this.#parameters) if (parameter.trainable) this.#trained.add(parameter);
+  }
+
+  /** @returns what the step trains of all that the model has; from here on nothing else */
+  settle(): ReadonlySet<Parameter> {
+    this.#isSettled = true;
+    return this.#trained;
+  }
+
+  /**
+   * Adds to gradients of leaves; `null` counts as zero.
+   * @param placeOf - says where the gradient of a leaf belongs
+   */
+  contribute(
+    leaves: readonly Tensor[],
+    gradients: readonly (Tensor | null)[],
+    placeOf: (leaf: Tensor) => LeafPlace | undefined,
+  ): void {
+    const byFlat = new Map<number, (Tensor | null)[]>();
+    leaves.forEach((leaf, index) => {
+      const { flat, parameter } = placeOf(leaf) as LeafPlace;
+      if (!this.#isTrained(flat)) return;
+      const { parameters } = this.#plan.layouts[flat] as FlatBlock;
+      const given = byFlat.get(flat) ?? parameters.map(() => null);
+      byFlat.set(flat, given);
+      const isCounted = this.#only?.test(parameters[parameter]?.name ?? "") ?? true;
+      if (isCounted) given[parameter] = gradients[index] ?? null;
+    });
+    for (const [flat, given] of byFlat) this.#buckets.contribute(flat, given);
   }
 
   /** Nothing more will be contributed to the unit in this pass. */
@@ -98,6 +136,23 @@ export class UnitGradients {
 
   #trainedFlats(unit: number): FlatBlock[] {
     const { flats } = this.#plan.units[unit] as BlockUnit;
-    return flats.map((flat) => this.#plan.layouts[flat] as FlatBlock).filter(({ trainable }) => trainable);
+    return flats.filter((flat) => this.#isTrained(flat)).map((flat) => this.#plan.layouts[flat] as FlatBlock);
   }
+
+  #isTrained(flat: number): boolean {
+    return this.#byFlat.get(flat)?.some((parameter) => this.#trained.has(parameter)) === true;
+  }
+}
+
+function parametersOf({ units, layouts }: BlockPlan): Map<number, readonly Parameter[]> {
+  const byFlat = new Map<number, readonly Parameter[]>();
+  for (const { flats, parameters } of units) {
+    const rest = [...parameters];
+    for (const flat of flats) {
+      const layout = layouts[flat] as FlatBlock;
+      const own = rest.splice(0, layout.parameters.length);
+      if (!layout.written) byFlat.set(flat, own);
+    }
+  }
+  return byFlat;
 }

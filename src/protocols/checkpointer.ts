@@ -1,5 +1,5 @@
 import type { KeepRule, ModelTexts, TrainerState } from "../checkpoint/index.ts";
-import type { OptimizerProgress } from "../optim/index.ts";
+import type { SavedProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
@@ -49,7 +49,7 @@ export interface Saved {
 export interface KeptState {
   /** Updates it has seen. */
   readonly step: number;
-  readonly progress: OptimizerProgress;
+  readonly progress: SavedProgress;
   readonly sizeBytes: number;
 }
 
@@ -75,7 +75,7 @@ export type CheckpointerProtocol = {
   save: { in: SaveOrder; out: Saved };
   part: { in: SavePart };
   /** How far the optimizer has come after `step` steps: a save is not whole without it. */
-  progress: { in: { generation: number; step: number; progress: OptimizerProgress } };
+  progress: { in: { generation: number; step: number; progress: SavedProgress } };
   /** The state that is kept in memory, if any. */
   kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
   /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */

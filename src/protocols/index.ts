@@ -43,7 +43,7 @@ export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";
-export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepUpdated } from "./shard.ts";
+export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepScored, StepUpdated } from "./shard.ts";
 export type { ShardGroupProtocol } from "./shard-group.ts";
 export type { ShardPlan } from "./shard-plan.ts";
 export type { StageLinkProtocol } from "./stage.ts";

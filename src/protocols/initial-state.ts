@@ -1,4 +1,4 @@
-import type { OptimizerProgress } from "../optim/index.ts";
+import type { SavedProgress } from "../optim/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 
@@ -20,13 +20,13 @@ export type InitialState =
       readonly step: number;
       /** Its folder. */
       readonly path: string;
-      readonly progress: OptimizerProgress;
+      readonly progress: SavedProgress;
     }
   /** Everything from the copy that a checkpointer holds in memory, after `step` updates. */
   | {
       readonly kind: "memory";
       readonly step: number;
-      readonly progress: OptimizerProgress;
+      readonly progress: SavedProgress;
       readonly checkpointer: ActorRef<CheckpointerProtocol>;
       /** How long one answer of the checkpointer may take. */
       readonly deadlineMs: number;

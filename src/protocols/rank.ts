@@ -80,6 +80,10 @@ export interface RankStepped {
   readonly numTokens: number | undefined;
   readonly durationMs: number;
   readonly waits: Waits;
+  /** Names of the model's parameters that the step does not train; left out where they are those of the step before. */
+  readonly frozen?: readonly string[];
+  /** What this rank's shard sends from this step on when the state is saved, where that has become more. */
+  readonly saved?: readonly PartPlan[];
   /** Tensors that the model records, where they are looked at. */
   readonly recorded: readonly RecordedTensor[];
   /** What the rank's code has logged, where it tells its loss. */

@@ -31,8 +31,8 @@ export type ShardProtocol = ShardGroupProtocol &
     prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
     /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
     begin: { in: { step: number } & StepBegun };
-    /** The losses of the rank's micro-batches, where it tells them; sent before its last gradients. */
-    scored: { in: { step: number; lossesNats: readonly number[] } };
+    /** What the rank's forwards of a step came to; sent before its gradients. */
+    scored: { in: { step: number } & StepScored };
     /** Answered once the block's parameters of `step` are whole. */
     gather: { in: { step: number; block: number }; out: Gathered };
     /** The rank gives up what it has gathered of a block whose parameters are offloaded. */
@@ -74,6 +74,14 @@ export interface StepUpdated {
   readonly histograms: readonly HistogramPart[];
   /** What its rank holds, where that was asked. */
   readonly held: HeldMemory | undefined;
+}
+
+/** What one rank's forwards of a step came to. */
+export interface StepScored {
+  /** Of its micro-batches, where it tells them. */
+  readonly lossesNats: readonly number[];
+  /** Names of the model's parameters that the step does not train; left out where they are those of the step before. */
+  readonly frozen?: readonly string[];
 }
 
 /** What a step is begun with: learning rates of every group, and what it is to be looked at for. */

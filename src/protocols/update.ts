@@ -1,9 +1,9 @@
-import type { UpdateStep } from "../optim/index.ts";
+import type { BlockStep } from "../parallel/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 import type { InspectedUpdate } from "./inspection.ts";
 
 /** One block's update, as a shard orders it. */
-export interface BlockUpdate extends UpdateStep {
+export interface BlockUpdate extends BlockStep {
   readonly step: number;
   readonly block: number;
   /** Patterns of the parameters whose movement is looked at. */

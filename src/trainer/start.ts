@@ -8,7 +8,7 @@ import {
 import type { TroupeError } from "../errors.ts";
 import { matchWeights, type NamedState } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
-import type { OptimizerProgress } from "../optim/index.ts";
+import type { SavedProgress } from "../optim/index.ts";
 import type { InitialState } from "../protocols/index.ts";
 import { optionError } from "./option-error.ts";
 
@@ -102,6 +102,6 @@ function textsOf({ config, generationConfig }: ModelTexts): ModelTexts {
 function stateOf({ path, state }: Checkpoint): InitialState {
   const { step } = state;
   // Without a word on it every step was an update.
-  const progress = (state.optimizer ?? { numUpdates: step }) as unknown as OptimizerProgress;
+  const progress = (state.optimizer ?? { numUpdates: step }) as unknown as SavedProgress;
   return { kind: "checkpoint", step, path, progress };
 }

@@ -206,12 +206,15 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "frozen parameters are trained",
-    file: "src/parallel/plan-blocks.ts",
-    from: "trainable: parameter.trainable }",
-    to: "trainable: true }",
+    file: "src/parallel/unit-gradients.ts",
+    from: "if (parameter.trainable) this.#trained.add(parameter);",
+    to: "this.#trained.add(parameter);",
     caughtBy: [
       by(blocks, "that are frozen never change and keep no state, but are saved"),
-      by(frozen, "has optimizer state while it is trained, and none while it is frozen"),
+      by(
+        frozen,
+        "has a gradient in the steps that train it alone, and keeps the last one's traces while it is frozen",
+      ),
       by(model, "shows frozen parameters unchanged and without a gradient"),
     ],
   },

@@ -1,3 +1,4 @@
+export { AgreedTraining } from "./agreed-training.ts";
 export { AnomalyReview } from "./anomaly-review.ts";
 export { checkAlike } from "./check-alike.ts";
 export { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";

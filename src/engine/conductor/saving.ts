@@ -1,7 +1,13 @@
 import { type JsonObject, type ModelTexts, type TrainerState, textsAfter } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { type ErrorReport, reportError, type TroupeEventBody } from "../../events/index.ts";
-import type { CheckpointerProtocol, DeclaredModel, SavePlan, SavingRules } from "../../protocols/index.ts";
+import type {
+  CheckpointerProtocol,
+  DeclaredModel,
+  PartPlan,
+  SavePlan,
+  SavingRules,
+} from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import { abandoned, planSave } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
@@ -47,7 +53,11 @@ export interface BegunSave {
  */
 export class Saving {
   readonly #options: SavingOptions;
-  readonly #plan: SavePlan;
+  readonly #parameters: readonly string[];
+  /** What each rank's shard sends, in rank order. */
+  #parts: readonly (readonly PartPlan[])[];
+  /** What saves consist of, and from which step on, in order. */
+  #plans: readonly { readonly step: number; readonly plan: SavePlan }[];
   readonly #texts: ModelTexts;
   #inFlight: BegunSave | undefined;
   /** The latest that went, or is on its way, to the disk. */
@@ -62,13 +72,21 @@ export class Saving {
    */
   constructor(models: readonly DeclaredModel[], options: SavingOptions) {
     this.#options = options;
-    this.#plan = planSave(
-      models.map(({ saved }) => saved),
-      models[0]?.parameters ?? [],
-    );
-    const { begunFrom, maxStagedBytes } = options.rules;
-    this.#texts = textsAfter(begunFrom, (models[0]?.modelConfig ?? {}) as JsonObject);
-    if (this.#plan.stagedBytes > maxStagedBytes) throw tooMuch(this.#plan.stagedBytes, maxStagedBytes);
+    this.#parts = models.map(({ saved }) => saved);
+    this.#parameters = models[0]?.parameters ?? [];
+    this.#plans = [{ step: 0, plan: this.#newPlan() }];
+    this.#texts = textsAfter(options.rules.begunFrom, (models[0]?.modelConfig ?? {}) as JsonObject);
+  }
+
+  /**
+   * The state after `step` updates and later ones has more in it. To be called before the step is found to be sound.
+   * @param saved - what each rank's shard sends from then on, in rank order; undefined where that is as before
+   * @throws {TroupeError} `CHECKPOINT_STAGING` where a save would copy more than it may
+   */
+  grow(step: number, saved: readonly (readonly PartPlan[] | undefined)[]): void {
+    if (saved.every((parts) => parts === undefined)) return;
+    this.#parts = this.#parts.map((parts, rank) => saved[rank] ?? parts);
+    this.#plans = [...this.#plans, { step, plan: this.#newPlan() }];
   }
 
   /** Why the last save failed, if it did. */
@@ -103,7 +121,7 @@ export class Saving {
     // What waited for a save of a generation that has ended meanwhile could never be fed.
     if (this.#isOver) return undefined;
     const waitedMs = busy === undefined ? 0 : performance.now() - beginMs;
-    const { stagedBytes } = this.#plan;
+    const { stagedBytes } = this.#planAt(step);
     if (write) {
       listener.saveBegun(step);
       emit({ kind: "checkpoint.started", step, stagedBytes, waitedMs });
@@ -126,6 +144,17 @@ export class Saving {
     await this.#inFlight?.outcome;
   }
 
+  #newPlan(): SavePlan {
+    const plan = planSave(this.#parts, this.#parameters);
+    const { maxStagedBytes } = this.#options.rules;
+    if (plan.stagedBytes > maxStagedBytes) throw tooMuch(plan.stagedBytes, maxStagedBytes);
+    return plan;
+  }
+
+  #planAt(step: number): SavePlan {
+    return (this.#plans.findLast((each) => each.step <= step) ?? this.#plans[0])?.plan as SavePlan;
+  }
+
   async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
     const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
@@ -138,7 +167,7 @@ export class Saving {
       return { kind: "abandoned" };
     }
     const order = {
-      ...this.#plan,
+      ...this.#planAt(step),
       generation,
       texts: this.#texts,
       // Of what the step came to, too.

@@ -17,6 +17,7 @@ import { type MicroBatches, namedValues, type StepReport } from "./micro-batches
 import type { RankModel } from "./rank-model.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
+import type { ToldTraining } from "./step-training.ts";
 
 /** What a rank makes its steps with. */
 export interface StepParts {
@@ -65,6 +66,8 @@ export class GrantedStep implements Disposable {
   #named: Readonly<Record<string, number>> | undefined;
   #numForwards = 0;
   #hasBegun = false;
+  /** What is told of what it trains, once its forwards are made. */
+  #training: ToldTraining = {};
 
   constructor(parts: StepParts, order: StepOrder) {
     this.#parts = parts;
@@ -96,7 +99,10 @@ export class GrantedStep implements Disposable {
       if (action.kind === "forward") microBatches.forward(this.index, action, lossesOf, this.#report);
       else microBatches.backward(this.index, action, index === actions.length - 1);
       if (index === 0) this.#sendBegin();
-      if (index === lastForward) this.#sendScored();
+      if (index === lastForward) {
+        this.#parts.engine.noteTrained();
+        this.#sendScored();
+      }
       report(action.kind, { microBatch: action.microBatch }, beginMs);
     });
   }
@@ -194,7 +200,6 @@ export class GrantedStep implements Disposable {
     const { step, snapshotTo } = this.#order;
     // What a model does in one step it does in all: said before anything is trained in vain.
     if (step === plan.initial.step) model.checkUnchanged();
-    model.checkTraining();
     if (snapshotTo !== undefined) shardRef.tell("snapshot", { step, checkpointer: snapshotTo });
     const { exposedMs, gatherMs } = shard.measured;
     const waits = {
@@ -206,7 +211,7 @@ export class GrantedStep implements Disposable {
     const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
-    return { ...this.#report, learningRate, durationMs, waits, recorded, metrics };
+    return { ...this.#report, ...this.#training, learningRate, durationMs, waits, recorded, metrics };
   }
 
   /** Stops looking at what the model records. */
@@ -243,8 +248,11 @@ export class GrantedStep implements Disposable {
 
   /** Before the last gradients, so that the shards know all that they judge the step by once these are reduced. */
   #sendScored(): void {
-    const { shardRef } = this.#parts;
-    shardRef.tell("scored", { step: this.index, lossesNats: this.#report.lossesNats });
+    const { shardRef, engine, model } = this.#parts;
+    this.#training = model.training.made(engine.settleTrained());
+    const { frozen } = this.#training;
+    const { lossesNats } = this.#report;
+    shardRef.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }) });
   }
 
   /** Number of the update that this step is to make, skipped ones left out. */

@@ -10,14 +10,17 @@ import type { StepMetrics } from "./step-metrics.ts";
 export class MeshRank extends GroupAxis implements Rank {
   readonly axes: Readonly<Record<MeshAxis, Axis>>;
   readonly #metrics: StepMetrics;
+  readonly #clock: { readonly step: number };
 
   /**
    * @param rank - of the world
    * @param metrics - takes what is logged
+   * @param clock - the step that is under way
    */
-  constructor(groups: RankGroups, rank: number, metrics: StepMetrics) {
+  constructor(groups: RankGroups, rank: number, metrics: StepMetrics, clock: { readonly step: number }) {
     super(groups, "world", rank);
     this.#metrics = metrics;
+    this.#clock = clock;
     const along = (axis: MeshAxis) => new GroupAxis(groups, axis, rank);
     this.axes = {
       dp: along("dp"),
@@ -28,6 +31,10 @@ export class MeshRank extends GroupAxis implements Rank {
       mp: along("mp"),
       world: this,
     };
+  }
+
+  get numSteps(): number {
+    return this.#clock.step;
   }
 
   log(metrics: Readonly<Record<string, number>>): void {

@@ -37,6 +37,7 @@ export class RankLoop extends MeshRank implements RankContext {
   readonly #context: Pick<ActorContext<RankProtocol>, "receive">;
   readonly #runner: ModelRunner;
   readonly #job: Job;
+  #numSteps: number;
   #granted: Granted | undefined;
   /** The conductor's word that no step follows, once it has come. */
   #end: Extract<Order, { kind: "end" }> | undefined;
@@ -45,11 +46,12 @@ export class RankLoop extends MeshRank implements RankContext {
   #hasFailed: { readonly error: unknown } | undefined;
 
   constructor(context: Pick<ActorContext<RankProtocol>, "receive">, runner: ModelRunner, job: Job) {
-    const { groups, metrics } = runner.model;
-    super(groups, runner.rank, metrics);
+    const { groups, metrics, randomness } = runner.model;
+    super(groups, runner.rank, metrics, randomness);
     this.#context = context;
     this.#runner = runner;
     this.#job = job;
+    this.#numSteps = runner.plan.initial.step;
   }
 
   /** Runs the loop to its end. What it throws is the answer to the order that it is at, or to the next that comes. */
@@ -93,7 +95,9 @@ export class RankLoop extends MeshRank implements RankContext {
     return this.#runner.plan.training.accumulation;
   }
 
-  numSteps = 0;
+  override get numSteps(): number {
+    return this.#numSteps;
+  }
 
   *batches(): Generator<TensorBatch> {
     this.#refusePipeline("rank.batches()");
@@ -203,7 +207,7 @@ export class RankLoop extends MeshRank implements RankContext {
     const stepped = step.end();
     step[Symbol.dispose]();
     this.#granted = undefined;
-    this.numSteps = step.index + 1;
+    this.#numSteps = step.index + 1;
     granted?.order.reply(stepped);
   }
 

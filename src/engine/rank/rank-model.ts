@@ -4,16 +4,15 @@ import { bindRandomness, type Module, Randomness } from "../../nn/index.ts";
 import type { OptimizerSpec } from "../../optim/index.ts";
 import { type BlockPlan, Mesh } from "../../parallel/index.ts";
 import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
-import { partsOf } from "../../state/saving/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
-import { DeclaredTraining } from "./declared-training.ts";
 import { HeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
 import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
 import { StepMetrics } from "./step-metrics.ts";
+import { StepTraining } from "./step-training.ts";
 
 /** A job's model as one rank has it: built without memory, spread over the ranks, and what it is trained with. */
 export class RankModel implements Disposable {
@@ -27,11 +26,11 @@ export class RankModel implements Disposable {
   readonly metrics = new StepMetrics();
   /** What this rank has of it. */
   readonly blocks: BlockPlan;
+  /** What of it steps train. */
+  readonly training: StepTraining;
   readonly #job: Job;
   readonly #plan: RankPlan;
-  readonly #rank: number;
   readonly #held: HeldTensors;
-  readonly #training: DeclaredTraining;
   /** What a loss is given of the ranks. */
   readonly #self: MeshRank;
 
@@ -44,12 +43,11 @@ export class RankModel implements Disposable {
   constructor(job: Job, plan: RankPlan, rank: number, batches: BatchSource, status: Uint8Array) {
     this.#job = job;
     this.#plan = plan;
-    this.#rank = rank;
     const { config, facts } = plan.job;
     this.module = job.model(config, facts);
     this.#held = new HeldTensors(this.module);
-    this.#training = new DeclaredTraining(this.module);
     this.randomness = new Randomness(plan.training.seed);
+    this.randomness.step = plan.initial.step;
     bindRandomness(this.module, this.randomness);
     this.optimizers = optimizersOf(job, this.module, config);
     this.rates = new LearningRates(job, this.optimizers, config);
@@ -59,13 +57,15 @@ export class RankModel implements Disposable {
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;
     const trial = () => this.#trialLoss(batches);
-    this.#self = new MeshRank(this.groups, rank, this.metrics);
+    this.#self = new MeshRank(this.groups, rank, this.metrics, this.randomness);
     this.blocks = spreadModel(this.module, tensorPlan, this.groups, trial, {
       ...plan.layout,
       recompute,
       mesh,
       rank,
     });
+    const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+    this.training = new StepTraining(this.module, this.blocks.layouts, rank, this.optimizers, progress);
   }
 
   /** What the conductor learns of it. */
@@ -73,7 +73,7 @@ export class RankModel implements Disposable {
     const { layouts } = this.blocks;
     return {
       layouts,
-      saved: partsOf(layouts, this.#rank, this.optimizers),
+      saved: this.training.saved,
       parameters: [...this.module.namedState().keys()],
       numParameters: this.module.numParameters,
       modelConfig: (this.module as { readonly configJson?: DeclaredModel["modelConfig"] }).configJson,
@@ -90,11 +90,6 @@ export class RankModel implements Disposable {
     this.#held.checkUnchanged();
   }
 
-  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for a parameter that is trained otherwise than declared */
-  checkTraining(): void {
-    this.#training.checkUnchanged();
-  }
-
   /** Leaves the groups that it computes with. */
   [Symbol.dispose](): void {
     this.groups[Symbol.dispose]();
@@ -103,9 +98,12 @@ export class RankModel implements Disposable {
   #trialLoss(batches: BatchSource): Tensor {
     const numSamples = this.#plan.training.microBatchSize;
     const { batch } = batches.fetch({ split: "train", position: 0, numSamples });
+    const declared = this.module.parameters().map((parameter) => ({ parameter, is: parameter.trainable }));
     try {
       return weighLosses(this.lossesOf(batch), 1);
     } finally {
+      // A model may freeze parameters as it computes: this is no step, and blocks are laid out for what is declared.
+      for (const { parameter, is } of declared) parameter.trainable = is;
       disposeBatch(batch);
     }
   }

@@ -44,8 +44,6 @@ export class GlobalGradientStatistics {
   readonly #plan: ShardPlan;
   readonly #store: ShardStore;
   readonly #groups: ShardGroups;
-  /** The flat blocks whose squares count here. */
-  readonly #counted: readonly FlatBlock[];
   /** The names of each optimizer's parameters, of those that clip by themselves. */
   readonly #clippedAlone: readonly ReadonlySet<string>[];
   readonly #judge: StepJudge;
@@ -59,7 +57,6 @@ export class GlobalGradientStatistics {
       plan.precision.lossScale !== undefined,
       plan.training.recentLosses,
     );
-    this.#counted = plan.layouts.filter(({ trainable, counted }) => trainable && counted);
     this.#clippedAlone = plan.optimizers.flatMap(({ clipNorm, groups: named }) =>
       clipNorm === undefined ? [] : new Set(named.flatMap(({ names }) => names)),
     );
@@ -80,7 +77,7 @@ export class GlobalGradientStatistics {
 
   /**
    * Exchanges with all ranks what each has, and judges the step by it.
-   * @param sums - {@link squareSums} of every block, by block
+   * @param sums - {@link squareSums} of every block that the step trains and that counts, by block
    * @param divisor - of the gradients' sum
    * @param losses - of the step's micro-batches on this rank, where it tells them
    */
@@ -117,10 +114,11 @@ export class GlobalGradientStatistics {
   ): Promise<Measured> {
     const { clip } = this.#plan.training;
     const { replicas, modelParallel } = this.#plan.peers;
-    const squareSums = this.#counted.map(({ index }) => sums.get(index) as Tensor);
+    const counted = this.#plan.layouts.filter(({ index }) => sums.has(index));
+    const squareSums = counted.map(({ index }) => sums.get(index) as Tensor);
     const shares = hold(() => {
       const magnitudes =
-        clip?.by === "inf" ? this.#counted.map(({ index }) => this.#store.largestGradient(index)) : [];
+        clip?.by === "inf" ? counted.map(({ index }) => this.#store.largestGradient(index)) : [];
       const own = [Math.max(0, ...magnitudes), sum(losses), losses.length];
       return ops.cat([...squareSums, tensor(own, { dtype: "float64" })]);
     });
@@ -128,7 +126,7 @@ export class GlobalGradientStatistics {
     const bySlice = await this.#gathered(replicas, `norm/${step}`, shares);
     const numKinds = 1 + this.#clippedAlone.length;
     const squares = Array.from({ length: numKinds }, (_, kind) =>
-      sumOfSquares(this.#counted, bySlice, kind, numKinds),
+      sumOfSquares(counted, bySlice, kind, numKinds),
     );
     const ofReplicas = bySlice.map((share) => tailOf(share, 3));
     const largest = Math.max(...ofReplicas.map(([magnitude]) => magnitude as number));
@@ -150,7 +148,7 @@ export class GlobalGradientStatistics {
       largest: Math.max(...ofParts.map(([magnitude]) => magnitude as number)),
       lossNats: lossSum / count,
       rank: Number.isFinite(bad) ? bad : undefined,
-      block: firstNotFinite(this.#counted, bySlice, numKinds),
+      block: firstNotFinite(counted, bySlice, numKinds),
     };
   }
 

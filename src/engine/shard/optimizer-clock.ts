@@ -1,21 +1,33 @@
 import { maySkip } from "../../anomalies/index.ts";
-import { advanceProgress, beginProgress, type OptimizerProgress } from "../../optim/index.ts";
+import {
+  advanceProgress,
+  beginProgress,
+  type OptimizerProgress,
+  type SavedProgress,
+} from "../../optim/index.ts";
 import type { CheckpointerProtocol, InitialState, ShardPlan } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
+import { FrozenUpdates } from "./frozen-updates.ts";
 
 /**
  * How far the optimizer has come before each step: how many updates were made, and what the loss is multiplied by.
- * Skipped steps are not counted, so where steps may be skipped a step's place is known once the one before has ended.
+ * Skipped steps are not counted, so where steps may be skipped a step's place is known once the one before has ended. A
+ * parameter that was frozen is behind by the updates that it was frozen in.
  */
 export class OptimizerClock {
   readonly #plan: ShardPlan;
   readonly #before = new Map<number, OptimizerProgress>();
+  readonly #frozen: FrozenUpdates;
   /** A checkpoint that does not know yet how far the optimizer has come. */
   #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
 
   constructor(plan: ShardPlan) {
     this.#plan = plan;
-    this.#before.set(plan.initial.step, beginProgress(progressOf(plan.initial), plan.precision.lossScale));
+    const { step } = plan.initial;
+    const saved = progressOf(plan.initial);
+    const begin = beginProgress(saved, plan.precision.lossScale);
+    this.#before.set(step, begin);
+    this.#frozen = new FrozenUpdates(step, begin.numUpdates, saved?.frozenUpdates);
   }
 
   /** @throws where steps may be left out and the one before has not ended */
@@ -34,6 +46,21 @@ export class OptimizerClock {
     return this.#plan.numMicroBatches * (this.before(step).lossScale?.scale ?? 1);
   }
 
+  /** @param frozen - names of the parameters that steps do not train from `step` on */
+  freeze(step: number, frozen: readonly string[]): void {
+    this.#frozen.begin(step, this.before(step).numUpdates, frozen);
+  }
+
+  /** @returns names of the parameters that a step does not train */
+  frozenAt(step: number): ReadonlySet<string> {
+    return this.#frozen.at(step);
+  }
+
+  /** @returns by name, in how many updates before a step each of these parameters was frozen, where it was */
+  frozenUpdatesBefore(step: number, names: readonly string[]): Readonly<Record<string, number>> {
+    return this.#frozen.before(step, this.before(step).numUpdates, names);
+  }
+
   /** A step has ended, with an update or without. */
   advance(step: number, skipped: boolean): void {
     this.#before.set(step + 1, advanceProgress(this.before(step), this.#plan.precision.lossScale, skipped));
@@ -43,6 +70,7 @@ export class OptimizerClock {
   /** A step has been told of: nobody asks for what was before it any more. */
   forget(step: number): void {
     this.#before.delete(step);
+    this.#frozen.forget(step);
   }
 
   /** Reports to a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
@@ -58,13 +86,19 @@ export class OptimizerClock {
     this.#saving.checkpointer.tell("progress", {
       generation,
       step: step + 1,
-      progress: this.before(step + 1),
+      progress: this.#savedBefore(step + 1),
     });
     this.#saving = undefined;
   }
+
+  #savedBefore(step: number): SavedProgress {
+    const progress = this.before(step);
+    const frozenUpdates = this.#frozen.before(step, progress.numUpdates);
+    return Object.keys(frozenUpdates).length === 0 ? progress : { ...progress, frozenUpdates };
+  }
 }
 
-function progressOf(initial: InitialState): OptimizerProgress | undefined {
+function progressOf(initial: InitialState): SavedProgress | undefined {
   return "progress" in initial ? initial.progress : undefined;
 }
 

@@ -20,6 +20,8 @@ export class ShardStep {
   readonly sums = new Map<number, Tensor>();
   /** Of the rank's micro-batches; undefined until it has told. */
   lossesNats: readonly number[] | undefined;
+  /** What the step reduces and updates; undefined until the rank's forwards are made. */
+  updated: readonly FlatBlock[] | undefined;
   numReduced = 0;
   judged: JudgedGradient | undefined;
   readonly reducing = new BusyTime();
@@ -61,7 +63,7 @@ export class ShardStep {
   }
 
   /** A block's update is made. */
-  updated({ updateMs, inspected }: BlockUpdated): void {
+  hasUpdated({ updateMs, inspected }: BlockUpdated): void {
     this.#updateMs += updateMs;
     this.#inspectedUpdates.push(...inspected);
   }

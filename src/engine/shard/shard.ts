@@ -4,6 +4,7 @@ import type { Access } from "../../offload/index.ts";
 import {
   type FlatBlock,
   isUpdated,
+  keepsState,
   offloadedBlocks,
   ranksOfWhole,
   type ShardStore,
@@ -18,6 +19,7 @@ import type {
   ShardPlan,
   ShardProtocol,
   StepBegun,
+  StepScored,
   StepUpdated,
 } from "../../protocols/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
@@ -69,8 +71,8 @@ export class Shard {
   readonly #ended = new StepBarrier();
   /** In which reductions end, where each is put off on purpose. */
   readonly #delayed: Turns | undefined;
-  /** The flat blocks that are reduced and updated: what is trained, and buffers. */
-  readonly #updated: readonly FlatBlock[];
+  /** Of which the optimizers keep something, where that was declared frozen: by index. */
+  readonly #kept: Set<number>;
   readonly #updateAccess: Access;
 
   private constructor(
@@ -92,7 +94,9 @@ export class Shard {
     this.#statistics = new GlobalGradientStatistics(plan, store, groups);
     this.#clock = new OptimizerClock(plan);
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
-    this.#updated = plan.layouts.filter(isUpdated);
+    const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+    const kept = plan.layouts.filter((layout) => keepsState(layout, progress));
+    this.#kept = new Set(kept.map(({ index }) => index));
     this.#updateAccess = updateAccessOf(plan);
   }
 
@@ -131,8 +135,6 @@ export class Shard {
   async gather(step: number, block: number): Promise<Gathered> {
     await this.#complete.until(block, step);
     const layout = this.#layoutOf(block);
-    // What is frozen is complete before it is known how far the optimizer has come.
-    if (maySkipUpdates(this.#plan) && !isUpdated(layout)) await this.#ended.until(ALL_BLOCKS, step);
     if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
   }
@@ -151,7 +153,7 @@ export class Shard {
     const group = this.#groups.of(layout.group);
     await this.#store.reduce(block, `reduce/${step}/${layout.name}`, gradient, group);
     await this.#delayed?.next();
-    if (layout.trainable) {
+    if (!layout.written) {
       const sums = this.#statistics.squareSums(layout);
       if (sums !== undefined) progress.sums.set(block, sums);
       progress.lookAtGradient(layout);
@@ -160,15 +162,18 @@ export class Shard {
     if (this.#plan.telemetry.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
     progress.numReduced += 1;
     if (!this.#statistics.isAwaited) this.#order(step, block, { all: 1 }, progress);
-    if (progress.numReduced === this.#updated.length) await this.#end(step, progress);
+    if (progress.numReduced === progress.updated?.length) await this.#end(step, progress);
   }
 
-  /** The losses of the rank's micro-batches, where it tells them. */
-  async scored(step: number, lossesNats: readonly number[]): Promise<void> {
+  /** The rank's forwards of a step are made: its losses, where it tells them, and what the step trains. */
+  async scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
     const progress = this.#steps.at(step);
+    if (frozen !== undefined) this.#clock.freeze(step, frozen);
     progress.lossesNats = lossesNats;
+    progress.updated = this.#plan.layouts.filter((layout) => isUpdated(layout, this.#clock.frozenAt(step)));
+    if (!maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated);
     // A stage of which everything is frozen has nothing to reduce, and still takes part in what all exchange.
-    if (this.#updated.length === 0) await this.#end(step, progress);
+    if (progress.updated.length === 0) await this.#end(step, progress);
   }
 
   /** An offload actor's share of what an update wants of all ranks. @returns all of them, in rank order; the caller's */
@@ -214,9 +219,12 @@ export class Shard {
     const judged = await this.#statistics.judge(step, sums, divisor, lossesNats);
     progress.judged = judged;
     this.#clock.advance(step, judged.updateSkipped);
+    // Not before it is known how far the optimizer has come, which answers to gathers tell.
+    const { updated = [] } = progress;
+    if (maySkipUpdates(this.#plan)) this.#passOver(step, updated);
     if (judged.updateSkipped) this.#store.dropGradients();
     if (this.#statistics.isAwaited) {
-      for (const block of this.#updateOrder) {
+      for (const block of this.#updateOrder(updated)) {
         this.#order(step, block, judged.factors, progress);
         // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
         await nextTurn();
@@ -229,11 +237,29 @@ export class Shard {
   }
 
   /** Where all updates begin at once: first those that others make meanwhile, then this shard's, in forward order. */
-  get #updateOrder(): number[] {
+  #updateOrder(updated: readonly FlatBlock[]): number[] {
     const { layouts, offload } = this.#plan;
     const offloaded =
       offload.optimizer === undefined ? [] : offloadedBlocks(layouts, offload.optimizer.ratio);
-    return [...offloaded, ...this.#updated.flatMap(({ index }) => (offloaded.includes(index) ? [] : index))];
+    const blocks = updated.map(({ index }) => index);
+    return [
+      ...offloaded.filter((block) => blocks.includes(block)),
+      ...blocks.filter((block) => !offloaded.includes(block)),
+    ];
+  }
+
+  /** What a step changes nothing of is complete for the next one as it is. */
+  #passOver(step: number, updated: readonly FlatBlock[]): void {
+    if (updated.length === this.#plan.layouts.length) return;
+    for (const layout of this.#plan.layouts) {
+      if (updated.includes(layout)) continue;
+      const { index } = layout;
+      // The rank may not have read it in this step: the last one's update may still be under way.
+      this.#complete.until(index, step).then(
+        () => this.#complete.reach(index, step + 1),
+        () => {}, // aborted: so is whoever waits for it
+      );
+    }
   }
 
   #order(step: number, block: number, factors: ClipFactors, progress: ShardStep): void {
@@ -250,7 +276,10 @@ export class Shard {
     factors: ClipFactors,
     progress: ShardStep,
   ): Promise<void> {
-    if (!progress.judged?.updateSkipped) await this.#update(step, block, factors, progress);
+    if (progress.judged?.updateSkipped) {
+      if (!this.#kept.has(block))
+        await whilePinned(this.#paging, this.#layoutOf(block), "read", () => this.#keepState(step, block));
+    } else await this.#update(step, block, factors, progress);
     await this.#announce(block, step + 1);
   }
 
@@ -259,8 +288,10 @@ export class Shard {
     const { training, telemetry } = this.#plan;
     const layout = this.#layoutOf(block);
     const divisor = this.#clock.divisor(step);
-    if (training.clip?.by === "value" && layout.trainable)
+    if (training.clip?.by === "value" && !layout.written)
       this.#store.clampGradient(block, training.clip.max * divisor);
+    const names = layout.parameters.map(({ name }) => name);
+    const frozen = this.#clock.frozenAt(step);
     const update = {
       step,
       block,
@@ -268,13 +299,21 @@ export class Shard {
       learningRates: progress.learningRates,
       gradientScale: all / divisor,
       inspect: progress.inspectUpdates,
+      frozen: names.filter((name) => frozen.has(name)),
+      frozenUpdates: this.#clock.frozenUpdatesBefore(step, names),
       ...(own === undefined ? {} : { ownScales: own.map((factor) => factor && factor / divisor) }),
     };
     await whilePinned(this.#paging, layout, this.#updateAccess, async () => {
+      if (!this.#kept.has(block)) await this.#keepState(step, block);
       const beginMs = systemClock.now();
-      progress.updated(await this.#stateStore.update(update, this.#store.takeGradient(block)));
+      progress.hasUpdated(await this.#stateStore.update(update, this.#store.takeGradient(block)));
       if (telemetry.trace) reportActivity(this.#context, "update", update, beginMs);
     });
+  }
+
+  async #keepState(step: number, block: number): Promise<void> {
+    this.#kept.add(block);
+    await this.#stateStore.keepState(step, block);
   }
 
   /** This rank has written its range of the block for `step`. @returns once all have */
@@ -283,8 +322,7 @@ export class Shard {
     const { name, zero, group } = layout;
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (zero !== 0) await this.#groups.of(group).gather(`whole/${step}/${name}`, this.#store.gathered(block));
-    // What is frozen is complete for good.
-    this.#complete.reach(block, isUpdated(layout) ? step : Number.POSITIVE_INFINITY);
+    this.#complete.reach(block, step);
   }
 
   #layoutOf(block: number): FlatBlock {

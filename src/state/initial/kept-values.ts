@@ -35,7 +35,7 @@ export class KeptValues implements InitialValues {
         kept.dispose();
       }
     }
-    state.publish(progress.numUpdates);
+    state.publish(progress);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

@@ -7,6 +7,7 @@ import {
 } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { logicalRuns } from "../../nn/index.ts";
+import { type SavedProgress, updatesOf } from "../../optim/index.ts";
 import { type BlockState, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
 import type { InitialStateOf } from "../../protocols/index.ts";
 import { type DType, hold, scope, type Tensor, zeros } from "../../tensor/index.ts";
@@ -37,18 +38,22 @@ export class StoredValues implements InitialValues {
   /**
    * What is not stored is left as it is: zeros.
    * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a
-   *   parameter that the checkpoint's run did not train, or trained by another rule
+   *   parameter that the checkpoint's run trained by another rule
    */
   async fill(state: BlockState): Promise<void> {
     const initial = this.#initial;
     const stored = this.#stored;
+    const progress = initial.kind === "checkpoint" ? initial.progress : undefined;
     for (const { kind, tensor: into, pieces } of state.tensors) {
       if (initial.kind === "weights" && kind !== MASTER) continue;
       const parts: TensorPart[] = [];
       for (const piece of pieces) {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
-        if (kind !== MASTER) requireState(stored, entry, name);
+        if (kind !== MASTER && !stored.has(entry)) {
+          requireUnseen(progress, name, entry, stored.path);
+          continue;
+        }
         const { dtype, bytes } = readableEntry(stored, entry, piece, state.layout);
         if (dtype === into.dtype)
           parts.push({ name: entry, stretches: stretchesOf(piece, bytes, piece.rangeBegin) });
@@ -64,7 +69,7 @@ export class StoredValues implements InitialValues {
       // One read a block and kind: neighbours in the file share chunks.
       if (parts.length > 0) await stored.readParts(parts, into);
     }
-    state.publish(initial.kind === "checkpoint" ? initial.progress.numUpdates : 0);
+    state.publish(progress);
   }
 
   /** Bytes asked of a checkpoint's files so far, whole chunks of them. */
@@ -95,18 +100,26 @@ const READABLE: Partial<Record<SafetensorsDType, Readable>> = {
 /** What torch counts in, in its buffers. */
 const COUNTED: Readable = { dtype: "int64", bytes: 8 };
 
-/** Moments that began at zero now would be corrected as if they were as old as the run, and take steps far too long. */
-function requireState(stored: StoredTensors, entry: string, parameter: string): void {
-  if (stored.has(entry)) return;
+/**
+ * What has seen no update has nothing kept of it, and begins with zeros. Of anything else, moments that began at zero now would
+ * be corrected as if they were as old as its updates, and take steps far too long.
+ */
+function requireUnseen(
+  progress: SavedProgress | undefined,
+  parameter: string,
+  entry: string,
+  path: string,
+): void {
+  if (updatesOf(progress, parameter) === 0) return;
   throw new TroupeError(
     "RESUME_MISMATCH",
     {
       where: "resume",
       expected: `optimizer state of ${parameter} in the checkpoint`,
-      got: `no ${entry} in ${stored.path}`,
-      hint: "it was frozen, or had another optimizer; name the checkpoint as pretrained to begin a new run with its weights",
+      got: `no ${entry} in ${path}`,
+      hint: "it had another optimizer; name the checkpoint as pretrained to begin a new run with its weights",
     },
-    { fields: { path: stored.path, entry, parameter } },
+    { fields: { path, entry, parameter } },
   );
 }
 

@@ -1,5 +1,5 @@
 import { TroupeError } from "../../errors.ts";
-import type { OptimizerProgress } from "../../optim/index.ts";
+import type { SavedProgress } from "../../optim/index.ts";
 import type { SavePart } from "../../protocols/index.ts";
 import { attach, hold } from "../../tensor/index.ts";
 import { StateImage } from "./state-image.ts";
@@ -9,7 +9,7 @@ export class PartCollection implements Disposable {
   readonly generation: number;
   readonly step: number;
   #image: StateImage | undefined = new StateImage();
-  #progress: OptimizerProgress | undefined;
+  #progress: SavedProgress | undefined;
   #numParts = 0;
   readonly #blockedMs = new Map<number, number>();
   #abandoned = false;
@@ -34,7 +34,7 @@ export class PartCollection implements Disposable {
   }
 
   /** How far the optimizer has come. */
-  setProgress(progress: OptimizerProgress): void {
+  setProgress(progress: SavedProgress): void {
     this.#progress = progress;
     this.#wake();
   }
@@ -63,9 +63,9 @@ export class PartCollection implements Disposable {
   }
 
   /** Resolves with how far the optimizer is when everything has come. @throws as {@link until} */
-  async whole(numParts: number): Promise<OptimizerProgress> {
+  async whole(numParts: number): Promise<SavedProgress> {
     await this.until(() => this.#numParts >= numParts && this.#progress !== undefined);
-    return this.#progress as OptimizerProgress;
+    return this.#progress as SavedProgress;
   }
 
   /** Gives the image away: it is the caller's. */

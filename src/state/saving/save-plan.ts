@@ -9,18 +9,20 @@ const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
 
 /**
  * @param layouts - of what a rank and its shard hold
+ * @param isKept - whether the optimizers keep something of a block; what is declared to be trained unless told otherwise
  * @returns what its shard sends when the state is saved, block after block
  */
 export function partsOf(
   layouts: readonly FlatBlock[],
   rank: number,
   optimizers: readonly OptimizerSpec[],
+  isKept = ({ trainable }: FlatBlock) => trainable,
 ): PartPlan[] {
   const rules = optimizers.map(updateRuleOf);
   return layouts
     .filter((layout) => sendsPart(layout, rank))
     .map((layout) => {
-      const state = savedLayouts(layout, rank, rules);
+      const state = savedLayouts(layout, rank, rules, isKept(layout));
       return {
         sizeBytes: 4 * state.reduce((sum, { numel }) => sum + numel, 0),
         entries: state.flatMap(({ kind, pieces }) =>

@@ -1,5 +1,5 @@
 import { updateRuleOf } from "../../optim/index.ts";
-import { BlockState, type FlatBlock, offloadedBlocks } from "../../parallel/index.ts";
+import { BlockState, type FlatBlock, keepsState, offloadedBlocks } from "../../parallel/index.ts";
 import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
@@ -37,8 +37,11 @@ export function stateStoreOf(
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
   const rules = optimizers.map(updateRuleOf);
+  const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
   const states = layouts.flatMap((layout, index) =>
-    isAway(layout) ? [] : new BlockState(layout, rank, rules, owned[index] as Tensor),
+    isAway(layout)
+      ? []
+      : new BlockState(layout, rank, rules, owned[index] as Tensor, keepsState(layout, progress)),
   );
   const here = new MemoryStateStore(states, share, paging);
   if (offload === undefined || place.offload === undefined) return here;

@@ -97,6 +97,9 @@ export class FileStateStore implements OptimizerStateStore {
     }
   }
 
+  /** What is declared frozen is kept by the shard itself. */
+  async keepState(): Promise<void> {}
+
   snapshot(order: SnapshotOrder): void {
     this.#snapshot?.dispose();
     this.#snapshot = new Snapshot(order);

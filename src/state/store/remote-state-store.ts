@@ -41,6 +41,9 @@ export class RemoteStateStore implements OptimizerStateStore {
     return this.#offload.ask("update", message, this.#deadline);
   }
 
+  /** What is declared frozen is kept by the shard itself. */
+  async keepState(): Promise<void> {}
+
   snapshot(order: SnapshotOrder): void {
     this.#offload.tell("snapshot", {
       ...order,

@@ -20,6 +20,11 @@ export interface OptimizerStateStore {
    * @returns once the new parameters are where the ranks read them
    */
   update(update: BlockUpdate, gradient: Tensor): Promise<BlockUpdated>;
+  /**
+   * The optimizers keep something of a block from `step` on, zeros at first, where they have not before: it was declared
+   * frozen, and this step trains some of it.
+   */
+  keepState(step: number, block: number): Promise<void>;
   /** Has the state that follows a step copied to the checkpointer, each block before its next update. */
   snapshot(order: SnapshotOrder): void;
   /** All updates of `step` are made: what a snapshot of it still lacks is copied when there is time. */
@@ -42,6 +47,7 @@ export class MemoryStateStore implements OptimizerStateStore {
   readonly #states: ReadonlyMap<number, BlockState>;
   readonly #share: ShareWithRanks;
   readonly #paging: ParameterPaging;
+  readonly #zerosFor: (layout: { readonly kind: string; readonly numel: number }) => Tensor;
   #snapshot: Snapshot | undefined;
 
   /**
@@ -58,13 +64,9 @@ export class MemoryStateStore implements OptimizerStateStore {
     this.#states = new Map(states.map((state) => [state.block, state]));
     this.#share = share;
     this.#paging = paging;
-    for (const state of states) {
-      state.bind(
-        state.layouts.map(({ kind, numel }) =>
-          tagMemory(kindOf(kind), () => hold(() => zeros([numel], { dtype: "float32" }))),
-        ),
-      );
-    }
+    this.#zerosFor = ({ kind, numel }) =>
+      tagMemory(kindOf(kind), () => hold(() => zeros([numel], { dtype: "float32" })));
+    for (const state of states) state.bind(state.layouts.map(this.#zerosFor));
   }
 
   async fill(initial: InitialState, reader: Addressed): Promise<void> {
@@ -81,6 +83,13 @@ export class MemoryStateStore implements OptimizerStateStore {
     } finally {
       gradient.dispose();
     }
+  }
+
+  async keepState(step: number, block: number): Promise<void> {
+    const state = this.#at(block);
+    if (state.keepsState) return;
+    await copiedBefore({ step }, state, this.#snapshot);
+    state.keepState(this.#zerosFor);
   }
 
   snapshot(order: SnapshotOrder): void {
@@ -132,6 +141,10 @@ export class SplitStateStore implements OptimizerStateStore {
     return this.#stateStoreOf(update.block).update(update, gradient);
   }
 
+  keepState(step: number, block: number): Promise<void> {
+    return this.#stateStoreOf(block).keepState(step, block);
+  }
+
   snapshot(order: SnapshotOrder): void {
     for (const stateStore of this.#stateStores) stateStore.snapshot(order);
   }
@@ -172,7 +185,7 @@ export async function runUpdate(
 
 /** Has what an update is about to overwrite copied first, where a snapshot of an earlier step still lacks it. */
 export async function copiedBefore(
-  { step }: BlockUpdate,
+  { step }: Pick<BlockUpdate, "step">,
   state: BlockState,
   snapshot: Snapshot | undefined,
 ): Promise<void> {

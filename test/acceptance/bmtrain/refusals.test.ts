@@ -38,19 +38,6 @@ describe("a module", () => {
   });
 });
 
-// Appendix A: parameters are frozen where the model is declared.
-describe("a parameter", () => {
-  it.each([
-    ["freezing", true],
-    ["unfreezing", false],
-  ])("that a model toggles while it is trained is named: %s", async (holds, declared) => {
-    await expect(run({}, { holds })).rejects.toMatchObject({
-      code: "PARAMETER_TRAINABLE",
-      message: expect.stringContaining(`[layers.1.weight] expected trainable to stay ${declared}`),
-    });
-  });
-});
-
 // Appendix A 2, where the layers of one list lie on several stages.
 describe("a layer that stands in the list twice", () => {
   it("is refused in a pipeline, whose stages each have their own layers", async () => {

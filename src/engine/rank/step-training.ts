@@ -1,0 +1,64 @@
+import type { Module, Parameter } from "../../nn/index.ts";
+import type { OptimizerSpec, SavedProgress } from "../../optim/index.ts";
+import { type FlatBlock, isUpdated, keepsState } from "../../parallel/index.ts";
+import type { PartPlan } from "../../protocols/index.ts";
+import { partsOf } from "../../state/saving/index.ts";
+
+/** What of a step's training is told, where it differs from the step before. */
+export interface ToldTraining {
+  /** Names of the model's parameters that the step does not train. */
+  readonly frozen?: readonly string[];
+  /** What this rank's shard sends from this step on when the state is saved. */
+  readonly saved?: readonly PartPlan[];
+}
+
+/**
+ * Which of a model's parameters steps train, and of which blocks that has optimizers keep something here: of what was declared
+ * to be trained from the beginning, of the rest from the first step on that trains some of it.
+ */
+export class StepTraining {
+  readonly #parameters: readonly (readonly [name: string, parameter: Parameter])[];
+  readonly #layouts: readonly FlatBlock[];
+  readonly #rank: number;
+  readonly #optimizers: readonly OptimizerSpec[];
+  /** By index. */
+  readonly #kept: Set<number>;
+  #frozen: readonly string[] | undefined;
+
+  /**
+   * @param model - all of it, also what other stages hold
+   * @param layouts - of what the rank and its shard hold
+   * @param progress - of the run's beginning; undefined for one without updates
+   */
+  constructor(
+    model: Module,
+    layouts: readonly FlatBlock[],
+    rank: number,
+    optimizers: readonly OptimizerSpec[],
+    progress: SavedProgress | undefined,
+  ) {
+    this.#parameters = [...model.namedParameters()];
+    this.#layouts = layouts;
+    this.#rank = rank;
+    this.#optimizers = optimizers;
+    const kept = layouts.filter((layout) => keepsState(layout, progress));
+    this.#kept = new Set(kept.map(({ index }) => index));
+  }
+
+  /** What this rank's shard sends when the state is saved. */
+  get saved(): readonly PartPlan[] {
+    return partsOf(this.#layouts, this.#rank, this.#optimizers, ({ index }) => this.#kept.has(index));
+  }
+
+  /** @param trained - what a step trains of all that the model has */
+  made(trained: ReadonlySet<Parameter>): ToldTraining {
+    const frozen = this.#parameters.flatMap(([name, parameter]) => (trained.has(parameter) ? [] : name));
+    const before = this.#frozen;
+    if (before?.length === frozen.length && frozen.every((name, index) => name === before[index])) return {};
+    this.#frozen = frozen;
+    const names = new Set(frozen);
+    const { size } = this.#kept;
+    for (const layout of this.#layouts) if (isUpdated(layout, names)) this.#kept.add(layout.index);
+    return this.#kept.size === size ? { frozen } : { frozen, saved: this.saved };
+  }
+}
