@@ -23,7 +23,8 @@ export interface AttentionOptions {
 
 /**
  * Softmax attention: each query's mean of the values it sees, weighed by e^(scale · q·k + bias). A query that sees nothing,
- * as where a row is padded on the left, gets the mean of all values, as of transformers' own attention.
+ * as where a row is padded on the left, gets the mean of all values, as of transformers' own attention. Scores are never in
+ * memory as a whole, but with active dropout, whose mask must be ours to be a pure function of the step, and in float64.
  * @param q - [B, H, T, K]; any strides, one float dtype for all three
  * @param k - [B, G, S, K], H a multiple of G: grouped heads (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245)
  * @param v - as k
@@ -34,12 +35,21 @@ export interface AttentionOptions {
 export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
   checkShapes(q, k, v, options);
   const { causal = false, window, mask, bias, dropout, scale = scaleOf(q) } = options;
+  if (q.device === "meta") return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
+  if (dropout?.active || q.dtype === "float64") return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
-  if (q.device === "meta") return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
-  if (dropout?.active || q.dtype === "float64" || !isWhole || !isEven)
-    return explicitAttention(q, k, v, options);
-  return ops.troupe.attention(q, k, v, causal, scale);
+  if (isWhole && isEven) return ops.troupe.attention(q, k, v, causal, scale);
+  const numKeys = k.shape[2] ?? 0;
+  const [ofMask, ofBias] = [mask, bias].map((given) => given && forEachKey(given, numKeys));
+  return ops.troupe.maskedAttention(q, k, v, ofMask, ofBias, causal, window ?? 0, scale);
+}
+
+/** [B or 1, H or 1, T or 1, S] of what broadcasts to [B, H, T, S]. */
+function forEachKey(given: Tensor, numKeys: number): Tensor {
+  const { shape } = given;
+  const whole = given.view([...Array<number>(4 - shape.length).fill(1), ...shape]);
+  return whole.expand([...whole.shape.slice(0, 3), numKeys]);
 }
 
 /** The same by its definition, with all scores in memory: scores, mask, softmax, dropout, weighted sum. */

@@ -454,6 +454,25 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
 }
 
 /**
+ * The same with a mask, a bias, a window, grouped heads and lengths that differ.
+ *
+ * `troupe::masked_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale) -> Tensor`
+ */
+export function maskedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined, bias: Tensor | undefined, causal: boolean, window: number, scale: number): Tensor {
+  frame[0] = q.handle;
+  frame[1] = k.handle;
+  frame[2] = v.handle;
+  frame[3] = mask === undefined ? 0 : 1;
+  frame[4] = mask === undefined ? 0 : mask.handle;
+  frame[5] = bias === undefined ? 0 : 1;
+  frame[6] = bias === undefined ? 0 : bias.handle;
+  frame[7] = causal ? 1 : 0;
+  frame[8] = window;
+  frame[9] = scale;
+  return adopt(call(367));
+}
+
+/**
  * Mean cross entropy of logits [N, V] against targets [N], never holding float32 logits.
  *
  * `troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor`
@@ -462,7 +481,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(367));
+  return adopt(call(368));
 }
 
 /**
@@ -475,7 +494,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(368));
+  return adopt(call(369));
 }
 
 /**
@@ -491,7 +510,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(369));
+  return adopt(call(370));
 }
 
 /**
@@ -507,7 +526,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(370);
+  call(371);
 }
 
 /**
@@ -520,7 +539,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(371));
+  return adopt(call(372));
 }
 
 /**
@@ -534,7 +553,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(372);
+  call(373);
 }
 
 /**
@@ -544,7 +563,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(373) !== 0;
+  return call(374) !== 0;
 }
 
 /**
@@ -556,7 +575,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(374);
+  call(375);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -568,7 +587,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(375));
+  return adopt(call(376));
 }
 
 /**
@@ -579,7 +598,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(376));
+  return adopt(call(377));
 }
 
 /**
@@ -591,7 +610,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(377));
+  return adopt(call(378));
 }
 
 /**
@@ -603,7 +622,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(378));
+  return adopt(call(379));
 }
 
 /**
@@ -615,7 +634,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(379));
+  return adopt(call(380));
 }
 
 /**
@@ -627,7 +646,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(380));
+  return adopt(call(381));
 }
 
 /**
@@ -642,7 +661,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(381));
+  return adopt(call(382));
 }
 
 /**
@@ -657,7 +676,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(382));
+  return adopt(call(383));
 }
 
 /**
@@ -669,7 +688,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(383));
+  return adopt(call(384));
 }
 
 /**
@@ -681,7 +700,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(384));
+  return adopt(call(385));
 }
 
 /**
@@ -693,7 +712,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(385));
+  return adopt(call(386));
 }
 
 /**
@@ -706,5 +725,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(386));
+  return adopt(call(387));
 }

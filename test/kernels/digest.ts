@@ -95,6 +95,13 @@ for (const dtype of floatTypes) {
       turned,
       ...gradientsOf([turned], [x], [gradient.view([1, 1, rows, dim])]),
     ]);
+    const keys = normal([1, 1, dim, 8], 9, { dtype: "float32" }).requiresGrad_();
+    const added = normal([1, 1, rows, dim], 10).requiresGrad_();
+    const queries = normal([1, 2, rows, 8], 11).requiresGrad_();
+    const seen = normal([1, 1, 1, dim], 12).gt(-1);
+    const mixed = ops.troupe.maskedAttention(queries, keys, keys, seen, added, false, 0, 0.3);
+    const mixedGradients = gradientsOf([mixed], [queries, keys, added], [normal(mixed.shape, 13)]);
+    digest(`masked_attention ${rows}x${dim}`, [mixed, ...mixedGradients]);
     const targets = tensor(BigInt64Array.from({ length: rows }, (_, row) => BigInt((row * 31) % dim)));
     const loss = ops.troupe.crossEntropy(x, targets, -100);
     digest(`cross_entropy ${dtype} ${rows}x${dim}`, [loss, ...gradientsOf([loss], [x], [tensor(1)])]);

@@ -60,6 +60,62 @@ struct SoftmaxBackward {
   }
 };
 
+// scores = scale * scores + bias where the row sees, hidden elsewhere.
+TROUPE_INLINE void apply_sight(float* __restrict scores, int64_t num_columns, float scale, RowSight sight) {
+  for (int64_t i = 0; i < num_columns; i++) scores[i] *= scale;
+  if (sight.bias) {
+    for (int64_t i = 0; i < num_columns; i++) scores[i] += sight.bias[i];
+  }
+  if (sight.mask) {
+    for (int64_t i = 0; i < num_columns; i++) scores[i] = sight.mask[i] ? scores[i] : kHidden;
+  }
+  for (int64_t i = 0; i < sight.first; i++) scores[i] = kHidden;
+  for (int64_t i = sight.last; i < num_columns; i++) scores[i] = kHidden;
+}
+
+template <class Element>
+struct SightedSoftmax {
+  static TROUPE_INLINE float run(float* __restrict scores, Element* __restrict probabilities, int64_t num_columns,
+                                 float scale, RowSight sight) {
+    if (sight.blind) {
+      const float share = 1.0f / static_cast<float>(num_columns);
+      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, share);
+      return 0.0f;
+    }
+    apply_sight(scores, num_columns, scale, sight);
+    const auto score = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; };
+    const float max = max_of<kScoreLanes>(0, num_columns, kHidden, score);
+    for (int64_t i = 0; i < num_columns; i++) scores[i] = exp_f32(scores[i] - max);
+    const float sum = sum_terms<float, kScoreLanes>(0, num_columns, score);
+    const float inverse = 1.0f / sum;
+    for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, scores[i] * inverse);
+    return max + log_f32(sum);
+  }
+};
+
+// `dbiased` may be null.
+template <class Element>
+struct SightedSoftmaxBackward {
+  static TROUPE_INLINE void run(float* __restrict scores, Element* __restrict probabilities, Element* __restrict gradients,
+                                float* __restrict dbiased, int64_t num_columns, float logsumexp, float dot, float scale,
+                                RowSight sight) {
+    if (sight.blind) {
+      const float share = 1.0f / static_cast<float>(num_columns);
+      for (int64_t i = 0; i < num_columns; i++) scores[i] = share;
+    } else {
+      apply_sight(scores, num_columns, scale, sight);
+      for (int64_t i = 0; i < num_columns; i++) scores[i] = exp_f32(scores[i] - logsumexp);
+    }
+    if (dbiased) {
+      for (int64_t i = 0; i < num_columns; i++) dbiased[i] = scores[i] * (load(gradients, i) - dot);
+    }
+    for (int64_t i = 0; i < num_columns; i++) {
+      store(probabilities, i, scores[i]);
+      store(gradients, i, scores[i] * (load(gradients, i) - dot) * scale);
+    }
+  }
+};
+
 template <class Element>
 struct Dot {
   static TROUPE_INLINE float run(const Element* a, const Element* b, int64_t numel) {
@@ -107,6 +163,43 @@ void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, 
     each_row(scores_GRC, visibility, [&](int64_t row, int64_t visible) {
       run_best<SoftmaxBackward<Element>>(scores + row * columns, probabilities + row * columns, gradients + row * columns,
                                          visible, columns, logsumexps[row], dots[row], scale);
+    });
+  });
+}
+
+void softmax_sighted_rows(const at::Tensor& scores_GRC, const SightOfRow& sight, float scale,
+                          const at::Tensor& probabilities_GRC, const at::Tensor& logsumexp_GR) {
+  const int64_t columns = scores_GRC.size(2);
+  auto* scores = scores_GRC.data_ptr<float>();
+  auto* logsumexps = logsumexp_GR.data_ptr<float>();
+  with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    auto* probabilities = probabilities_GRC.data_ptr<Element>();
+    each_row(scores_GRC, {false, 0}, [&](int64_t row, int64_t) {
+      logsumexps[row] = run_best<SightedSoftmax<Element>>(scores + row * columns, probabilities + row * columns, columns,
+                                                          scale, sight(row));
+    });
+  });
+}
+
+void softmax_sighted_rows_backward(const at::Tensor& scores_GRC, const SightOfRow& sight, float scale,
+                                   const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR,
+                                   const at::Tensor& probabilities_GRC, const at::Tensor& dprobabilities_GRC,
+                                   const at::Tensor& dbiased_GRC) {
+  const int64_t columns = scores_GRC.size(2);
+  auto* scores = scores_GRC.data_ptr<float>();
+  const float* logsumexps = logsumexp_GR.data_ptr<float>();
+  const float* dots = dot_GR.data_ptr<float>();
+  auto* dbiased = dbiased_GRC.defined() ? dbiased_GRC.data_ptr<float>() : nullptr;
+  with_float_type(probabilities_GRC.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    auto* probabilities = probabilities_GRC.data_ptr<Element>();
+    auto* gradients = dprobabilities_GRC.data_ptr<Element>();
+    each_row(scores_GRC, {false, 0}, [&](int64_t row, int64_t) {
+      const int64_t at = row * columns;
+      run_best<SightedSoftmaxBackward<Element>>(scores + at, probabilities + at, gradients + at,
+                                                dbiased ? dbiased + at : nullptr, columns, logsumexps[row], dots[row], scale,
+                                                sight(row));
     });
   });
 }

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace troupe {
 
@@ -15,6 +16,25 @@ struct Visibility {
 
   int64_t of_row(int64_t row, int64_t num_columns) const {
     return causal && first_row + row + 1 < num_columns ? first_row + row + 1 : num_columns;
+  }
+};
+
+// Which columns one row of a block may see, and what is added to its scaled scores. A row that sees nothing weighs all of
+// its columns alike, so its block must have all keys.
+struct RowSight {
+  const bool* mask;   // of each column; null: all
+  const float* bias;  // of each column; null: none
+  int64_t first;      // columns before it are hidden
+  int64_t last;       // and those from it on
+  bool blind;         // nothing is left
+
+  // Whether one of columns first to last - 1 is seen by the mask.
+  static bool sees_any(const bool* mask, int64_t first, int64_t last) {
+    if (mask == nullptr) return first < last;
+    for (int64_t i = first; i < last; i++) {
+      if (mask[i]) return true;
+    }
+    return false;
   }
 };
 
@@ -29,6 +49,17 @@ void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float sca
 void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, float scale,
                            const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR, const at::Tensor& probabilities_GRC,
                            const at::Tensor& dprobabilities_GRC);
+
+// The same where rows differ in what they see: `sight(row)` tells it of each, counted over all heads.
+using SightOfRow = std::function<RowSight(int64_t row)>;
+void softmax_sighted_rows(const at::Tensor& scores_GRC, const SightOfRow& sight, float scale,
+                          const at::Tensor& probabilities_GRC, const at::Tensor& logsumexp_GR);
+
+// `dbiased_GRC`, where defined, gets the gradient of what the softmax is of, float32: dscores before they are scaled.
+void softmax_sighted_rows_backward(const at::Tensor& scores_GRC, const SightOfRow& sight, float scale,
+                                   const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR,
+                                   const at::Tensor& probabilities_GRC, const at::Tensor& dprobabilities_GRC,
+                                   const at::Tensor& dbiased_GRC);
 
 // The sum over the last dim of a * b, float32.
 at::Tensor row_dots(const at::Tensor& a_GRD, const at::Tensor& b_GRD);

@@ -1,0 +1,337 @@
+// Attention in which rows differ in what they see: a mask, a bias that has a gradient, a window, heads in groups that share
+// keys and values, more or fewer keys than queries. As in attention.cc scores exist for a few heads and rows at a time, and
+// are made again in backward. Keys that no row of a block may see take no part in its products.
+//
+// q [B,H,T,D]; k and v [B,G,S,D], H a multiple of G: query head h reads head h * G / H. Query t stands beside key t + S - T.
+// A query that sees nothing gets the mean of all values, which is what scores lowered by a large number give.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "core/differentiable.h"
+#include "kernels/cpu/add_range.h"
+#include "kernels/cpu/attention_rows.h"
+#include "kernels/cpu/float_formats.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kProductRows = 128;                    // of a block, over the query heads of a group
+constexpr int64_t kScoresAtATime = int64_t{1} << 20;     // float32: 4 MiB
+
+// What is told beside q, k and v. Masks and biases are [B or 1, H or 1, T or 1, S], their last dim without gaps.
+struct Sight {
+  at::Tensor mask;  // bool; undefined: every key may be seen
+  at::Tensor bias;  // float32; undefined: none
+  bool causal;
+  int64_t window;  // 0: none
+  float scale;
+};
+
+struct Sizes {
+  int64_t batches, heads, groups, rows, keys, width;
+
+  Sizes(const at::Tensor& q, const at::Tensor& k)
+      : batches(q.size(0)), heads(q.size(1)), groups(k.size(1)), rows(q.size(2)), keys(k.size(2)), width(q.size(3)) {}
+
+  int64_t readers() const { return heads / groups; }
+};
+
+bool spans(const at::Tensor& given, const Sizes& sizes) {
+  const int64_t wanted[] = {sizes.batches, sizes.heads, sizes.rows};
+  if (given.dim() != 4 || given.size(3) != sizes.keys) return false;
+  for (int dim = 0; dim < 3; dim++) {
+    if (given.size(dim) != 1 && given.size(dim) != wanted[dim]) return false;
+  }
+  return true;
+}
+
+void check_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const c10::optional<at::Tensor>& mask,
+                  const c10::optional<at::Tensor>& bias, int64_t window) {
+  TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
+                  k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+              "[masked_attention] q must be [batch, heads, time, width], k and v [batch, groups, keys, width] with groups that "
+              "divide the heads: got ", q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+  TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type() &&
+                  with_float_type(q.scalar_type(), [](auto*) {}),
+              "[masked_attention] q, k and v must all be float32, bfloat16 or float16: got ", q.scalar_type(), ", ",
+              k.scalar_type(), " and ", v.scalar_type());
+  const Sizes sizes(q, k);
+  TORCH_CHECK(!mask || (mask->scalar_type() == at::kBool && spans(*mask, sizes)),
+              "[masked_attention] mask must be bool [batch or 1, heads or 1, time or 1, keys]: got ",
+              mask ? mask->sizes() : at::IntArrayRef());
+  TORCH_CHECK(!bias || (bias->is_floating_point() && spans(*bias, sizes)),
+              "[masked_attention] bias must be floating [batch or 1, heads or 1, time or 1, keys]: got ",
+              bias ? bias->sizes() : at::IntArrayRef());
+  TORCH_CHECK(window >= 0, "[masked_attention] window must not be negative: got ", window);
+}
+
+// A row of a mask or bias: the first element of (batch, head, row), dims of size 1 standing for all.
+template <class Element>
+Element* row_of(const at::Tensor& given, int64_t batch, int64_t head, int64_t row) {
+  if (!given.defined()) return nullptr;
+  const auto place = [&](int dim, int64_t index) { return given.size(dim) == 1 ? 0 : index * given.stride(dim); };
+  return given.data_ptr<Element>() + place(0, batch) + place(1, head) + place(2, row);
+}
+
+// Some batches and groups of heads, some query rows, and the keys that one of these sees.
+struct Block {
+  const Sizes& sizes;
+  const Sight& sight;
+  int64_t first_batch, num_batches;
+  int64_t first_group, num_groups;
+  int64_t first_row, num_rows;
+  int64_t first_key = 0, num_keys = 0;
+
+  // Keys that the row may see by its place, before any mask.
+  int64_t begin(int64_t row) const {
+    if (sight.window == 0) return 0;
+    return std::clamp<int64_t>(row + sizes.keys - sizes.rows - sight.window + 1, 0, sizes.keys);
+  }
+  int64_t end(int64_t row) const {
+    if (!sight.causal) return sizes.keys;
+    return std::clamp<int64_t>(row + sizes.keys - sizes.rows + 1, 0, sizes.keys);
+  }
+  bool blind(int64_t batch, int64_t head, int64_t row) const {
+    return !RowSight::sees_any(row_of<bool>(sight.mask, batch, head, row), begin(row), end(row));
+  }
+
+  int64_t num_heads() const { return num_groups * sizes.readers(); }
+  int64_t first_head() const { return first_group * sizes.readers(); }
+
+  void choose_keys() {
+    first_key = begin(first_row);
+    num_keys = std::max<int64_t>(0, end(first_row + num_rows - 1) - first_key);
+    if (!any_blind()) return;
+    first_key = 0;
+    num_keys = sizes.keys;
+  }
+
+  // Row `index` of the block's scores, counted over batches, heads and rows.
+  RowSight of(int64_t index) const {
+    const int64_t row = first_row + index % num_rows;
+    const int64_t head = first_head() + index / num_rows % num_heads();
+    const int64_t batch = first_batch + index / num_rows / num_heads();
+    const bool* mask = row_of<bool>(sight.mask, batch, head, row);
+    const float* bias = row_of<float>(sight.bias, batch, head, row);
+    return {mask ? mask + first_key : nullptr, bias ? bias + first_key : nullptr,
+            std::max<int64_t>(0, begin(row) - first_key), std::min(num_keys, end(row) - first_key), blind(batch, head, row)};
+  }
+
+  at::Tensor queries(const at::Tensor& x_BHTD) const {
+    return x_BHTD.narrow(0, first_batch, num_batches).narrow(1, first_head(), num_heads()).narrow(2, first_row, num_rows);
+  }
+  at::Tensor keys(const at::Tensor& x_BGSD) const {
+    return x_BGSD.narrow(0, first_batch, num_batches).narrow(1, first_group, num_groups).narrow(2, first_key, num_keys);
+  }
+
+ private:
+  bool any_blind() const {
+    const int64_t mask_heads = sight.mask.defined() && sight.mask.size(1) > 1 ? num_heads() : 1;
+    for (int64_t batch = first_batch; batch < first_batch + num_batches; batch++) {
+      for (int64_t head = first_head(); head < first_head() + mask_heads; head++) {
+        for (int64_t row = first_row; row < first_row + num_rows; row++) {
+          if (blind(batch, head, row)) return true;
+        }
+      }
+    }
+    return false;
+  }
+};
+
+template <class Body>
+void each_block(const Sizes& sizes, const Sight& sight, const Body& body) {
+  const int64_t block_rows = std::min(sizes.rows, std::max<int64_t>(8, kProductRows / sizes.readers()));
+  const int64_t scores = std::max<int64_t>(1, sizes.readers() * block_rows * sizes.keys);
+  const int64_t at_a_time = std::max<int64_t>(1, kScoresAtATime / scores);  // groups, over batches
+  const int64_t some_groups = std::min(at_a_time, sizes.groups);
+  const int64_t some_batches = std::max<int64_t>(1, at_a_time / sizes.groups);
+  for (int64_t batch = 0; batch < sizes.batches; batch += some_batches) {
+    for (int64_t group = 0; group < sizes.groups; group += some_groups) {
+      for (int64_t row = 0; row < sizes.rows; row += block_rows) {
+        Block block{sizes,
+                    sight,
+                    batch,
+                    std::min(some_batches, sizes.batches - batch),
+                    group,
+                    std::min(some_groups, sizes.groups - group),
+                    row,
+                    std::min(block_rows, sizes.rows - row)};
+        block.choose_keys();
+        body(block);
+      }
+    }
+  }
+}
+
+// A copy of a cut [B,N,R,D] in the dtype given, its leading dims joined: what products take. N heads of one group make one
+// matrix of their rows.
+at::Tensor packed(const at::Tensor& cut, at::ScalarType dtype, int64_t matrices) {
+  const at::Tensor dense = cut.to(dtype, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous).contiguous();
+  return dense.view({matrices, cut.size(0) * cut.size(1) * cut.size(2) / matrices, cut.size(3)});
+}
+
+at::Tensor packed_queries(const Block& block, const at::Tensor& x, at::ScalarType dtype) {
+  return packed(block.queries(x), dtype, block.num_batches * block.num_groups);
+}
+
+at::Tensor packed_keys(const Block& block, const at::Tensor& x, at::ScalarType dtype) {
+  return packed(block.keys(x), dtype, block.num_batches * block.num_groups);
+}
+
+// [batches * heads, rows, keys] of what products made for groups.
+at::Tensor by_heads(const Block& block, const at::Tensor& of_groups) {
+  return of_groups.view({block.num_batches * block.num_heads(), block.num_rows, of_groups.size(2)});
+}
+
+at::Tensor by_groups(const Block& block, const at::Tensor& of_heads) {
+  return of_heads.view({block.num_batches * block.num_groups, -1, of_heads.size(2)});
+}
+
+at::Tensor block_scores(const Block& block, const at::Tensor& q, const at::Tensor& k) {
+  const at::Tensor scores =
+      at::bmm(packed_queries(block, q, at::kFloat), packed_keys(block, k, at::kFloat).transpose(1, 2)).contiguous();
+  return by_heads(block, scores);
+}
+
+// Laid out as [B,T,H,D], the way projections read and write it, and seen as [B,H,T,D].
+at::Tensor projected(at::IntArrayRef sizes_BHTD, const at::TensorOptions& options) {
+  return at::empty({sizes_BHTD[0], sizes_BHTD[2], sizes_BHTD[1], sizes_BHTD[3]}, options).transpose(1, 2);
+}
+
+struct MaskedAttended {
+  at::Tensor out_BHTD;
+  at::Tensor logsumexp_BHT1;  // float32; 0 for a query that sees nothing
+};
+
+MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight) {
+  const Sizes sizes(q, k);
+  const at::TensorOptions float_options = q.options().dtype(at::kFloat);
+  const MaskedAttended result{projected(q.sizes(), q.options()),
+                              at::empty({sizes.batches, sizes.heads, sizes.rows, 1}, float_options)};
+  if (sizes.keys == 0) result.out_BHTD.zero_();
+  if (sizes.keys == 0 || q.numel() == 0) return result;
+  each_block(sizes, sight, [&](const Block& block) {
+    const at::Tensor scores = block_scores(block, q, k);
+    const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
+    const at::Tensor logsumexp = at::empty({scores.size(0), block.num_rows}, float_options);
+    softmax_sighted_rows(scores, [&](int64_t row) { return block.of(row); }, sight.scale, probabilities, logsumexp);
+    const at::Tensor mixed = at::bmm(by_groups(block, probabilities), packed_keys(block, v, v.scalar_type()));
+    const at::Tensor out = block.queries(result.out_BHTD), kept = block.queries(result.logsumexp_BHT1);
+    at::Tensor(out).copy_(mixed.view(out.sizes()));
+    at::Tensor(kept).copy_(logsumexp.view(kept.sizes()));
+  });
+  return result;
+}
+
+struct MaskedGradients {
+  at::Tensor q, k, v, bias;
+};
+
+// Adds the gradient of a block's biased scores to that of the bias: rows that share one are added in order of batches and
+// heads, on one thread.
+void add_to_bias(const Block& block, const at::Tensor& dbiased_GRC, const at::Tensor& dbias) {
+  const auto* from = dbiased_GRC.data_ptr<float>();
+  const int64_t grain = dbias.size(2) == 1 ? block.num_rows : grain_rows(dbiased_GRC.size(0) * block.num_keys);
+  at::parallel_for(0, block.num_rows, grain, [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; row++) {
+      for (int64_t index = 0; index < dbiased_GRC.size(0); index++) {
+        const int64_t batch = block.first_batch + index / block.num_heads();
+        const int64_t head = block.first_head() + index % block.num_heads();
+        float* to = row_of<float>(dbias, batch, head, block.first_row + row) + block.first_key;
+        add_range(to, from + (index * block.num_rows + row) * block.num_keys, block.num_keys, true);
+      }
+    }
+  });
+}
+
+MaskedGradients attend_masked_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                       const MaskedAttended& saved, const Sight& sight, bool wants_bias) {
+  const Sizes sizes(q, k);
+  const at::TensorOptions float_options = q.options().dtype(at::kFloat);
+  const at::ScalarType dtype = q.scalar_type();
+  const at::Tensor dq = projected(q.sizes(), q.options());
+  // Every block of rows adds to the gradients of the keys: in float32.
+  const at::Tensor dk = at::zeros(k.sizes(), float_options), dv = at::zeros(v.sizes(), float_options);
+  const at::Tensor dbias = wants_bias ? at::zeros(sight.bias.sizes(), float_options) : at::Tensor();
+  if (sizes.keys == 0) dq.zero_();
+  if (sizes.keys != 0 && q.numel() != 0) each_block(sizes, sight, [&](const Block& block) {
+    const at::Tensor packed_dout = packed_queries(block, dout, dtype);
+    const at::Tensor dots =
+        row_dots(by_heads(block, packed_dout), by_heads(block, packed_queries(block, saved.out_BHTD, dtype)));
+    const at::Tensor scores = block_scores(block, q, k);
+    const at::Tensor dscores =
+        by_heads(block, at::bmm(packed_dout, packed_keys(block, v, dtype).transpose(1, 2)).contiguous());
+    const at::Tensor probabilities = at::empty_like(dscores);
+    const at::Tensor dbiased = wants_bias ? at::empty(dscores.sizes(), float_options) : at::Tensor();
+    const at::Tensor logsumexp = packed_queries(block, saved.logsumexp_BHT1, at::kFloat);
+    softmax_sighted_rows_backward(scores, [&](int64_t row) { return block.of(row); }, sight.scale, logsumexp, dots,
+                                  probabilities, dscores, dbiased);
+    const at::Tensor of_groups = by_groups(block, dscores);
+    const at::Tensor dq_block = block.queries(dq), dk_block = block.keys(dk), dv_block = block.keys(dv);
+    at::Tensor(dq_block).copy_(at::bmm(of_groups, packed_keys(block, k, dtype)).view(dq_block.sizes()));
+    const at::Tensor dk_part = at::bmm(of_groups.transpose(1, 2), packed_queries(block, q, dtype));
+    const at::Tensor dv_part = at::bmm(by_groups(block, probabilities).transpose(1, 2), packed_dout);
+    at::Tensor(dk_block).add_(dk_part.view(dk_block.sizes()));
+    at::Tensor(dv_block).add_(dv_part.view(dv_block.sizes()));
+    if (wants_bias) add_to_bias(block, dbiased, dbias);
+  });
+  const auto narrowed = [&](const at::Tensor& sum) { return projected(k.sizes(), k.options()).copy_(sum); };
+  return {dq, narrowed(dk), narrowed(dv), dbias};
+}
+
+Sight sight_of(const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal, int64_t window,
+               double scale) {
+  return {mask ? mask->contiguous() : at::Tensor(), bias ? bias->detach().to(at::kFloat).contiguous() : at::Tensor(), causal,
+          window, static_cast<float>(scale)};
+}
+
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
+                            int64_t window, double scale) {
+  check_masked(q, k, v, mask, bias, window);
+  return attend_masked(q, k, v, sight_of(mask, bias, causal, window, scale)).out_BHTD;
+}
+
+at::Tensor masked_attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias,
+                                     bool causal, int64_t window, double scale) {
+  check_masked(q, k, v, mask, bias, window);
+  const bool wants_bias = bias && bias->requires_grad();
+  const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;
+  Sight sight;
+  const MaskedAttended attended = without_recording([&] {
+    sight = sight_of(mask, bias, causal, window, scale);
+    return attend_masked(q, k, v, sight);
+  });
+  record("masked_attention", {q, k, v, bias.value_or(at::Tensor())}, {attended.out_BHTD},
+         {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1, sight.mask, sight.bias},
+         [causal, window, scale, wants_bias, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           const Sight seen{saved[5], saved[6], causal, window, static_cast<float>(scale)};
+           const MaskedGradients d = attend_masked_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
+                                                            seen, wants_bias);
+           return {d.q, d.k, d.v, wants_bias ? d.bias.to(bias_dtype) : at::Tensor()};
+         });
+  return attended.out_BHTD;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def(
+      "masked_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale) -> "
+      "Tensor");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("masked_attention", masked_attention); }
+
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("masked_attention", masked_attention_autograd); }
+
+}  // namespace troupe
