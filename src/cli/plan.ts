@@ -188,11 +188,14 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
     print(JSON.stringify({ layout, memory, estimate, ...(simulation && { simulation }) }));
     return;
   }
+  const size = { samples: batchSize, tokens: facts.shape.numPositions };
   print(headline(subject, flags));
   print(describeLayout(layout));
   print(describeMemory(memory));
   print(
-    simulation === undefined ? describeEstimate(estimate) : describeSimulation(simulation, options.cluster),
+    simulation === undefined
+      ? describeEstimate(estimate, size)
+      : describeSimulation(simulation, options.cluster, size),
   );
   printCommand(path, layout, flags.recompute === true, flags);
 }
@@ -237,7 +240,7 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
   print(
     `what fits ${describeBytes(memoryBytes)} a rank, the best of each split; fastest first, times estimated`,
   );
-  print(describeSuggestions(best));
+  print(describeSuggestions(best, subject.facts.shape.numPositions));
   if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
 }
 

@@ -41,15 +41,26 @@ export function describeMemory(memories: readonly RankMemory[]): string {
   return planTable([header, ...mergeEqual(rows)]);
 }
 
-/** @returns one line on a step's time and where it goes */
-export function describeEstimate(estimate: Estimate): string {
+/** What one step trains on. */
+export interface StepSize {
+  readonly samples: number;
+  /** Of one sample. */
+  readonly tokens: number;
+}
+
+/** @returns one line on a step's time, where it goes, and how much is trained on in it */
+export function describeEstimate(estimate: Estimate, size: StepSize): string {
   const { stepS, computeS, exposedS, bubbleS } = estimate;
   const shares = { computing: computeS, exposed: exposedS, bubble: bubbleS };
-  return `step ${describeSeconds(stepS)} (estimated): ${describeShares(shares, stepS)}`;
+  return `step ${describeSeconds(stepS)} (estimated): ${describeShares(shares, stepS)}; ${describeRate(stepS, size)}`;
 }
 
 /** @returns two lines on a simulated step's time, where it goes, and what that makes of the machines */
-export function describeSimulation(simulation: Omit<Simulation, "timeline">, cluster: Cluster): string {
+export function describeSimulation(
+  simulation: Omit<Simulation, "timeline">,
+  cluster: Cluster,
+  size: StepSize,
+): string {
   const { stepS, computeS, tensorParallelS, exposedS, bubbleS, communicationS, updateS } = simulation;
   const shares = {
     computing: computeS,
@@ -60,16 +71,17 @@ export function describeSimulation(simulation: Omit<Simulation, "timeline">, clu
   const overlap = communicationS + updateS === 0 ? 1 : Math.max(0, 1 - exposedS / (communicationS + updateS));
   const rate = simulation.flopsPerSecond;
   return [
-    `step ${describeSeconds(stepS)} (simulated, ${describeCount(simulation.numEvents)} events in order): ${describeShares(shares, stepS)}`,
+    `step ${describeSeconds(stepS)} (simulated, ${describeCount(simulation.numEvents)} events in order): ${describeShares(shares, stepS)}; ${describeRate(stepS, size)}`,
     `communication ${describeSeconds(communicationS)} and updates ${describeSeconds(updateS)} a rank, ${percent(overlap)} hidden; ${(rate / 1e12).toPrecision(3)} TFLOP/s a rank, ${percent(rate / cluster.flopsPerSecond)} of what its products reach`,
   ].join("\n");
 }
 
-/** @returns a table of layouts that fit, as they are ordered */
-export function describeSuggestions(suggestions: readonly Suggestion[]): string {
-  const header = ["step", "peak", "recompute", "layout"];
+/** @returns a table of layouts that fit, as they are ordered; `tokens` of one sample */
+export function describeSuggestions(suggestions: readonly Suggestion[], tokens: number): string {
+  const header = ["step", "tokens/s", "peak", "recompute", "layout"];
   const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [
     describeSeconds(estimate.stepS),
+    describeCount((layout.batchSize * tokens) / estimate.stepS),
     describeBytes(memory.peakBytes),
     recompute ? "yes" : "no",
     describeLayout(layout),
@@ -85,7 +97,7 @@ export function describeCount(count: number): string {
     [1e3, "k"],
   ] as const;
   for (const [size, unit] of units) if (count >= size) return `${(count / size).toPrecision(3)}${unit}`;
-  return String(count);
+  return String(Number(count.toPrecision(3)));
 }
 
 /** @returns such as `25.1 GB` */
@@ -100,6 +112,11 @@ export function describeBytes(bytes: number): string {
       return `${bytes >= 1000 * size ? Math.round(bytes / size) : (bytes / size).toPrecision(3)} ${unit}`;
   }
   return `${Math.round(bytes)} B`;
+}
+
+function describeRate(stepS: number, { samples, tokens }: StepSize): string {
+  const perSecond = samples / stepS;
+  return `${describeCount(perSecond)} samples/s, ${describeCount(perSecond * tokens)} tokens/s`;
 }
 
 function describeSeconds(seconds: number): string {

@@ -54,7 +54,11 @@ describe("troupe plan", () => {
     expect(out).toContain("tp 8 · pp 4 · dp 1, 1f1b, ZeRO 1, 256 samples in 32 micro-batches");
     expect(out).toMatch(/rank of stage +weights +parameters +master +optimizer +gradients +activations/);
     expect(out).toMatch(/^3 .* GB$/m);
-    expect(out).toMatch(/step \d\S* s \(estimated\): computing .* %/);
+    const [, seconds, samples, tokens] =
+      /^step (\d\S*) s \(estimated\): computing .* %; (\S+) samples\/s, (\S+)k tokens\/s$/m.exec(out) ?? [];
+    expect(Number(samples)).toBeCloseTo(256 / Number(seconds), 1);
+    // As printed, with three digits.
+    expect(Number(tokens)).toBeCloseTo((Number(samples) * 512) / 1000, 1);
   });
 
   it("runs the schedules of all ranks in virtual time with --simulate", async () => {
@@ -81,6 +85,7 @@ describe("troupe plan", () => {
     const { code, out } = await plan(...gpt13b, "--memory", "16GB");
     expect(code).toBe(0);
     expect(out).toContain("what fits 16.0 GB a rank");
+    expect(out).toMatch(/^step +tokens\/s +peak/m);
     expect(out.split("\n").filter((line) => line.includes("tp ")).length).toBeGreaterThan(3);
   });
 
@@ -127,7 +132,7 @@ describe("troupe plan", () => {
   it("refuses an impossible layout with exit code 2 and the nearest that work", async () => {
     const { code, err } = await plan(...gpt13b, "--tp", "3");
     expect(code).toBe(2);
-    expect(err).toContain("expected tp to divide 40 heads, got 3");
+    expect(err).toContain("expected tp to divide 128 heads, got 3");
     expect(err).toContain("nearest that work");
   });
 
