@@ -1,8 +1,16 @@
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { Gate, inUrl, keepToken, makeToken, type Refusal } from "../access/index.ts";
+import {
+  boundStrangers,
+  callerLimits,
+  Gate,
+  inUrl,
+  keepToken,
+  makeToken,
+  type Refusal,
+} from "../access/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type EventSink, stampMs, type TroupeEvent } from "../events/index.ts";
 import { assetAt } from "./assets.ts";
@@ -31,6 +39,8 @@ export interface DashboardSources {
 
 const usualPort = 4747;
 const maxListeners = 32;
+/** Connections that listen to nothing: browsers hold a few each. */
+const maxStrangers = 64;
 const closeMs = 300;
 /** How often a page that listens is told what actors do… */
 const boardMs = 200;
@@ -59,6 +69,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
   /** Where a browser finds it, the token behind `#`, which browsers keep to themselves. */
   readonly url: string;
   readonly #server: Server;
+  readonly #admit: (caller: Socket) => void;
   readonly #gate: Gate;
   readonly #view: RunView;
   readonly #broadcast: Broadcast;
@@ -72,6 +83,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     const { port } = server.address() as AddressInfo;
     this.url = `http://${inUrl(host)}:${port}/#token=${token}`;
     this.#server = server;
+    this.#admit = boundStrangers(server, maxStrangers);
     this.#gate = new Gate({ host, token });
     this.#clock = sources.clock ?? stampMs;
     this.#inspect = sources.inspect ?? (() => undefined);
@@ -151,6 +163,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     else if (this.#broadcast.numListeners >= maxListeners) {
       refuse(response, { status: 503, reason: "too many pages listen already" });
     } else {
+      this.#admit(request.socket);
       const lastEventId = request.headersDistinct["last-event-id"]?.[0];
       this.#broadcast.join(response, lastEventId, this.#look(this.#spans.latest()));
     }
@@ -200,8 +213,7 @@ function refuseSocket(_request: IncomingMessage, socket: Duplex): void {
 async function listen(host: string, port: number): Promise<Server> {
   // Loaded where it serves: every actor's thread imports this module with the job.
   const { createServer } = await import("node:http");
-  const server = createServer({ maxHeaderSize: 8192, requestTimeout: 10_000, headersTimeout: 5_000 });
-  server.maxConnections = 4 * maxListeners;
+  const server = createServer({ ...callerLimits, requestTimeout: 10_000 });
   try {
     server.listen(port, host);
     await once(server, "listening");

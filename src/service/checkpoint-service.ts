@@ -14,7 +14,7 @@ import {
   verifyCheckpoint,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
-import { EventHub, type EventSink, type TroupeEvent } from "../events/index.ts";
+import { EventHub, type EventSink, type EventStream, type TroupeEvent } from "../events/index.ts";
 import { type GivenTensor, stageAll } from "./given-tensors.ts";
 import type { Save } from "./save.ts";
 import { SaveQueue } from "./save-queue.ts";
@@ -95,7 +95,7 @@ export class CheckpointService implements AsyncDisposable {
   }
 
   /** The same for `for await`. */
-  events(): AsyncIterable<TroupeEvent> {
+  events(): EventStream {
     return this.#hub.events();
   }
 

@@ -71,9 +71,8 @@ export class SaveQueue {
 
   /** Has a save written after those before it, and gives its memory back then. */
   add({ area, ...content }: QueuedSave): Save {
-    const order = { ...content, memory: area.buffer };
     const work = this.#last
-      .then(() => this.#write(order))
+      .then(() => this.#write(content))
       .then(
         (written) => {
           area.release();
@@ -85,7 +84,7 @@ export class SaveQueue {
           throw error;
         },
       );
-    const save = new Save(order.step, work);
+    const save = new Save(content.step, work);
     this.#saves.push(save);
     this.#last = work.then(
       () => this.#saves.shift(),

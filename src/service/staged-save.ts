@@ -7,12 +7,13 @@ import type { StagingArea } from "./staging.ts";
 /** Which file of a checkpoint a tensor goes to: the model's own, or that of what its optimizer keeps. */
 export type TensorGroup = "weights" | "optimizer";
 
-/** A tensor that waits, whole, for the disk. Plain data; its bytes lie in the save's memory from `begin` on. */
+/** A tensor that waits, whole, for the disk. Plain data; its bytes lie in `memory`, which others may share, from `begin` on. */
 export interface StagedTensor {
   readonly group: TensorGroup;
   readonly name: string;
   readonly dtype: SafetensorsDType;
   readonly shape: readonly number[];
+  readonly memory: SharedArrayBuffer;
   readonly begin: number;
   readonly sizeBytes: number;
 }
@@ -74,7 +75,7 @@ export class StagedSave {
       );
     }
     const entry = this.#entries.get(name) ?? this.#add(facts);
-    const { slices, begin } = entry;
+    const { slices, memory, begin } = entry;
     if (slices.size === maxNumSlices)
       throw refusal(name, `at most ${maxNumSlices} slices`, "more", "send larger ones");
     for (const other of slices) {
@@ -87,7 +88,7 @@ export class StagedSave {
         );
       }
     }
-    const target = new Uint8Array(this.area.buffer, begin, entry.sizeBytes);
+    const target = new Uint8Array(memory, begin, entry.sizeBytes);
     const writer = new SliceWriter(target, shape, slice, itemBytes);
     slices.add(slice);
     return {
@@ -114,7 +115,8 @@ export class StagedSave {
   /** Takes in a whole tensor that `write` lays into memory. @throws {TroupeError} as {@link receive} */
   fill(facts: TensorFacts, write: (buffer: SharedArrayBuffer, byteOffset: number) => void): void {
     const coming = this.receive(facts, tensorSizeBytes(facts.dtype, facts.shape) ?? 0);
-    write(this.area.buffer, this.#entries.get(facts.name)?.begin ?? 0);
+    const { memory, begin } = this.#entries.get(facts.name) as Entry;
+    write(memory, begin);
     coming.end();
   }
 
@@ -140,11 +142,12 @@ export class StagedSave {
         { fields: { step: this.step, tensors: incomplete.slice(0, 100) } },
       );
     }
-    return entries.map(({ group, name, dtype, shape, begin, sizeBytes }) => ({
+    return entries.map(({ group, name, dtype, shape, memory, begin, sizeBytes }) => ({
       group,
       name,
       dtype,
       shape,
+      memory,
       begin,
       sizeBytes,
     }));
@@ -180,8 +183,9 @@ export class StagedSave {
     if (this.#entries.size === maxNumTensors)
       throw refusal(name, `at most ${maxNumTensors} tensors`, "more", "save fewer");
     const sizeBytes = tensorSizeBytes(dtype, shape) ?? 0;
-    const begin = this.area.take(sizeBytes);
-    const entry = { group, name, dtype, shape, begin, sizeBytes, slices: new Set<Box>(), numFilled: 0 };
+    const { buffer: memory, begin } = this.area.take(sizeBytes);
+    const slices = new Set<Box>();
+    const entry = { group, name, dtype, shape, memory, begin, sizeBytes, slices, numFilled: 0 };
     this.#entries.set(name, entry);
     return entry;
   }

@@ -1,14 +1,25 @@
 import { TroupeError } from "../errors.ts";
 
 const alignment = 64;
+/** Tensors smaller than this lie together in buffers of this size; a larger one has a buffer to itself. */
+const sharedBytes = 1 << 20;
+
+/** Where a tensor lies. */
+export interface Stretch {
+  readonly buffer: SharedArrayBuffer;
+  /** A multiple of 64 bytes. */
+  readonly begin: number;
+}
 
 /**
- * The memory in which tensors wait for the disk: never more than was declared. It is shared with the writer's thread, grows
- * when it is needed and is used again by later saves, so a process that saves often does not grow.
+ * The memory in which tensors wait for the disk: never more than was declared. It is shared with the writer's thread. A
+ * buffer is used again by a tensor of the same size, so that a process that saves the same often does not grow; what nobody
+ * uses makes room for what does.
  */
 export class StagingMemory {
   readonly limitBytes: number;
-  readonly #free: SharedArrayBuffer[] = [];
+  /** By size, in bytes. */
+  readonly #free = new Map<number, SharedArrayBuffer[]>();
   #heldBytes = 0;
 
   constructor(limitBytes: number) {
@@ -17,30 +28,47 @@ export class StagingMemory {
 
   /** Memory for one save, empty. */
   open(): StagingArea {
-    const reused = this.#free.pop();
-    const buffer = reused ?? new SharedArrayBuffer(0, { maxByteLength: this.limitBytes });
-    return new StagingArea(this, buffer);
+    return new StagingArea(this);
   }
 
-  /**
-   * Makes `buffer` at least so large.
-   * @throws {TroupeError} `CHECKPOINT_STAGING` where that is more than was declared, what others hold counted
-   */
+  /** @throws {TroupeError} `CHECKPOINT_STAGING` where that is more than was declared, what others hold counted */
+  take(sizeBytes: number): SharedArrayBuffer {
+    const reused = this.#free.get(sizeBytes)?.pop();
+    if (reused !== undefined) return reused;
+    this.#makeRoom(sizeBytes);
+    return new SharedArrayBuffer(sizeBytes);
+  }
+
+  /** Makes a buffer of several tensors longer. @throws {TroupeError} as {@link take} */
   grow(buffer: SharedArrayBuffer, sizeBytes: number): void {
-    const moreBytes = sizeBytes - buffer.byteLength;
-    if (moreBytes <= 0) return;
-    // What nobody uses makes room, the first time it is needed.
-    while (this.#heldBytes + moreBytes > this.limitBytes && this.#free.length > 0) {
-      this.#heldBytes -= this.#free.pop()?.byteLength ?? 0;
+    if (sizeBytes <= buffer.byteLength) return;
+    this.#makeRoom(sizeBytes - buffer.byteLength);
+    buffer.grow(sizeBytes);
+  }
+
+  /** Takes memory back. */
+  release(buffers: readonly SharedArrayBuffer[]): void {
+    for (const buffer of buffers) {
+      const { byteLength } = buffer;
+      // One that is not full is of no other's size.
+      if (byteLength < sharedBytes) this.#heldBytes -= byteLength;
+      else this.#free.set(byteLength, [...(this.#free.get(byteLength) ?? []), buffer]);
+    }
+  }
+
+  /** A full buffer of several tensors that nobody uses, where there is one. */
+  takeShared(): SharedArrayBuffer | undefined {
+    return this.#free.get(sharedBytes)?.pop();
+  }
+
+  #makeRoom(moreBytes: number): void {
+    for (const [sizeBytes, buffers] of this.#free) {
+      while (this.#heldBytes + moreBytes > this.limitBytes && buffers.pop() !== undefined)
+        this.#heldBytes -= sizeBytes;
+      if (buffers.length === 0) this.#free.delete(sizeBytes);
     }
     if (this.#heldBytes + moreBytes > this.limitBytes) throw this.#full(moreBytes);
-    buffer.grow(sizeBytes);
     this.#heldBytes += moreBytes;
-  }
-
-  /** Takes memory back for the next save. */
-  release(buffer: SharedArrayBuffer): void {
-    this.#free.push(buffer);
   }
 
   #full(moreBytes: number): TroupeError {
@@ -59,32 +87,50 @@ export class StagingMemory {
 
 /** The memory of one save. */
 export class StagingArea {
-  readonly buffer: SharedArrayBuffer;
   readonly #memory: StagingMemory;
+  readonly #buffers: SharedArrayBuffer[] = [];
+  /** The one that small tensors go to now. */
+  #shared: SharedArrayBuffer | undefined;
   #usedBytes = 0;
   #released = false;
 
-  constructor(memory: StagingMemory, buffer: SharedArrayBuffer) {
+  constructor(memory: StagingMemory) {
     this.#memory = memory;
-    this.buffer = buffer;
   }
 
   /**
-   * A stretch of this area.
-   * @returns where it begins, a multiple of 64 bytes
+   * Memory for a tensor.
    * @throws {TroupeError} `CHECKPOINT_STAGING`
    */
-  take(sizeBytes: number): number {
-    const begin = Math.ceil(this.#usedBytes / alignment) * alignment;
-    this.#memory.grow(this.buffer, begin + sizeBytes);
+  take(sizeBytes: number): Stretch {
+    if (sizeBytes >= sharedBytes) {
+      const buffer = this.#memory.take(sizeBytes);
+      this.#buffers.push(buffer);
+      return { buffer, begin: 0 };
+    }
+    let begin = Math.ceil(this.#usedBytes / alignment) * alignment;
+    let buffer = this.#shared;
+    if (buffer === undefined || begin + sizeBytes > sharedBytes) {
+      begin = 0;
+      buffer = this.#another();
+    }
+    this.#memory.grow(buffer, begin + sizeBytes);
     this.#usedBytes = begin + sizeBytes;
-    return begin;
+    return { buffer, begin };
   }
 
   /** Gives the memory back; a second time does nothing. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    this.#memory.release(this.buffer);
+    this.#memory.release(this.#buffers);
+  }
+
+  /** The first one of a save grows with what is in it: a small save is not to hold what a large one could use. */
+  #another(): SharedArrayBuffer {
+    const reused = this.#shared === undefined ? undefined : this.#memory.takeShared();
+    this.#shared = reused ?? new SharedArrayBuffer(0, { maxByteLength: sharedBytes });
+    this.#buffers.push(this.#shared);
+    return this.#shared;
   }
 }

@@ -15,7 +15,6 @@ import type { StagedTensor, TensorGroup } from "./staged-save.ts";
 /** A checkpoint to be written, its tensors' bytes in memory that both threads see. Plain data. */
 export interface WriteOrder {
   readonly step: number;
-  readonly memory: SharedArrayBuffer;
   readonly tensors: readonly StagedTensor[];
   /** What a program wants kept beside tensors. */
   readonly metadata: JsonObject;
@@ -77,7 +76,7 @@ export default defineActor<WriterProtocol, WriterInit>({
 async function write(
   context: ActorContext<WriterProtocol>,
   storage: CheckpointStorage,
-  { step, memory, tensors, metadata, config }: WriteOrder,
+  { step, tensors, metadata, config }: WriteOrder,
   keep: KeepRule | undefined,
 ): Promise<{ path: string; sizeBytes: number }> {
   const ofGroup = (group: TensorGroup) => tensors.filter((tensor) => tensor.group === group);
@@ -86,7 +85,7 @@ async function write(
   const places = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   const progress = new ProgressReporter(context, step, draft.plannedBytes);
   for (const name of draft.order) {
-    const { begin, sizeBytes } = places.get(name) as StagedTensor;
+    const { memory, begin, sizeBytes } = places.get(name) as StagedTensor;
     for (let at = 0; at < sizeBytes; at += pieceBytes) {
       await draft.write(name, new Uint8Array(memory, begin + at, Math.min(pieceBytes, sizeBytes - at)));
       progress.report(draft.writtenBytes);

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { Gate, keepToken } from "../../access/index.ts";
+import type { AddressInfo, Socket } from "node:net";
+import { boundStrangers, callerLimits, Gate, keepToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { Content } from "./content.ts";
@@ -23,8 +23,9 @@ export interface ServeOptions {
 }
 
 const host = "127.0.0.1";
-const maxConnections = 128;
-const headersTimeoutMs = 10_000;
+/** Of callers whose request was found good, and of others. */
+const maxClients = 128;
+const maxStrangers = 64;
 const maxHeaderBytes = 16_384;
 
 /** Lets other programs hand tensors to a {@link CheckpointService}, over HTTP/1.1. Owns neither the service nor its storage. */
@@ -54,20 +55,29 @@ export class CheckpointServer implements AsyncDisposable {
     if (onSocket === (port !== undefined) || onSocket === (tokenFile !== undefined)) throw wrongPlace();
     const gate = tokenFile === undefined ? undefined : await loopbackGate(tokenFile);
     const saves = new OpenSaves(service, idleMs);
+    const clients = new Set<Socket>();
     const answer = (request: IncomingMessage, response: ServerResponse) => {
       const content = new Content(request, response, idleMs);
-      serve({ request, response, content, service, saves }, gate).catch((error: unknown) => {
+      const admit = () => {
+        const { socket } = request;
+        if (clients.has(socket)) return;
+        if (clients.size >= maxClients) throw new Refused(503, `${maxClients} clients are served already`);
+        clients.add(socket);
+        socket.once("close", () => clients.delete(socket));
+        admitted(socket);
+      };
+      serve({ request, response, content, service, saves }, gate, admit).catch((error: unknown) => {
         replyError(response, error, content.read);
       });
     };
     const { createServer } = await import("node:http");
     const server = createServer(
-      { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs, requestTimeout: 0 },
+      { ...callerLimits, maxHeaderSize: maxHeaderBytes, requestTimeout: 0 },
       answer,
     );
+    const admitted = boundStrangers(server, maxStrangers);
     // Content is asked for only once everything else was found good.
     server.on("checkContinue", answer);
-    server.maxConnections = maxConnections;
     try {
       if (socket === undefined)
         return new CheckpointServer(await listenOnPort(server, port ?? 0), server, saves);
@@ -93,7 +103,12 @@ export class CheckpointServer implements AsyncDisposable {
   }
 }
 
-async function serve(call: Parameters<typeof route>[0], gate: Gate | undefined): Promise<void> {
+/** @param admit - lets the caller's connection stand from now on */
+async function serve(
+  call: Parameters<typeof route>[0],
+  gate: Gate | undefined,
+  admit: () => void,
+): Promise<void> {
   const { request } = call;
   if (gate === undefined) {
     // Browsers reach no Unix socket: what still calls itself a page is none of ours.
@@ -103,6 +118,7 @@ async function serve(call: Parameters<typeof route>[0], gate: Gate | undefined):
   }
   const refusal = gate?.refuse(request) ?? gate?.refuseUnauthenticated(request);
   if (refusal !== undefined) throw new Refused(refusal.status, refusal.reason);
+  admit();
   await route(call);
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Gate, inUrl, makeToken } from "../../access/index.ts";
+import { boundStrangers, callerLimits, Gate, inUrl, makeToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { EventSink, TroupeEvent } from "../../events/index.ts";
 import { RunMetrics } from "./metrics.ts";
@@ -21,11 +21,15 @@ export interface PrometheusSink extends EventSink {
 
 /** The one that exporters of OpenTelemetry's take. */
 const DEFAULT_PORT = 9464;
+/** Scrapers are few; what comes beyond them is not to cost a run the descriptors that its files need. */
+const MAX_CONNECTIONS = 16;
+const REQUEST_TIMEOUT_MS = 10_000;
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
  * Serves the latest figures of a run to Prometheus, at `/metrics`, on loopback unless told otherwise: to GET and HEAD alone,
- * under the machine's own names alone, and nothing else. Anyone who can reach the address may read them.
+ * under the machine's own names alone, and nothing else. Anyone who can reach the address may read them; 16 connections stand
+ * at once, and one more takes the place of the oldest.
  * @throws {TroupeError} `SINK` where the port cannot be listened on
  */
 export async function prometheusSink(options: PrometheusOptions = {}): Promise<PrometheusSink> {
@@ -34,7 +38,9 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
   // Nobody is asked for a token, which scrapers rarely have; the gate still wants one.
   const gate = new Gate({ host, token: makeToken() });
   const { createServer } = await import("node:http");
-  const server = createServer((request, response) => answer(request, response, gate, metrics));
+  const limits = { ...callerLimits, requestTimeout: REQUEST_TIMEOUT_MS };
+  const server = createServer(limits, (request, response) => answer(request, response, gate, metrics));
+  boundStrangers(server, MAX_CONNECTIONS);
   await listen(server, port, host);
   // A run that is over ends, whoever still looks.
   server.unref();

@@ -25,4 +25,25 @@ describe("what clients may pile up", () => {
     const error = await refusal(() => receive(4096));
     expect([error.code, error.message.includes("at most 4096 slices")]).toEqual(["CHECKPOINT_SLICE", true]);
   });
+
+  test("is the memory that was declared, of which a save holds no more than its own tensors", async () => {
+    const memory = new StagingMemory(60 << 20);
+    const tensor = { group: "weights", name: "a", dtype: "U8" } as const;
+    const staged = (sizeBytes: number) => {
+      const save = new StagedSave(1, memory.open());
+      save.receive({ ...tensor, shape: [sizeBytes] }, sizeBytes);
+      return save;
+    };
+    staged(50 << 20).area.release();
+    // The buffer that stands free is not for this one: the next large save finds it.
+    const small = staged(1000);
+    const large = staged(50 << 20);
+    large.area.release();
+    const more = staged(60_000);
+    const another = staged((60 << 20) - 61_000);
+    const error = await refusal(() => staged(1));
+    expect(error.code).toBe("CHECKPOINT_STAGING");
+    for (const save of [small, more, another]) save.area.release();
+    staged(60 << 20);
+  });
 });
