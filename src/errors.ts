@@ -35,6 +35,7 @@ export const errorTable = {
   // config
   CONFIG_FILE: "a file of options cannot be read or is neither TOML nor JSON",
   // cli
+  OUTPUT_LOST: "what a command was asked for could not be written to standard output",
   USAGE: "the command line cannot be understood",
   // collectives
   COLLECTIVE_ARGUMENT: "an argument of a collective or the description of a group is out of its range",

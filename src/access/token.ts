@@ -1,7 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { constants, type FileHandle, mkdir, open } from "node:fs/promises";
+import { constants, type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { makeFolder } from "../make-folder.ts";
 
 const tokenPattern = /^[0-9a-f]{64}$/;
 
@@ -22,9 +23,9 @@ export function sameToken(given: string, expected: string): boolean {
  * @throws {TroupeError} `ACCESS_TOKEN` where the file is a link, another user's, readable by others, or holds no token
  */
 export async function keepToken(path: string): Promise<string> {
-  await mkdir(dirname(path), { recursive: true });
   const token = makeToken();
   try {
+    makeFolder(dirname(path));
     await using file = await open(path, "wx", 0o600);
     await file.writeFile(`${token}\n`);
     return token;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { makeFolder } from "../make-folder.ts";
 import { hasEnded, ownMark } from "../process-mark.ts";
 import type { FileSink } from "./storage.ts";
 import { SummedWriter } from "./summed-file.ts";
@@ -52,7 +53,7 @@ export async function syncPath(path: string): Promise<void> {
 /** Makes a directory and those above it, and waits until the disk has their names. */
 export async function makeDirectoryDurably(path: string): Promise<void> {
   const absolute = resolve(path);
-  const first = await mkdir(absolute, { recursive: true });
+  const first = makeFolder(absolute);
   if (first === undefined) return;
   for (let made = absolute; made.length >= first.length; made = dirname(made)) await syncPath(dirname(made));
 }

@@ -1,13 +1,22 @@
-import { dirname } from "node:path";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { type CheckpointStorage, openStorage, standingOf } from "../checkpoint/index.ts";
 import { Dashboard, type FileReader, findEventFile, followFile } from "../dashboard/index.ts";
 import type { TroupeEvent } from "../events/index.ts";
 import { number } from "./flags.ts";
 
-/** Says where to look: on standard error, since standard output is for results. */
-export function printAddress(url: string | undefined): void {
-  if (url !== undefined) process.stderr.write(`dashboard: ${url}\n`);
+/**
+ * Says where to look: on standard error, since standard output is for results. The token is told to a terminal alone: others
+ * may read what goes elsewhere, such as a job's log, and there the file is named that has it.
+ * @param tokenFile - readable by its owner alone
+ */
+export function printAddress(url: string | undefined, tokenFile: string | undefined): void {
+  if (url === undefined) return;
+  const [page] = url.split("#");
+  const token = tokenFile === undefined ? "told to terminals only" : `in ${tokenFile}`;
+  const address = process.stderr.isTTY ? url : `${page}#token=TOKEN, the token is ${token}`;
+  process.stderr.write(`dashboard: ${address}\n`);
 }
 
 /** Adds `troupe dashboard PATH`. */
@@ -29,11 +38,17 @@ interface ShowFlags {
 /** Until it is interrupted. */
 async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   const file = await findEventFile(path);
+  // The folder may be another user's: the token is this one's own.
+  const tokenFile = join(
+    process.env.XDG_RUNTIME_DIR ?? tmpdir(),
+    `troupe-dashboard-${process.getuid?.() ?? ""}.token`,
+  );
   await using dashboard = await Dashboard.open({
+    tokenFile,
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   });
-  printAddress(dashboard.url);
+  printAddress(dashboard.url, tokenFile);
   const interrupted = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
   await followFile(file, new Watched(dashboard, await openStorage(dirname(file))), interrupted.signal);

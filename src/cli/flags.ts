@@ -36,7 +36,25 @@ export function usage(expected: string, got: string, advice: string): TroupeErro
   return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });
 }
 
+let unprinted: NodeJS.ErrnoException | undefined;
+
 /** Writes a line to standard output. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${text}\n`, (error) => {
+    // A reader that has gone has read enough.
+    if (error && (error as NodeJS.ErrnoException).code !== "EPIPE") unprinted ??= error;
+  });
+}
+
+/** @throws {TroupeError} `OUTPUT_LOST` where some of what was printed had no room */
+export async function checkPrinted(): Promise<void> {
+  // It is told a turn later.
+  await new Promise((resolve) => setImmediate(resolve));
+  if (unprinted === undefined) return;
+  throw new TroupeError("OUTPUT_LOST", {
+    where: "troupe",
+    expected: "standard output to take what was asked for",
+    got: unprinted.message,
+    hint: "all else is done",
+  });
 }

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { TroupeError } from "../errors.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
+import { checkPrinted } from "./flags.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addRunCommand } from "./run.ts";
@@ -30,6 +31,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addDoctorCommand(program);
   try {
     await program.parseAsync(args, { from: "user" });
+    await checkPrinted();
     return exitCodes.done;
   } catch (error) {
     return report(error);
@@ -62,9 +64,12 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "CHECKPOINT_MISSING",
   "CHECKPOINT_OPTION",
   "CHECKPOINT_TAKEN",
+  "CHECKPOINT_SERVE",
   "CONVERT",
   "S3_UNAVAILABLE",
   "DASHBOARD_SOURCE",
+  "DASHBOARD_PORT",
+  "ACCESS_TOKEN",
   "OPTIMIZER_OPTION",
   "RESUME_MISMATCH",
   "CONFIG_FILE",

@@ -1,6 +1,9 @@
-import { basename, join, parse } from "node:path";
+import { accessSync, constants, rmdirSync } from "node:fs";
+import { basename, dirname, join, parse, resolve } from "node:path";
 import { LocalFolder, placeOf, stepOf } from "../checkpoint/index.ts";
 import type { Given } from "../config/index.ts";
+import { makeFolder } from "../make-folder.ts";
+import { usage } from "./flags.ts";
 
 /** What asks for a folder of the run's own, chosen by its job. */
 const AUTO = "auto";
@@ -19,6 +22,23 @@ export async function withRunFolder(url: string, given: readonly Given[]): Promi
   if (saidDir === undefined)
     return [{ path: ["checkpoint", "dir"], value, origin: "default", by: "" }, ...given];
   return given.map((each) => (each === saidDir ? { ...saidDir, value } : each));
+}
+
+/**
+ * Finds out before any work begins whether checkpoints can be put into a folder; where it was not there, it is not afterwards.
+ * @throws {TroupeError} `USAGE`
+ */
+export function checkRunFolder(folder: string): void {
+  if (folder.includes("://")) return;
+  try {
+    const made = makeFolder(resolve(folder));
+    if (made !== undefined)
+      for (let last = resolve(folder); last.length >= made.length; last = dirname(last)) rmdirSync(last);
+    // With a slash, a file of that name is no folder.
+    else accessSync(`${folder}/`, constants.W_OK);
+  } catch (error) {
+    throw usage("--checkpoint to be a folder that can be written", folder, (error as Error).message);
+  }
 }
 
 async function folderOf(url: string, given: readonly Given[]): Promise<string> {

@@ -19,7 +19,7 @@ import { configure, jobUrlOf, Runtime, settingsIn } from "../trainer/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { print, setting, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
-import { withRunFolder } from "./run-folder.ts";
+import { checkRunFolder, withRunFolder } from "./run-folder.ts";
 import { sinksOf } from "./sinks.ts";
 
 const options = optionsOf(commandSchema);
@@ -93,8 +93,9 @@ async function train(
   url: string,
   { runtime: asked, output, set }: CommandOptions,
 ): Promise<void> {
+  if (asked.checkpoint?.dir !== undefined) checkRunFolder(asked.checkpoint.dir);
   await using runtime = await Runtime.spawn({ signals: true, ...asked });
-  printAddress(runtime.dashboardUrl);
+  printAddress(runtime.dashboardUrl, runtime.dashboardTokenFile);
   for (const sink of await sinksOf(output, asked.checkpoint?.dir)) runtime.addSink(sink);
   const { saveError, interruptedBy, steps } = await runtime.run(url, set);
   if (saveError !== undefined)

@@ -9,6 +9,7 @@ import {
   writeSafetensors,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { makeFolder } from "../make-folder.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { writeMegatron } from "./megatron-folder.ts";
@@ -123,7 +124,7 @@ async function writeTroupe(
 async function writeBeside(target: string, write: (temporary: string) => Promise<void>): Promise<void> {
   const place = resolve(target);
   if (await isTaken(place)) throw taken(target);
-  await mkdir(dirname(place), { recursive: true });
+  makeFolder(dirname(place));
   const temporary = join(dirname(place), `.converting-${basename(place)}-${randomUUID()}`);
   try {
     await write(temporary);

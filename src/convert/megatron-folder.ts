@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import {
   type JsonObject,
@@ -8,6 +8,7 @@ import {
   writeSafetensors,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { makeFolder } from "../make-folder.ts";
 import { megatronModel } from "../models/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
@@ -94,7 +95,7 @@ export async function writeMegatron(
     const rank =
       String(shard.tp).padStart(2, "0") + (pp === 1 ? "" : `_${String(shard.pp).padStart(3, "0")}`);
     const folder = join(path, `iter_${iteration}`, `mp_rank_${rank}`);
-    await mkdir(folder, { recursive: true });
+    makeFolder(folder);
     const tensors = [...shard.tensors].map(([name, tensor]) => ({ ...tensor, name: `model.${name}` }));
     await writeSafetensors(join(folder, rankFileName), tensors, metadata);
   }

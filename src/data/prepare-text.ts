@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { makeFolder } from "../make-folder.ts";
 import { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
 import { encodeText } from "./encode-text.ts";
 import { loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
@@ -103,7 +103,7 @@ async function encodeToFile(
 ): Promise<TokenFileNote> {
   const tokenizer = chosen ?? (await characterTokenizer(files));
   try {
-    await mkdir(dirname(tokensPath), { recursive: true });
+    makeFolder(dirname(tokensPath));
     const written = await writeTokens(tokensPath, encodeText(files, tokenizer));
     // The name of the cached file promises what it was made from.
     if ((await hashText(files)) !== textSha256) throw changed(files);

@@ -49,7 +49,6 @@ export type {
   TextGenerated,
 } from "./kinds/step.ts";
 export type { ActivityFinished, MessageHandled } from "./kinds/trace.ts";
-export { makeFolder } from "./make-folder.ts";
 export { RecordFile, type RecordFileOptions } from "./record-file.ts";
 export { type EventSelection, ofKind, type Sampling } from "./select-events.ts";
 export { stampMs } from "./stamp.ts";

@@ -74,6 +74,11 @@ export class Runtime implements AsyncDisposable {
     return this.#dashboard?.url;
   }
 
+  /** The file that keeps the dashboard's token, which its owner alone can read; undefined where there is none. */
+  get dashboardTokenFile(): string | undefined {
+    return this.#settings.dashboard?.tokenFile;
+  }
+
   /** What happens, as it happens. A subscriber that is slow or throws never slows or stops training. */
   get events$(): Observable<TroupeEvent> {
     return this.#hub.events$;

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { openStorage, putOwner } from "../../src/checkpoint/index.ts";
@@ -12,15 +12,16 @@ import { Workspace } from "../fixtures/run-tiny.ts";
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
 
-/** The command in a process of its own, and the address that it tells. */
+/** The command in a process of its own, and the address that it tells, with the token out of the file that it names. */
 function start(args: readonly string[], cwd: string) {
   const child = spawn(process.execPath, [troupe, ...args], { cwd, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
-  const address = new Promise<string>((resolve, reject) => {
+  const address = new Promise<string>((tell, reject) => {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
-      const url = /^dashboard: (http:\S+)\n/m.exec(said)?.[1];
-      if (url !== undefined) resolve(url);
+      const [, page, tokenFile = ""] =
+        /^dashboard: (http:\S+#token=)TOKEN, the token is in (\S+)\n/m.exec(said) ?? [];
+      if (page !== undefined) tell(page + readFileSync(resolve(cwd, tokenFile), "utf8").trim());
     });
     child.on("exit", () => reject(new Error(said)));
   });
@@ -73,7 +74,7 @@ describe("troupe run --dashboard", () => {
   const data = ["--set", `data=${workspace.text}`, "--set", `cache=${workspace.path("cache")}`];
   afterAll(() => workspace[Symbol.dispose]());
 
-  it("tells the address first, shows the run to its end, and ends with it, page or not", async () => {
+  it("tells the address first but not the token, shows the run to its end, and ends with it, page or not", async () => {
     const args = ["run", tiny, "--steps", "3", ...data, "--dashboard", "0"];
     const { address, exit } = start(args, workspace.folder);
     using reader = await PageReader.open(await address);
@@ -81,7 +82,11 @@ describe("troupe run --dashboard", () => {
       ({ frames }) => frames.find((frame) => frame.run?.state === "finished")?.run,
     );
     expect(run).toMatchObject({ step: 3, facts: { steps: 3 } });
-    expect((await exit).code).toBe(0);
+    const { code, said } = await exit;
+    expect(code).toBe(0);
+    // What goes to no terminal is a log, which others read: the token is in a file that they cannot.
+    expect(said).not.toMatch(/[0-9a-f]{64}/);
+    expect(statSync(workspace.path("runs/tiny/dashboard.token")).mode & 0o777).toBe(0o600);
 
     // And by what it wrote into its folder.
     const record = start(["dashboard", "runs/tiny", "--port", "0"], workspace.folder);

@@ -1,0 +1,71 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, openSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { main } from "../../src/cli/main.ts";
+import { Workspace } from "../fixtures/run-tiny.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
+
+describe("a place that nothing can be written to", () => {
+  const workspace = new Workspace();
+  const file = workspace.path("file");
+  writeFileSync(file, "");
+  expect(spawnSync("mkfifo", [workspace.path("pipe")]).status).toBe(0);
+  afterAll(() => workspace[Symbol.dispose]());
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  const folder = workspace.path("checkpoints");
+  const run = (...flags: string[]) => ["run", tiny, "--steps", "1", "--checkpoint", folder, ...flags];
+  const longName = workspace.path("s".repeat(108));
+
+  // Neither does the system call of a folder in /proc that nothing can be made in it: Node asks it again and again.
+  it.each([
+    ["checkpoints in /proc", ["run", tiny, "--checkpoint", "/proc/x"], /--checkpoint .* \/proc\/x .*ENOENT/],
+    ["checkpoints in a file", ["run", tiny, "--checkpoint", file], /--checkpoint .*file .*ENOTDIR/],
+    ["TensorBoard in /proc", run("--tensorboard", "/proc/x"), /--tensorboard .* \/proc\/x .*ENOENT/],
+    ["a trace below a file", run("--trace-file", `${file}/trace.json`), /--trace-file .*(ENOTDIR|EEXIST)/],
+    ["a trace in place of a folder", run("--trace-file", workspace.folder), /--trace-file .*EISDIR/],
+    ["events in /proc", run("--events", "/proc/x/events.jsonl"), /--events .*ENOENT/],
+    ["events in a pipe that nobody reads", run("--events", workspace.path("pipe")), /--events .*ENXIO/],
+    ["a port below 0", run("--prometheus", "-1"), /whole number from 0 to 65535, got -1/],
+    [
+      "a token in /proc",
+      run("--dashboard", "0", "--dashboard-token-file", "/proc/x/token"),
+      /a file of our own for the token .*ENOENT/,
+    ],
+    [
+      "a socket whose path the system would cut",
+      ["checkpoint", "serve", "--dir", workspace.path("served"), "--socket", longName],
+      /a free place for a socket .* bytes of path, where the system connects to 107 at most/,
+    ],
+  ])(
+    "is refused with one sentence and exit code 2 before anything begins: %s",
+    async (_what, args, message) => {
+      let said = "";
+      vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+        said += text;
+        return true;
+      });
+      expect(await main(args)).toBe(2);
+      expect(said).toMatch(/^troupe: .*\n$/);
+      expect(said).toMatch(message);
+      expect(existsSync(folder)).toBe(false);
+    },
+  );
+
+  it("is told with exit code 1 where it is standard output that has no room for what was asked", () => {
+    const full = openSync("/dev/full", "w");
+    const { status, stderr } = spawnSync(process.execPath, [troupe, ...run("--print-config")], {
+      stdio: ["ignore", full, "pipe"],
+      encoding: "utf8",
+    });
+    expect([status, stderr]).toEqual([
+      1,
+      "troupe: [troupe] expected standard output to take what was asked for, got ENOSPC: no space left on device, write (all else is done)\n",
+    ]);
+  });
+});
