@@ -52,6 +52,8 @@ export const errorTable = {
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
   DATA_CHANGED: "a text changed while it was being read",
   DATA_EMPTY: "a text holds nothing",
+  DATA_INDEX:
+    "an indexed dataset, or an index file beside it, is damaged, or its two files contradict each other",
   DATA_MISSING: "a named file, directory or pattern leads to no text",
   DATA_OPTION: "an option of a dataset is out of its range",
   DATA_SPLIT: "a split that a run is to read is not among those of its dataset, or holds nothing",

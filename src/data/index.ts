@@ -17,6 +17,7 @@ export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
+export * from "./megatron/index.ts";
 export {
   checkVocabulary,
   defaultCacheDir,

@@ -1,0 +1,36 @@
+/** Which dataset each sample of a blend comes from, and which of its samples that is. */
+export interface Blend {
+  readonly datasets: Uint8Array;
+  readonly samples: Float64Array;
+}
+
+/** Weights that add up to one. */
+export function normalized(weights: readonly number[]): number[] {
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => weight / total);
+}
+
+/** Samples that each dataset of a blend of `numSamples` is to have: its share, and half a hundredth more, for rounding. */
+export function blendSizes(weights: readonly number[], numSamples: number): number[] {
+  return normalized(weights).map((weight) => Math.ceil(numSamples * weight * 1.005));
+}
+
+/** Takes each sample from the dataset that lags furthest behind its share; of equal ones the first. */
+export function blend(weights: readonly number[], numSamples: number): Blend {
+  const shares = normalized(weights);
+  const counts = shares.map(() => 0);
+  const datasets = new Uint8Array(numSamples);
+  const samples = new Float64Array(numSamples);
+  for (let i = 0; i < numSamples; i++) {
+    let chosen = 0;
+    let furthest = Number.NEGATIVE_INFINITY;
+    for (const [d, share] of shares.entries()) {
+      const behind = share * Math.max(i, 1) - (counts[d] as number);
+      if (behind > furthest) [chosen, furthest] = [d, behind];
+    }
+    datasets[i] = chosen;
+    samples[i] = counts[chosen] as number;
+    counts[chosen] = (counts[chosen] as number) + 1;
+  }
+  return { datasets, samples };
+}

@@ -1,0 +1,215 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { TroupeError } from "../../errors.ts";
+import { type Tensor, tensor } from "../../tensor/index.ts";
+import type { Dataset, DatasetFacts } from "../dataset.ts";
+import { blend, blendSizes } from "./blend.ts";
+import { type GptOrder, gptSamples, gptTokens } from "./gpt-samples.ts";
+import { IndexedDataset } from "./indexed-dataset.ts";
+import { type Npy, readNpy, writeNpy } from "./npy.ts";
+import { type DocumentSplitRule, type Range, splitRanges } from "./split-ranges.ts";
+
+/** Rows of tokens, int64, [samples, length]. */
+export type MegatronGptBatch = { readonly inputIds: Tensor; readonly labels: Tensor };
+
+/** Where the tokens are, and which of them are trained on. */
+export interface MegatronGptOptions {
+  /** A prefix, or `weight prefix weight prefix …`, as `--data-path` takes them. */
+  readonly dataPath: string | readonly (string | number)[];
+  /** Weights of training, validation and test, as `--split` takes them. */
+  readonly split?: string;
+  readonly splitRule?: DocumentSplitRule;
+  /** Tokens that a sample predicts. */
+  readonly length: number;
+  readonly seed: number;
+  /** At least so many of each split; one epoch of them unless said otherwise. */
+  readonly numSamples?: Readonly<Partial<Record<SplitName, number>>>;
+  /** Tokens below which every token lies. */
+  readonly vocabSize?: number;
+  /** Whether the orders of samples are kept in `.npy` files beside the data, by Megatron's names; true. */
+  readonly cache?: boolean;
+}
+
+type SplitName = "train" | "validation" | "test";
+
+/** Megatron's name of a split, as it stands in the names of its files. */
+const fileNames: Readonly<Record<SplitName, string>> = { train: "train", validation: "valid", test: "test" };
+
+/** Samples of one split, from one dataset or a blend. */
+interface Samples {
+  readonly length: number;
+  at(index: number): Int32Array;
+}
+
+/**
+ * Megatron's GPT samples of indexed datasets: `inputIds`, and `labels` that are one token further. Splits `train`, `validation` and
+ * `test`, those that hold nothing left out. The sample at a position is the one that Megatron-LM takes there.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, or `DATA_TOO_SHORT` where no split holds a sample
+ */
+export function megatronGptDataset(options: MegatronGptOptions): Dataset<MegatronGptBatch, DatasetFacts> {
+  const { length, vocabSize } = options;
+  const parts = partsOf(options.dataPath).map(({ prefix, weight }) => ({
+    data: IndexedDataset.open(prefix),
+    weight,
+  }));
+  const found = (Object.keys(fileNames) as SplitName[]).flatMap((name) => {
+    const samples = blended(parts, name, options);
+    return samples === undefined || samples.length === 0 ? [] : [[name, samples] as const];
+  });
+  const splits = new Map<string, Samples>(found);
+  if (!splits.has("train")) throw tooShort(options);
+  const prefixes = parts.map(({ data }) => data.prefix);
+  return {
+    facts: { source: prefixes.join(", "), ...(vocabSize !== undefined && { vocabSize }) },
+    splits: Object.fromEntries([...splits].map(([name, samples]) => [name, { numSamples: samples.length }])),
+    batch: (split, position, numSamples) => {
+      const samples = splits.get(split) as Samples;
+      const rows = Array.from({ length: numSamples }, (_, i) => samples.at((position + i) % samples.length));
+      const shape = [numSamples, length];
+      const columns = (first: number): Tensor => {
+        const values = BigInt64Array.from(
+          rows.flatMap((row) => Array.from(row.subarray(first, first + length), BigInt)),
+        );
+        return tensor(values, { dtype: "int64" }).view(shape);
+      };
+      return { inputIds: columns(0), labels: columns(1) };
+    },
+    countTokens: ({ labels }) => labels.numel,
+    fingerprint: () =>
+      Object.fromEntries(
+        prefixes.map((prefix) => [
+          basename(prefix),
+          createHash("sha256")
+            .update(readFileSync(`${prefix}.idx`))
+            .digest("hex"),
+        ]),
+      ),
+  };
+}
+
+function partsOf(dataPath: MegatronGptOptions["dataPath"]): { prefix: string; weight: number }[] {
+  if (typeof dataPath === "string") return [{ prefix: dataPath, weight: 1 }];
+  if (dataPath.length === 1) return [{ prefix: String(dataPath[0]), weight: 1 }];
+  const parts = [];
+  for (let i = 0; i < dataPath.length; i += 2)
+    parts.push({ weight: Number(dataPath[i]), prefix: String(dataPath[i + 1] ?? "") });
+  if (parts.length > 0 && parts.every(({ weight, prefix }) => weight > 0 && prefix !== "")) return parts;
+  throw new TroupeError(
+    "DATA_OPTION",
+    {
+      where: "dataPath",
+      expected: "a prefix, or a weight above 0 and a prefix each",
+      got: dataPath.join(" "),
+      hint: "such as 0.7 data/books 0.3 data/web",
+    },
+    { fields: { dataPath: dataPath.join(" ") } },
+  );
+}
+
+interface Part {
+  readonly data: IndexedDataset;
+  readonly weight: number;
+}
+
+function blended(parts: readonly Part[], name: SplitName, options: MegatronGptOptions): Samples | undefined {
+  const [only, ...others] = parts;
+  if (only === undefined) return undefined;
+  const wanted = options.numSamples?.[name];
+  if (others.length === 0) return samplesOf(only.data, name, wanted, options);
+  // Without a number a blend has as many as its parts have together.
+  const weights = parts.map(({ weight }) => weight);
+  const sizes = wanted === undefined ? parts.map(() => undefined) : blendSizes(weights, wanted);
+  const each = parts.map(({ data }, i) => samplesOf(data, name, sizes[i], options));
+  const total = wanted ?? each.reduce((sum, samples) => sum + (samples?.length ?? 0), 0);
+  if (each.some((samples) => samples === undefined)) return undefined;
+  const { datasets, samples } = blend(weights, total);
+  return {
+    length: total,
+    at: (index) => {
+      const part = each[datasets[index] as number] as Samples;
+      return part.at((samples[index] as number) % part.length);
+    },
+  };
+}
+
+function samplesOf(
+  data: IndexedDataset,
+  name: SplitName,
+  wanted: number | undefined,
+  options: MegatronGptOptions,
+): Samples | undefined {
+  const { length, split = "969, 30, 1", splitRule = "2022" } = options;
+  const ranges = splitRanges(split, data.length, splitRule);
+  const range = ranges[Object.keys(fileNames).indexOf(name)] as Range;
+  let numTokens = 0;
+  for (let sequence = range[0]; sequence < range[1]; sequence++)
+    numTokens += data.lengths[sequence] as number;
+  const numSamples = wanted ?? Math.floor((numTokens - 1) / length);
+  if (numTokens < 2 || numSamples < 1) return undefined;
+  const samples = orderedSamples(data, name, range, numSamples, options);
+  return {
+    length: samples.order.length,
+    at: (index) => gptTokens(samples, (sequence, offset, count) => data.get(sequence, offset, count), index),
+  };
+}
+
+/** Read from Megatron's files where they are and fit, else made, and kept for the next time where the folder takes them. */
+function orderedSamples(
+  data: IndexedDataset,
+  name: SplitName,
+  range: Range,
+  numSamples: number,
+  { length, seed, cache = true }: MegatronGptOptions,
+): GptOrder {
+  const stem = `${data.prefix}_${fileNames[name]}_indexmap_${numSamples}ns_${length}sl_${seed}s`;
+  const kept = cache ? readOrders(stem, range) : undefined;
+  if (kept !== undefined) return kept;
+  const documents = Int32Array.from({ length: range[1] - range[0] }, (_, i) => range[0] + i);
+  const made = gptSamples({ lengths: data.lengths, documents, numSamples, length, seed });
+  if (cache) keepOrders(stem, made);
+  return made;
+}
+
+function readOrders(stem: string, [begin, end]: Range): GptOrder | undefined {
+  try {
+    const [documents, bounds, order] = ["doc_idx", "sample_idx", "shuffle_idx"].map(
+      (kind) => readNpy(`${stem}_${kind}.npy`).data,
+    );
+    const isOurs =
+      documents instanceof Int32Array &&
+      bounds instanceof Int32Array &&
+      order instanceof Uint32Array &&
+      bounds.length === 2 * (order.length + 1) &&
+      documents.every((document) => document >= begin && document < end);
+    return isOurs ? { documents, bounds, order } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function keepOrders(stem: string, { documents, bounds, order }: GptOrder): void {
+  const files: Readonly<Record<string, Npy>> = {
+    doc_idx: { shape: [documents.length], data: documents },
+    sample_idx: { shape: [bounds.length / 2, 2], data: bounds },
+    shuffle_idx: { shape: [order.length], data: order },
+  };
+  try {
+    for (const [kind, npy] of Object.entries(files)) writeNpy(`${stem}_${kind}.npy`, npy);
+  } catch {
+    // They are made again each time: data may lie where nobody may write.
+  }
+}
+
+function tooShort({ dataPath, length }: MegatronGptOptions): TroupeError {
+  return new TroupeError(
+    "DATA_TOO_SHORT",
+    {
+      where: "data",
+      expected: `at least ${length + 1} tokens in the training part of ${dataPath}`,
+      got: "fewer",
+      hint: "give more data, a shorter length, or another split",
+    },
+    { fields: { length } },
+  );
+}

@@ -1,0 +1,24 @@
+export { type BertSample, type BertSampleOptions, bertSample } from "./bert-sample.ts";
+export { type Blend, blend, blendSizes } from "./blend.ts";
+export { type MegatronGptOptions, megatronGptDataset } from "./gpt-dataset.ts";
+export {
+  type GptOrder,
+  type GptSampleOptions,
+  type GptSamples,
+  gptSamples,
+  gptTokens,
+} from "./gpt-samples.ts";
+export { IndexedDataset, type IndexedDType, type IndexedFormat } from "./indexed-dataset.ts";
+export { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
+export { type DocumentEnds, type LeftToRight, leftToRight } from "./left-to-right.ts";
+export type { MaskVocabulary } from "./masked-tokens.ts";
+export {
+  cyclicBatches,
+  type RampUp,
+  type ReplicaBatches,
+  rampedBatchSize,
+  singleBatches,
+} from "./samplers.ts";
+export { type SentenceSample, type SentenceSampleOptions, sentenceSamples } from "./sentence-samples.ts";
+export { type DocumentSplitRule, type SplitRanges, splitRanges } from "./split-ranges.ts";
+export { type T5Sample, type T5SampleOptions, t5Sample } from "./t5-sample.ts";

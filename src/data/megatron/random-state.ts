@@ -1,0 +1,93 @@
+import { MersenneTwister } from "./mersenne-twister.ts";
+
+/** What can be put in another order. */
+export interface Shuffled<T> {
+  readonly length: number;
+  [index: number]: T;
+}
+
+/** numpy's legacy `RandomState(seed)`: the same numbers from the same calls in the same order. */
+export class RandomState {
+  readonly #bits: MersenneTwister;
+
+  /** @param seed - a whole number in [0, 2^32) */
+  constructor(seed: number) {
+    this.#bits = new MersenneTwister(seed);
+  }
+
+  /** The next 32 bits, undivided. */
+  next(): number {
+    return this.#bits.next();
+  }
+
+  /** Uniform in [0, 1), of 53 bits. */
+  random(): number {
+    const high = this.#bits.next() >>> 5;
+    const low = this.#bits.next() >>> 6;
+    return (high * 67_108_864 + low) / 9_007_199_254_740_992;
+  }
+
+  /** A whole number in [0, max]; draws until one fits, and nothing where there is no choice. */
+  interval(max: number): number {
+    if (max === 0) return 0;
+    const isWide = max > 0xffff_ffff;
+    const top = isWide ? Math.floor(max / 2 ** 32) : max;
+    const mask = 2 ** (32 - Math.clz32(top)) - 1;
+    for (;;) {
+      const high = (this.#bits.next() & mask) >>> 0;
+      const value = isWide ? high * 2 ** 32 + this.#bits.next() : high;
+      if (value <= max) return value;
+    }
+  }
+
+  /** A whole number in [low, high). */
+  randint(low: number, high: number): number {
+    return low + this.interval(high - 1 - low);
+  }
+
+  /** Puts `items` in another order, in place. */
+  shuffle<T>(items: Shuffled<T>): void {
+    for (let i = items.length - 1; i > 0; i--) {
+      const j = this.interval(i);
+      const moved = items[i] as T;
+      items[i] = items[j] as T;
+      items[j] = moved;
+    }
+  }
+
+  /** Which of the outcomes with these probabilities, which need not add up to one. */
+  choice(probabilities: readonly number[]): number {
+    const cumulative: number[] = [];
+    for (const probability of probabilities) cumulative.push((cumulative.at(-1) ?? 0) + probability);
+    const total = cumulative.at(-1) as number;
+    const drawn = this.random();
+    const index = cumulative.findIndex((sum) => sum / total > drawn);
+    return index < 0 ? probabilities.length - 1 : index;
+  }
+
+  /** Trials up to the first success of probability `p` < 1/3. */
+  geometric(p: number): number {
+    return Math.ceil(Math.log1p(-this.random()) / Math.log(1 - p));
+  }
+}
+
+/** `torch.randperm(length)` after `manual_seed(seed)`, on the CPU. @param length - below 2^32 */
+export function randperm(length: number, seed: number): Uint32Array {
+  const bits = new MersenneTwister(seed);
+  const order = Uint32Array.from({ length }, (_, i) => i);
+  for (let i = 0; i < length - 1; i++) {
+    const j = i + (bits.next() % (length - i));
+    const moved = order[i] as number;
+    order[i] = order[j] as number;
+    order[j] = moved;
+  }
+  return order;
+}
+
+/** Python's `round`: to the nearest whole number, halves to the even one. */
+export function roundHalfEven(value: number): number {
+  const low = Math.floor(value);
+  const rest = value - low;
+  if (rest !== 0.5) return Math.round(value);
+  return low % 2 === 0 ? low : low + 1;
+}

@@ -1,0 +1,63 @@
+import { randperm } from "./random-state.ts";
+
+/** Which samples one replica takes. */
+export interface ReplicaBatches {
+  readonly numSamples: number;
+  /** Over all replicas, before. */
+  readonly consumed: number;
+  readonly microBatch: number;
+  readonly replica: number;
+  readonly numReplicas: number;
+}
+
+/** Consecutive samples, a micro-batch for each replica; the last, if not full, is dropped. */
+export function* singleBatches(options: ReplicaBatches): Generator<number[]> {
+  const { numSamples, consumed, microBatch, replica, numReplicas } = options;
+  const together = microBatch * numReplicas;
+  for (let begin = consumed; begin + together <= numSamples; begin += together) {
+    const first = begin + replica * microBatch;
+    yield Array.from({ length: microBatch }, (_, i) => first + i);
+  }
+}
+
+/**
+ * The rest of one epoch of samples in torch's random order, epoch by epoch; the next begins where all full batches are consumed.
+ * @param sharded - whether each replica has a part of the data of its own; then another number of replicas is another order
+ */
+export function* cyclicBatches(options: ReplicaBatches & { readonly sharded: boolean }): Generator<number[]> {
+  const { numSamples, consumed, microBatch, replica, numReplicas, sharded } = options;
+  const together = microBatch * numReplicas;
+  const active = numSamples - (numSamples % together);
+  const epoch = Math.floor(consumed / active);
+  const position = consumed % active;
+  const indices = sharded ? shardedOrder() : strided();
+  for (let begin = 0; begin + microBatch <= indices.length; begin += microBatch)
+    yield indices.slice(begin, begin + microBatch);
+
+  function shardedOrder(): number[] {
+    const bucket = Math.floor(numSamples / together) * microBatch;
+    const order = randperm(bucket, epoch).subarray(Math.floor(position / numReplicas));
+    return Array.from(order, (index) => replica * bucket + index);
+  }
+
+  function strided(): number[] {
+    const full = Math.floor(numSamples / microBatch) * microBatch;
+    const order = randperm(full, epoch).subarray(position);
+    return Array.from(order).filter((_, i) => i % numReplicas === replica);
+  }
+}
+
+/** A batch that grows from `start` to `end` by `increment` while `samples` are consumed. */
+export interface RampUp {
+  readonly start: number;
+  readonly end: number;
+  readonly increment: number;
+  readonly samples: number;
+}
+
+/** Samples of the batch after so many. */
+export function rampedBatchSize({ start, end, increment, samples }: RampUp, consumed: number): number {
+  if (consumed > samples) return end;
+  const perIncrement = samples / ((end - start) / increment);
+  return Math.min(end, start + Math.floor(consumed / perIncrement) * increment);
+}

@@ -1,0 +1,91 @@
+import { TroupeError } from "../../errors.ts";
+import { type MaskVocabulary, maskTokens } from "./masked-tokens.ts";
+import { RandomState } from "./random-state.ts";
+
+/** How a T5 sample is made. */
+export interface T5SampleOptions {
+  readonly vocabulary: MaskVocabulary;
+  readonly begin: number;
+  readonly end: number;
+  /** Tokens that stand for a span each, in turn. */
+  readonly sentinels: readonly number[];
+  readonly targetLength: number;
+  /** Tokens of the padded encoder's and decoder's rows. */
+  readonly length: number;
+  readonly decoderLength: number;
+  readonly maskProbability: number;
+  /** The run's seed and the sample's number, added. */
+  readonly seed: number;
+}
+
+/** One sample of T5's pretraining, padded; labels are -1 where nothing is to be told. */
+export interface T5Sample {
+  readonly tokens: Int32Array;
+  readonly decoderTokens: Int32Array;
+  readonly labels: Int32Array;
+  readonly lossMask: Int32Array;
+  readonly isTruncated: boolean;
+}
+
+const longestSpan = 10;
+
+/**
+ * Megatron's T5 sample of these sentences, token for token.
+ * @throws {TroupeError} `DATA_OPTION` where there are more spans than sentinels
+ */
+export function t5Sample(sentences: readonly ArrayLike<number>[], options: T5SampleOptions): T5Sample {
+  const { vocabulary, begin, end, sentinels, targetLength, length, decoderLength, maskProbability } = options;
+  const random = new RandomState(options.seed % 2 ** 32);
+  const all = sentences.flatMap((sentence) => Array.from(sentence));
+  const kept = all.slice(0, targetLength);
+  const { spans } = maskTokens(
+    kept,
+    vocabulary,
+    { probability: maskProbability, maxLength: targetLength, maxSpan: longestSpan, style: "t5" },
+    random,
+  );
+  const inOrder = spans.toSorted((a, b) => (a.positions[0] as number) - (b.positions[0] as number));
+  if (inOrder.length > sentinels.length) throw tooFewSentinels(inOrder.length, sentinels.length);
+  const encoder: number[] = [];
+  const decoder: number[] = [begin];
+  const told: number[] = [];
+  let from = 0;
+  for (const [i, { positions, labels }] of inOrder.entries()) {
+    const sentinel = sentinels[i] as number;
+    encoder.push(...kept.slice(from, positions[0]), sentinel);
+    decoder.push(sentinel, ...labels);
+    told.push(sentinel, ...labels);
+    from = (positions.at(-1) as number) + 1;
+  }
+  encoder.push(...kept.slice(from));
+  told.push(end);
+  const padded = (tokens: readonly number[], size: number, fill: number): Int32Array => {
+    const row = new Int32Array(size).fill(fill);
+    row.set(tokens);
+    return row;
+  };
+  return {
+    tokens: padded(encoder, length, vocabulary.pad),
+    decoderTokens: padded(decoder, decoderLength, vocabulary.pad),
+    labels: padded(told, decoderLength, -1),
+    lossMask: padded(
+      told.map(() => 1),
+      decoderLength,
+      0,
+    ),
+    isTruncated: all.length > targetLength,
+  };
+}
+
+function tooFewSentinels(numSpans: number, numSentinels: number): TroupeError {
+  return new TroupeError(
+    "DATA_OPTION",
+    {
+      where: "t5 sample",
+      expected: `a sentinel for each of ${numSpans} spans`,
+      got: `${numSentinels}`,
+      hint: "add extra ids to the vocabulary (--vocab-extra-ids)",
+    },
+    { fields: { numSpans, numSentinels } },
+  );
+}
