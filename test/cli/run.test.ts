@@ -366,6 +366,23 @@ describe("troupe run", () => {
     expect(readdirSync(dir)).toEqual(["events.jsonl", "latest", "run.json", `step-${step.padStart(6, "0")}`]);
   });
 
+  it("ends at once at a second signal, with its code, and the folder is free and whole for the next run", async () => {
+    const dir = workspace.path("twice");
+    // A rank that stands still cannot end its step: the first signal would wait for it.
+    const stuck = ["--set", "fault=hang", "--set", "faultRank=0", "--set", "faultAt=6", "--stall", "600000"];
+    const args = ["run", tiny, "--steps", "100", ...data, "--checkpoint", dir, "--checkpoint-every", "2"];
+    const child = spawn(process.execPath, [troupe, ...args, ...stuck, "--json"], { cwd: workspace.folder });
+    for await (const line of createInterface({ input: child.stdout })) {
+      const event = JSON.parse(line) as { kind: string; step?: number };
+      if (event.kind === "checkpoint.saved" && event.step === 6) child.kill("SIGTERM");
+      if (event.kind === "run.interrupted") child.kill("SIGINT");
+    }
+    expect(child.exitCode ?? (await once(child, "exit"))[0]).toBe(130);
+    const next = ["run", tiny, "--steps", "8", ...data, "--resume", dir, "--set", "fault="];
+    expect((await run(next, workspace.folder)).code).toBe(0);
+    expect(readdirSync(dir)).toContain("step-000008");
+  });
+
   it("refuses a checkpoint folder that cannot be made, before training", async () => {
     const { code, err } = await train("--checkpoint", join(workspace.text, "runs"));
     expect(code).toBe(1);

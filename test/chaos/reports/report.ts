@@ -12,6 +12,8 @@ export interface ChaosOptions {
   readonly placements: readonly Placement[];
   /** Programs that are started and killed, and runs that are started and stopped. */
   readonly numCycles: number;
+  /** Programs that are ended at random moments. */
+  readonly numMoments: number;
   /** Saves that are killed at random moments. */
   readonly numKills: number;
   /** Part of the name of what is fuzzed, or of a phase; everything where empty. */

@@ -1,0 +1,412 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { listCheckpoints, openStorage, standingOf } from "../../src/checkpoint/index.ts";
+import { verifyCheckpoint } from "../../src/checkpoint/verify.ts";
+import { exitCodes } from "../../src/cli/main.ts";
+import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
+import type { Chance } from "./chance.ts";
+import { leftovers, type Place, type Possessions, possessions } from "./leftovers.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const struckJob = fileURLToPath(new URL("../fixtures/jobs/struck.ts", import.meta.url));
+
+/** How a run is told or made to end, or what befalls it. */
+const strikes = [
+  "SIGKILL",
+  "SIGTERM",
+  "SIGINT",
+  "SIGHUP",
+  "SIGUSR1",
+  "SIGUSR2",
+  "twice",
+  "full disk",
+] as const;
+export type Strike = (typeof strikes)[number];
+
+/** When: after a time since its start, or so long after an event of a kind. */
+type Moment = { readonly after: string; readonly waitMs: number };
+
+const STEPS = 40;
+const SAVE_EVERY = 4;
+/** How long what a dead program started may outlive it: a bound, reached only where something is left. */
+const GRACE_MS = 15_000;
+/** Several times what a checkpoint of the tiny GPT takes, with the three that are kept. */
+const DISK_BYTES = 4 << 20;
+
+/** The layouts of runs: each with the losses of its own undisturbed run. */
+const layouts = {
+  threads: { ranks: 2, zero: 3 },
+  processes: { ranks: 2, zero: 3, placement: "process" },
+  pipeline: { ranks: 2, pp: 2, accumulation: 2 },
+} as const;
+
+/** What became of programs that something befell. */
+export interface MomentsReport {
+  /** Programs that were struck. */
+  readonly numStruck: number;
+  /** How many by strike, and by what the run had told last. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** Steps whose save was told, over all programs. */
+  readonly numAcknowledged: number;
+  /** Programs that went on from a checkpoint. */
+  readonly numResumed: number;
+  readonly wrong: readonly string[];
+}
+
+/** How programs are struck. */
+export interface MomentsOptions {
+  readonly numMoments: number;
+  readonly chance: Chance;
+  /** Called after each moment. */
+  readonly onMoment?: (numStruck: number, what: string) => void;
+}
+
+/**
+ * Starts `troupe run` again and again, each time going on where the last one was ended at a moment that chance chooses: by
+ * `kill -9`, by signals, in a full disk. After each: what was told as saved is there and whole, every loss told is that of the
+ * undisturbed run to the last bit, and no process is left; when a run has come to its end, nothing else of it is left either.
+ */
+export async function strikeAtMoments(
+  workspace: Workspace,
+  { numMoments, chance, onMoment = () => {} }: MomentsOptions,
+): Promise<MomentsReport> {
+  const tally = new Tally();
+  for (let journey = 0; tally.numStruck < numMoments; journey++) {
+    const layout = chance.pick(Object.keys(layouts) as (keyof typeof layouts)[]);
+    const undisturbed = await undisturbedOf(workspace, layout);
+    using disk = Disk.mount(workspace.path(`moments-${journey}`));
+    await travel(new Journey(workspace, layout, disk, undisturbed, tally), numMoments, chance, onMoment);
+  }
+  return tally;
+}
+
+/** One run, from its first step to its last, in as many programs as it takes. */
+async function travel(
+  journey: Journey,
+  numMoments: number,
+  chance: Chance,
+  onMoment: (numStruck: number, what: string) => void,
+): Promise<void> {
+  const { tally, disk } = journey;
+  for (;;) {
+    // The last program of a journey is left alone.
+    const isStruck = tally.numStruck < numMoments && chance.below(8) > 0;
+    const strike = isStruck ? chance.pick(disk.isSmall ? strikes : strikes.slice(0, -1)) : undefined;
+    const ended = await journey.go(strike, momentOf(chance), chance);
+    if (ended.what !== undefined) onMoment(tally.numStruck, ended.what);
+    if (ended.isOver) break;
+  }
+  journey.checkNothingLeft();
+}
+
+function momentOf(chance: Chance): Moment {
+  const after = chance.pick([
+    "spawn",
+    "run.started",
+    "step.finished",
+    "checkpoint.started",
+    "checkpoint.started",
+  ]);
+  const waitMs =
+    { spawn: 2_500, "run.started": 600, "step.finished": 150, "checkpoint.started": 40 }[after] ?? 0;
+  return { after, waitMs: chance.below(waitMs) };
+}
+
+class Tally implements MomentsReport {
+  numStruck = 0;
+  numAcknowledged = 0;
+  numResumed = 0;
+  readonly counts = new Map<string, number>();
+  readonly wrong: string[] = [];
+
+  count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+}
+
+/** What one program told while it lived. */
+class Told {
+  readonly losses: (readonly [step: number, lossNats: number])[] = [];
+  /** The newest step whose save was told. */
+  saved = 0;
+  /** Of the latest event. */
+  last = "nothing";
+  numFailedSaves = 0;
+  isResumed = false;
+
+  take(line: string): void {
+    const event = JSON.parse(line) as { kind: string; step: number; lossNats: number };
+    if (/^(run|step|checkpoint|actor|evaluation)\./.test(event.kind)) this.last = event.kind;
+    if (event.kind === "step.finished") this.losses.push([event.step, event.lossNats]);
+    if (event.kind === "checkpoint.saved") this.saved = event.step;
+    if (event.kind === "checkpoint.failed") this.numFailedSaves += 1;
+    if (event.kind === "run.resumed") this.isResumed = true;
+  }
+}
+
+class Journey {
+  readonly tally: Tally;
+  readonly disk: Disk;
+  readonly #args: readonly string[];
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #place: Place & { readonly pids: Set<number> };
+  readonly #before: Possessions;
+  readonly #undisturbed: readonly number[];
+  /** The newest step that any of its programs has told as saved. */
+  #acknowledged = 0;
+
+  constructor(
+    workspace: Workspace,
+    layout: keyof typeof layouts,
+    disk: Disk,
+    undisturbed: readonly number[],
+    tally: Tally,
+  ) {
+    this.tally = tally;
+    this.disk = disk;
+    this.#undisturbed = undisturbed;
+    const settings = { data: workspace.text, cache: workspace.path("cache"), pauseMs: 10 };
+    this.#args = [
+      ...["run", struckJob, "--json", "--steps", `${STEPS}`, "--threads-per-rank", "1", "--no-warm-standby"],
+      ...["--checkpoint", this.#folder, "--checkpoint-every", `${SAVE_EVERY}`, "--checkpoint-keep-last", "3"],
+      ...Object.entries(layouts[layout]).flatMap(([name, value]) => [`--${name}`, `${value}`]),
+      ...Object.entries(settings).flatMap(([name, value]) => ["--set", `${name}=${value}`]),
+    ];
+    const temporary = `${disk.folder}-temporary`;
+    mkdirSync(temporary);
+    const [name, value] = ["TROUPE_CHAOS", randomUUID()];
+    this.#env = {
+      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+      ...process.env,
+      TMPDIR: temporary,
+      [name]: value,
+    };
+    this.#place = { mark: `${name}=${value}`, folder: temporary, pids: new Set() };
+    this.#before = possessions(this.#place);
+  }
+
+  get #folder(): string {
+    return join(this.disk.folder, "run");
+  }
+
+  /**
+   * Goes on until a strike ends it, or to its last step.
+   * @returns whether that is made, and what befell it, if anything did
+   */
+  async go(
+    strike: Strike | undefined,
+    moment: Moment,
+    chance: Chance,
+  ): Promise<{ isOver: boolean; what?: string }> {
+    const isKnown = this.#stepsIn().length > 0;
+    const args = [...this.#args, ...(isKnown ? ["--resume", this.#folder] : [])];
+    const program = spawn(process.execPath, [troupe, ...args], {
+      env: this.#env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#place.pids.add(program.pid as number);
+    const told = new Told();
+    const complained = program.stderr.toArray();
+    const heard = this.#hear(program, told);
+    let what: string | undefined;
+    if (strike !== undefined && (await this.#comes(program, moment, told))) {
+      what = `${strike} after ${told.last}`;
+      this.tally.numStruck += 1;
+      this.tally.count(strike);
+      this.tally.count(`after ${told.last}`);
+      await this.#strike(program, strike, told, chance);
+    }
+    await heard;
+    this.disk.free();
+    const ending = program.signalCode ?? program.exitCode;
+    const error = (await complained).join("").trim().split("\n").slice(-3).join(" / ");
+    const title = `${what ?? "nothing"}, with args ${args.slice(9).join(" ")}`;
+    for (const each of await this.#judge(told, ending, strike, what !== undefined, error))
+      this.tally.wrong.push(`${each} (${title}; ended by ${ending}: ${error.slice(0, 300)})`);
+    if (told.isResumed) this.tally.numResumed += 1;
+    return { isOver: ending === exitCodes.done, ...(what !== undefined && { what }) };
+  }
+
+  /** To be called when the run has come to its end, by itself. */
+  checkNothingLeft(): void {
+    const left = leftovers(this.#before, possessions(this.#place));
+    const hidden = readdirSync(this.#folder).filter((entry) => entry.startsWith("."));
+    for (const each of [...left, ...hidden.map((entry) => `in its folder: ${entry}`)])
+      this.tally.wrong.push(`left when the run was over: ${each}`);
+  }
+
+  async #hear(program: ChildProcess, told: Told): Promise<void> {
+    const closed = once(program, "close");
+    for await (const line of createInterface({ input: program.stdout as NodeJS.ReadableStream })) {
+      // The last line of a program that is killed may be half of one.
+      if (line.startsWith("{") && line.endsWith("}")) told.take(line);
+    }
+    await closed;
+  }
+
+  /** @returns whether the program still ran when its moment came */
+  async #comes(program: ChildProcess, { after, waitMs }: Moment, told: Told): Promise<boolean> {
+    while (after !== "spawn" && told.last !== after && isAlive(program)) await pause(1);
+    await pause(waitMs);
+    return isAlive(program);
+  }
+
+  async #strike(program: ChildProcess, strike: Strike, told: Told, chance: Chance): Promise<void> {
+    if (strike === "twice") {
+      program.kill("SIGTERM");
+      await pause(chance.below(300));
+      program.kill("SIGINT");
+    } else if (strike === "full disk") {
+      this.disk.fill();
+      const numBefore = told.numFailedSaves;
+      for (
+        let waited = 0;
+        waited < 3_000 && told.numFailedSaves === numBefore && isAlive(program);
+        waited += 10
+      )
+        await pause(10);
+      if (chance.below(2) === 0) program.kill("SIGKILL");
+      this.disk.free();
+    } else program.kill(strike);
+  }
+
+  async #judge(
+    told: Told,
+    ending: NodeJS.Signals | number | null,
+    strike: Strike | undefined,
+    isStruck: boolean,
+    error: string,
+  ): Promise<string[]> {
+    const wrong: string[] = [];
+    const others = told.losses.filter(([step, loss]) => !Object.is(loss, this.#undisturbed[step - 1]));
+    if (others.length > 0) wrong.push(`other losses: ${JSON.stringify(others.slice(0, 3))}`);
+    this.tally.numAcknowledged += Number(told.saved > 0);
+    this.#acknowledged = Math.max(this.#acknowledged, told.saved, stepSavedBy(error));
+    wrong.push(...(await this.#wrongInFolder()));
+    if (!isExpected(ending, isStruck ? strike : undefined)) wrong.push("ended otherwise than it was told to");
+    const left = await this.#processesLeft();
+    if (left.length > 0) wrong.push(`processes left: ${left}`);
+    return wrong;
+  }
+
+  async #wrongInFolder(): Promise<string[]> {
+    const storage = await openStorage(this.#folder);
+    const listed = await listCheckpoints(storage);
+    const wrong = listed.flatMap(({ name, damage, foreign }) =>
+      damage === undefined && !foreign ? [] : [`${name}: ${damage?.message ?? "of another run"}`],
+    );
+    for (const { name } of listed)
+      for (const { path, message } of await verifyCheckpoint(storage, name))
+        wrong.push(`${path}: ${message}`);
+    const newest = listed[0]?.step ?? 0;
+    if (newest < this.#acknowledged)
+      wrong.push(`step ${this.#acknowledged} was told saved, ${newest} is there`);
+    const standing = await standingOf(storage, listed[0]?.savedAt);
+    if (standing?.state === "running") wrong.push(`its folder is still held by ${standing.holder.pid}`);
+    return wrong;
+  }
+
+  async #processesLeft(): Promise<readonly string[]> {
+    const begin = performance.now();
+    for (;;) {
+      const { processes } = possessions(this.#place);
+      if (processes.length === 0 || performance.now() - begin > GRACE_MS) return processes;
+      await pause(20);
+    }
+  }
+
+  #stepsIn(): string[] {
+    return existsSync(this.#folder)
+      ? readdirSync(this.#folder).filter((entry) => /^(step|\.replaced-step)-/.test(entry))
+      : [];
+  }
+}
+
+/** A small disk of its own, where this user may mount one; else a folder. */
+class Disk implements Disposable {
+  readonly folder: string;
+  readonly isSmall: boolean;
+
+  private constructor(folder: string, isSmall: boolean) {
+    this.folder = folder;
+    this.isSmall = isSmall;
+  }
+
+  static mount(folder: string): Disk {
+    mkdirSync(folder);
+    try {
+      const size = `size=${DISK_BYTES}`;
+      execFileSync("mount", ["-t", "tmpfs", "-o", size, "tmpfs", folder], { stdio: "ignore" });
+      return new Disk(folder, true);
+    } catch {
+      return new Disk(folder, false);
+    }
+  }
+
+  /** Leaves no room. */
+  fill(): void {
+    try {
+      for (;;) appendFileSync(this.#ballast, Buffer.alloc(4096));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
+  }
+
+  free(): void {
+    rmSync(this.#ballast, { force: true });
+  }
+
+  [Symbol.dispose](): void {
+    if (this.isSmall) execFileSync("umount", ["-l", this.folder]);
+  }
+
+  get #ballast(): string {
+    return join(this.folder, "ballast");
+  }
+}
+
+/** The losses of the run that nothing befalls; processes have those of threads. */
+function undisturbedOf(workspace: Workspace, layout: keyof typeof layouts): Promise<readonly number[]> {
+  const options = layout === "processes" ? layouts.threads : layouts[layout];
+  return lossesOf(workspace, { ...options, steps: STEPS });
+}
+
+/** The step that an interrupted run says it has saved; 0 for any other last word. */
+function stepSavedBy(error: string): number {
+  return Number(/after step (\d+), whose state is saved/.exec(error)?.[1] ?? 0);
+}
+
+function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | undefined): boolean {
+  if (ending === exitCodes.done) return true;
+  switch (strike) {
+    case undefined:
+      return false;
+    case "SIGKILL":
+      return ending === "SIGKILL";
+    case "full disk":
+      // A run that begins, or ends, without room for its state fails, and says so.
+      return ending === "SIGKILL" || ending === exitCodes.failed;
+    case "twice":
+      // The second ends it at once, unless the first was faster, or came before anyone listened.
+      return (
+        ending === 130 || ending === "SIGTERM" || ending === "SIGINT" || ending === exitCodes.interrupted
+      );
+    default:
+      // Before the program has loaded, signals do what they always do.
+      return ending === exitCodes.interrupted || ending === strike;
+  }
+}
+
+function isAlive({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
