@@ -65,20 +65,22 @@ export function recipeOf(parts: RecipeParts): Recipe {
 
 /** A recipe whose data may be told late: what is saved before does without it. */
 export class KnownRecipe {
+  /** Settled once all of it is known; rejects where the dataset cannot tell. */
+  readonly known: Promise<void>;
   #now: Recipe;
 
-  constructor(recipe: Recipe) {
+  constructor(recipe: Recipe, fingerprint: Promise<Fingerprint>) {
     this.#now = recipe;
+    this.known = fingerprint.then((data) => {
+      this.#now = { ...this.#now, data };
+    });
+    // Whoever waits hears of it.
+    this.known.catch(() => {});
   }
 
   /** As far as it is known. */
   get now(): Recipe {
     return this.#now;
-  }
-
-  /** Takes the data in once that is known. @throws where the dataset cannot tell */
-  async learn(fingerprint: Promise<Fingerprint>): Promise<void> {
-    this.#now = { ...this.#now, data: await fingerprint };
   }
 }
 

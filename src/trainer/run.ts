@@ -5,11 +5,16 @@ import { stampOf } from "../checkpoint/index.ts";
 import type { RuntimeSettings } from "../config/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
-import { reportError, type TroupeEventBody } from "../events/index.ts";
+import { type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
-import { type JobConfig, loadJob, type TrainingPlan } from "../job/index.ts";
+import { type Job, type JobConfig, loadJob, type TrainingPlan } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
-import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
+import {
+  type CheckpointerProtocol,
+  type OpenedData,
+  type RunResult,
+  recipientName,
+} from "../protocols/index.ts";
 import {
   type ActorInspection,
   type ActorRef,
@@ -25,7 +30,7 @@ import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { openData } from "./open-data.ts";
-import { dryRun, planBatch, planRun } from "./plan-run.ts";
+import { type BatchPlan, dryRun, planBatch, planRun } from "./plan-run.ts";
 import { identityOf, KnownRecipe, recipeOf } from "./recipe.ts";
 import { Rendezvous } from "./rendezvous.ts";
 import { RunFolder } from "./run-folder.ts";
@@ -139,31 +144,8 @@ export class Run {
     const { settings, emit } = this.#options;
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
-    const job = await loadJob(jobUrl);
-    const before =
-      training.resume === undefined
-        ? undefined
-        : await startFromCheckpoint(training.resume, training.isSeedAsked ? training.seed : undefined);
-    const resumed = before?.resumed;
-    const config = configure(job, overrides, resumed && settingsIn(resumed.state));
-    const seed = before?.seed ?? training.seed;
-    const feeder = { jobUrl, config, seed };
-    const { opened: data, fingerprint } = await openData(system, feeder, settings.execution.deadlineMs);
-    const batch = planBatch(job, config, data, settings, resumed);
-    const declared = dryRun(job, config, data, settings, batch);
-    const { model } = declared;
-    const module = await identityOf(jobUrl, nameOf(jobUrl));
-    const recipe = new KnownRecipe(
-      recipeOf({ ...batch, ...declared, module, precision: settings.precision.name }),
-    );
-    const known = recipe.learn(fingerprint);
-    // A new run's first steps do not wait for it; who goes on must know before.
-    known.catch(() => {});
-    if (resumed !== undefined) await known;
-    const allowed = training.change;
-    const going = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts, allowed };
-    const changes = resumed && checkResumed(resumed, going);
-    const start = before ?? (await startAfresh(batch.training, model, seed));
+    const settled = await this.#settle(jobUrl, overrides);
+    const { job, config, data, batch, model, recipe, start, changes } = settled;
     await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
@@ -173,16 +155,17 @@ export class Run {
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
     emit(runStarted({ jobUrl, config }, settings, batch.steps, start, model));
-    if (resumed !== undefined && changes !== undefined)
-      emit({ kind: "run.resumed", path: resumed.path, step: resumed.state.step, changes });
+    if (start.resumed !== undefined)
+      emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
     const ranks = await SupervisedRanks.start(
       system,
       { ...layout, offload, warmStandby: supervision.warmStandby },
-      feeder,
+      { jobUrl, config, seed: start.seed },
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
-    known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
+    // As it fails by a batch that cannot be made.
+    recipe.known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
     const result = await leadThroughRestarts(ranks, {
       plan,
       start,
@@ -199,6 +182,36 @@ export class Run {
     });
     await folder?.end(result.steps < batch.steps ? "stopped" : "finished");
     return result;
+  }
+
+  /** Finds out what is trained, from where on, and that it can be: all that may refuse the run before anything is written. */
+  async #settle(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<SettledJob> {
+    const { settings } = this.#options;
+    const { training, execution, precision } = settings;
+    const job = await loadJob(jobUrl);
+    const before =
+      training.resume === undefined
+        ? undefined
+        : await startFromCheckpoint(training.resume, training.isSeedAsked ? training.seed : undefined);
+    const resumed = before?.resumed;
+    const config = configure(job, overrides, resumed && settingsIn(resumed.state));
+    const seed = before?.seed ?? training.seed;
+    const feeder = { jobUrl, config, seed };
+    const { opened: data, fingerprint } = await openData(this.#system, feeder, execution.deadlineMs);
+    const batch = planBatch(job, config, data, settings, resumed);
+    const declared = dryRun(job, config, data, settings, batch);
+    const { model } = declared;
+    const module = await identityOf(jobUrl, nameOf(jobUrl));
+    const recipe = new KnownRecipe(
+      recipeOf({ ...batch, ...declared, module, precision: precision.name }),
+      fingerprint,
+    );
+    // A new run's first steps do not wait for the data's fingerprint; who goes on must know before.
+    if (resumed !== undefined) await recipe.known;
+    const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
+    const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
+    const start = before ?? (await startAfresh(batch.training, model, seed));
+    return { job, config, data, batch, model, recipe, start, changes };
   }
 
   #hear(event: RuntimeEvent): void {
@@ -233,6 +246,19 @@ export class Run {
   #leaveRendezvous(actor: string): void {
     if (this.#ranks !== undefined) this.#rendezvous?.ended(actor, this.#ranks.generation);
   }
+}
+
+/** What a run trains, and from where on. */
+interface SettledJob {
+  readonly job: Job;
+  readonly config: JobConfig;
+  readonly data: OpenedData;
+  readonly batch: BatchPlan;
+  readonly model: Module;
+  readonly recipe: KnownRecipe;
+  readonly start: Start;
+  /** What is other than in the run of the checkpoint that it goes on from. */
+  readonly changes: readonly RunChange[];
 }
 
 /** The folder of the run's checkpoints, where any go to the disk. */

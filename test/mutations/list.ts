@@ -17,6 +17,7 @@ const tensors = "test/trainer/inspect-tensors.test.ts";
 const updates = "test/trainer/inspect-updates.test.ts";
 const losses = "test/nn/loss.test.ts";
 const buffers = "test/trainer/buffers.test.ts";
+const remembered = "test/trainer/remembered.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -253,6 +254,75 @@ export const mutations: readonly Mutation[] = [
     to: ");",
     caughtBy: [
       by(buffers, "are saved under torch's names, and are what the definition makes of the batches"),
+    ],
+  },
+  {
+    name: "a run that goes on has the job's standard settings",
+    file: "src/trainer/configure.ts",
+    from: "typeof value === typeof job.config[name]) config[name] = value;",
+    to: "typeof value === typeof job.config[name]) void value;",
+    caughtBy: [
+      by(
+        remembered,
+        "has the settings and the steps of its checkpoint where nobody gives others: the straight run, bit for bit",
+      ),
+    ],
+  },
+  {
+    name: "another training is gone on with in silence",
+    file: "src/trainer/check-resumed.ts",
+    from: "if (refused.length === 0) return;",
+    to: "return;",
+    caughtBy: [
+      by(
+        remembered,
+        "is refused another training unless it is named: %j",
+        "is known by its content, not by its name: another is refused unless it is named to change",
+      ),
+    ],
+  },
+  {
+    name: "a layer that the model lacks is lost with the next save",
+    file: "src/trainer/check-resumed.ts",
+    from: "find((name) => !state.has(name))",
+    to: 'find((name) => name === "")',
+    caughtBy: [by(remembered, "is refused another model, by the names of the settings that make it one: %j")],
+  },
+  {
+    name: "a folder is emptied before its run is known to work",
+    file: "src/trainer/run-folder.ts",
+    from: "if (!overwrite) await takeEmpty(storage, record);",
+    to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
+    caughtBy: [
+      by(
+        "test/trainer/run-folder.test.ts",
+        "keeps what it holds where the run that is to replace it does not come to its first step",
+      ),
+    ],
+  },
+  {
+    name: "a signal ends a run without a save",
+    file: "src/trainer/runtime.ts",
+    from: "const saved = control.save();",
+    to: "const saved = Promise.resolve();",
+    caughtBy: [
+      by(
+        "test/trainer/signals.test.ts",
+        "%s lets the run save what it has made, and end",
+        "while the run is paused saves the state that it stands at",
+      ),
+    ],
+  },
+  {
+    name: "a killed run counts as one that never told its end",
+    file: "src/checkpoint/run-record.ts",
+    from: "return holder === undefined",
+    to: "return holder !== undefined",
+    caughtBy: [
+      by(
+        "test/checkpoint/owner.test.ts",
+        "tells how its run stands, of one that was killed when it was last heard of",
+      ),
     ],
   },
 ];
