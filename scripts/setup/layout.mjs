@@ -10,9 +10,11 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Whether this is a clone: the package has no lock file, its npm packages are its user's. */
 export const isClone = existsSync(join(root, "package-lock.json"));
 
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "troupe");
+
 /**
  * What set-up makes and git ignores, and the sources it makes it from: absolute paths. A package's folder goes with each new
- * version of it, the libtorch that its set-up brought stays in the user's cache.
+ * installation, what its set-up brought and built stays in the user's cache.
  */
 export const layout = {
   packages: join(root, "node_modules"),
@@ -20,7 +22,8 @@ export const layout = {
   native: join(root, "native"),
   build: join(root, "build"),
   lock: join(root, "build", "lock"),
-  libtorch: isClone ? join(root, ".libtorch") : join(userCache(), "troupe", "libtorch"),
+  cache,
+  libtorch: isClone ? join(root, ".libtorch") : join(cache, "libtorch"),
   node: join(root, "node_modules", ".bin", "node"),
 };
 
@@ -45,8 +48,4 @@ export function productNode() {
  */
 export function packageFolder(name) {
   return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
-}
-
-function userCache() {
-  return process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
 }

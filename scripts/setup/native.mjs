@@ -3,9 +3,11 @@ import { aptCommand, aptInstall, canApt } from "./apt.mjs";
 import { build, configure } from "./build.mjs";
 import { readBuildInfo, sourceHash } from "./build-info.mjs";
 import { ensureGlooHeaders, glooHeadersFound } from "./gloo.mjs";
+import { copyAddon, keptFolder } from "./kept-addon.mjs";
 import { layout } from "./layout.mjs";
 import { lookAt, lookForLibtorch, ownVariable, versionIn } from "./libtorch-find.mjs";
 import { installLibtorch } from "./libtorch-install.mjs";
+import { withLock } from "./lock.mjs";
 import { note, SetupError, step } from "./say.mjs";
 import { missingTools } from "./tools.mjs";
 
@@ -13,10 +15,20 @@ import { missingTools } from "./tools.mjs";
 
 /**
  * Makes sure that build/troupe.node is the addon of the present sources: finds or installs libtorch, builds, tries,
- * puts it in place. Does nothing, in a few milliseconds, while sources and libtorch are as they were.
+ * puts it in place; a package takes the one that another installation of it has built. Does nothing, in a few milliseconds, while sources and libtorch are as they were.
  */
 export async function ensureNative() {
   if (isCurrent(layout.build)) return;
+  const kept = keptFolder();
+  if (kept === undefined) return buildNative();
+  await withLock(join(kept, "lock"), async () => {
+    if (isCurrent(kept)) return copyAddon(kept, layout.build);
+    await buildNative();
+    copyAddon(layout.build, kept);
+  });
+}
+
+async function buildNative() {
   await ensureTools();
   const libtorch = await libtorchToBuildWith();
   await build(libtorch, layout.build);

@@ -41,15 +41,17 @@ export class SetupError extends Error {
 }
 
 /**
- * Runs an entry script: a {@link SetupError} becomes its message and exit code 1.
+ * Runs an entry script: a {@link SetupError}, or what the system refuses (a folder that is not ours), becomes its message and
+ * exit code 1.
  * @param {() => Promise<void>} body
  */
 export async function main(body) {
   try {
     await body();
   } catch (error) {
-    if (!(error instanceof SetupError)) throw error;
-    process.stderr.write(`troupe set-up: ${error.message}\n`);
+    const { message, syscall } = /** @type {NodeJS.ErrnoException} */ (error);
+    if (!(error instanceof SetupError) && syscall === undefined) throw error;
+    process.stderr.write(`troupe set-up: ${message}\n`);
     process.exitCode = 1;
   }
 }

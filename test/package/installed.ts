@@ -61,7 +61,8 @@ export class InstalledPackage {
     { cwd = this.project, env = {} }: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
   ): Promise<Ended> {
     const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
-    const clean = { ...process.env, TROUPE_ADDON: undefined, PATH: path, ...env };
+    const ownCache = { XDG_CACHE_HOME: join(this.#folder, "xdg") };
+    const clean = { ...process.env, ...ownCache, TROUPE_ADDON: undefined, PATH: path, ...env };
     try {
       const { stdout, stderr } = await execute(program, [...args], { cwd, env: clean });
       return { code: 0, out: stdout, err: stderr };

@@ -1,9 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { addonIn, sourceHash, writeBuildInfo } from "../../scripts/setup/build-info.mjs";
 import { glooHeadersFound } from "../../scripts/setup/gloo.mjs";
+import { copyAddon } from "../../scripts/setup/kept-addon.mjs";
 import { isCurrent } from "../../scripts/setup/native.mjs";
 
 describe("a built addon", () => {
@@ -63,6 +64,15 @@ describe("a built addon", () => {
   it.skipIf(!glooHeadersFound())("is rebuilt when Gloo's headers came after it", () => {
     write({ glooHeaders: false });
     expect(isCurrent(folder)).toBe(false);
+  });
+
+  it("is kept for other installations, and taken from there as it is", () => {
+    const kept = join(folder, "kept");
+    copyAddon(folder, kept);
+    expect(isCurrent(kept)).toBe(true);
+    expect(readdirSync(kept).toSorted()).toEqual(["build-info.json", "troupe.node"]);
+    placeLibtorch("2.14.0");
+    expect(isCurrent(kept)).toBe(false);
   });
 
   it("is built anew when it is gone", () => {
