@@ -89,6 +89,62 @@ describe("the OpenTelemetry sink", () => {
     );
   });
 
+  test.each([
+    ["refuses every connection", () => Promise.resolve()],
+    ["takes what it is sent and never answers", () => new Promise<void>(() => {})],
+  ])("counts what a collector does not take that %s, and goes on", async (_what, answered) => {
+    const server = createServer((request, response) => {
+      request.resume();
+      void answered().then(() => response.destroy());
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_TIMEOUT: "200" });
+    const sink = await openTelemetrySink();
+    const told: unknown[] = [];
+    sink?.attach?.((body) => told.push(body));
+    sink?.write(stamped("run.started"));
+    for (const step of [1, 2, 3]) sink?.write(stamped("step.finished", { step }));
+    sink?.write(stamped("run.finished"));
+    await sink?.close();
+    const output = `the collector at ${url}`;
+    expect(told).toEqual([
+      { kind: "output.failed", output, error: expect.anything() },
+      { kind: "output.failed", output, error: expect.anything(), numLost: 4 },
+    ]);
+  });
+
+  test("tells when a collector takes spans again, and how many it lacks", async () => {
+    let status = 400;
+    const server = createServer((request, response) => {
+      request.resume().on("end", () => response.writeHead(status).end("{}"));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url });
+    const sink = await openTelemetrySink();
+    const told: { kind: string }[] = [];
+    const heard = (kind: string) => vi.waitFor(() => expect(told.map((each) => each.kind)).toContain(kind));
+    sink?.attach?.((body) => told.push(body));
+    sink?.write(stamped("run.started"));
+    // So many are sent at once.
+    for (let step = 1; step <= 512; step++) sink?.write(stamped("step.finished", { step }));
+    await heard("output.failed");
+    status = 200;
+    for (let step = 513; step <= 1024; step++) sink?.write(stamped("step.finished", { step }));
+    await heard("output.resumed");
+    await sink?.close();
+    expect(told).toMatchObject([{ kind: "output.failed" }, { kind: "output.resumed", numLost: 512 }]);
+  });
+
   test("is not there unless the environment names an endpoint", async () => {
     const load = () => Promise.reject(new Error("loaded"));
     expect(await openTelemetrySink({ environment: {}, load })).toBeUndefined();

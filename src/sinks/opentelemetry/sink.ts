@@ -1,6 +1,13 @@
 import type { Gauge, Meter, Span, Tracer } from "@opentelemetry/api";
-import { type EventOf, type EventSink, stampMs, type TroupeEvent } from "../../events/index.ts";
+import {
+  type EventOf,
+  type EventSink,
+  stampMs,
+  type TellTrouble,
+  type TroupeEvent,
+} from "../../events/index.ts";
 import { type Point, pointsOf } from "../curves.ts";
+import { Deliveries } from "./deliveries.ts";
 import { loadPackages, type Packages } from "./packages.ts";
 
 /** Where an OpenTelemetry sink looks; for tests. */
@@ -24,15 +31,16 @@ const closeMs = 5000;
  * Sends a run to an OpenTelemetry collector by OTLP over HTTP: a span of the run with those of its steps, evaluations and
  * saves within it, and metrics. Where to and how is read from the environment, by OpenTelemetry's own rules
  * (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`, …). A collector that is slow or gone
- * costs spans, never time.
+ * costs spans, never time; how many is told.
  * @returns undefined where the environment names no endpoint, or `OTEL_SDK_DISABLED` is true
  * @throws {TroupeError} `SINK` where OpenTelemetry's packages are not installed
  */
 export async function openTelemetrySink(options: OpenTelemetryOptions = {}): Promise<EventSink | undefined> {
   const { environment = process.env, load = (name) => import(name) } = options;
   if (environment.OTEL_SDK_DISABLED?.toLowerCase() === "true") return undefined;
-  if (!endpointVariables.some((name) => environment[name])) return undefined;
-  return new OpenTelemetrySink(await loadPackages(load));
+  const endpoint = endpointVariables.map((name) => environment[name]).find(Boolean);
+  if (endpoint === undefined) return undefined;
+  return new OpenTelemetrySink(endpoint, await loadPackages(load));
 }
 
 class OpenTelemetrySink implements EventSink {
@@ -40,17 +48,21 @@ class OpenTelemetrySink implements EventSink {
   readonly #tracer: Tracer;
   readonly #meter: Meter;
   readonly #gauges = new Map<string, Gauge>();
+  readonly #deliveries: Deliveries;
   readonly #shutDown: () => Promise<unknown>;
   #run: Span | undefined;
   /** When the work began that the next evaluation is the end of. */
   #sinceMs = 0;
 
-  constructor({ api, resources, traces, traceExport, metrics, metricExport }: Packages) {
+  constructor(endpoint: string, { api, resources, traces, traceExport, metrics, metricExport }: Packages) {
+    this.#deliveries = new Deliveries(`the collector at ${endpoint}`);
     const { detectResources, envDetector, resourceFromAttributes } = resources;
     const resource = resourceFromAttributes({
       "service.name": process.env.OTEL_SERVICE_NAME ?? "troupe",
     }).merge(detectResources({ detectors: [envDetector] }));
-    const spans = new traces.BatchSpanProcessor({ exporter: new traceExport.OTLPTraceExporter() });
+    const spans = new traces.BatchSpanProcessor({
+      exporter: this.#deliveries.counting(new traceExport.OTLPTraceExporter()),
+    });
     const traced = new traces.TracerProvider({ resource, spanProcessors: [spans] });
     const reader = new metrics.PeriodicExportingMetricReader({
       exporter: new metricExport.OTLPMetricExporter(),
@@ -60,6 +72,10 @@ class OpenTelemetrySink implements EventSink {
     this.#tracer = traced.getTracer("troupe");
     this.#meter = measured.getMeter("troupe");
     this.#shutDown = () => Promise.allSettled([traced.shutdown(), measured.shutdown()]);
+  }
+
+  attach(tell: TellTrouble): void {
+    this.#deliveries.onTrouble(tell);
   }
 
   write(event: TroupeEvent): void {
@@ -123,6 +139,7 @@ class OpenTelemetrySink implements EventSink {
     });
     await Promise.race([this.#shutDown(), timeout]);
     clearTimeout(timer);
+    this.#deliveries.end();
   }
 
   #begin({
@@ -161,6 +178,7 @@ class OpenTelemetrySink implements EventSink {
     const { ROOT_CONTEXT, trace } = this.#api;
     const startTime = timeMs - durationMs;
     const within = trace.setSpan(ROOT_CONTEXT, this.#run);
+    this.#deliveries.begun();
     this.#tracer.startSpan(name, { startTime, attributes }, within).end(timeMs);
   }
 
@@ -169,7 +187,9 @@ class OpenTelemetrySink implements EventSink {
   }
 
   #end(timeMs: number): void {
-    this.#run?.end(timeMs);
+    if (this.#run === undefined) return;
+    this.#deliveries.begun();
+    this.#run.end(timeMs);
     this.#run = undefined;
   }
 
