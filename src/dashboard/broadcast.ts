@@ -33,10 +33,11 @@ export class Broadcast {
   #number = 0;
   #flush: NodeJS.Timeout | undefined;
 
-  constructor(source: FrameSource) {
+  /** @param onGivenUp - told of each page that has read nothing for so long that it was let go */
+  constructor(source: FrameSource, onGivenUp: () => void = () => {}) {
     this.#source = source;
     this.#beat = setInterval(() => {
-      for (const listener of this.#listeners.keys()) listener.beat();
+      for (const listener of this.#listeners.keys()) if (!listener.beat()) onGivenUp();
     }, beatMs).unref();
   }
 

@@ -12,7 +12,13 @@ import {
   type Refusal,
 } from "../access/index.ts";
 import { TroupeError } from "../errors.ts";
-import { type EventSink, stampMs, type TroupeEvent } from "../events/index.ts";
+import {
+  type EventSink,
+  type OutputFailed,
+  stampMs,
+  type TellTrouble,
+  type TroupeEvent,
+} from "../events/index.ts";
 import { assetAt } from "./assets.ts";
 import { Broadcast } from "./broadcast.ts";
 import type { ActorStatus, BoardFrame } from "./frame.ts";
@@ -47,6 +53,12 @@ const boardMs = 200;
 /** …but so much less often where there are many of them. */
 const boardMsPerActor = 4;
 
+const pageGivenUp: OutputFailed = {
+  kind: "output.failed",
+  output: "a page of the dashboard",
+  error: { message: "it read nothing for half a minute, and is let go" },
+};
+
 /** On every answer. `connect-src` and all the others are the page's own address only; nothing is kept, framed or guessed. */
 const headers = {
   "Content-Security-Policy":
@@ -76,6 +88,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
   readonly #spans = new SpanLog();
   readonly #inspect: () => readonly ActorStatus[] | undefined;
   readonly #clock: () => number;
+  #tell: TellTrouble = () => {};
   #board: NodeJS.Timeout;
   #closed = false;
 
@@ -88,7 +101,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     this.#clock = sources.clock ?? stampMs;
     this.#inspect = sources.inspect ?? (() => undefined);
     this.#view = new RunView(this.#clock);
-    this.#broadcast = new Broadcast(this.#view);
+    this.#broadcast = new Broadcast(this.#view, () => this.#tell(pageGivenUp));
     this.#board = setTimeout(() => this.#sendBoard(), boardMs).unref();
     server.on("request", (request, response) => this.#answer(request, response));
     // A socket that wants to be something else than HTTP: there is nothing else here.
@@ -109,6 +122,10 @@ export class Dashboard implements EventSink, AsyncDisposable {
         ? await listen(host, usualPort).catch(() => listen(host, 0))
         : await listen(host, port);
     return new Dashboard(server, token, host, sources);
+  }
+
+  attach(tell: TellTrouble): void {
+    this.#tell = tell;
   }
 
   write(event: TroupeEvent): void {

@@ -31,10 +31,15 @@ export class Listener {
     return true;
   }
 
-  /** Keeps the connection open through whatever lies between; gives up a page that has read nothing for three beats. */
-  beat(): void {
-    if (this.#behind && ++this.#numBeatsBehind >= 3) this.#response.destroy();
+  /**
+   * Keeps the connection open through whatever lies between; gives up a page that has read nothing for three beats.
+   * @returns whether the page is there still
+   */
+  beat(): boolean {
+    const isGone = this.#behind && ++this.#numBeatsBehind === 3;
+    if (isGone) this.#response.destroy();
     else this.send(": beat\n\n");
+    return !isGone;
   }
 
   end(): void {

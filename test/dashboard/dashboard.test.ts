@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Dashboard } from "../../src/dashboard/index.ts";
 import { samples } from "../events/samples.ts";
 import { ask, bearer, PageReader } from "./page-reader.ts";
@@ -170,6 +170,27 @@ describe("Dashboard", () => {
       await reader.until(({ frames }) => frames.find(({ sample }) => sample?.step === 12));
       // What was on its way, which the system's own buffers held, and the last state; not all that there was.
       expect(reader.frames.filter(({ sample }) => sample != null).length).toBeLessThanOrEqual(6);
+    });
+
+    it("lets a page go that reads nothing for three beats, and says so once", async () => {
+      vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+      onTestFinished(() => {
+        vi.useRealTimers();
+      });
+      await using dashboard = await open();
+      const told: unknown[] = [];
+      dashboard.attach((body) => told.push(body));
+      using silent = await PageReader.open(dashboard.url);
+      silent.response.pause();
+      using other = await PageReader.open(dashboard.url);
+      for (let step = 1; step <= 4; step++) {
+        dashboard.write(stamped({ kind: "text.generated", step, text: "x".repeat(4 << 20) }));
+        await other.until(({ frames }) => frames.find(({ sample }) => sample?.step === step));
+      }
+      for (let beat = 1; beat <= 5; beat++) vi.advanceTimersByTime(10_000);
+      expect(told).toMatchObject([{ kind: "output.failed", output: "a page of the dashboard" }]);
+      silent.response.resume();
+      await once(silent.response, "close");
     });
 
     it("shows what actors do while a page looks, and asks nobody when none does", async () => {
