@@ -189,8 +189,9 @@ describe("Dashboard", () => {
       }
       for (let beat = 1; beat <= 5; beat++) vi.advanceTimersByTime(10_000);
       expect(told).toMatchObject([{ kind: "output.failed", output: "a page of the dashboard" }]);
+      const closed = new Promise((resolve) => silent.response.once("close", resolve));
       silent.response.resume();
-      await once(silent.response, "close");
+      await closed;
     });
 
     it("shows what actors do while a page looks, and asks nobody when none does", async () => {
