@@ -3,16 +3,18 @@ import { Command, CommanderError } from "commander";
 import { TroupeError } from "../errors.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
-import { checkPrinted } from "./flags.ts";
 import { addDoctorCommand } from "./doctor.ts";
+import { checkPrinted } from "./flags.ts";
 import { addPlanCommand } from "./plan.ts";
+import { addPreprocessCommand } from "./preprocess.ts";
 import { addRunCommand } from "./run.ts";
 
 /** Exit codes of the command line. `interrupted` is that of a run which a signal has ended and which is saved: EX_TEMPFAIL of sysexits.h. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe doctor`.
+ * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe preprocess`,
+ * `troupe doctor`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
  */
@@ -28,6 +30,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addPlanCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
+  addPreprocessCommand(program);
   addDoctorCommand(program);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -74,6 +77,8 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "RESUME_MISMATCH",
   "CONFIG_FILE",
   "SINK",
+  "DATA_UNREADABLE",
+  "TOKENIZER_INVALID",
 ]);
 
 function version(): string {

@@ -35,3 +35,4 @@ export { type TextWindows, textWindows, type WindowOptions } from "./text-window
 export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";
 export { readTokens, type TokenFile } from "./token-file.ts";
 export type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
+export { loadWordPiece, type WordPieceOptions } from "./word-piece.ts";

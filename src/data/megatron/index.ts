@@ -12,6 +12,7 @@ export { IndexedDataset, type IndexedDType, type IndexedFormat } from "./indexed
 export { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
 export { type DocumentEnds, type LeftToRight, leftToRight } from "./left-to-right.ts";
 export type { MaskVocabulary } from "./masked-tokens.ts";
+export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess.ts";
 export {
   cyclicBatches,
   type RampUp,

@@ -1,0 +1,150 @@
+import { type Command, Option } from "commander";
+import {
+  loadGpt2Tokenizer,
+  loadTokenizer,
+  loadWordPiece,
+  preprocess,
+  type Tokenizer,
+} from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import { number, print } from "./flags.ts";
+
+interface PreprocessFlags {
+  readonly input: string;
+  readonly jsonKeys: readonly string[];
+  readonly outputPrefix: string;
+  readonly tokenizerType: string;
+  readonly tokenizer?: string;
+  readonly vocabFile?: string;
+  readonly vocab?: string;
+  readonly mergeFile?: string;
+  readonly appendEod: boolean;
+  readonly splitSentences: boolean;
+  readonly lang: string;
+  readonly datasetImpl: "mmap" | "lazy" | "cached";
+  readonly workers?: number;
+  readonly logInterval: number;
+  readonly makeVocabSizeDivisibleBy: number;
+  readonly tensorModelParallelSize: number;
+}
+
+const kinds = ["BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer"] as const;
+
+/** Languages whose sentences `--lang` may name as NLTK does. */
+const languages: Readonly<Record<string, string>> = {
+  english: "en",
+  german: "de",
+  french: "fr",
+  spanish: "es",
+  italian: "it",
+  portuguese: "pt",
+  dutch: "nl",
+  chinese: "zh",
+  japanese: "ja",
+};
+
+/** Adds `troupe preprocess`, with the flags of Megatron's `preprocess_data.py`. */
+export function addPreprocessCommand(program: Command): void {
+  program
+    .command("preprocess")
+    .description("tokenize a corpus of JSON lines into Megatron's indexed datasets, on all cores")
+    .requiredOption("--input <file>", "one JSON document a line")
+    .requiredOption("--output-prefix <prefix>", "the datasets are PREFIX_KEY_document or PREFIX_KEY_sentence")
+    .option("--json-keys <key...>", "fields that hold text; each makes a dataset", ["text"])
+    .addOption(new Option("--tokenizer-type <type>", "what the text is cut by").choices(kinds))
+    .option("--tokenizer <path>", "a tokenizer.json, or a folder of Hugging Face's, in place of a type")
+    .option("--vocab-file <file>", "vocab.json of GPT-2, vocab.txt of BERT")
+    .addOption(new Option("--vocab <file>", "the same").hideHelp())
+    .option("--merge-file <file>", "merges.txt of GPT-2")
+    .option("--append-eod", "end each document with its token: <|endoftext|>, [SEP]", false)
+    .option("--split-sentences", "make each sentence a sequence, by Unicode's rule (not Punkt's)", false)
+    .option("--lang <language>", "of the sentences", "english")
+    .addOption(
+      new Option("--dataset-impl <format>", "of the datasets")
+        .choices(["mmap", "lazy", "cached"])
+        .default("mmap"),
+    )
+    .option("--workers <n>", "threads; one for each core unless given", number)
+    .option("--log-interval <documents>", "how often progress is told", number, 10_000)
+    .option("--make-vocab-size-divisible-by <n>", "to which the vocabulary is padded, as told", number, 128)
+    .option(
+      "--tensor-model-parallel-size <n>",
+      "ranks that a layer is split over, by which it is padded too",
+      number,
+      1,
+    )
+    .action(async (flags: PreprocessFlags) => {
+      const tokenizer = await tokenizerOf(flags);
+      const began = performance.now();
+      let told = 0;
+      const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
+      const done = await preprocess({
+        input: flags.input,
+        keys: flags.jsonKeys,
+        outputPrefix: flags.outputPrefix,
+        tokenizer,
+        format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
+        ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
+        ...(flags.splitSentences && { sentencesOf: languageOf(flags.lang) }),
+        ...(flags.workers !== undefined && { workers: flags.workers }),
+        onProgress: ({ documents, bytes }) => {
+          if (documents < told + flags.logInterval) return;
+          told = documents;
+          process.stderr.write(
+            `${documents} documents, ${rate(documents)} a second, ${(rate(bytes) / 1e6).toFixed(2)} MB/s\n`,
+          );
+        },
+      });
+      const { documents, tokens, prefixes } = done;
+      await print(`${documents} documents, ${tokens} tokens, ${rate(tokens)} a second`);
+      await print(`vocabulary: ${tokenizer.vocabSize}, padded to ${paddedSize(tokenizer.vocabSize, flags)}`);
+      for (const prefix of prefixes) await print(prefix);
+    });
+}
+
+async function tokenizerOf(flags: PreprocessFlags): Promise<Tokenizer> {
+  const { tokenizer, tokenizerType, mergeFile } = flags;
+  const vocabFile = flags.vocabFile ?? flags.vocab;
+  if (tokenizer !== undefined) return loadTokenizer(tokenizer);
+  if (tokenizerType === undefined)
+    throw misused(`--tokenizer-type ${kinds.join(", ")}, or --tokenizer PATH`, "neither");
+  if (vocabFile === undefined) throw misused(`--vocab-file with --tokenizer-type ${tokenizerType}`, "none");
+  if (tokenizerType === "GPT2BPETokenizer") {
+    if (mergeFile === undefined) throw misused(`--merge-file with --tokenizer-type ${tokenizerType}`, "none");
+    return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
+  }
+  // Megatron's own: words of up to 200 characters, and [MASK] in a text is text.
+  return loadWordPiece(vocabFile, {
+    lowercase: tokenizerType === "BertWordPieceLowerCase",
+    maxCharacters: 200,
+  });
+}
+
+/** GPT-2's own token, or the separator of BERT. */
+function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags): number {
+  const { spec } = tokenizer;
+  const json = spec.kind === "hugging-face" ? spec.tokenizer : {};
+  const vocab = (json.model as { vocab?: Record<string, number> } | undefined)?.vocab ?? {};
+  const added = json.added_tokens as readonly { content: string; id: number }[] | undefined;
+  for (const name of ["<|endoftext|>", "[SEP]", "</s>"]) {
+    const id = added?.find(({ content }) => content === name)?.id ?? vocab[name];
+    if (id !== undefined) return id;
+  }
+  throw misused("--append-eod with a vocabulary that has <|endoftext|>, [SEP] or </s>", `${tokenizerType}`);
+}
+
+function languageOf(name: string): string {
+  const language = languages[name.toLowerCase()] ?? (/^[a-z]{2}$/.test(name) ? name : undefined);
+  if (language !== undefined) return language;
+  throw misused(`--lang of ${Object.keys(languages).join(", ")}, or two letters`, name);
+}
+
+/** Megatron's padding: what is split over ranks must be so evenly. */
+function paddedSize(size: number, flags: PreprocessFlags): number {
+  const multiple = flags.makeVocabSizeDivisibleBy * flags.tensorModelParallelSize;
+  return Math.ceil(size / multiple) * multiple;
+}
+
+function misused(expected: string, got: string): TroupeError {
+  return new TroupeError("USAGE", { where: "preprocess", expected, got });
+}

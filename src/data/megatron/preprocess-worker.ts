@@ -1,0 +1,64 @@
+import { workerData } from "node:worker_threads";
+import { tokenizerFromSpec } from "../load-tokenizer.ts";
+import type { Tokenizer } from "../tokenizer.ts";
+import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preprocess.ts";
+
+const { spec, keys, endOfDocument, sentencesOf } = workerData as PreprocessPlan;
+/** This thread's tokenizer, built at the first lines. */
+let tokenizer: Tokenizer | undefined;
+const sentences =
+  sentencesOf === undefined ? undefined : new Intl.Segmenter(sentencesOf, { granularity: "sentence" });
+
+/** Encodes some lines of a corpus; runs in a thread of the pool of `preprocess`. */
+export default function encodeLines({ first, texts }: Lines): EncodedLines | RefusedLine {
+  const encoded: Int32Array[][][] = [];
+  for (const [i, text] of texts.entries()) {
+    const document = parse(text);
+    if (document === null) {
+      return { line: first + i, expected: "one JSON object", got: JSON.stringify(text.slice(0, 40)) };
+    }
+    const lacking = keys.find((key) => document !== undefined && typeof document[key] !== "string");
+    if (lacking !== undefined) {
+      const got = `${typeof document?.[lacking]}`;
+      return { line: first + i, expected: `text under ${JSON.stringify(lacking)}`, got };
+    }
+    encoded.push(document === undefined ? [] : keys.map((key) => encode(document[key] as string)));
+  }
+  return encoded;
+}
+
+type Document = Readonly<Record<string, unknown>>;
+
+/** A blank line holds no document; null where a line is none. */
+function parse(line: string): Document | undefined | null {
+  if (line.trim() === "") return undefined;
+  try {
+    const document: unknown = JSON.parse(line);
+    const isRecord = typeof document === "object" && document !== null && !Array.isArray(document);
+    return isRecord ? (document as Document) : null;
+  } catch {
+    return null;
+  }
+}
+
+function encode(text: string): Int32Array[] {
+  tokenizer ??= tokenizerFromSpec(spec);
+  const sequences: Int32Array[] = [];
+  for (const part of partsOf(text)) {
+    const tokens = tokenizer.encode(part);
+    if (tokens.length > 0) sequences.push(Int32Array.from(tokens));
+  }
+  const last = sequences.at(-1);
+  if (last !== undefined && endOfDocument !== undefined) {
+    const ended = new Int32Array(last.length + 1);
+    ended.set(last);
+    ended[last.length] = endOfDocument;
+    sequences[sequences.length - 1] = ended;
+  }
+  return sequences;
+}
+
+function partsOf(text: string): readonly string[] {
+  if (sentences === undefined) return [text];
+  return Array.from(sentences.segment(text), ({ segment }) => segment.trim());
+}

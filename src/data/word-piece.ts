@@ -1,0 +1,63 @@
+import { readFile } from "node:fs/promises";
+import { TroupeError } from "../errors.ts";
+import { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+/** How BERT's words are cut. */
+export interface WordPieceOptions {
+  readonly lowercase: boolean;
+  /** A longer word is unknown as a whole: 100 characters in Hugging Face, 200 in Megatron. */
+  readonly maxCharacters?: number;
+  /** Tokens that are recognised where a text has them, as Hugging Face does; Megatron cuts them like other words. */
+  readonly specials?: readonly string[];
+}
+
+const unknown = "[UNK]";
+
+/**
+ * BERT's WordPiece from the file it was published as: one token a line, whose number is its id.
+ * @throws {TroupeError} `TOKENIZER_INVALID` when the file cannot be read or has no `[UNK]`
+ */
+export async function loadWordPiece(path: string, options: WordPieceOptions): Promise<Tokenizer> {
+  const { lowercase, maxCharacters = 100, specials = [] } = options;
+  const tokens = (await readText(path)).replace(/\r?\n$/, "").split(/\r?\n/);
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
+  if (!(unknown in vocab)) throw invalid(path, `${unknown} among the tokens`, "none");
+  return new HuggingFaceTokenizer({
+    version: "1.0",
+    added_tokens: specials.map((content) => ({ id: vocab[content], content, special: true })),
+    normalizer: {
+      type: "BertNormalizer",
+      clean_text: true,
+      handle_chinese_chars: true,
+      strip_accents: null,
+      lowercase,
+    },
+    pre_tokenizer: { type: "BertPreTokenizer" },
+    post_processor: null,
+    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
+    model: {
+      type: "WordPiece",
+      unk_token: unknown,
+      continuing_subword_prefix: "##",
+      max_input_chars_per_word: maxCharacters,
+      vocab,
+    },
+  });
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    throw invalid(path, "a readable file", (cause as NodeJS.ErrnoException).code ?? "none");
+  }
+}
+
+function invalid(path: string, expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "TOKENIZER_INVALID",
+    { where: "tokenizer", expected: `${expected} in ${path}`, got, hint: "give BERT's vocab.txt" },
+    { fields: { path } },
+  );
+}

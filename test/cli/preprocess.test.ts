@@ -1,0 +1,157 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { IndexedDataset } from "../../src/data/index.ts";
+import { sharedPath } from "../fixtures/shared.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function preprocess(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [troupe, "preprocess", ...args], (_error, out, err) => {
+      resolve({ code: child.exitCode, out, err });
+    });
+  });
+}
+
+/** A file of these lines. */
+function corpus(name: string, lines: readonly (object | string)[]): string {
+  const path = join(folder, name);
+  writeFileSync(
+    path,
+    lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join(""),
+  );
+  return path;
+}
+
+function sequencesOf(data: IndexedDataset): number[][] {
+  return Array.from({ length: data.length }, (_, i) => [...data.get(i)]);
+}
+
+const vocabularies = sharedPath("data/vocab");
+
+describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
+  const gpt2 = [
+    "--tokenizer-type",
+    "GPT2BPETokenizer",
+    "--vocab",
+    join(vocabularies ?? "", "gpt2-vocab.json"),
+    "--merge-file",
+    join(vocabularies ?? "", "gpt2-merges.txt"),
+  ];
+  const bert = ["--vocab-file", join(vocabularies ?? "", "bert-base-uncased-vocab.txt")];
+  const texts = ["Hello, my dog is cute", "", "Hello world"];
+
+  it("makes a document of each line that says something, in order, with an end, as Megatron names and writes it", async () => {
+    const input = corpus("gpt.jsonl", [...texts.map((text) => ({ text, title: "dog" })), "  "]);
+    const prefix = join(folder, "gpt");
+    const { code, out, err } = await preprocess(
+      "--input",
+      input,
+      "--output-prefix",
+      prefix,
+      ...gpt2,
+      "--append-eod",
+      "--json-keys",
+      "text",
+      "title",
+      "--dataset-impl",
+      "mmap",
+      "--workers",
+      "2",
+      "--tensor-model-parallel-size",
+      "2",
+    );
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^3 documents, 16 tokens, \d+ a second\nvocabulary: 50257, padded to 50432\n/);
+    using data = IndexedDataset.open(`${prefix}_text_document`);
+    expect(data.dtype).toBe("uint16");
+    expect(sequencesOf(data)).toEqual([
+      [15496, 11, 616, 3290, 318, 13779, 50256],
+      [15496, 995, 50256],
+    ]);
+    expect([...data.documents]).toEqual([0, 1, 2]);
+    using titles = IndexedDataset.open(`${prefix}_title_document`);
+    expect(titles.length).toBe(3);
+  });
+
+  it("gives the same bytes whatever number of threads, sentences and formats included", async () => {
+    const lines = Array.from({ length: 500 }, (_, i) => ({
+      text: `This is line ${i}. It has two sentences! Café no. ${i * 7}`,
+    }));
+    const input = corpus("many.jsonl", lines);
+    const made = [1, 3].map(async (workers) => {
+      const prefix = join(folder, `many-${workers}`);
+      const { code, out } = await preprocess(
+        "--input",
+        input,
+        "--output-prefix",
+        prefix,
+        "--tokenizer-type",
+        "BertWordPieceLowerCase",
+        ...bert,
+        "--split-sentences",
+        "--dataset-impl",
+        "lazy",
+        "--workers",
+        `${workers}`,
+      );
+      expect([code, out]).toEqual([0, expect.stringContaining(`${prefix}_text_sentence\n`)]);
+      return ["bin", "idx"].map((kind) => readFileSync(`${prefix}_text_sentence.${kind}`).toString("base64"));
+    });
+    const [one, three] = await Promise.all(made);
+    expect(three).toEqual(one);
+    using data = IndexedDataset.open(join(folder, "many-1_text_sentence"));
+    expect([data.format, data.documents.length]).toEqual(["cached", 501]);
+    // this is line 0 . | it has two sentences ! | cafe no . | 0
+    expect([...data.get(0)]).toEqual([2023, 2003, 2240, 1014, 1012]);
+    expect([...data.get(2)]).toEqual([7668, 2053, 1012]);
+  });
+
+  it.each([
+    [["{", ""], [], /expected one JSON object in line 1, got "\{"/],
+    [[{ text: "a" }, { body: "b" }], [], /expected text under "text" in line 2, got undefined/],
+    [[{ text: "a" }], ["--lang", "klingon", "--split-sentences"], /--lang of english.*got klingon/],
+  ] as const)("%j is refused in one sentence, and nothing is left behind", async (lines, more, sentence) => {
+    const input = corpus("wrong.jsonl", lines);
+    const { code, err } = await preprocess(
+      "--input",
+      input,
+      "--output-prefix",
+      join(folder, "wrong"),
+      ...gpt2,
+      ...more,
+    );
+    expect(code).toBe(2);
+    expect(err).toMatch(sentence);
+    expect(err.trim().split("\n")).toHaveLength(1);
+    expect(readdirSync(folder).filter((name) => name.startsWith("wrong"))).toEqual(["wrong.jsonl"]);
+  });
+
+  it("names the file that is not there, and what a tokenizer lacks", async () => {
+    const missing = await preprocess(
+      "--input",
+      "nowhere.jsonl",
+      "--output-prefix",
+      join(folder, "x"),
+      ...gpt2,
+    );
+    expect([missing.code, missing.err]).toEqual([2, expect.stringContaining("nowhere.jsonl")]);
+    const input = corpus("one.jsonl", [{ text: "a" }]);
+    const flags = [
+      "--input",
+      input,
+      "--output-prefix",
+      join(folder, "x"),
+      "--tokenizer-type",
+      "BertWordPieceCase",
+    ];
+    const { code, err } = await preprocess(...flags);
+    expect([code, err]).toEqual([2, expect.stringContaining("--vocab-file")]);
+  });
+});
