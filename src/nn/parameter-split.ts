@@ -24,6 +24,8 @@ export interface SplitOptions {
   readonly parts?: number;
   /** Whether pieces may be rounded up: what lies beyond the whole is zero, and never stored. False unless told otherwise. */
   readonly pad?: boolean;
+  /** Neighbours that stay together where pieces are rounded up. 1 unless told otherwise. */
+  readonly unit?: number;
 }
 
 /** A stretch of a held piece that is a stretch of the whole parameter too, row-major; in elements. */
@@ -44,10 +46,15 @@ export function cutShape(
   shape: readonly number[],
   options: SplitOptions,
 ): { readonly split: ParameterSplit; readonly shape: readonly number[] } {
-  const { dim, index, count, parts = 1, pad = false } = options;
+  const { dim, index, count, parts = 1, pad = false, unit = 1 } = options;
   const size = shape[dim];
   const divides = size !== undefined && size % (parts * count) === 0;
-  if (size === undefined || index < 0 || index >= count || (!divides && !(pad && parts === 1))) {
+  if (
+    size === undefined ||
+    index < 0 ||
+    index >= count ||
+    (!divides && !(pad && size % (parts * unit) === 0))
+  ) {
     throw new TroupeError(
       "PARAMETER_SPLIT",
       {
@@ -59,7 +66,7 @@ export function cutShape(
       { fields: { shape, dim, index, count, parts } },
     );
   }
-  const local = Math.ceil(size / count);
+  const local = pad ? Math.ceil(size / parts / unit / count) * unit * parts : size / count;
   return {
     split: { dim, index, count, parts, logicalShape: [...shape] },
     shape: shape.map((whole, position) => (position === dim ? local : whole)),

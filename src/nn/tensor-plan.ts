@@ -14,6 +14,11 @@ export interface ColumnRule {
    * for all of them, or one each.
    */
   readonly readers: number;
+  /**
+   * Whether the last ranks may hold less, where their number does not divide the units. What they lack is zero, never stored,
+   * and stays zero: what lies between this map and the row behind it must make zeros of zeros.
+   */
+  readonly uneven: boolean;
   /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
   readonly input: "whole" | "sequence" | undefined;
   readonly output: "split" | "whole";
@@ -24,6 +29,8 @@ export interface RowRule {
   readonly kind: "row";
   /** Inputs that stay together. */
   readonly unit: number;
+  /** Whether the last ranks may hold less, as the column in front of it. Its input must be split. */
+  readonly uneven: boolean;
   readonly input: Held;
   /** Undefined: "sequence" where the sequence is split between the layers, else "whole". */
   readonly output: "whole" | "sequence" | undefined;
@@ -36,7 +43,10 @@ export interface VocabularyRule {
   readonly input: "whole" | "sequence" | undefined;
 }
 
-/** A table split by the features of its rows, such as a bias with a number for each head: every rank looks up its own. */
+/**
+ * A table split by the features of its rows, such as a bias with a number for each head: every rank looks up its own. The
+ * last ranks may hold less.
+ */
 export interface FeaturesRule {
   readonly kind: "features";
 }
@@ -67,6 +77,8 @@ export interface WholeRule {
 export interface MaskRule {
   readonly kind: "mask";
   readonly dim: number;
+  /** Of the whole along `dim`, where the ranks may not divide it; undefined where they do. */
+  readonly size: number | undefined;
 }
 
 /** How one module is split. Plain data. */
@@ -92,12 +104,21 @@ export interface TensorSplittable {
 
 /** @returns a {@link ColumnRule} */
 export function column(options: Partial<Omit<ColumnRule, "kind">> = {}): ColumnRule {
-  return { kind: "column", parts: 1, unit: 1, readers: 1, input: undefined, output: "split", ...options };
+  return {
+    kind: "column",
+    parts: 1,
+    unit: 1,
+    readers: 1,
+    uneven: false,
+    input: undefined,
+    output: "split",
+    ...options,
+  };
 }
 
 /** @returns a {@link RowRule} */
 export function row(options: Partial<Omit<RowRule, "kind">> = {}): RowRule {
-  return { kind: "row", unit: 1, input: "split", output: undefined, ...options };
+  return { kind: "row", unit: 1, uneven: false, input: "split", output: undefined, ...options };
 }
 
 /** @returns a {@link VocabularyRule} */
@@ -121,8 +142,8 @@ export function whole(): WholeRule {
 }
 
 /** @returns a {@link MaskRule} */
-export function mask(dim: number): MaskRule {
-  return { kind: "mask", dim };
+export function mask(dim: number, size?: number): MaskRule {
+  return { kind: "mask", dim, size };
 }
 
 /** The same plan for a model that stands below `name` in another. */

@@ -10,19 +10,20 @@ import type { LlamaConfig } from "./config.ts";
 export function llamaStackPlan(config: LlamaConfig): TensorPlan {
   const { head_dim: unit, num_attention_heads, num_key_value_heads } = config;
   const readers = num_attention_heads / num_key_value_heads;
+  const uneven = true;
   return {
     embed_tokens: vocabulary(),
     start: sequence({ input: "whole" }),
     "layers.*.input_layernorm": sequence(),
-    "layers.*.self_attn.q_proj": column({ unit }),
-    "layers.*.self_attn.k_proj": column({ unit, readers }),
-    "layers.*.self_attn.v_proj": column({ unit, readers }),
-    "layers.*.self_attn.dropout": mask(1), // [B, H, T, T]
-    "layers.*.self_attn.o_proj": row({ unit }),
+    "layers.*.self_attn.q_proj": column({ unit, uneven }),
+    "layers.*.self_attn.k_proj": column({ unit, readers, uneven }),
+    "layers.*.self_attn.v_proj": column({ unit, readers, uneven }),
+    "layers.*.self_attn.dropout": mask(1, num_attention_heads), // [B, H, T, T]
+    "layers.*.self_attn.o_proj": row({ unit, uneven }),
     "layers.*.post_attention_layernorm": sequence(),
-    "layers.*.mlp.gate_proj": column(),
-    "layers.*.mlp.up_proj": column(),
-    "layers.*.mlp.down_proj": row(),
+    "layers.*.mlp.gate_proj": column({ uneven }),
+    "layers.*.mlp.up_proj": column({ uneven }),
+    "layers.*.mlp.down_proj": row({ uneven }),
     norm: sequence(),
   };
 }

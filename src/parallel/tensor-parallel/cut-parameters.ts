@@ -30,9 +30,9 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
   if (place.count === 1) return;
   for (const [parameter, { pattern, dim, parts, unit, readers, pad }] of cutsOf(model, plan)) {
     const numUnits = (parameter.shape[dim] ?? 0) / parts / unit;
-    const isDivided = pad || numUnits % place.count === 0;
-    if (!isDivided && readers > 1 && (numUnits * readers) % place.count === 0) continue; // every rank has all
-    if (!isDivided) {
+    const divides = (number: number) => number % place.count === 0;
+    if (readers > 1 && !divides(numUnits) && (pad || divides(numUnits * readers))) continue; // every rank has all
+    if (!pad && !divides(numUnits)) {
       throw new TroupeError(
         "PARAMETER_SPLIT",
         {
@@ -44,7 +44,7 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
         { fields: { pattern, shape: parameter.shape, unit, count: place.count } },
       );
     }
-    parameter.cut({ dim, parts, pad, ...place });
+    parameter.cut({ dim, parts, pad, unit, ...place });
   }
 }
 
@@ -79,19 +79,26 @@ function cutsOf(model: Module, plan: TensorPlan): Map<Parameter, Cut> {
   for (const match of matchPlan(model, plan)) {
     const { pattern } = match;
     if (match.kind === "column") {
-      const { parts, unit, readers } = match.rule;
+      const { parts, unit, readers, uneven: pad } = match.rule;
       const { weight, bias, outputDim } = match.module;
-      add(weight, { pattern, dim: outputDim, parts, unit, readers, pad: false });
-      add(bias, { pattern, dim: 0, parts, unit, readers, pad: false });
+      add(weight, { pattern, dim: outputDim, parts, unit, readers, pad });
+      add(bias, { pattern, dim: 0, parts, unit, readers, pad });
     } else if (match.kind === "row") {
       const { weight, outputDim } = match.module;
-      add(weight, { pattern, dim: 1 - outputDim, parts: 1, unit: match.rule.unit, readers: 1, pad: false });
+      add(weight, {
+        pattern,
+        dim: 1 - outputDim,
+        parts: 1,
+        unit: match.rule.unit,
+        readers: 1,
+        pad: match.rule.uneven,
+      });
     } else if (match.kind === "vocabulary") {
       const words = { pattern, dim: 0, parts: 1, unit: 1, readers: 1, pad: true };
       add(match.module.weight, words);
       if ("bias" in match.module) add(match.module.bias, words);
     } else if (match.kind === "features") {
-      add(match.module.weight, { pattern, dim: 1, parts: 1, unit: 1, readers: 1, pad: false });
+      add(match.module.weight, { pattern, dim: 1, parts: 1, unit: 1, readers: 1, pad: true });
     }
   }
   return cuts;

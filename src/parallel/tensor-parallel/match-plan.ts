@@ -64,6 +64,7 @@ export function matchPlan(model: Module, plan: TensorPlan): Match[] {
     }
     used.add(first.pattern);
     checkKind(name, module, first.rule);
+    checkUneven(name, first.rule);
     const { pattern, rule } = first;
     matches.push({ name, pattern, kind: rule.kind, rule, module } as Match);
   }
@@ -88,6 +89,17 @@ function checkKind(name: string, module: Module, rule: SplitRule): void {
   if (kinds === undefined || kinds.some((kind) => module instanceof kind)) return;
   const wanted = kinds.map(({ name: kind }) => kind).join(" or ");
   throw planError(`${name} to be ${wanted}, for a "${rule.kind}" rule`, `a ${module.constructor.name}`);
+}
+
+/** What ranks hold unevenly is split on both sides: nothing cuts the padding off where features are joined or dealt. */
+function checkUneven(name: string, rule: SplitRule): void {
+  const isWhole =
+    (rule.kind === "column" && rule.output === "whole") || (rule.kind === "row" && rule.input !== "split");
+  if (!isWhole || !rule.uneven) return;
+  throw planError(
+    `features of ${name} that stay split, since its ranks may hold them unevenly`,
+    "whole ones",
+  );
 }
 
 function planError(expected: string, got: string): TroupeError {

@@ -6,7 +6,7 @@ import {
   scatterToGroup,
 } from "../../collectives/index.ts";
 import { type Affine, type ColumnRule, type RowRule, wrapForward } from "../../nn/index.ts";
-import { scope, type Tensor, tensor } from "../../tensor/index.ts";
+import { ops, scope, type Tensor, tensor } from "../../tensor/index.ts";
 import type { SequenceRegion } from "./sequence-region.ts";
 
 /** Wraps an affine map whose outputs are split: whole or gathered input, local product, some of the features. */
@@ -40,22 +40,27 @@ export function wrapShared(
   const { group } = region;
   const numUnits = (module.weight.shape[module.outputDim] ?? 0) / rule.unit;
   const units = unitsRead(numUnits, rule.readers, group.rank, group.size);
+  const withZeros = (blocks: Tensor) =>
+    units.includes(numUnits) ? ops.constantPadNd(blocks, [0, 0, 0, 1]) : blocks;
   wrapForward(module, (forward, [x]) =>
     scope(() => {
       const all =
         input === "whole" ? forward(copyToGroup(x, group)) : module.finish(region.gatherProduct(x, module));
       const blocks = all.view([...all.shape.slice(0, -1), numUnits, rule.unit]);
-      const read = blocks.indexSelect(-2, tensor(units, { dtype: "int64" }));
+      const read = withZeros(blocks).indexSelect(-2, tensor(units, { dtype: "int64" }));
       return read.reshape([...all.shape.slice(0, -1), -1]);
     }),
   );
 }
 
-/** Which units the readers of a rank read: each once where equally many readers share it, else one for each reader. */
+/**
+ * Which units the readers of a rank read: each once where equally many readers share it, else one for each reader. Readers
+ * beyond the last, which are padding, read the unit behind the last one, zeros: so what they make of it is zero too.
+ */
 function unitsRead(numUnits: number, readers: number, rank: number, count: number): number[] {
-  const numReaders = (numUnits * readers) / count;
+  const numReaders = Math.ceil((numUnits * readers) / count);
   const read = Array.from({ length: numReaders }, (_, index) =>
-    Math.floor((rank * numReaders + index) / readers),
+    Math.min(numUnits, Math.floor((rank * numReaders + index) / readers)),
   );
   const distinct = [...new Set(read)];
   const timesRead = distinct.map((unit) => read.filter((other) => other === unit).length);

@@ -1,6 +1,7 @@
 import { type Communicator, copyToGroup } from "../../collectives/index.ts";
 import {
   Dropout,
+  type MaskRule,
   type MaskSplit,
   type Module,
   type Parameter,
@@ -79,11 +80,16 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
       if (sequence) gatherPositions(match.module, region);
       break;
     case "mask":
-      match.module.split = { dim: match.rule.dim, index: group.rank, count: group.size };
+      match.module.split = pieceMasked(match.rule, group);
       break;
     default:
       match satisfies never;
   }
+}
+
+function pieceMasked({ dim, size }: MaskRule, { rank: index, size: count }: Communicator): MaskSplit {
+  const padding = size === undefined ? 0 : Math.ceil(size / count) * count - size;
+  return { dim, index, count, padding };
 }
 
 function splitOutputs(

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import type { Trial } from "../../fixtures/tensor-parallel/families.ts";
-import { wholeOf } from "../../fixtures/tensor-parallel/whole.ts";
+import { type Piece, wholeOf } from "../../fixtures/tensor-parallel/whole.ts";
 import { expectNear, Ranks } from "./ranks.ts";
 
 const ranks = new Ranks<typeof import("../../fixtures/tensor-parallel/families.ts")>(
@@ -46,6 +46,9 @@ const t5 = {
   dropout_rate: 0,
 };
 const gated = { ...t5, feed_forward_proj: "gated-gelu", tie_word_embeddings: false };
+
+const numNonzero = (values: Float64Array) =>
+  values.reduce((count, value) => count + (value === 0 ? 0 : 1), 0);
 
 const common = { sequence: false, lengths: [12, 24], padded: true } as const;
 const causal = (config: object, options: Partial<Trial> = {}): Trial => ({
@@ -96,16 +99,38 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
     },
   ];
 
-  test.each([...groups, ...others])("$title", async ({ size, trial }) => {
+  const odd = { ...llama, num_attention_heads: 6, intermediate_size: 37 };
+  const oddT5 = { ...gated, num_heads: 5, d_ff: 37, dropout_rate: 0.2 };
+  const uneven = [
+    ...[6, 3, 2, 1].flatMap((num_key_value_heads) =>
+      [4, 5].map((size) => ({
+        title: `LLaMA of 6 heads in ${num_key_value_heads} groups and 37 inner features on ${size} ranks`,
+        size,
+        trial: causal(
+          { ...odd, num_key_value_heads, attention_bias: true, attention_dropout: 0.2 },
+          { sequence: size === 4, lengths: [13, 9] },
+        ),
+      })),
+    ),
+    ...[2, 3, 4].map((size) => ({
+      title: `T5 of 5 heads and 37 inner features on ${size} ranks, 13 and 9 positions`,
+      size,
+      trial: toText(oddT5, { sequence: size !== 3, lengths: [13, 9] }),
+    })),
+  ];
+
+  test.each([...groups, ...others, ...uneven])("$title", async ({ size, trial }) => {
     const [one] = await ranks.run("compute", 1, trial);
     const all = await ranks.run("compute", size, trial);
     if (one === undefined) throw new Error("no answer");
     for (const { loss } of all) expect(Math.abs(loss / one.loss - 1)).toBeLessThan(TOLERANCE);
-    expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), TOLERANCE);
-  });
-
-  test("refuses ranks that divide neither groups nor heads", async () => {
-    const trial = causal({ ...llama, num_key_value_heads: 3 });
-    await expect(ranks.run("compute", 5, trial)).rejects.toThrow("5 tensor-parallel ranks to share");
+    const whole = wholeOf(all.map((rank) => rank.gradients));
+    expectNear(whole, wholeOf([one.gradients]), TOLERANCE);
+    for (const [name, values] of whole) {
+      const pieces = all.map((rank) => rank.gradients.get(name) as Piece);
+      if (pieces[0]?.split === undefined) continue;
+      const numInPieces = pieces.reduce((sum, piece) => sum + numNonzero(piece.values), 0);
+      expect(numInPieces, `${name}: padding has no gradient`).toBe(numNonzero(values));
+    }
   });
 });
