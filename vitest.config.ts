@@ -2,13 +2,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({
+/** What takes a fifth of all the time and fails least: `npm test` leaves it to `npm run test:all`, as `.ci/run` does it. */
+const slow = [
+  // Processes are killed, power fails, inputs are drawn at random.
+  "test/chaos/**",
+  "test/checkpoint/faults.test.ts",
+  // Every byte between processes that share no memory.
+  "test/trainer/gloo.test.ts",
+  // Pairs of switches, which `npm run matrix` makes all of.
+  "test/matrix/**",
+];
+
+export default defineConfig(({ mode }) => ({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: mode === "quick" ? slow : [],
     globalSetup: "test/fixtures/suite-folder.ts",
     // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.
     pool: "forks",
     maxWorkers: 2,
+    // Node imports the product, from where test/joined has it; vitest would transform each file of it for each test file.
+    server: { deps: { external: process.env.JOINED_SOURCES === "" ? [] : [/\/src\/.*\.ts$/] } },
     execArgv: [
       // For tests that ask whether garbage was collected.
       "--expose-gc",
@@ -26,4 +40,4 @@ export default defineConfig({
     hookTimeout: 120_000,
     teardownTimeout: 10_000,
   },
-});
+}));

@@ -13,7 +13,8 @@ const program = `
 
 // Every actor's thread imports the package with its job: what is loaded in vain is paid for by each of them.
 it("a thread that imports the package loads no server, no thread pool, no reader of options, and of rxjs what is used", async () => {
-  const worker = new Worker(program, { eval: true });
+  // As they are written, not joined.
+  const worker = new Worker(program, { eval: true, env: { ...process.env, JOINED_SOURCES: "" } });
   const [loaded] = (await once(worker, "message")) as [string[]];
   await worker.terminate();
   const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/config\//];
