@@ -18,6 +18,13 @@ const updates = "test/trainer/inspect-updates.test.ts";
 const losses = "test/nn/loss.test.ts";
 const buffers = "test/trainer/buffers.test.ts";
 const remembered = "test/trainer/remembered.test.ts";
+const collectives = "test/collectives/contract-results.ts";
+const adjoints = "test/collectives/contract-gradients.ts";
+const together = "test/trainer/together.test.ts";
+const optimizers = "test/trainer/optimizers.test.ts";
+const layers = "test/parallel/tensor-parallel/layers.test.ts";
+const surroundings = "test/acceptance/bmtrain/surroundings.test.ts";
+const scaled = "test/trainer/loss-scale.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -211,7 +218,11 @@ export const mutations: readonly Mutation[] = [
     from: "if (parameter.trainable) this.#trained.add(parameter);",
     to: "this.#trained.add(parameter);",
     caughtBy: [
-      by(blocks, "that are frozen never change and keep no state, but are saved"),
+      by(
+        blocks,
+        "that are frozen never change and keep no state, but are saved",
+        "may hold constant tensors, and frozen parameters in place of persistent buffers",
+      ),
       by(
         frozen,
         "has a gradient in the steps that train it alone, and keeps the last one's traces while it is frozen",
@@ -324,5 +335,312 @@ export const mutations: readonly Mutation[] = [
         "tells how its run stands, of one that was killed when it was last heard of",
       ),
     ],
+  },
+  {
+    name: "an all-gather sends what its output held",
+    file: "src/collectives/communicator.ts",
+    from: 'return this.#issue("allGather", output, input);',
+    to: 'return this.#issue("allGather", output, output.narrow(0, 0, input.shape[0] ?? 0));',
+    caughtBy: [by(collectives, "gathers what BMTrain's synchronize and store gather")],
+  },
+  {
+    name: "nobody waits at a barrier",
+    file: "src/collectives/communicator.ts",
+    from: "0, 0, 0, 0, even, even)).wait();",
+    to: "0, 0, 0, 0, even, even));",
+    caughtBy: [
+      by(collectives, "lets nobody past a barrier before all have come to it (BMTrain's synchronize)"),
+    ],
+  },
+  {
+    name: "a rank sends twice what it was given",
+    file: "src/collectives/communicator.ts",
+    from: 'return this.#issue("send", tensor, tensor, 0, to);',
+    to: 'return this.#issue("send", tensor.mul(2), tensor.mul(2), 0, to);',
+    caughtBy: [by(collectives, "sends from stage to stage (BMTrain's send_recv)")],
+  },
+  {
+    name: "a product is a sum",
+    file: "src/collectives/differentiable.ts",
+    from: "return ops.troupe.groupAllReduce(x, comm.number, reductionCode(op));",
+    to: 'return ops.troupe.groupAllReduce(x, comm.number, reductionCode(op === "prod" ? "sum" : op));',
+    caughtBy: [by(adjoints, "of a product need no division (BMTrain's nccl_backward, %s)")],
+  },
+  {
+    name: "a reduce-scatter is always a mean",
+    file: "src/collectives/differentiable.ts",
+    from: "return ops.troupe.groupReduceScatter(x, comm.number, reductionCode(op));",
+    to: 'return ops.troupe.groupReduceScatter(x, comm.number, reductionCode("avg"));',
+    caughtBy: [
+      by(
+        adjoints,
+        "of a reduce-scatter are gathered (BMTrain's nccl_backward, %j)",
+        "of %s equal finite differences",
+      ),
+    ],
+  },
+  {
+    name: "the gradient of what was gathered stays with each rank's own",
+    file: "src/collectives/differentiable.ts",
+    from: "return gatherSequence(x, comm, 0);",
+    to: "return gatherFromGroup(x, comm, 0);",
+    caughtBy: [
+      by(
+        together,
+        "ranks compute together along every axis in a loop's hands, and a loss over all replicas' rows is that of one rank",
+      ),
+    ],
+  },
+  {
+    name: "only the first tensor that a block returns has a gradient",
+    file: "src/parallel/block-call.ts",
+    from: "if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;",
+    to: "if (!(again ? isFloating(tensor) : tensor.requiresGrad) || outputLeaves.length > 0) return tensor.detach();",
+    caughtBy: [
+      by(
+        blocks,
+        "take five tensors and return three, all with gradients",
+        "return several tensors from an input that asks for no gradient",
+      ),
+    ],
+  },
+  {
+    name: "tensors in option objects are taken for constants",
+    file: "src/parallel/map-tensors.ts",
+    from: "[key, mapTensors(item, change)]",
+    to: "[key, mapTensors(item, (tensor) => tensor.detach())]",
+    caughtBy: [
+      by(blocks, "are given option objects whole, tensors in them and behind arguments that are left out"),
+    ],
+  },
+  {
+    name: "a parameter that nothing used has a gradient of one",
+    file: "src/parallel/gradient-buckets.ts",
+    from: "zeros([numel], { dtype: this.#dtype })",
+    to: "zeros([numel], { dtype: this.#dtype }).add(1)",
+    caughtBy: [
+      by(
+        blocks,
+        "give zeros where the loss is of weights around them alone, whether they are run or not",
+        "may differ from replica to replica within a step",
+      ),
+      by(model, "shows a gradient of zero where a layer is not used, the same lines at levels 0 and 3"),
+    ],
+  },
+  {
+    name: "what several blocks read has the gradient of one of them",
+    file: "src/parallel/block-tape.ts",
+    from: "if (!firstUse.has(input)) firstUse.set(input, call);",
+    to: "firstUse.set(input, call);",
+    caughtBy: [
+      by(
+        blocks,
+        "give the gradients of a loss on the last hidden state, on those in the middle, and on all",
+        "have gradients behind frozen blocks, and hand them on through frozen ones",
+        "are made of a user's own modules as they stand: lists in lists, null children, lone parameters",
+      ),
+    ],
+  },
+  {
+    name: "frozen blocks are computed again for nothing",
+    file: "src/parallel/block-tape.ts",
+    from: "const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);",
+    to: "const again = recompute;\n    if (recompute) forward(...cutArgs);",
+    caughtBy: [
+      by(
+        blocks,
+        "are computed once a micro-batch, twice where recomputed and trained, never for nothing twice",
+      ),
+    ],
+  },
+  {
+    name: "each slice begins to draw anew",
+    file: "src/nn/initializer.ts",
+    from: "spec, seed, run.logicalBegin);",
+    to: "spec, seed, run.logicalBegin - begin);",
+    caughtBy: [
+      by(layouts, "begins with the initial values of one device, to the bit"),
+      by(training, "the sharded model computes the logits of an untouched copy"),
+    ],
+  },
+  {
+    name: "a parameter is saved under the kind of its state",
+    file: "src/state/saving/entry-name.ts",
+    from: "kind === MASTER ? parameter :",
+    to: "kind === MASTER ? `${kind}.${parameter}` :",
+    caughtBy: [by(layouts, "saves every parameter once, whole, under the name it has in the model")],
+  },
+  {
+    name: "state is saved under the parameter's name first",
+    file: "src/state/saving/entry-name.ts",
+    from: "parameter : `${kind}.${parameter}`",
+    to: "parameter : `${parameter}.${kind}`",
+    caughtBy: [
+      by(optimizers, "keeps in a checkpoint what each of several optimizers keeps of its own parameters"),
+    ],
+  },
+  {
+    name: "a run goes on without its optimizer's state",
+    file: "src/state/initial/stored-values.ts",
+    from: 'if (initial.kind === "weights" && kind !== MASTER) continue;',
+    to: "if (kind !== MASTER) continue;",
+    caughtBy: [
+      by(
+        optimizers,
+        "saves and loads the state of several optimizers and of the scale, whatever layout and scale it is built with",
+        "goes on from the state that another's hyper-parameters have left, by those that it is built with",
+      ),
+    ],
+  },
+  {
+    name: "dropout draws anew where a block is computed again",
+    file: "src/parallel/wrapped-blocks.ts",
+    from: "return this.#randomness?.drawnOnce(run) ?? run;",
+    to: "return run;",
+    caughtBy: [
+      by(
+        training,
+        "in float32: whole or sharded, kept or recomputed, on two ranks or accumulated on one",
+        "in %s, and near float32",
+      ),
+    ],
+  },
+  {
+    name: "a gradient that is not finite is taken for one of zero",
+    file: "src/anomalies/step-judge.ts",
+    from: "if (!Number.isFinite(gradientNorm))",
+    to: "if (gradientNorm < 0)",
+    caughtBy: [
+      by(
+        scaled,
+        "skips a step in which one rank's gradient overflows, float32 gradients too, and halves the scale",
+        "refuses a gradient that is not finite where the loss is not scaled",
+      ),
+      by(
+        training,
+        "in float16 under a loss scale is the same with offloaded optimizer state, and near float32",
+      ),
+    ],
+  },
+  {
+    name: "the gradient of a split map's input is one rank's",
+    file: "src/parallel/tensor-parallel/split-affine.ts",
+    from: "forward(copyToGroup(x, group))",
+    to: "forward(x)",
+    caughtBy: [by(layers, "a split affine map gives output and gradients of the whole one")],
+  },
+  {
+    name: "the gradient in front of a split vocabulary is one rank's",
+    file: "src/parallel/tensor-parallel/split-vocabulary.ts",
+    from: ": copyToGroup(hidden, group); // [B, T, D]",
+    to: ": hidden;",
+    caughtBy: [
+      by(
+        layers,
+        "BMTrain's parallel_projection: a split vocabulary gives loss, logits and gradients of the whole one",
+      ),
+    ],
+  },
+  {
+    name: "gathered positions keep each rank's own gradient",
+    file: "src/parallel/tensor-parallel/sequence-region.ts",
+    from: "return this.#unpadded(gatherSequence(share, this.group, this.dim));",
+    to: "return this.#unpadded(gatherFromGroup(share, this.group, this.dim));",
+    caughtBy: [by(layers, "gets the gradient of every rank's tokens, sequence split: %s")],
+  },
+  {
+    name: "BMTrain's Adam of half precision adds its decay to the gradient",
+    file: "src/optim/adam.ts",
+    from: '"bmtrain-adam": ops.troupe.bmtrainAdam_,',
+    to: '"bmtrain-adam": ops.troupe.adam_,',
+    caughtBy: [
+      by(
+        bmtrainOptim,
+        "gives the golden values of float16, to the printed digits",
+        "stays within a float16 moment's rounding of its CUDA kernel, whose state is scaled: ours is not",
+        "gives the golden values of bfloat16, rounded to nearest and not truncated",
+      ),
+    ],
+  },
+  {
+    name: "Adam is AdamW",
+    file: "src/optim/adam.ts",
+    from: "adam: ops.troupe.adam_,",
+    to: "adam: ops.troupe.adamw_,",
+    caughtBy: [by(bmtrainOptim, "gives the golden values of float32, whose decay is added to the gradient")],
+  },
+  {
+    name: "the second moment is corrected as if the run had just begun",
+    file: "src/optim/adam.ts",
+    from: "            step.updateIndex,\n",
+    to: '            kind === "bmtrain-adam" ? 1 : step.updateIndex,\n',
+    caughtBy: [
+      by(
+        bmtrainOptim,
+        "ends a hundred steps of rate 1 alike in every form and precision, as BMTrain's own test asks",
+      ),
+    ],
+  },
+  {
+    name: "another target is ignored",
+    file: "src/nn/loss.ts",
+    from: "export const IGNORE_INDEX = -100;",
+    to: "export const IGNORE_INDEX = 0;",
+    caughtBy: [by(losses, "cross entropy equals torch's and BMTrain's")],
+  },
+  {
+    name: "a recorded tensor is a constant",
+    file: "src/nn/record.ts",
+    from: "x.requiresGrad ? ops.troupe.observe(x, id) : x;",
+    to: "x.requiresGrad ? x.detach() : x;",
+    caughtBy: [
+      by(
+        tensors,
+        "tells deviations and gradients of tensors inside blocks and between them",
+        "lets a loss be made of a recorded tensor",
+      ),
+    ],
+  },
+  {
+    name: "buffers are not read back",
+    file: "src/state/initial/stored-values.ts",
+    from: "    for (const { kind, tensor: into, pieces } of state.tensors) {\n",
+    to: "    for (const { kind, tensor: into, pieces } of state.layout.written ? [] : state.tensors) {\n",
+    caughtBy: [by(buffers, "go on bit for bit on another number of ranks, and after a rank's death")],
+  },
+  {
+    name: "a module's own tensors may change",
+    file: "src/engine/rank/held-tensors.ts",
+    from: "if (isSame && !tensor.disposed && ops.writeCount(tensor) === writeCount) continue;",
+    to: "if (isSame || !isSame) continue;",
+    caughtBy: [by(refusals, "whose own tensor is %s in a step is refused in the first one")],
+  },
+  {
+    name: "parameters of every dtype are taken",
+    file: "src/parallel/plan-blocks.ts",
+    from: 'if (dtype === "float32") return;',
+    to: "if (dtype.length > 0) return;",
+    caughtBy: [by(refusals, "with a parameter of whole numbers is refused, which is not made a float")],
+  },
+  {
+    name: "ranks are not compared",
+    file: "src/engine/conductor/check-alike.ts",
+    from: "if (theirs === undefined || describe(theirs) !== describe(layout))",
+    to: "if (theirs !== undefined && theirs.name !== layout.name)",
+    caughtBy: [by(refusals, "is named before the first step, not waited for: %s")],
+  },
+  {
+    name: "a flag has lost its last letter",
+    file: "src/cli/option-flags.ts",
+    from: "const flag = new Flag(flags, help)",
+    to: 'const flag = new Flag(flags.replace("--checkpoint-every", "--checkpoint-ever"), help)',
+    caughtBy: [by(surroundings, "names only options that troupe run has")],
+  },
+  {
+    name: "two optimizers train one parameter",
+    file: "src/optim/optimizer.ts",
+    from: "if (other !== undefined)\n",
+    to: "if (other === spec)\n",
+    caughtBy: [by(parameters, "are refused where two optimizers would train the same one")],
   },
 ];

@@ -41,6 +41,43 @@ describe("a job's optimizer", () => {
     expect(optimizer.entry("exp_avg_sq_col.transformer.wte.weight").shape).toEqual([32]);
   });
 
+  // BMTrain's optim_state builds the optimizer with other betas, epsilon, decay and schedule before it loads.
+  it("goes on from the state that another's hyper-parameters have left, by those that it is built with", async () => {
+    const dir = workspace.path("hyper-parameters");
+    const resume = join(dir, "step-000004");
+    const asBuilt = { ranks: 2, zero: 3, steps: 5 } as const;
+    await lossesOf(workspace, { ...asBuilt, checkpoint: { dir, everySteps: 1 } });
+    const otherwise = { ranks: 1, zero: 1, steps: 5, resume } as const;
+    const config = { optimizer: "AdamW built otherwise", accumulation: 2 };
+    const refused = await runTiny(workspace, otherwise, config);
+    expect(refused.error).toMatchObject({ code: "RESUME_MISMATCH" });
+    expect(refused.error?.message).toContain("optimizer.betas was [0.9,0.999], is [0.5,0.75]");
+    const again = workspace.path("hyper-parameters again");
+    const change = ["optimizer", "schedule"];
+    await lossesOf(workspace, { ...otherwise, change, checkpoint: { dir: again } }, config);
+    const [before, plain, other] = await Promise.all(
+      [resume, join(dir, "step-000005"), join(again, "step-000005")].map(stateOf),
+    );
+    for (const [name, parameter] of other?.parameters ?? []) {
+      const at = (state: State | undefined, kind: keyof State, index: number) =>
+        state?.[kind].get(name)?.[index] ?? Number.NaN;
+      for (const index of parameter.keys()) {
+        const gradient = (at(plain, "means", index) - 0.9 * at(before, "means", index)) / 0.1;
+        const mean = 0.5 * at(before, "means", index) + 0.5 * gradient;
+        const square = 0.75 * at(before, "squares", index) + 0.25 * gradient ** 2;
+        // The gradient is a difference of moments in float32, ten times as large.
+        expect(Math.abs(at(other, "means", index) - mean)).toBeLessThan(1e-6);
+        expect(Math.abs(at(other, "squares", index) - square)).toBeLessThan(1e-6);
+        const corrected = { mean: mean / (1 - 0.5 ** 5), square: square / (1 - 0.75 ** 5) };
+        // Cosine's last step of warm-up, in which it has its whole rate; no decay.
+        const moved = (1e-3 * corrected.mean) / (Math.sqrt(corrected.square) + 1e-3);
+        expect(
+          Math.abs(at(before, "parameters", index) - moved - at(other, "parameters", index)),
+        ).toBeLessThan(1e-6);
+      }
+    }
+  });
+
   // BMTrain's optim_state, which fails there (Appendix A 1): ten steps, saved, ten more; built anew, loaded, ten more.
   it("saves and loads the state of several optimizers and of the scale, whatever layout and scale it is built with", async () => {
     const dir = workspace.path("state");
@@ -178,6 +215,33 @@ describe("clipping", () => {
     },
   );
 });
+
+/** What a checkpoint of one AdamW holds, by parameter. */
+interface State {
+  readonly parameters: ReadonlyMap<string, Float32Array>;
+  readonly means: ReadonlyMap<string, Float32Array>;
+  readonly squares: ReadonlyMap<string, Float32Array>;
+}
+
+async function stateOf(folder: string): Promise<State> {
+  const read = async (name: string, prefix: string) => {
+    await using file = await SafetensorsFile.open(join(folder, name));
+    const entries = [...file.tensors.keys()].filter((entry) => entry.startsWith(prefix));
+    return new Map(
+      await Promise.all(
+        entries.map(async (entry) => {
+          const { buffer, byteOffset, byteLength } = await file.read(entry);
+          return [entry.slice(prefix.length), new Float32Array(buffer, byteOffset, byteLength / 4)] as const;
+        }),
+      ),
+    );
+  };
+  return {
+    parameters: await read("model.safetensors", ""),
+    means: await read("optimizer.safetensors", "exp_avg."),
+    squares: await read("optimizer.safetensors", "exp_avg_sq."),
+  };
+}
 
 /** Every parameter's change from one checkpoint to another, of those whose names match. */
 async function difference(from: string, to: string, of = /./): Promise<number[]> {
