@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { mutations, unmutated } from "../mutations/list.ts";
+import type { Catcher } from "../mutations/mutation.ts";
 import { isThere, Register, read } from "./register.ts";
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
@@ -9,6 +11,17 @@ describe("the register of BMTrain's tests, defects and golden values", () => {
   it("names tests that are there", () => {
     expect(register.tests.length).toBeGreaterThan(60);
     expect(register.missing).toEqual([]);
+  });
+
+  it("names tests that a mutation makes fail, or says why none does", () => {
+    const keyOf = (file: string, title: string) => `${file}: ${title}`;
+    const keysOf = (catchers: readonly Catcher[]) =>
+      catchers.flatMap(({ file, titles }) => titles.map((title) => keyOf(file, title)));
+    const caught = new Set(keysOf(mutations.flatMap(({ caughtBy }) => caughtBy)));
+    const excused = keysOf(unmutated);
+    const named = [...new Set(register.tests.map(({ file, title }) => keyOf(file, title)))];
+    // No reason for a test that has a mutation, or that nobody names.
+    expect(named.filter((key) => !caught.has(key)).toSorted()).toEqual(excused.toSorted());
   });
 
   it("has a row for each of the 21 defects, in order", () => {

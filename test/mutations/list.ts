@@ -225,6 +225,7 @@ export const mutations: readonly Mutation[] = [
       ),
       by(
         frozen,
+        "is frozen and trained in turns while a run goes on: what is frozen stays to the bit, the rest changes",
         "has a gradient in the steps that train it alone, and keeps the last one's traces while it is frozen",
       ),
       by(model, "shows frozen parameters unchanged and without a gradient"),
@@ -490,6 +491,10 @@ export const mutations: readonly Mutation[] = [
         "saves and loads the state of several optimizers and of the scale, whatever layout and scale it is built with",
         "goes on from the state that another's hyper-parameters have left, by those that it is built with",
       ),
+      by(
+        "test/trainer/resume.test.ts",
+        "goes on from ranks that split layers and stages, on one rank, and back, to the bits of staying there",
+      ),
     ],
   },
   {
@@ -642,5 +647,28 @@ export const mutations: readonly Mutation[] = [
     from: "if (other !== undefined)\n",
     to: "if (other === spec)\n",
     caughtBy: [by(parameters, "are refused where two optimizers would train the same one")],
+  },
+];
+
+/** Tests that a register names and no mutation of TypeScript makes fail, with the reason. */
+export const unmutated: readonly (Catcher & { readonly why: string })[] = [
+  {
+    ...by(bmtrainOptim, "finds what is not finite in %s, at every size"),
+    why: "it is native code alone: its mutation is a build of the addon",
+  },
+  {
+    ...by(
+      "test/kernels/round-stochastic.test.ts",
+      "does not truncate, as BMTrain's bfloat16 Adam on the CPU does: that is 0.28 % too small in the mean",
+    ),
+    why: "it is native code alone: its mutation is a build of the addon",
+  },
+  {
+    ...by(optimizers, "by the inf norm takes a rank whose slice of a block is empty"),
+    why: "the largest of nothing is native code's to say",
+  },
+  {
+    ...by(surroundings, "leaves the process around it as it was: threads of arithmetic, autograd, tensors"),
+    why: "a run calls nothing in its process that could be left out or wrong: a mutation would add the call",
   },
 ];
