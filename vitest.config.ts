@@ -21,8 +21,11 @@ export default defineConfig(({ mode }) => ({
     // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.
     pool: "forks",
     maxWorkers: 2,
-    // Node imports the product, from where test/joined has it; vitest would transform each file of it for each test file.
-    server: { deps: { external: process.env.JOINED_SOURCES === "" ? [] : [/\/src\/.*\.ts$/] } },
+    // Node imports the product, from where test/joined has it, and what the product imports for a test to compare with; vitest
+    // would transform each file of it for each test file.
+    server: {
+      deps: { external: process.env.JOINED_SOURCES === "" ? [] : [/\/(src|test\/runtime\/actors)\/.*\.ts$/] },
+    },
     execArgv: [
       // For tests that ask whether garbage was collected.
       "--expose-gc",
