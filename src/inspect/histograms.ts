@@ -39,7 +39,7 @@ export class ShardHistograms {
     paging: ParameterPaging,
   ): Promise<readonly HistogramPart[]> {
     const weights: [string, Buckets][] = [];
-    for (const layout of layouts)
+    for (const layout of layouts.filter(({ constant }) => !constant))
       weights.push(...(await whilePinned(paging, layout, "read", () => this.#weightsOf(layout))));
     return [
       ...weights.map(([name, seen]) => ({ name, of: "weights" as const, buckets: seen, factor: 1 })),

@@ -41,6 +41,7 @@ export class ShardInspection {
     if (this.#patterns.length === 0) return [];
     const parts: InspectedPart[] = [];
     for (const layout of layouts) {
+      if (layout.constant) continue;
       const look = () => scope(() => this.#partsOf(layout, divisor));
       parts.push(...(await whilePinned(paging, layout, "read", look)));
     }

@@ -2,7 +2,7 @@ export { type ActivationName, activations } from "./activation.ts";
 export { type AttentionOptions, attention, joinHeads, paddingMask, splitHeads } from "./attention.ts";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./batch-norm.ts";
 export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
-export { Buffer } from "./buffer.ts";
+export { Buffer, type BufferOptions } from "./buffer.ts";
 export { Conv1d, Conv2d, type ConvolutionOptions } from "./convolution.ts";
 export { type CtcOptions, ctcLoss } from "./ctc-loss.ts";
 export { bindRandomness, type Draw, Drawing } from "./drawing.ts";
@@ -31,7 +31,7 @@ export {
 export { LayerNorm } from "./layer-norm.ts";
 export { Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
-export { dematerialize, materialize, parameterSpecs, specOf } from "./materialize.ts";
+export { dematerialize, materializeTransient, materialize, parameterSpecs, specOf } from "./materialize.ts";
 export { Module, wrapForward } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";

@@ -24,13 +24,26 @@ export function parameterSpecs(root: Module): ParameterSpec[] {
  */
 export function materialize(root: Module, options: { seed: number; dtype?: DType }): void {
   for (const [name, parameter] of root.namedState()) {
-    const tensor = keep(empty(parameter.shape, { dtype: options.dtype ?? parameter.dtype }));
-    initializeSlice(tensor, specOf(name, parameter), options.seed, 0);
-    parameter.bind(parameter.trainable ? tensor.requiresGrad_() : tensor);
+    const isFloat = parameter.dtype.includes("float");
+    give(name, parameter, options.seed, isFloat ? (options.dtype ?? parameter.dtype) : parameter.dtype);
   }
+  materializeTransient(root, options.seed);
+}
+
+/** Gives memory to the buffers that no checkpoint has: whoever runs the model, on each rank its own. */
+export function materializeTransient(root: Module, seed: number): void {
+  for (const [name, buffer] of root.namedBuffers())
+    if (!buffer.persistent) give(name, buffer, seed, buffer.dtype);
 }
 
 /** Releases the memory of every parameter and buffer, at once; computing with the model throws from then on. */
 export function dematerialize(root: Module): void {
   for (const parameter of root.namedState().values()) parameter.unbind()?.dispose();
+  for (const buffer of root.namedBuffers().values()) buffer.unbind()?.dispose();
+}
+
+function give(name: string, parameter: Parameter, seed: number, dtype: DType): void {
+  const tensor = keep(empty(parameter.shape, { dtype }));
+  initializeSlice(tensor, specOf(name, parameter), seed, 0);
+  parameter.bind(parameter.trainable ? tensor.requiresGrad_() : tensor);
 }

@@ -57,10 +57,27 @@ export abstract class Module {
   }
 
   /**
-   * All that is bound to memory and saved, parameters and buffers, by full name; what is tied appears once, under the
-   * name that is met first.
+   * All that is saved, parameters and persistent buffers, by full name; what is tied appears once, under the name that is met
+   * first.
    */
   namedState(prefix = ""): Map<string, Parameter> {
+    const isSaved = (parameter: Parameter) => !(parameter instanceof Buffer) || parameter.persistent;
+    return new Map([...this.#named(prefix)].filter(([, parameter]) => isSaved(parameter)));
+  }
+
+  /** All parameters by full name, tied ones once. */
+  namedParameters(prefix = ""): Map<string, Parameter> {
+    return new Map([...this.#named(prefix)].filter(([, parameter]) => !(parameter instanceof Buffer)));
+  }
+
+  /** All buffers by full name, shared ones once; also those that are not persistent. */
+  namedBuffers(prefix = ""): Map<string, Buffer> {
+    return new Map(
+      [...this.#named(prefix)].filter((named): named is [string, Buffer] => named[1] instanceof Buffer),
+    );
+  }
+
+  #named(prefix: string): Map<string, Parameter> {
     const named = new Map<string, Parameter>();
     const seen = new Set<Parameter>();
     for (const [moduleName, module] of this.namedModules(prefix)) {
@@ -71,18 +88,6 @@ export abstract class Module {
       }
     }
     return named;
-  }
-
-  /** All parameters by full name, tied ones once. */
-  namedParameters(prefix = ""): Map<string, Parameter> {
-    return new Map([...this.namedState(prefix)].filter(([, parameter]) => !(parameter instanceof Buffer)));
-  }
-
-  /** All buffers by full name, shared ones once. */
-  namedBuffers(prefix = ""): Map<string, Buffer> {
-    return new Map(
-      [...this.namedState(prefix)].filter((named): named is [string, Buffer] => named[1] instanceof Buffer),
-    );
   }
 
   /** All parameters, tied ones once. */

@@ -13,18 +13,24 @@ export class Parameter {
   /** Of the master copy; the bound tensor may be narrower (bfloat16 computing over float32 masters). */
   readonly dtype: DType;
   readonly init: Initializer;
-  #trainable = true;
+  #trainable: boolean;
   /** Whether it belongs to an expert: held only by the ranks that have this expert, and reduced among them. */
   expert = false;
   #tensor: Tensor | undefined;
   #through: ((memory: Tensor) => Tensor) | undefined;
 
-  /** @throws `INITIALIZER` for a function in place of one; `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds */
+  /**
+   * @param dtype - whole numbers and bool are constants: they keep their type, and are not trained
+   * @throws `INITIALIZER` for a function in place of one, or a distribution of whole numbers; `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds
+   */
   constructor(shape: readonly number[], init: Initializer, dtype: DType = "float32") {
     if (typeof init === "function") throw notInitializer(init);
     this.#shape = shape;
     this.dtype = dtype;
     this.init = init;
+    this.#trainable = this.canTrain;
+    if (!dtype.includes("float") && (init.kind === "normal" || init.kind === "uniform"))
+      throw notDrawn(init.kind, dtype);
     if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
       throw new TroupeError(
         "PARAMETER_SHAPE",
@@ -161,6 +167,18 @@ export class Parameter {
     this.#tensor = undefined;
     return tensor;
   }
+}
+
+function notDrawn(kind: string, dtype: DType): TroupeError {
+  return new TroupeError(
+    "INITIALIZER",
+    {
+      where: "Parameter",
+      expected: `constant, fromValues or an initializer of one's own for ${dtype}`,
+      got: `${kind}, which draws floats`,
+    },
+    { fields: { dtype } },
+  );
 }
 
 function notTrainable(dtype: DType): TroupeError {

@@ -8,6 +8,7 @@ import {
   updatesOf,
 } from "../optim/index.ts";
 import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
+import { constantIn } from "./constant-words.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range } from "./flat-block.ts";
 import { meanOfWrites } from "./mean-of-writes.ts";
 import { dealRange, type OwnedPart, ownedRange, type RuleShare } from "./owned-range.ts";
@@ -139,7 +140,8 @@ export class BlockState {
   initialize(seed: number): void {
     scope(() => {
       for (const piece of this.pieces) {
-        const slice = this.values.narrow(0, piece.rangeBegin, piece.numel);
+        const own = this.values.narrow(0, piece.rangeBegin, piece.numel);
+        const slice = this.layout.constant ? constantIn(own, piece.parameter) : own;
         initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
       }
     });
@@ -270,7 +272,8 @@ const NOTHING_FROZEN: BlockStep = { updateIndex: 0, learningRates: [], gradientS
  *   was trained before
  */
 export function keepsState(layout: FlatBlock, progress: SavedProgress | undefined): boolean {
-  return layout.trainable || layout.parameters.some(({ name }) => updatesOf(progress, name) > 0);
+  const wasTrained = ({ name }: { readonly name: string }) => updatesOf(progress, name) > 0;
+  return layout.trainable || (!layout.constant && layout.parameters.some(wasTrained));
 }
 
 /**

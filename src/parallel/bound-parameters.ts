@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
-import type { Parameter } from "../nn/index.ts";
+import { Buffer, type Parameter } from "../nn/index.ts";
 import { hold, markAway, ops, scope, sharesMemory, type Tensor } from "../tensor/index.ts";
+import { constantIn } from "./constant-words.ts";
 import type { FlatBlock, FlatParameter } from "./flat-block.ts";
 import { mapTensors } from "./map-tensors.ts";
 import type { BlockPlan, BlockUnit } from "./plan-blocks.ts";
@@ -30,9 +31,12 @@ export class BoundParameters implements Disposable {
   ) {
     this.#paged = new Map(paged.map((block) => [block, []]));
     this.#leaves = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
-    const dtype = fulls.find((_, index) => !layouts[index]?.written)?.dtype ?? "float32";
+    const isComputed = ({ written, constant }: FlatBlock) => !written && !constant;
+    const dtype = fulls.find((_, index) => isComputed(layouts[index] as FlatBlock))?.dtype ?? "float32";
     for (const parameter of absent) {
-      const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, dtype));
+      const keepsType = parameter.dtype !== "float32" || parameter instanceof Buffer;
+      const own = keepsType ? parameter.dtype : dtype;
+      const placeholder = hold(() => ops.troupe.placeholder(parameter.shape, own));
       parameter.bind(placeholder);
       this.#bound.push(placeholder);
     }
@@ -97,7 +101,8 @@ export class BoundParameters implements Disposable {
       const layout = layouts[index] as FlatBlock;
       const own = rest.splice(0, layout.parameters.length);
       const leaves = own.map((parameter, place) => {
-        const tensor = bindLeaf(parameter, layout.parameters[place] as FlatParameter, fulls[index] as Tensor);
+        const flat = layout.parameters[place] as FlatParameter;
+        const tensor = bindLeaf(parameter, flat, layout.constant, fulls[index] as Tensor);
         this.#places.set(tensor, { flat: index, parameter: place });
         return { parameter, tensor };
       });
@@ -121,8 +126,12 @@ export interface LeafPlace {
   readonly parameter: number;
 }
 
-function bindLeaf(parameter: Parameter, { offset, numel, shape }: FlatParameter, full: Tensor): Tensor {
-  const view = scope(() => hold(full.narrow(0, offset, numel).view(shape).detach()));
+function bindLeaf(parameter: Parameter, flat: FlatParameter, isConstant: boolean, full: Tensor): Tensor {
+  const { offset, numel, shape } = flat;
+  const view = scope(() => {
+    const own = full.narrow(0, offset, numel);
+    return hold((isConstant ? constantIn(own, flat) : own).view(shape).detach());
+  });
   const leaf = parameter.trainable ? view.requiresGrad_() : view;
   parameter.bind(leaf);
   return leaf;

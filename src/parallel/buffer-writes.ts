@@ -33,7 +33,8 @@ export class BufferWrites {
       });
       parameters.forEach((parameter, index) => {
         const { layout, place } = placed[index] as (typeof placed)[number];
-        if (parameter instanceof Buffer) parameter.writeThrough((value) => this.#add(layout, place, value));
+        if (layout.written && parameter instanceof Buffer)
+          parameter.writeThrough((value) => this.#add(layout, place, value));
       });
     }
     // Another stage holds it, and computes what is written to it.

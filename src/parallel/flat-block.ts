@@ -1,5 +1,6 @@
 import type { ParameterSpec } from "../nn/index.ts";
 import { numelOf } from "../tensor/index.ts";
+import { wordsOf } from "./constant-words.ts";
 import type { ZeroLevel } from "./zero.ts";
 
 /**
@@ -22,7 +23,7 @@ export const COUNT_NUMEL = 1;
 
 /** Where one parameter lies in its block's flat buffer. */
 export interface FlatParameter extends ParameterSpec {
-  /** In elements. */
+  /** In elements of the flat buffer. */
   readonly numel: number;
   /** In elements from the start of the flat buffer. */
   readonly offset: number;
@@ -41,6 +42,8 @@ export interface Sharing {
   readonly trainable: boolean;
   /** Whether they are buffers, which forward writes: see `COUNT_NUMEL`. */
   readonly written: boolean;
+  /** Whether they are of other dtypes than float32, and so never change: see {@link constantIn}. */
+  readonly constant: boolean;
 }
 
 /** The parameters that are gathered, reduced and updated together: one flat buffer, one slice a rank. Plain data. */
@@ -78,7 +81,7 @@ export function layoutBlock(
 ): FlatBlock {
   let offset = 0;
   const parameters = specs.map((spec): FlatParameter => {
-    const numel = numelOf(spec.shape);
+    const numel = sharing.constant ? wordsOf(spec) : numelOf(spec.shape);
     const parameter = { ...spec, numel, offset };
     offset = roundUp(offset + numel + (sharing.written ? COUNT_NUMEL : 0), PARAMETER_ALIGNMENT);
     return parameter;
@@ -95,6 +98,7 @@ export function replicas(numRanks: number): Sharing {
     counted: true,
     trainable: true,
     written: false,
+    constant: false,
   };
 }
 
@@ -102,8 +106,11 @@ export function replicas(numRanks: number): Sharing {
  * @param frozen - names of the parameters that the step does not train
  * @returns whether a step changes it, so that its ranks reduce something of the step: gradients, or what was written
  */
-export function isUpdated({ parameters, written }: FlatBlock, frozen: ReadonlySet<string>): boolean {
-  return written || parameters.some(({ name }) => !frozen.has(name));
+export function isUpdated(
+  { parameters, written, constant }: FlatBlock,
+  frozen: ReadonlySet<string>,
+): boolean {
+  return written || (!constant && parameters.some(({ name }) => !frozen.has(name)));
 }
 
 /** @returns the position of a rank of the world within the group that holds the block */

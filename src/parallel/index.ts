@@ -3,6 +3,7 @@ export type { ShardPort } from "./block-gathers.ts";
 export { type BlockOptions, block, type Recompute } from "./block-options.ts";
 export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
 export { BusyTime } from "./busy-time.ts";
+export { constantIn } from "./constant-words.ts";
 export { Exchange } from "./exchange.ts";
 export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";
 export {

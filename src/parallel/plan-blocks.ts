@@ -54,7 +54,7 @@ export interface BlockPlanOptions {
  * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one
  * unit, parameters that different ranks hold lie in different flat blocks: experts, what tensor parallelism has split
  * and what it has not, what several stages hold, what is frozen, and buffers.
- * @throws {TroupeError} `PARAMETER_DTYPE` for a parameter that is not declared in float32
+ * @throws {TroupeError} `PARAMETER_DTYPE` for a parameter that is declared in other floats than float32
  */
 export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
   const cut = cutBlocks(model);
@@ -104,7 +104,7 @@ class Planner {
       flats.push(this.layouts.length);
       ordered.push(...held.parameters.values());
       // Every rank has its own copy of a buffer: there is no optimizer state to split.
-      const level = held.sharing.written ? 0 : (own.zero ?? zero);
+      const level = held.sharing.written || held.sharing.constant ? 0 : (own.zero ?? zero);
       this.layouts.push(layoutBlock(this.layouts.length, flatName, level, specs, held.sharing));
     }
     const recomputed = module !== undefined && (own.recompute ?? recompute);
@@ -133,15 +133,16 @@ class Planner {
 }
 
 /** A block is one buffer of one dtype; what the model computes in is the run's to say. */
-function checkDType(name: string, { dtype }: Parameter): void {
-  if (dtype === "float32") return;
+function checkDType(name: string, parameter: Parameter): void {
+  const { dtype } = parameter;
+  if (dtype === "float32" || parameter instanceof Buffer || !dtype.includes("float")) return;
   throw new TroupeError(
     "PARAMETER_DTYPE",
     {
       where: name,
       expected: "a parameter declared in float32",
       got: dtype,
-      hint: "precision is an option of the run; hold constants of other dtypes as tensors",
+      hint: "precision is an option of the run; a constant of another dtype is a Buffer",
     },
     { fields: { name, dtype } },
   );
@@ -159,16 +160,17 @@ function sharingOf(
   const group = holders.flatMap((pp) => replicas.map((dp) => mesh.rankAt({ pp, dp, tp })));
   // An expert's parameter is split over the ranks that experts are dealt to, and whole on those that split a layer.
   const split = parameter.split !== undefined && !parameter.expert;
-  const written = parameter instanceof Buffer;
+  const constant = parameter.dtype !== "float32";
+  const written = parameter instanceof Buffer && !constant;
   const copied = mesh.shape.tp > 1 && !split;
   const words = [
     holders.length > 1 ? "tied" : "",
     parameter.expert ? "experts" : "",
     copied ? "copied" : "",
-    written ? "buffers" : parameter.trainable ? "" : "frozen",
+    constant ? "constants" : written ? "buffers" : parameter.trainable ? "" : "frozen",
   ];
   return {
-    sharing: { group, counted: !copied || tp === 0, written, trainable: parameter.trainable },
+    sharing: { group, counted: !copied || tp === 0, written, constant, trainable: parameter.trainable },
     suffix: words.filter((word) => word !== "").join(", "),
   };
 }

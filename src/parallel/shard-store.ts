@@ -42,9 +42,9 @@ export class ShardStore {
   }
 
   /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
-  allocateFull({ numel, written }: FlatBlock): Tensor {
-    // An average of many steps that were rounded to a narrow number would stand still.
-    const dtype = written ? "float32" : this.#dtype;
+  allocateFull({ numel, written, constant }: FlatBlock): Tensor {
+    // An average of many steps that were rounded to a narrow number would stand still; constants are words.
+    const dtype = written || constant ? "float32" : this.#dtype;
     return tagMemory("parameters", () => hold(() => emptyShared([numel], { dtype }).zero_()));
   }
 

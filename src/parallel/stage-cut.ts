@@ -69,7 +69,8 @@ export function traceUse(
     }),
   );
   scope(() => {
-    for (const parameter of model.namedState().values()) {
+    const all = [...model.namedState().values(), ...model.namedBuffers().values()];
+    for (const parameter of all) {
       parameter.bind(ops.troupe.placeholder(parameter.shape, parameter.dtype));
     }
     for (const parameter of rootParameters) {
@@ -81,7 +82,7 @@ export function traceUse(
       noGrad(forward);
     } finally {
       for (const undo of restore) undo();
-      for (const parameter of model.namedState().values()) parameter.unbind();
+      for (const parameter of all) parameter.unbind();
     }
   });
   return { calls, rootUse };

@@ -151,7 +151,7 @@ function parametersOf({ units, layouts }: BlockPlan): Map<number, readonly Param
     for (const flat of flats) {
       const layout = layouts[flat] as FlatBlock;
       const own = rest.splice(0, layout.parameters.length);
-      if (!layout.written) byFlat.set(flat, own);
+      if (!layout.written && !layout.constant) byFlat.set(flat, own);
     }
   }
   return byFlat;

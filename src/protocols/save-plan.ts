@@ -1,3 +1,5 @@
+import type { DType } from "../tensor/index.ts";
+
 /** What one rank's shard sends of one block when its state is saved. Plain data. */
 export interface PartPlan {
   /** What the copies take, padding included. */
@@ -25,4 +27,6 @@ export interface StateEntry {
   readonly parameter: string;
   /** Of the whole, however the ranks split it. */
   readonly shape: readonly number[];
+  /** float32 unless told otherwise: that of a constant. */
+  readonly dtype?: DType;
 }

@@ -39,7 +39,7 @@ export class HeldTensors {
           where: moduleName,
           expected: `${property}, a tensor that the module holds, to stay as it was built`,
           got: "a change of it in a step",
-          hint: "declare what forward writes as a Buffer; a constant that is to be saved is a Parameter that is not trainable",
+          hint: "declare it as a Buffer, which forward writes by write(…)",
         },
         { fields: { module: moduleName, property } },
       );

@@ -1,6 +1,6 @@
 import { reportActivity } from "../../inspect/index.ts";
 import type { Job } from "../../job/index.ts";
-import { evaluating } from "../../nn/index.ts";
+import { evaluating, loadInitializers, materializeTransient } from "../../nn/index.ts";
 import { ActivationOffloader } from "../../offload/index.ts";
 import { BlockEngine, Mesh, type MeshPlace, pagedBlocks, pipelineSchedule } from "../../parallel/index.ts";
 import {
@@ -146,6 +146,10 @@ export class ModelRunner {
     const shardPlan = planShard(this.plan, this.#init.rank, this.#name, blocks, optimizers);
     const { fulls } = await this.#init.shard.ask("prepare", shardPlan, { deadlineMs });
     this.#engine.bind(fulls.map(attach));
+    const { module } = this.model;
+    const transient = [...module.namedBuffers().values()].filter(({ persistent }) => !persistent);
+    await loadInitializers(transient.map(({ init }) => init));
+    materializeTransient(module, this.plan.training.seed);
     return {};
   }
 

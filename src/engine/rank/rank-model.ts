@@ -90,8 +90,10 @@ export class RankModel implements Disposable {
     this.#held.checkUnchanged();
   }
 
-  /** Leaves the groups that it computes with. */
+  /** Leaves the groups that it computes with, and releases what is its own. */
   [Symbol.dispose](): void {
+    for (const buffer of this.module.namedBuffers().values())
+      if (!buffer.persistent) buffer.unbind()?.dispose();
     this.groups[Symbol.dispose]();
   }
 

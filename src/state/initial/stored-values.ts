@@ -4,13 +4,14 @@ import {
   openCheckpoint,
   type SafetensorsDType,
   type TensorPart,
+  toSafetensorsDType,
 } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { logicalRuns } from "../../nn/index.ts";
 import { type SavedProgress, updatesOf } from "../../optim/index.ts";
-import { type BlockState, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
+import { type BlockState, constantIn, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
 import type { InitialStateOf } from "../../protocols/index.ts";
-import { type DType, hold, scope, type Tensor, zeros } from "../../tensor/index.ts";
+import { type DType, hold, itemBytes, numelOf, scope, type Tensor, zeros } from "../../tensor/index.ts";
 import { entryName } from "../saving/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 
@@ -52,6 +53,10 @@ export class StoredValues implements InitialValues {
         const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
         if (kind !== MASTER && !stored.has(entry)) {
           requireUnseen(progress, name, entry, stored.path);
+          continue;
+        }
+        if (state.layout.constant) {
+          await readConstant(stored, entry, piece, into);
           continue;
         }
         const { dtype, bytes } = readableEntry(stored, entry, piece, state.layout);
@@ -134,16 +139,48 @@ function readableEntry(
   const readable = written && dtype === "I64" ? COUNTED : READABLE[dtype];
   const expected = parameter.split?.logicalShape ?? parameter.shape;
   if (readable !== undefined && shape.join() === expected.join()) return readable;
-  throw new TroupeError(
+  throw otherEntry(stored.path, entry, `floats of shape [${expected}]`, dtype, shape);
+}
+
+function otherEntry(
+  path: string,
+  entry: string,
+  expected: string,
+  dtype: string,
+  shape: readonly number[],
+): TroupeError {
+  return new TroupeError(
     "CHECKPOINT_SHAPE",
     {
       where: "checkpoint",
-      expected: `${entry} in ${stored.path} to be floats of shape [${expected}]`,
+      expected: `${entry} in ${path} to be ${expected}`,
       got: `${dtype} [${shape}]`,
       hint: "is it the same model?",
     },
-    { fields: { path: stored.path, entry, dtype, shape } },
+    { fields: { path, entry, dtype, shape } },
   );
+}
+
+/** @throws {TroupeError} `CHECKPOINT_SHAPE` for another shape or dtype: a constant is what it is */
+async function readConstant(
+  stored: StoredTensors,
+  entry: string,
+  { parameter, rangeBegin, numel }: Piece,
+  into: Tensor,
+): Promise<void> {
+  const { dtype, shape } = stored.entry(entry);
+  if (dtype !== toSafetensorsDType(parameter.dtype) || shape.join() !== parameter.shape.join())
+    throw otherEntry(stored.path, entry, `${parameter.dtype} of shape [${parameter.shape}]`, dtype, shape);
+  const values = hold(() => zeros([numelOf(parameter.shape)], { dtype: parameter.dtype }));
+  try {
+    const sizeBytes = values.numel * itemBytes(parameter.dtype);
+    await stored.readParts([{ name: entry, stretches: Float64Array.of(0, 0, sizeBytes) }], values);
+    scope(() => {
+      constantIn(into.narrow(0, rangeBegin, numel), parameter).copy_(values);
+    });
+  } finally {
+    values.dispose();
+  }
 }
 
 /** Copies a piece's values into its place in the owned range `into`, converting the dtype. */

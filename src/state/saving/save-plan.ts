@@ -26,10 +26,11 @@ export function partsOf(
       return {
         sizeBytes: 4 * state.reduce((sum, { numel }) => sum + numel, 0),
         entries: state.flatMap(({ kind, pieces }) =>
-          pieces.map(({ parameter: { name, shape, split } }) => ({
+          pieces.map(({ parameter: { name, shape, split, dtype } }) => ({
             kind,
             parameter: name,
             shape: split?.logicalShape ?? shape,
+            ...(layout.constant && { dtype }),
           })),
         ),
       };

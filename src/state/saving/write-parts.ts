@@ -4,9 +4,11 @@ import {
   type JsonValue,
   type KeepRule,
   type PlannedTensor,
+  toSafetensorsDType,
 } from "../../checkpoint/index.ts";
-import { MASTER } from "../../parallel/index.ts";
+import { constantIn, MASTER } from "../../parallel/index.ts";
 import type { SaveOrder, SaveProgress, StateEntry } from "../../protocols/index.ts";
+import { scope, type Tensor } from "../../tensor/index.ts";
 import { entryName } from "./entry-name.ts";
 import type { PartCollection } from "./part-collection.ts";
 
@@ -44,11 +46,13 @@ export async function writeParts(
   await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
   const totalBytes = draft.plannedBytes;
   let reportedBytes = 0;
-  for (const entry of order.entries) {
+  const entries = new Map(order.entries.map((entry) => [entryName(entry.kind, entry.parameter), entry]));
+  for (const name of draft.order) {
+    const entry = entries.get(name) as StateEntry;
     await collection.until(() => image.has(entry));
     for (const { values } of image.ranges(entry)) {
       try {
-        await draft.write(entryName(entry.kind, entry.parameter), values);
+        await draft.write(name, bytesOf(entry, values));
       } finally {
         values.dispose();
       }
@@ -67,6 +71,13 @@ export async function writeParts(
   return { path, sizeBytes };
 }
 
-function planned({ kind, parameter, shape }: StateEntry): PlannedTensor {
-  return { name: entryName(kind, parameter), dtype: "F32", shape };
+function planned({ kind, parameter, shape, dtype = "float32" }: StateEntry): PlannedTensor {
+  return { name: entryName(kind, parameter), dtype: toSafetensorsDType(dtype), shape };
+}
+
+/** Constants come as the words that they lie in; padding behind them is no part of them. */
+function bytesOf({ dtype, shape }: StateEntry, values: Tensor): Tensor | Uint8Array {
+  if (dtype === undefined) return values;
+  const { buffer } = scope(() => constantIn(values, { dtype, shape }).toTypedArray());
+  return new Uint8Array(buffer as ArrayBuffer);
 }

@@ -33,8 +33,8 @@ describe("a module", () => {
     },
   );
 
-  it("with a parameter of whole numbers is refused, which is not made a float", async () => {
-    await expect(run({}, { holds: "int64" })).rejects.toMatchObject({ code: "PARAMETER_DTYPE" });
+  it("with a parameter of other floats than float32 is refused, as the run says what is computed in", async () => {
+    await expect(run({}, { holds: "float64" })).rejects.toMatchObject({ code: "PARAMETER_DTYPE" });
   });
 });
 
