@@ -63,8 +63,8 @@ export interface MomentsReport {
 export interface MomentsOptions {
   readonly numMoments: number;
   readonly chance: Chance;
-  /** Called after each moment. */
-  readonly onMoment?: (numStruck: number, what: string) => void;
+  /** Called after each moment, with what was wrong by then. */
+  readonly onMoment?: (numStruck: number, what: string, numWrong: number) => void;
 }
 
 /**
@@ -91,7 +91,7 @@ async function travel(
   journey: Journey,
   numMoments: number,
   chance: Chance,
-  onMoment: (numStruck: number, what: string) => void,
+  onMoment: (numStruck: number, what: string, numWrong: number) => void,
 ): Promise<void> {
   const { tally, disk } = journey;
   for (;;) {
@@ -99,7 +99,7 @@ async function travel(
     const isStruck = tally.numStruck < numMoments && chance.below(8) > 0;
     const strike = isStruck ? chance.pick(disk.isSmall ? strikes : strikes.slice(0, -1)) : undefined;
     const ended = await journey.go(strike, momentOf(chance), chance);
-    if (ended.what !== undefined) onMoment(tally.numStruck, ended.what);
+    if (ended.what !== undefined) onMoment(tally.numStruck, ended.what, tally.wrong.length);
     if (ended.isOver) break;
   }
   journey.checkNothingLeft();

@@ -13,8 +13,9 @@ export async function reportMoments({
   const report = await strikeAtMoments(workspace, {
     numMoments,
     chance: new Chance(seed),
-    onMoment: (numStruck, what) => {
-      if (isVerbose || numStruck % 20 === 0) say(`  ${numStruck} of ${numMoments}: ${what}`);
+    onMoment: (numStruck, what, numWrong) => {
+      if (isVerbose || numStruck % 20 === 0)
+        say(`  ${numStruck} of ${numMoments}, ${numWrong} wrong: ${what}`);
     },
   });
   const minutes = ((performance.now() - begin) / 60_000).toFixed(1);
