@@ -13,7 +13,8 @@ const lockName = ".lock";
 // A pipe or a link in its place must neither hold the thread nor lead elsewhere.
 const OPEN_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-const LOOK_FLAGS = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+// Whoever may read a folder may ask.
+const LOOK_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** Who has just taken a folder and not said who it is. */
 const unknownHolder: StorageHolder = { what: "another", pid: 0, host: "", takenAt: "" };
 

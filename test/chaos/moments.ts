@@ -63,8 +63,8 @@ export interface MomentsReport {
 export interface MomentsOptions {
   readonly numMoments: number;
   readonly chance: Chance;
-  /** Called after each moment, with what was wrong by then. */
-  readonly onMoment?: (numStruck: number, what: string, numWrong: number) => void;
+  /** Called after each moment, with all that was wrong so far. */
+  readonly onMoment?: (numStruck: number, what: string, wrong: readonly string[]) => void;
 }
 
 /**
@@ -91,7 +91,7 @@ async function travel(
   journey: Journey,
   numMoments: number,
   chance: Chance,
-  onMoment: (numStruck: number, what: string, numWrong: number) => void,
+  onMoment: NonNullable<MomentsOptions["onMoment"]>,
 ): Promise<void> {
   const { tally, disk } = journey;
   for (;;) {
@@ -99,7 +99,7 @@ async function travel(
     const isStruck = tally.numStruck < numMoments && chance.below(8) > 0;
     const strike = isStruck ? chance.pick(disk.isSmall ? strikes : strikes.slice(0, -1)) : undefined;
     const ended = await journey.go(strike, momentOf(chance), chance);
-    if (ended.what !== undefined) onMoment(tally.numStruck, ended.what, tally.wrong.length);
+    if (ended.what !== undefined) onMoment(tally.numStruck, ended.what, tally.wrong);
     if (ended.isOver) break;
   }
   journey.checkNothingLeft();
@@ -235,7 +235,9 @@ class Journey {
 
   /** To be called when the run has come to its end, by itself. */
   checkNothingLeft(): void {
-    const left = leftovers(this.#before, possessions(this.#place));
+    // Descriptors are this program's own, and not of what it has started.
+    const now = { ...possessions(this.#place), descriptors: [] };
+    const left = leftovers(this.#before, now);
     const hidden = readdirSync(this.#folder).filter((entry) => entry.startsWith("."));
     for (const each of [...left, ...hidden.map((entry) => `in its folder: ${entry}`)])
       this.tally.wrong.push(`left when the run was over: ${each}`);

@@ -9,13 +9,14 @@ import {
   openCheckpoint,
   openStorage,
   prune,
+  standingOf,
   verifyCheckpoint,
   writeCheckpoint,
 } from "../../src/checkpoint/index.ts";
 import { convert } from "../../src/convert/index.ts";
 import { CheckpointService } from "../../src/service/index.ts";
 import { empty, noGrad, scope } from "../../src/tensor/index.ts";
-import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
@@ -213,6 +214,9 @@ describe("checkpoints in S3", () => {
     // One checkpoint can be named by itself.
     await using named = await openCheckpoint(`${location}/step-000006`);
     expect(named.state.step).toBe(6);
+    const other = await runTiny(workspace, { steps: 8, resume: location }, { batch: 8 });
+    expect(other.error?.message).toContain("batchSize was 4, is 8");
+    expect(await standingOf(storage, undefined)).toMatchObject({ state: "ended", end: { how: "finished" } });
   });
 
   test("need Amazon's client, and say how to get it", async () => {

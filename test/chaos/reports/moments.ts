@@ -10,12 +10,14 @@ export async function reportMoments({
   isVerbose,
 }: ChaosOptions): Promise<boolean> {
   const begin = performance.now();
+  let numTold = 0;
   const report = await strikeAtMoments(workspace, {
     numMoments,
     chance: new Chance(seed),
-    onMoment: (numStruck, what, numWrong) => {
-      if (isVerbose || numStruck % 20 === 0)
-        say(`  ${numStruck} of ${numMoments}, ${numWrong} wrong: ${what}`);
+    onMoment: (numStruck, what, wrong) => {
+      if (isVerbose || numStruck % 20 === 0) say(`  ${numStruck} of ${numMoments}: ${what}`);
+      for (const each of wrong.slice(numTold)) say(`    ${each}`);
+      numTold = wrong.length;
     },
   });
   const minutes = ((performance.now() - begin) / 60_000).toFixed(1);
@@ -24,6 +26,7 @@ export async function reportMoments({
   for (const [what, count] of counts) say(`  ${String(count).padStart(4)} × ${what}`);
   say(`  ${numAcknowledged} programs told a save, ${numResumed} went on from a checkpoint`);
   say(`  ${wrong.length} saves lost, losses other, programs that ended otherwise, and things left`);
-  for (const each of wrong) say(`    ${each}`);
+  // What came after the last moment: the end of a run, which was left alone.
+  for (const each of wrong.slice(numTold)) say(`    ${each}`);
   return wrong.length === 0;
 }
