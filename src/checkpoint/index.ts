@@ -19,7 +19,6 @@ export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
 export {
-  isForeign,
   type OwnerRecord,
   ownerOf,
   putOwner,
