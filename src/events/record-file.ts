@@ -55,7 +55,7 @@ export class RecordFile implements Outlet {
 
   /**
    * The outlet for a path, its folder made where it is not there: of a pipe or a device, which cannot be cut or begun anew,
-   * a {@link DescriptorOutlet}.
+   * a `DescriptorOutlet`.
    * @throws what the file system says where it cannot be written, unless it may wait; ENXIO for a pipe that nobody reads
    */
   static open(options: RecordFileOptions): Outlet {
