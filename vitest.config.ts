@@ -9,6 +9,8 @@ const slow = [
   "test/checkpoint/faults.test.ts",
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
+  // What is packed, installed and compiled by its user.
+  "test/package/**",
   // Pairs of switches, which `npm run matrix` makes all of.
   "test/matrix/**",
 ];

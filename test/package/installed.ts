@@ -62,7 +62,8 @@ export class InstalledPackage {
   ): Promise<Ended> {
     const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
     const ownCache = { XDG_CACHE_HOME: join(this.#folder, "xdg") };
-    const clean = { ...process.env, ...ownCache, TROUPE_ADDON: undefined, PATH: path, ...env };
+    const ours = { TROUPE_ADDON: undefined, NODE_OPTIONS: undefined };
+    const clean = { ...process.env, ...ownCache, ...ours, PATH: path, ...env };
     try {
       const { stdout, stderr } = await execute(program, [...args], { cwd, env: clean });
       return { code: 0, out: stdout, err: stderr };
