@@ -61,17 +61,19 @@ export class ProjectedAttention extends Module {
 
 /**
  * How tensor parallelism splits it: by heads.
- * @param unit - a head's width
+ * @param width - of all heads together
  * @param source - what each rank has of the positions that keys and values come from; as of the queries' unless told
  *   otherwise
  */
-export function attentionPlan(unit: number, source?: "whole"): TensorPlan {
-  const keys = column({ unit, input: source });
+export function attentionPlan(width: number, numHeads: number, source?: "whole"): TensorPlan {
+  const unit = width / numHeads;
+  const uneven = true;
+  const keys = column({ unit, uneven, input: source });
   return {
-    q_proj: column({ unit }),
+    q_proj: column({ unit, uneven }),
     k_proj: keys,
     v_proj: keys,
-    dropout: mask(1), // [B, H, T, S]
-    out_proj: row({ unit }),
+    dropout: mask(1, numHeads), // [B, H, T, S]
+    out_proj: row({ unit, uneven }),
   };
 }

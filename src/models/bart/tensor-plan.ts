@@ -8,25 +8,27 @@ import type { BartConfig } from "./config.ts";
  */
 export function bartPlan(config: BartConfig): TensorPlan {
   const { d_model: width, encoder_attention_heads, decoder_attention_heads } = config;
-  const stack = (name: string, numHeads: number, end: "whole" | "sequence"): TensorPlan => ({
+  const { encoder_ffn_dim, decoder_ffn_dim } = config;
+  const uneven = true;
+  const stack = (name: string, numHeads: number, inner: number, end: "whole" | "sequence"): TensorPlan => ({
     [`model.${name}.dropout`]: sequence({ input: "whole" }),
     ...below(`model.${name}.layers.*`, {
-      ...below("self_attn", attentionPlan(width / numHeads)),
+      ...below("self_attn", attentionPlan(width, numHeads)),
       self_attn_layer_norm: sequence(),
       dropout: sequence(),
-      activation_dropout: mask(2), // [B, T, I]
-      fc1: column(),
-      fc2: row(),
+      activation_dropout: mask(2, inner), // [B, T, I]
+      fc1: column({ uneven }),
+      fc2: row({ uneven }),
       final_layer_norm: sequence(),
     }),
     [`model.${name}.end`]: sequence({ output: end }),
   });
   return {
     "model.shared": vocabulary(),
-    ...stack("encoder", encoder_attention_heads, "whole"),
-    ...stack("decoder", decoder_attention_heads, "sequence"),
+    ...stack("encoder", encoder_attention_heads, encoder_ffn_dim, "whole"),
+    ...stack("decoder", decoder_attention_heads, decoder_ffn_dim, "sequence"),
     ...below("model.decoder.layers.*", {
-      ...below("encoder_attn", attentionPlan(width / decoder_attention_heads, "whole")),
+      ...below("encoder_attn", attentionPlan(width, decoder_attention_heads, "whole")),
       encoder_attn_layer_norm: sequence(),
     }),
     lm_head: vocabulary(),

@@ -13,19 +13,20 @@ export interface EncoderShape {
  */
 export function encoderPlan(config: EncoderShape): TensorPlan {
   const unit = config.hidden_size / config.num_attention_heads;
+  const uneven = true;
   return {
     "embeddings.word_embeddings": vocabulary(),
     "embeddings.dropout": sequence({ input: "whole" }),
     ...below("encoder.layer.*", {
-      "attention.self.query": column({ unit }),
-      "attention.self.key": column({ unit }),
-      "attention.self.value": column({ unit }),
-      "attention.self.dropout": mask(1), // [B, H, T, T]
-      "attention.output.dense": row({ unit }),
+      "attention.self.query": column({ unit, uneven }),
+      "attention.self.key": column({ unit, uneven }),
+      "attention.self.value": column({ unit, uneven }),
+      "attention.self.dropout": mask(1, config.num_attention_heads), // [B, H, T, T]
+      "attention.output.dense": row({ unit, uneven }),
       "attention.output.dropout": sequence(),
       "attention.output.LayerNorm": sequence(),
-      "intermediate.dense": column(),
-      "output.dense": row(),
+      "intermediate.dense": column({ uneven }),
+      "output.dense": row({ uneven }),
       "output.dropout": sequence(),
       "output.LayerNorm": sequence(),
     }),

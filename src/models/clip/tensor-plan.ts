@@ -16,11 +16,11 @@ export function clipPlan(
       : { post_layernorm: sequence({ output: "whole" }) }),
     "encoder.start": sequence({ input: "whole" }),
     ...below("encoder.layers.*", {
-      ...below("self_attn", attentionPlan(hidden_size / num_attention_heads)),
+      ...below("self_attn", attentionPlan(hidden_size, num_attention_heads)),
       layer_norm1: sequence(),
       layer_norm2: sequence(),
-      "mlp.fc1": column(),
-      "mlp.fc2": row(),
+      "mlp.fc1": column({ uneven: true }),
+      "mlp.fc2": row({ uneven: true }),
     }),
   };
 }

@@ -4,19 +4,20 @@ import type { ViTConfig } from "./config.ts";
 /** How tensor parallelism splits ViT: attention by heads, the feed-forward half by inner features; patches stay whole. */
 export function vitPlan({ hidden_size, num_attention_heads }: ViTConfig): TensorPlan {
   const unit = hidden_size / num_attention_heads;
+  const uneven = true;
   return {
     "embeddings.dropout": sequence({ input: "whole" }),
     ...below("encoder.layer.*", {
       layernorm_before: sequence(),
-      "attention.attention.query": column({ unit }),
-      "attention.attention.key": column({ unit }),
-      "attention.attention.value": column({ unit }),
-      "attention.attention.dropout": mask(1), // [B, H, T, T]
-      "attention.output.dense": row({ unit }),
+      "attention.attention.query": column({ unit, uneven }),
+      "attention.attention.key": column({ unit, uneven }),
+      "attention.attention.value": column({ unit, uneven }),
+      "attention.attention.dropout": mask(1, num_attention_heads), // [B, H, T, T]
+      "attention.output.dense": row({ unit, uneven }),
       "attention.output.dropout": sequence(),
       layernorm_after: sequence(),
-      "intermediate.dense": column(),
-      "output.dense": row(),
+      "intermediate.dense": column({ uneven }),
+      "output.dense": row({ uneven }),
       "output.dropout": sequence(),
     }),
     layernorm: sequence({ output: "whole" }),

@@ -3,16 +3,20 @@ import { attentionPlan } from "../projected-attention.ts";
 import type { Wav2Vec2Config } from "./config.ts";
 
 /** How tensor parallelism splits wav2vec 2: attention by heads, the feed-forward halves by inner features; convolutions stay whole. */
-export function wav2vec2Plan({ hidden_size, num_attention_heads }: Wav2Vec2Config): TensorPlan {
+export function wav2vec2Plan({
+  hidden_size,
+  num_attention_heads,
+  intermediate_size,
+}: Wav2Vec2Config): TensorPlan {
   return below("wav2vec2.encoder", {
     dropout: sequence({ input: "whole" }),
     ...below("layers.*", {
-      ...below("attention", attentionPlan(hidden_size / num_attention_heads)),
+      ...below("attention", attentionPlan(hidden_size, num_attention_heads)),
       dropout: sequence(),
       layer_norm: sequence(),
-      "feed_forward.intermediate_dense": column(),
-      "feed_forward.intermediate_dropout": mask(2), // [B, T, I]
-      "feed_forward.output_dense": row(),
+      "feed_forward.intermediate_dense": column({ uneven: true }),
+      "feed_forward.intermediate_dropout": mask(2, intermediate_size), // [B, T, I]
+      "feed_forward.output_dense": row({ uneven: true }),
       "feed_forward.output_dropout": sequence(),
       final_layer_norm: sequence(),
     }),
