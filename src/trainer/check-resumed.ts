@@ -68,11 +68,7 @@ function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void 
 /** What a model lacks that is stored would be lost with the next save; what is not stored could not be filled. */
 function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
   const state = model.namedState();
-  const settings = changes.filter(({ of }) => of === "settings");
-  const hint =
-    settings.length === 0
-      ? "is it the same job?"
-      : `${sentence(settings)}; leave that setting out to have the checkpoint's`;
+  const hint = whyAnother(changes);
   for (const [name, { shape }] of state) {
     const stored = weights.get(name);
     // Older versions kept buffers otherwise; who fills them says so.
@@ -83,6 +79,14 @@ function checkModel({ path, weights }: Resumed, model: Module, changes: readonly
   }
   const lost = [...weights.keys()].find((name) => !state.has(name));
   if (lost !== undefined) throw mismatch(`the model of ${path}, which has ${lost}`, "one without it", hint);
+}
+
+/** What may have made the model another one: settings, else the text of the job. */
+function whyAnother(changes: readonly RunChange[]): string {
+  const settings = changes.filter(({ of }) => of === "settings");
+  if (settings.length > 0) return `${sentence(settings)}; leave that setting out to have the checkpoint's`;
+  const job = changes.filter(({ of, name }) => of === "run" && name === "job");
+  return job.length > 0 ? sentence(job) : "is it the same job?";
 }
 
 /** "layers was 1, is 2; width was 32, is 64". */
