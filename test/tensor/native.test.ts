@@ -23,7 +23,7 @@ describe("the addon", () => {
     const output = run("/nowhere/troupe.node", report);
     expect(output).toContain("TroupeError NATIVE_UNAVAILABLE");
     expect(output).toContain("/nowhere/troupe.node");
-    expect(output).toContain("npm run doctor");
+    expect(output).toContain("npx troupe doctor");
   });
 
   it("is reported when it is there and cannot be loaded", () => {
