@@ -500,8 +500,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "dropout draws anew where a block is computed again",
     file: "src/parallel/wrapped-blocks.ts",
-    from: "return this.#randomness?.drawnOnce(run) ?? run;",
-    to: "return run;",
+    from: "const drawn = this.#randomness?.drawnOnce(run) ?? run;",
+    to: "const drawn = run;",
     caughtBy: [
       by(
         training,
@@ -530,8 +530,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the gradient of a split map's input is one rank's",
     file: "src/parallel/tensor-parallel/split-affine.ts",
-    from: "forward(copyToGroup(x, group))",
-    to: "forward(x)",
+    from: "forward(copyToGroup(x, group)) : fromSequence(x);",
+    to: "forward(x) : fromSequence(x);",
     caughtBy: [by(layers, "a split affine map gives output and gradients of the whole one")],
   },
   {
