@@ -16,3 +16,11 @@ process.on("SIGUSR1", () => {});
 module.enableCompileCache();
 const { main } = await import("#cli");
 process.exitCode = await main(process.argv.slice(2));
+// What a job's module has left running, a timer or a socket of its own, would keep the program alive for ever.
+setTimeout(() => {
+  const left = process.getActiveResourcesInfo().filter((kind) => !/^(TTY|Pipe)Wrap$/.test(kind));
+  process.stderr.write(
+    `troupe: ended with something still running: ${left.join(", ")} (of the job's module?)\n`,
+  );
+  process.exit();
+}, 1000).unref();

@@ -1,3 +1,6 @@
+export { FRAMES_KEPT, framesOf, ownFrames, ownStack, type StackFrame, sourceLine } from "./errors/frames.ts";
+export { type ErrorOrigin, noteOrigin, originOf } from "./errors/origin.ts";
+
 /**
  * Every error Troupe throws on purpose: a code and what it means, one line each, sorted by room.
  * `docs/reference/errors.md` lists the same codes; a test compares the two.
@@ -56,6 +59,7 @@ export const errorTable = {
     "an indexed dataset, or an index file beside it, is damaged, or its two files contradict each other",
   DATA_MISSING: "a named file, directory or pattern leads to no text",
   DATA_OPTION: "an option of a dataset is out of its range",
+  DATA_PENDING: "a job's data, or a batch of it, does not come: a promise that nothing settles, or a loop without end",
   DATA_SPLIT: "a split that a run is to read is not among those of its dataset, or holds nothing",
   DATA_TOO_LARGE: "a text is too large for the tokenizer chosen",
   DATA_TOO_SHORT: "a text holds fewer tokens than one window needs",
@@ -110,6 +114,7 @@ export const errorTable = {
   SIMULATION_ORDER: "in a simulated run something happened before what it depends on",
   // runtime
   ACTOR_DOWN: "an actor was asked or awaited that has stopped, failed or never was",
+  ACTOR_EXIT: "code that an actor runs called process.exit",
   ACTOR_MODULE_INVALID: "a module to be spawned does not export an actor",
   ACTOR_NAME_TAKEN: "two living actors would have one name",
   ACTOR_START_TIMEOUT: "an actor did not finish its start in time",
@@ -137,10 +142,12 @@ export const errorTable = {
   // sinks
   SINK: "events were to be written where they cannot be: a port that is taken, a package that is not installed",
   // trainer
+  ACTOR_STALLED: "an actor of a run showed no progress for so long that it was ended",
   INSPECTION_OVER: "a model was to be inspected after its last step",
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOOP_ORDER: "a training loop calls forward, backward and step in an order in which nothing can be trained",
+  LOSS_INVALID: "what a job returns as its loss is no scalar tensor, or one that no parameter can be trained by",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
   LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",

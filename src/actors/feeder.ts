@@ -21,14 +21,15 @@ export default defineActor<FeederProtocol, FeederInit>({
     const job = await loadJob(init.jobUrl);
     const predictions = new Predictions();
     let data: Promise<FedData> | undefined;
-    const opened = () => {
-      data ??= FedData.open(job, init.config, init.seed);
+    const opened = (order = init.data) => {
+      if (order === undefined) throw new Error("[feeder] not told what to open");
+      data ??= FedData.open(job, order.config, order.seed);
       return data;
     };
     return {
       handlers: {
-        async open() {
-          const { dataset, fingerprint } = await opened();
+        async open({ data: order }) {
+          const { dataset, fingerprint } = await opened(order);
           const { facts, splits, score } = dataset;
           if (job.predict !== undefined && score === undefined) throw unscored(facts.source);
           return { facts, splits, fingerprint: fingerprint instanceof Promise ? "later" : fingerprint };

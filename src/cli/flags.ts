@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import { bytesOf } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
 
@@ -34,6 +35,22 @@ export const setting = pair("--set <key=value>", "--set layers=6");
 /** The error for what was typed. */
 export function usage(expected: string, got: string, advice: string): TroupeError {
   return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });
+}
+
+const TELLS_ALL = "tellsAll";
+
+/** Has the command line tell the error that it ends with, if any, with all there is. */
+export function tellAll(command: Command): void {
+  rootOf(command).setOptionValue(TELLS_ALL, true);
+}
+
+/** Whether {@link tellAll} was asked for. */
+export function tellsAll(command: Command): boolean {
+  return rootOf(command).getOptionValue(TELLS_ALL) === true;
+}
+
+function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent);
 }
 
 let unprinted: NodeJS.ErrnoException | undefined;

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { TroupeError } from "../errors.ts";
+import { framesOf, ownFrames, TroupeError } from "../errors.ts";
+import { describeError, reportError } from "../events/index.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
-import { checkPrinted } from "./flags.ts";
+import { checkPrinted, tellsAll } from "./flags.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
 import { addRunCommand } from "./run.ts";
@@ -37,22 +38,19 @@ export async function main(args: readonly string[]): Promise<number> {
     await checkPrinted();
     return exitCodes.done;
   } catch (error) {
-    return report(error);
+    return report(error, tellsAll(program) || args.includes("--debug"));
   }
 }
 
-function report(error: unknown): number {
+function report(error: unknown, debug: boolean): number {
   // Commander has printed its own complaint, or the help that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-  if (error instanceof TroupeError) {
-    process.stderr.write(`troupe: ${error.message}\n`);
-    if (error.code === "RUN_INTERRUPTED") return exitCodes.interrupted;
-    return USAGE_CODES.has(error.code) ? exitCodes.usage : exitCodes.failed;
-  }
-  process.stderr.write(
-    `troupe: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
-  return exitCodes.failed;
+  const code = error instanceof TroupeError ? error.code : undefined;
+  // What has no code of ours was meant by nobody: only its frames tell where it is from.
+  const isOurs = code === undefined && ownFrames(framesOf((error as Error | undefined)?.stack)).length === 0;
+  process.stderr.write(`troupe: ${describeError(reportError(error), { debug: debug || isOurs })}\n`);
+  if (code === "RUN_INTERRUPTED") return exitCodes.interrupted;
+  return code !== undefined && USAGE_CODES.has(code) ? exitCodes.usage : exitCodes.failed;
 }
 
 /** Mistakes in what was typed, found before anything ran. */

@@ -14,7 +14,7 @@ import {
   runtimeSchema,
 } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
-import { loadJob, trainingOf } from "../job/index.ts";
+import { loadJob } from "../job/index.ts";
 import { GPT2LMHeadModel } from "../models/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
 import {
@@ -42,7 +42,7 @@ import {
   suggestLayouts,
 } from "../planner/index.ts";
 import { numelOf } from "../tensor/index.ts";
-import { configure } from "../trainer/index.ts";
+import { configure, trainingOf } from "../trainer/index.ts";
 import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
@@ -308,7 +308,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   if (!isGpt(model)) {
     throw usage("a job whose model has the sizes of a GPT-2", name, "the planner knows no other family yet");
   }
-  const { batchSize, accumulation } = trainingOf(job, config, facts);
+  const { batchSize, accumulation } = await trainingOf(job, config, facts);
   return { name, facts: factsOf(model), batchSize, accumulation };
 }
 

@@ -14,10 +14,10 @@ import {
 } from "../config/index.ts";
 import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
-import { type Job, type JobConfig, loadJob, trainingOf } from "../job/index.ts";
-import { configure, jobUrlOf, Runtime, settingsIn } from "../trainer/index.ts";
+import { type Job, type JobConfig, loadJob } from "../job/index.ts";
+import { configure, jobUrlOf, Runtime, settingsIn, trainingOf } from "../trainer/index.ts";
 import { printAddress } from "./dashboard.ts";
-import { print, setting, usage } from "./flags.ts";
+import { print, setting, tellAll, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { checkRunFolder, withRunFolder } from "./run-folder.ts";
 import { sinksOf } from "./sinks.ts";
@@ -84,6 +84,7 @@ async function run(job: string, flags: RunFlags, command: Command): Promise<void
   const given = await withRunFolder(url, [...givenAround(flags), ...typedOptions(command, options)]);
   checkDashboard(given);
   const asked = readCommand(given);
+  if (asked.runtime.debug === true) tellAll(command);
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
   else await train(job, url, asked);
 }
@@ -96,7 +97,8 @@ async function train(
   if (asked.checkpoint?.dir !== undefined) checkRunFolder(asked.checkpoint.dir);
   await using runtime = await Runtime.spawn({ signals: true, ...asked });
   printAddress(runtime.dashboardUrl, runtime.dashboardTokenFile);
-  for (const sink of await sinksOf(output, asked.checkpoint?.dir)) runtime.addSink(sink);
+  for (const sink of await sinksOf(output, asked.checkpoint?.dir, asked.debug ?? false))
+    runtime.addSink(sink);
   const { saveError, interruptedBy, steps } = await runtime.run(url, set);
   if (saveError !== undefined)
     throw new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });
@@ -122,7 +124,7 @@ async function describe(url: string, given: readonly Given[], asked: CommandOpti
   const resumed = resume === undefined ? undefined : await stateIn(resume);
   const remembered = resumed === undefined ? {} : settingsIn(resumed);
   const config = configure(job, asked.set, remembered);
-  const { steps, accumulation } = trainingOf(job, config, await factsFor(job, config));
+  const { steps, accumulation } = await trainingOf(job, config, await factsFor(job, config));
   const said = (origin: "job" | "checkpoint", path: readonly string[], value: unknown): Given[] =>
     value === undefined ? [] : [{ path, value, origin, by: "" }];
   const beneath = [

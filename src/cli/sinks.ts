@@ -8,14 +8,18 @@ import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } f
 /**
  * Makes the sinks that were asked for, by options or, OpenTelemetry's, by the environment.
  * @param folder - of the run
+ * @param debug - whether the console tells errors with all there is
  * @throws {TroupeError} `SINK` for what cannot be listened on or written
  */
 export async function sinksOf(
   { json, pino, events, tensorboard, prometheus, traceFile }: CommandOptions["output"],
   folder: string | undefined,
+  debug: boolean,
 ): Promise<EventSink[]> {
   const sinks = [
-    json || pino ? jsonLinesSink(STANDARD_OUTPUT, { fields: pino ? "pino" : "plain" }) : consoleSink(),
+    json || pino
+      ? jsonLinesSink(STANDARD_OUTPUT, { fields: pino ? "pino" : "plain" })
+      : consoleSink({ debug, failure: false }),
   ];
   const hasTrace = traceFile !== undefined;
   // A run whose checkpoints go elsewhere than to a folder keeps its events only where it is told.

@@ -35,3 +35,4 @@ export type {
 } from "./settings.ts";
 export { settle } from "./settle.ts";
 export { bytesOf, readText } from "./texts.ts";
+export { checkTraining } from "./training-plan.ts";

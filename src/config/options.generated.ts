@@ -124,6 +124,11 @@ export interface RuntimeOptions {
   readonly maxRestarts?: number | undefined;
   /** What is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated. */
   readonly anomalies?: AnomalyOptions | undefined;
+  /**
+   * Tell an error with every frame, this package's and Node's too, and with all its causes: else with the lines of
+   * one's own that it has passed. Default: false.
+   */
+  readonly debug?: boolean | undefined;
   /** Tell what every actor does, as activity.finished, and every message, as message.handled. Default: false. */
   readonly trace?: boolean | undefined;
   /**

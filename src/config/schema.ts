@@ -441,6 +441,12 @@ const anomalies = {
 };
 
 const telemetry = {
+  debug: option(
+    toggle().default(false),
+    "--debug",
+    "telemetry",
+    "tell an error with every frame, this package's and Node's too, and with all its causes: else with the lines of one's own that it has passed",
+  ),
   trace: option(
     toggle().default(false),
     "--trace",

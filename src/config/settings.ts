@@ -117,6 +117,8 @@ export interface SupervisionSettings {
 
 /** What a run tells beside what always is told; Infinity: never. */
 export interface TelemetrySettings {
+  /** Tells errors with every frame and all their causes. */
+  readonly debug: boolean;
   /** Tells of what every actor does to every block. */
   readonly trace: boolean;
   /** Of the messages that no traced handling has sent, each so-many-th begins a trace; 0: none. */

@@ -153,8 +153,9 @@ function anomaliesOf({ anomalies }: Chosen): AnomalyRules {
   return { ...DEFAULT_RULES, ...limits, policies };
 }
 
-function telemetryOf({ trace, traceEvery, memory, histograms }: Chosen): TelemetrySettings {
+function telemetryOf({ debug, trace, traceEvery, memory, histograms }: Chosen): TelemetrySettings {
   return {
+    debug,
     trace,
     traceEvery: traceEvery ?? (trace ? 1 : 0),
     memoryEverySteps: memory?.everySteps ?? MEMORY_EVERY_STEPS,

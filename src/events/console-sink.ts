@@ -24,6 +24,10 @@ export interface ConsoleSinkOptions {
   readonly live?: boolean;
   /** Whether lines are coloured: where the line is live, unless `NO_COLOR` is set. */
   readonly color?: boolean;
+  /** Whether an error is told with every frame and all its causes; unless told otherwise, where `TROUPE_DEBUG` is set. */
+  readonly debug?: boolean;
+  /** Whether the error that ends a run is told: no where the program tells what `run` throws. */
+  readonly failure?: boolean;
   /** Milliseconds from any fixed point. */
   readonly clock?: () => number;
 }
@@ -50,16 +54,20 @@ export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
     options.stream === undefined
       ? new BoundedWriter(STANDARD_ERROR, { prompt: true, maxHeldBytes })
       : undefined;
-  const { CI, NO_COLOR, TERM } = process.env;
+  const { CI, NO_COLOR, TERM, TROUPE_DEBUG } = process.env;
   // Set means set to something, as no-color.org has it.
   const live = options.live ?? (stream.isTTY === true && !CI && TERM !== "dumb");
   const color = options.color ?? (live && !NO_COLOR);
-  return new ConsoleSink({ stream, live, color, clock, writer });
+  const { debug = isSet(TROUPE_DEBUG), failure = true } = options;
+  return new ConsoleSink({ stream, live, color, clock, debug, failure, writer });
 }
 
 interface ConsoleParts extends Required<ConsoleSinkOptions> {
   readonly writer: BoundedWriter | undefined;
 }
+
+/** As the option of the runtime reads it. */
+const isSet = (text = "") => text !== "" && text !== "0" && text !== "false";
 
 class ConsoleSink implements EventSink {
   readonly #stream: ConsoleStream;
@@ -68,12 +76,14 @@ class ConsoleSink implements EventSink {
   readonly #live: boolean;
   readonly #color: boolean;
   readonly #clock: () => number;
+  readonly #debug: boolean;
+  readonly #tellsFailure: boolean;
   #progress = new Progress();
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
   #closed = false;
 
-  constructor({ stream, live, color, clock, writer }: ConsoleParts) {
+  constructor({ stream, live, color, clock, debug, failure, writer }: ConsoleParts) {
     this.#stream = stream;
     this.#writer = writer;
     // Unheard, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost instead.
@@ -81,6 +91,8 @@ class ConsoleSink implements EventSink {
     this.#live = live;
     this.#color = color;
     this.#clock = clock;
+    this.#debug = debug;
+    this.#tellsFailure = failure;
   }
 
   attach(tell: TellTrouble): void {
@@ -94,9 +106,10 @@ class ConsoleSink implements EventSink {
       if (this.#clock() - this.#shownAtMs >= (this.#live ? redrawMs : plainLineMs)) this.#show();
       return;
     }
-    const description = describeEvent(event);
-    if (description === undefined) return;
     if (event.kind === "run.finished" || event.kind === "run.failed") this.#leave();
+    if (event.kind === "run.failed" && !this.#tellsFailure) return;
+    const description = describeEvent(event, { debug: this.#debug });
+    if (description === undefined) return;
     this.#above(this.#paint(description.text, description.tone));
   }
 

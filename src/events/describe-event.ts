@@ -1,3 +1,4 @@
+import { describeError, type ErrorDepth } from "./describe-error.ts";
 import type { ErrorReport } from "./error-report.ts";
 import type { EventOf, TroupeEvent } from "./event.ts";
 import { formatBytes, formatCount, formatDuration, printable } from "./figures.ts";
@@ -14,9 +15,11 @@ export interface Description {
 
 /**
  * What a person watching a run wants to read of an event: one or more lines, fit for a terminal.
- * @returns undefined for events that are the progress line's, or too common to be told
+ * @param depth - how much of errors, and of what follows from them
+ * @returns undefined for events that are the progress line's, or too common to be told; for those that only follow from an
+ *   actor's end too, unless all is told
  */
-export function describeEvent(event: TroupeEvent): Description | undefined {
+export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Description | undefined {
   switch (event.kind) {
     case "run.started":
       return plain(
@@ -57,17 +60,23 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
           ? "back to the beginning"
           : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
       );
+    case "run.delayed":
+      return plain(`has waited for ${formatDuration(event.waitedMs)} for ${event.what}`);
     case "run.interrupted":
       return bad(
         `${event.signal}: saving after the steps under way, within ${formatDuration(event.graceMs)} (a second signal ends at once)`,
       );
     case "checkpoint.failed":
+      if (event.error.code === "CHECKPOINT_ABANDONED" && depth.debug !== true) return undefined;
       return bad(`step ${event.step} could not be saved, training goes on: ${explain(event.error)}`);
     case "actor.failed":
+      // That it stands still was told when it was found out.
+      if (event.cause.code === "ACTOR_STALLED" && depth.debug !== true) return undefined;
       return bad(`${event.actor}#${event.incarnation} failed: ${explain(event.cause)}`);
     case "actor.restarted":
       return plain(`${event.actor}#${event.incarnation} restarted`);
     case "message.undelivered":
+      if (event.reason === "Stopped" && depth.debug !== true) return undefined;
       return bad(
         `${event.count} undelivered ${event.messageKind} from ${event.from} to ${event.to}: ${event.reason}`,
       );
@@ -96,7 +105,7 @@ export function describeEvent(event: TroupeEvent): Description | undefined {
           : `done: ${event.steps} steps in ${formatDuration(event.durationMs)}, last loss ${event.lossNats.toFixed(4)}`,
       );
     case "run.failed":
-      return bad(`failed: ${explain(event.error)}`);
+      return bad(`failed: ${describeError(event.error, depth)}`);
     case "activity.finished":
     case "actor.started":
     case "actor.stopped":
@@ -121,17 +130,23 @@ function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
 }
 
-/** "handling step for 31 s, at forward 12, after allReduce #1841 of tp 0-1". */
-function describeStall({
+/** @returns what an actor that shows no progress is at: "handling step for 31 s, at forward 12, after allReduce #1841 of tp 0-1" */
+export function describeStall({
   state,
   ageMs,
   handling,
   waitingFor,
   op,
   collective,
-}: EventOf<"actor.stalled">): string {
+}: Pick<
+  EventOf<"actor.stalled">,
+  "state" | "ageMs" | "handling" | "waitingFor" | "op" | "collective"
+>): string {
   const subject = waitingFor === undefined ? (handling ?? "") : `for ${waitingFor}`;
-  const at = op === undefined ? "" : `, at ${op.name} ${op.block} ${op.sequence}`;
+  const at =
+    op === undefined
+      ? ""
+      : `, at ${[op.name, op.block, op.sequence].filter((part) => part !== "").join(" ")}`;
   return `${state} ${subject} for ${formatDuration(ageMs)}${at}${describeCollective(collective)}`;
 }
 

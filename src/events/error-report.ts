@@ -1,3 +1,11 @@
+import { type ErrorOrigin, framesOf, originOf, ownFrames, type StackFrame, sourceLine } from "../errors.ts";
+
+/** A line of a person's own source that an error has passed. */
+export interface SourceFrame extends StackFrame {
+  /** The line itself, without its end; undefined where it cannot be read. */
+  readonly text?: string;
+}
+
 /** An error as plain data. */
 export interface ErrorReport {
   /** A code of `errorTable`, or one of the system's, where there is one. */
@@ -5,7 +13,23 @@ export interface ErrorReport {
   readonly message: string;
   /** Where it first happened, `name#incarnation`. */
   readonly actor?: string;
+  /** The module of the model, and the function of the job, where it happened. */
+  readonly from?: ErrorOrigin;
+  /** The lines of one's own source that it has passed, innermost first; those of libraries are in {@link stack} alone. */
+  readonly frames?: readonly SourceFrame[];
+  /** All frames, as V8 writes them. */
+  readonly stack?: string;
   readonly cause?: ErrorReport;
+}
+
+/** What an error says of itself, thrown here or come from another actor. */
+export interface ReportedError {
+  readonly code?: string | undefined;
+  readonly message: string;
+  readonly actor?: string | undefined;
+  readonly from?: ErrorOrigin | undefined;
+  readonly stack?: string | undefined;
+  readonly cause?: ErrorReport | undefined;
 }
 
 const maxCauses = 8;
@@ -13,11 +37,33 @@ const maxCauses = 8;
 /** Any thrown value as plain data, its causes with it. */
 export function reportError(error: unknown, numCauses = 0): ErrorReport {
   if (!(error instanceof Error)) return { message: String(error) };
-  const { code } = error as { code?: unknown };
+  const { code, fields } = error as { code?: unknown; fields?: { actor?: unknown } };
   const hasCause = error.cause !== undefined && numCauses < maxCauses;
-  return {
-    ...(typeof code === "string" ? { code } : {}),
+  return composeReport({
     message: error.message,
-    ...(hasCause ? { cause: reportError(error.cause, numCauses + 1) } : {}),
+    stack: error.stack,
+    from: originOf(error),
+    code: typeof code === "string" ? code : undefined,
+    actor: typeof fields?.actor === "string" ? fields.actor : undefined,
+    cause: hasCause ? reportError(error.cause, numCauses + 1) : undefined,
+  });
+}
+
+/** A report of what an error says of itself; reads the lines of source that it names. */
+export function composeReport({ code, message, actor, from, stack, cause }: ReportedError): ErrorReport {
+  const frames = ownFrames(framesOf(stack)).map(withText);
+  return {
+    ...(code !== undefined && { code }),
+    message,
+    ...(actor !== undefined && { actor }),
+    ...(from !== undefined && Object.keys(from).length > 0 && { from }),
+    ...(frames.length > 0 && { frames }),
+    ...(stack !== undefined && { stack }),
+    ...(cause !== undefined && { cause }),
   };
+}
+
+function withText(frame: StackFrame): SourceFrame {
+  const text = sourceLine(frame);
+  return text === undefined ? frame : { ...frame, text };
 }

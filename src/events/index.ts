@@ -1,8 +1,15 @@
 /** What happened: the union of events, where they come together, and where they are written. */
 export { BoundedWriter, fileWriteMs, type TellTrouble } from "./bounded-writer.ts";
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./console-sink.ts";
-export { describeCollective, describeEvent } from "./describe-event.ts";
-export { type ErrorReport, reportError } from "./error-report.ts";
+export { describeError } from "./describe-error.ts";
+export { describeCollective, describeEvent, describeStall } from "./describe-event.ts";
+export {
+  composeReport,
+  type ErrorReport,
+  type ReportedError,
+  reportError,
+  type SourceFrame,
+} from "./error-report.ts";
 export {
   type EventKind,
   type EventOf,
@@ -13,6 +20,7 @@ export {
 } from "./event.ts";
 export { EventHub, type EventHubOptions, type EventSink, type EventStreamOptions } from "./event-hub.ts";
 export { type EventListener, EventListeners } from "./event-listeners.ts";
+
 export { EventStream } from "./event-stream.ts";
 export { type JsonLinesOptions, jsonLinesSink, toJson } from "./json-lines-sink.ts";
 export type {
@@ -39,7 +47,15 @@ export type {
   OutputResumed,
   SubscriberFailed,
 } from "./kinds/delivery.ts";
-export type { RunChange, RunFailed, RunFinished, RunRestored, RunResumed, RunStarted } from "./kinds/run.ts";
+export type {
+  RunChange,
+  RunDelayed,
+  RunFailed,
+  RunFinished,
+  RunRestored,
+  RunResumed,
+  RunStarted,
+} from "./kinds/run.ts";
 export type {
   AnomalyDetected,
   EvaluationFinished,

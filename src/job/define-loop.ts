@@ -53,7 +53,8 @@ export function requireLoss({ loss }: Job): void {
   if (loss === refuseLoss) refuseLoss();
 }
 
-function refuseLoss(): never {
+/** Stands for the loss that a loop does not say. @throws {TroupeError} `JOB_INVALID` */
+export function refuseLoss(): never {
   throw new TroupeError("JOB_INVALID", {
     where: "loop",
     expected: "a loss for held-out data and pipelines",

@@ -4,16 +4,23 @@ export {
   defineJob,
   type Job,
   type JobDefinition,
-  loadJob,
   optimizersOf,
   type SampleContext,
   schedulesOf,
   type TrainingPlan,
-  trainingOf,
   weighingOf,
 } from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
+export { loadJob } from "./load-job.ts";
 export { checkWeights, type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
-export { type Losses, type LossValues, valuesOf, weighLosses, weighValue, weighValues } from "./losses.ts";
+export {
+  checkLosses,
+  type Losses,
+  type LossValues,
+  valuesOf,
+  weighLosses,
+  weighValue,
+  weighValues,
+} from "./losses.ts";
 export type { BackwardOptions, ForwardResult, Loop, Rank, RankContext } from "./rank-context.ts";
 export { type StepSamples, StepShares } from "./step-shares.ts";

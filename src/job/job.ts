@@ -1,5 +1,4 @@
 import type { Awaitable, Batch, Dataset, DatasetFacts, Rows, TensorBatch, TensorsOf } from "../data/index.ts";
-import { TroupeError } from "../errors.ts";
 import type { Module, TensorPlan } from "../nn/index.ts";
 import {
   type ClipRule,
@@ -136,21 +135,6 @@ export function schedulesOf(job: Job, optimizers: readonly OptimizerSpec[], conf
   return optimizers.map((optimizer) => job.schedule?.(optimizer, config) ?? new Constant(optimizer));
 }
 
-/**
- * @returns how a job is trained
- * @throws {TroupeError} `JOB_INVALID` where it says no plan
- */
-export function trainingOf(job: Job, config: JobConfig, facts: DatasetFacts): TrainingPlan {
-  const plan: TrainingPlan | null = job.training(config, facts);
-  if (typeof plan === "object" && plan !== null) return plan;
-  throw new TroupeError("JOB_INVALID", {
-    where: "job",
-    expected: "the job's training to be a plan with steps and batchSize",
-    got: String(plan),
-    hint: "see examples/gpt/job.ts",
-  });
-}
-
 /** @returns how a job weighs a batch, where its losses are weighed */
 export function weighingOf(
   job: Job,
@@ -158,41 +142,6 @@ export function weighingOf(
   facts: DatasetFacts,
 ): ((batch: Batch) => LossWeights) | undefined {
   const { weigh } = job;
-  const { calculatePerTokenLoss = true } = trainingOf(job, config, facts);
+  const { calculatePerTokenLoss = true } = job.training(config, facts);
   return weigh === undefined || !calculatePerTokenLoss ? undefined : (batch) => weigh(batch, config);
-}
-
-/**
- * Imports a job's module.
- * @param url - of a module whose default export is a job
- * @throws {TroupeError} `JOB_INVALID` where there is none
- */
-export async function loadJob(url: string): Promise<Job> {
-  const module = (await import(url).catch((cause: unknown) => {
-    throw invalid(
-      url,
-      `an import that fails: ${cause instanceof Error ? cause.message : String(cause)}`,
-      cause,
-    );
-  })) as { default?: Partial<Job> };
-  const job = module.default;
-  if (job === undefined) throw invalid(url, "no default export");
-  for (const part of ["training", "data", "model", "loss", "optimizer"] as const) {
-    if (typeof job[part] !== "function") throw invalid(url, `a default export without ${part}(…)`);
-  }
-  if (typeof job.config !== "object") throw invalid(url, "a default export without config");
-  return job as Job;
-}
-
-function invalid(url: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError(
-    "JOB_INVALID",
-    {
-      where: "job",
-      expected: `a module whose default export is defineJob({ … }) in ${url}`,
-      got,
-      hint: "see examples/gpt/job.ts",
-    },
-    { fields: { url }, cause },
-  );
 }

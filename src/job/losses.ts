@@ -11,7 +11,7 @@ export type LossValues = number | Readonly<Record<string, number>>;
 /**
  * @param shares - what each counts, as `sharesOf` has it
  * @returns Σ share · loss: what backward starts from. The very loss where it is one, and its share 1
- * @throws {TroupeError} `LOSS_WEIGHTS` for a loss without a share, or for no losses
+ * @throws {TroupeError} `LOSS_WEIGHTS` for a loss without a share; `LOSS_INVALID`, see {@link checkLosses}
  */
 export function weighLosses(losses: Losses, shares: LossWeights): Tensor {
   const weighed = namedLosses(losses).map(([name, loss]) => scaled(loss, weightOf(shares, name)));
@@ -38,16 +38,49 @@ export function weighValue(value: number, weight: number): number {
   return weight === 0 ? 0 : weight * value;
 }
 
-function namedLosses(losses: Losses): [name: string | undefined, loss: Tensor][] {
-  if (losses instanceof Tensor) return [[undefined, losses]];
-  const named = Object.entries(losses);
-  if (named.length > 0) return named;
-  throw new TroupeError("LOSS_WEIGHTS", {
-    where: "job",
-    expected: "loss to return a scalar, or scalars by name",
-    got: "a record without any",
-    hint: "return at least one",
+/**
+ * Refuses what no step can be made of.
+ * @param where - what has returned it, as people call it
+ * @throws {TroupeError} `LOSS_INVALID` for what is no scalar tensor, nor scalars by name
+ */
+export function checkLosses(given: unknown, where = "loss"): asserts given is Losses {
+  if (given instanceof Tensor) {
+    if (given.numel === 1) return;
+    throw invalid(where, "", `a tensor of shape [${given.shape}]`, "take its mean: .mean()");
+  }
+  if (typeof given !== "object" || given === null) throw invalid(where, "", ...kindOf(given));
+  if (given instanceof Promise)
+    throw invalid(where, "", "a promise", "leave async out: a loss computes where it is called");
+  const named = Object.entries(given as Record<string, unknown>);
+  if (named.length === 0) throw invalid(where, "", "an object without any", "return at least one");
+  for (const [name, loss] of named) {
+    if (!(loss instanceof Tensor)) throw invalid(where, name, ...kindOf(loss));
+    if (loss.numel !== 1)
+      throw invalid(where, name, `a tensor of shape [${loss.shape}]`, "take its mean: .mean()");
+  }
+}
+
+/** The value of a loss that is none, and what may have been meant. */
+function kindOf(value: unknown): [got: string, hint: string] {
+  if (value === undefined) return ["undefined", "is there a return?"];
+  if (typeof value === "number")
+    return [`the number ${value}`, "give the tensor, not its item(): its graph leads back to the parameters"];
+  return [value === null ? "null" : `a ${typeof value}`, "such as crossEntropy(logits, targets)"];
+}
+
+function invalid(where: string, name: string, got: string, hint: string): TroupeError {
+  const expected = "a scalar tensor, or an object of them by name";
+  return new TroupeError("LOSS_INVALID", {
+    where,
+    expected,
+    got: name === "" ? got : `${got} as ${name}`,
+    hint,
   });
+}
+
+function namedLosses(losses: Losses): [name: string | undefined, loss: Tensor][] {
+  checkLosses(losses);
+  return losses instanceof Tensor ? [[undefined, losses]] : Object.entries(losses);
 }
 
 function scaled(loss: Tensor, share: number): Tensor {

@@ -32,7 +32,7 @@ export { LayerNorm } from "./layer-norm.ts";
 export { Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
 export { dematerialize, materializeTransient, materialize, parameterSpecs, specOf } from "./materialize.ts";
-export { Module, wrapForward } from "./module.ts";
+export { failedModule, Module, wrapForward } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";

@@ -3,6 +3,9 @@ import { scope } from "../tensor/index.ts";
 import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
 
+/** The innermost module that was computing when an error was thrown: its name is looked for where somebody wants it. */
+const failedIn = new WeakMap<object, Module>();
+
 /**
  * A piece of a model: parameters, buffers and smaller modules as own enumerable properties, found in the order in which they
  * are declared and named by their property names, so a class laid out like Hugging Face's has its names.
@@ -17,7 +20,14 @@ export abstract class Module {
 
   constructor() {
     const forward: Module["forward"] = this.forward;
-    setForward(this, (...inputs) => scope(() => forward.apply(this, inputs)));
+    setForward(this, (...inputs) => {
+      try {
+        return scope(() => forward.apply(this, inputs));
+      } catch (error) {
+        if (typeof error === "object" && error !== null && !failedIn.has(error)) failedIn.set(error, this);
+        throw error;
+      }
+    });
   }
 
   /** Computes the module's output. Synchronous; tensors it returns live on in the caller's scope. */
@@ -130,6 +140,18 @@ export abstract class Module {
     }
     return members;
   }
+}
+
+/**
+ * @returns the path in a model of the module whose forward threw an error, such as `layers.2.attn.q`; undefined where none of
+ *   its modules did
+ */
+export function failedModule(error: unknown, model: Module): string | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const failed = failedIn.get(error);
+  if (failed === undefined) return undefined;
+  for (const [name, module] of model.namedModules()) if (module === failed) return name;
+  return undefined;
 }
 
 /**

@@ -50,7 +50,8 @@ export type RowRefs = Readonly<Record<string, TensorRef>>;
  * gathers what the model predicts in an evaluation, for the dataset to score; that is lost with it.
  */
 export type FeederProtocol = {
-  open: { in: Record<string, never>; out: OpenedData };
+  /** `data`: where the feeder was not born with it. */
+  open: { in: { readonly data?: DataOrder }; out: OpenedData };
   /** What tells the samples from others, once it is known. */
   fingerprint: { in: Record<string, never>; out: Fingerprint };
   next: { in: BatchOrder; out: DealtBatch };
@@ -66,6 +67,12 @@ export type FeederProtocol = {
 /** What a feeder is born with. */
 export interface FeederInit {
   readonly jobUrl: string;
+  /** Left out where the job is to be loaded first, and `open` says it. */
+  readonly data?: DataOrder;
+}
+
+/** Which data of a job is to be opened. */
+export interface DataOrder {
   readonly config: JobConfig;
   readonly seed: number;
 }

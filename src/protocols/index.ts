@@ -11,6 +11,7 @@ export type {
 export type {
   BatchOrder,
   BatchRequest,
+  DataOrder,
   DealtBatch,
   EvaluationName,
   FeederInit,

@@ -139,6 +139,14 @@ export class ActorSystem {
     if (record !== undefined) await this.#launcher.stop(record, options);
   }
 
+  /**
+   * Where the code of an actor is that does not come back, an endless loop for instance.
+   * @returns the lines of a stack; undefined where it is in native code or in another process, or the actor has ended
+   */
+  async stackOf(ref: Addressed): Promise<string | undefined> {
+    return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();
+  }
+
   /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;

@@ -12,3 +12,4 @@ export { settingsIn } from "./changes.ts";
 export { configure } from "./configure.ts";
 export { jobUrlOf } from "./job-url.ts";
 export { Runtime } from "./runtime.ts";
+export { trainingOf } from "./training-plan.ts";

@@ -3,7 +3,7 @@ import type { GroupPlan } from "../collectives/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SamplerState } from "../data/index.ts";
 import { tensorPlanOf } from "../engine/rank/index.ts";
-import { type NamesOf, TroupeError } from "../errors.ts";
+import { TroupeError } from "../errors.ts";
 import {
   type Job,
   type JobConfig,
@@ -11,7 +11,6 @@ import {
   requireLoss,
   schedulesOf,
   type TrainingPlan,
-  trainingOf,
 } from "../job/index.ts";
 import { cutBlocks, type Module } from "../nn/index.ts";
 import { checkOptimizers, clipRuleOf, type OptimizerSpec, type Schedule } from "../optim/index.ts";
@@ -25,7 +24,7 @@ import {
   tensorDivisors,
 } from "../parallel/index.ts";
 import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } from "../protocols/index.ts";
-import { optionError, refuseUnknown } from "./option-error.ts";
+import { optionError } from "./option-error.ts";
 import { plannedSteps, recipeIn } from "./recipe.ts";
 import type { Resumed, Start } from "./start.ts";
 import { whole } from "./whole.ts";
@@ -35,19 +34,6 @@ export interface RunPlan {
   readonly schedule: RunSchedule;
   readonly ranks: RankPlan;
 }
-
-const TRAINING: NamesOf<TrainingPlan> = {
-  steps: true,
-  epochs: true,
-  batchSize: true,
-  accumulation: true,
-  clipNorm: true,
-  evaluateEverySteps: true,
-  evaluationSamples: true,
-  calculatePerTokenLoss: true,
-  evaluationSplits: true,
-  pretrained: true,
-};
 
 /** How a job's batch is dealt to ranks and micro-batches. */
 export interface BatchPlan {
@@ -69,13 +55,11 @@ export interface BatchPlan {
  */
 export function planBatch(
   job: Job,
-  config: JobConfig,
+  training: TrainingPlan,
   data: OpenedData,
   settings: RuntimeSettings,
   resumed: Resumed | undefined,
 ): BatchPlan {
-  const training = trainingOf(job, config, data.facts);
-  checkTraining(training);
   if (training.evaluateEverySteps !== undefined || settings.layout.mesh.pp > 1) requireLoss(job);
   const accumulation = settings.training.accumulation ?? whole("accumulation", training.accumulation ?? 1, 1);
   const batchSize = whole("batchSize", training.batchSize, 1);
@@ -131,14 +115,6 @@ function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
     },
     { fields: { split, splits } },
   );
-}
-
-function checkTraining(training: TrainingPlan): void {
-  refuseUnknown("an option of the job's training", training, TRAINING);
-  for (const name of ["evaluateEverySteps", "evaluationSamples"] as const) {
-    const value = training[name] ?? Number.POSITIVE_INFINITY;
-    if (value !== Number.POSITIVE_INFINITY) whole(name, value, 1);
-  }
 }
 
 /** What of a model decides how it can be spread. */

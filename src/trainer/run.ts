@@ -5,7 +5,7 @@ import { stampOf } from "../checkpoint/index.ts";
 import type { RuntimeSettings } from "../config/index.ts";
 import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
-import { type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
+import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob, type TrainingPlan } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
@@ -29,15 +29,17 @@ import { checkResumed } from "./check-resumed.ts";
 import { configure } from "./configure.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
-import { openData } from "./open-data.ts";
 import { type BatchPlan, dryRun, planBatch, planRun } from "./plan-run.ts";
 import { identityOf, KnownRecipe, recipeOf } from "./recipe.ts";
 import { Rendezvous } from "./rendezvous.ts";
+import { keepFrames, leaveOwnFrames, rootCause } from "./root-cause.ts";
 import { RunFolder } from "./run-folder.ts";
+import { SCOUT, Scout } from "./scout.ts";
 import { Stalls } from "./stalls.ts";
 import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
 import { SupervisedRanks } from "./supervised-ranks.ts";
+import { trainingOf } from "./training-plan.ts";
 import { translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */
@@ -99,14 +101,16 @@ export class Run {
   async train(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
     const { emit } = this.#options;
     const begin = performance.now();
+    using _ = keepFrames();
     try {
       const result = await this.#perform(jobUrl, overrides);
       const { steps, lossNats } = result;
       emit({ kind: "run.finished", steps, lossNats, durationMs: performance.now() - begin });
       return result;
     } catch (caught) {
-      const error = explainHang(caught, this.inspect());
+      const error = rootCause(explainHang(caught, this.inspect()));
       emit({ kind: "run.failed", error: reportError(error) });
+      if (!this.#options.settings.telemetry.debug) leaveOwnFrames(error);
       throw error;
     }
   }
@@ -160,7 +164,7 @@ export class Run {
     const ranks = await SupervisedRanks.start(
       system,
       { ...layout, offload, warmStandby: supervision.warmStandby },
-      { jobUrl, config, seed: start.seed },
+      { jobUrl, data: { config, seed: start.seed } },
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
@@ -186,8 +190,10 @@ export class Run {
 
   /** Finds out what is trained, from where on, and that it can be: all that may refuse the run before anything is written. */
   async #settle(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<SettledJob> {
-    const { settings } = this.#options;
+    const { settings, emit } = this.#options;
     const { training, execution, precision } = settings;
+    const { deadlineMs } = execution;
+    const scout = await Scout.send({ system: this.#system, jobUrl, name: nameOf(jobUrl), deadlineMs, emit });
     const job = await loadJob(jobUrl);
     const before =
       training.resume === undefined
@@ -196,9 +202,8 @@ export class Run {
     const resumed = before?.resumed;
     const config = configure(job, overrides, resumed && settingsIn(resumed.state));
     const seed = before?.seed ?? training.seed;
-    const feeder = { jobUrl, config, seed };
-    const { opened: data, fingerprint } = await openData(this.#system, feeder, execution.deadlineMs);
-    const batch = planBatch(job, config, data, settings, resumed);
+    const { opened: data, fingerprint } = await scout.open({ config, seed });
+    const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
     const declared = dryRun(job, config, data, settings, batch);
     const { model } = declared;
     const module = await identityOf(jobUrl, nameOf(jobUrl));
@@ -216,6 +221,8 @@ export class Run {
 
   #hear(event: RuntimeEvent): void {
     if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
+    // Its error is what the run ends by.
+    if (event.kind === "actor.failed" && event.actor === SCOUT) return;
     // What is under way when a run ends goes nowhere, and is no news.
     if (this.#isEnding && event.kind === "message.undelivered") return;
     const reported = translateEvent(event);
@@ -240,7 +247,7 @@ export class Run {
       return this.#system.stopActor(this.#checkpointer.pinned(), { drain: false, deadlineMs: 0 });
     // Its thread may take its time to end: nobody waits for it meanwhile.
     this.#leaveRendezvous(actor.actor);
-    await this.#ranks?.end(actor);
+    await this.#ranks?.end(actor, stalled(actor, this.#stalls.afterMs));
   }
 
   #leaveRendezvous(actor: string): void {
@@ -300,6 +307,15 @@ function runStarted(
     numParameters,
     clockMs: systemClock.now(),
   };
+}
+
+function stalled(actor: ActorInspection, afterMs: number): TroupeError {
+  return new TroupeError("ACTOR_STALLED", {
+    where: actor.actor,
+    expected: `progress within ${(afterMs / 1000).toFixed(1)} s`,
+    got: `none: ${describeStall(actor)}`,
+    hint: "a loop without end, or one step that takes longer than --stall allows",
+  });
 }
 
 function stopped(): TroupeError {

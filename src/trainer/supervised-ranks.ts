@@ -125,10 +125,15 @@ export class SupervisedRanks {
   /**
    * Ends an actor of the group that stands still, and with it its generation. A process is killed; a thread is made to end, which
    * native code in it can put off: where it does for ever, the group is given up.
+   * @param failure - why: what the generation has ended by
    */
-  async end({ actor, pid }: Pick<ActorInspection, "actor" | "pid">): Promise<void> {
+  async end({ actor, pid }: Pick<ActorInspection, "actor" | "pid">, failure: TroupeError): Promise<void> {
+    const ref = this.#supervisor.ref(actor).pinned();
+    const place = await this.#system.stackOf(ref);
+    if (place !== undefined) failure.stack = `${failure.name}: ${failure.message}\n${place}`;
+    const ended = this.#system.stopActor(ref, { drain: false, deadlineMs: 0, failure });
     if (pid !== process.pid) process.kill(pid, "SIGKILL");
-    else await this.#system.stopActor(this.#supervisor.ref(actor).pinned(), { drain: false, deadlineMs: 0 });
+    await ended;
   }
 
   /** The group is being stopped for good: whoever waits for its next generation gets `cause`. */

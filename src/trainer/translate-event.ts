@@ -1,4 +1,4 @@
-import type { ErrorReport, EventKind, TroupeEventBody } from "../events/index.ts";
+import { composeReport, type ErrorReport, type EventKind, type TroupeEventBody } from "../events/index.ts";
 import { isActivity } from "../inspect/index.ts";
 import type { Failure, RuntimeEvent } from "../runtime/index.ts";
 import { isSaveProgress } from "../state/saving/index.ts";
@@ -59,11 +59,6 @@ function stalled(event: RuntimeEventOf<"actor.stalled">): EventBody<"actor.stall
   };
 }
 
-function reportOf({ code, message, actor, cause }: Failure): ErrorReport {
-  return {
-    ...(code === undefined ? {} : { code }),
-    message,
-    ...(actor === undefined ? {} : { actor }),
-    ...(cause === undefined ? {} : { cause: reportOf(cause) }),
-  };
+function reportOf({ cause, ...failure }: Failure): ErrorReport {
+  return composeReport({ ...failure, cause: cause && reportOf(cause) });
 }

@@ -83,7 +83,7 @@ describe("weighed losses", () => {
   it("are refused without a weight for each name", () => {
     scope(() => {
       expect(() => weighLosses({ labels: tensor(1) }, { words: 1 })).toThrow(/weight for the loss "labels"/);
-      expect(() => weighLosses({}, 1)).toThrow(/got a record without any/);
+      expect(() => weighLosses({}, 1)).toThrow(/got an object without any/);
     });
   });
 });

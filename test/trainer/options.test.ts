@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { settle } from "../../src/config/index.ts";
 import { configure, Runtime, type RuntimeOptions } from "../../src/trainer/index.ts";
 import { planBatch } from "../../src/trainer/plan-run.ts";
+import { trainingOf } from "../../src/trainer/training-plan.ts";
 import tiny from "../fixtures/jobs/tiny.ts";
 import { tinyJob } from "../fixtures/run-tiny.ts";
 
@@ -147,14 +148,11 @@ describe("Runtime.spawn", () => {
 });
 
 describe("a job whose training", () => {
-  const plan = (training: object) =>
-    planBatch(
-      { ...tiny, training: () => ({ steps: 1, batchSize: 4, ...training }) },
-      tiny.config,
-      { facts: { source: "text" }, splits: { train: { numSamples: 10 } }, fingerprint: {} },
-      settle({}),
-      undefined,
-    );
+  const plan = async (training: object) => {
+    const job = { ...tiny, training: () => ({ steps: 1, batchSize: 4, ...training }) };
+    const data = { facts: { source: "text" }, splits: { train: { numSamples: 10 } }, fingerprint: {} };
+    return planBatch(job, await trainingOf(job, tiny.config, data.facts), data, settle({}), undefined);
+  };
 
   it.each([
     [
@@ -166,14 +164,19 @@ describe("a job whose training", () => {
     ["evaluates on nothing", { evaluationSamples: 0 }, /evaluationSamples .* ≥ 1, got 0/],
     ["lasts for steps and epochs", { epochs: 2 }, /told in steps or in epochs, got both/],
     ["has no length", { steps: undefined }, /told in steps or in epochs, got neither/],
-    ["goes back in time", { steps: undefined, epochs: -1 }, /epochs to be ≥ 0, of samples that end, got -1/],
-  ])("%s is refused", (_what, training, message) => {
-    expect(() => plan(training)).toThrow(message);
+    ["goes back in time", { steps: undefined, epochs: -1 }, /epochs to be ≥ 0, got -1/],
+    [
+      "has several mistakes, all of which are told",
+      { stpes: 3, batchSize: "x", clipNorm: -1, accumulation: 0 },
+      /\[training\] expected an option of the job's training, got stpes \(did you mean steps\?; also expected batchSize to be a whole number ≥ 1, got "x"; also expected accumulation to be a whole number ≥ 1, got 0; also expected clipNorm to be > 0, got -1\)/,
+    ],
+  ])("%s is refused", async (_what, training, message) => {
+    await expect(plan(training)).rejects.toThrow(message);
   });
 
-  it("is told in epochs lasts until every sample was seen so often", () => {
-    expect(plan({ steps: undefined, epochs: 2 }).steps).toBe(5);
-    expect(plan({ steps: undefined, epochs: 0.9 }).steps).toBe(3);
+  it("is told in epochs lasts until every sample was seen so often", async () => {
+    expect((await plan({ steps: undefined, epochs: 2 })).steps).toBe(5);
+    expect((await plan({ steps: undefined, epochs: 0.9 })).steps).toBe(3);
   });
 });
 

@@ -1,6 +1,13 @@
 import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { type BackwardOptions, type ForwardResult, type Losses, weighLosses } from "../../job/index.ts";
-import { type RecordedTensor, TensorRecording } from "../../nn/index.ts";
+import { TroupeError } from "../../errors.ts";
+import {
+  type BackwardOptions,
+  checkLosses,
+  type ForwardResult,
+  type Losses,
+  weighLosses,
+} from "../../job/index.ts";
+import { type Module, type RecordedTensor, TensorRecording } from "../../nn/index.ts";
 import {
   type BlockEngine,
   type MeshPlace,
@@ -44,6 +51,8 @@ interface OpenForward {
   /** Weighed by the micro-batch's share. */
   readonly lossNats: number;
   readonly named: Readonly<Record<string, number>> | undefined;
+  /** Whether a parameter can be trained by it. */
+  readonly isTrainable: boolean;
 }
 
 /**
@@ -94,9 +103,15 @@ export class GrantedStep implements Disposable {
   train(lossesOf: (batch: TensorBatch) => Losses): void {
     const { actions, microBatches, report } = this.#parts;
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
+    const recorded = (batch: TensorBatch): Losses => {
+      const losses = lossesOf(batch);
+      checkLosses(losses);
+      if (!needGradient(losses)) refuseDetached(this.#parts.model.module, "loss");
+      return losses;
+    };
     actions.forEach((action, index) => {
       const beginMs = systemClock.now();
-      if (action.kind === "forward") microBatches.forward(this.index, action, lossesOf, this.#report);
+      if (action.kind === "forward") microBatches.forward(this.index, action, recorded, this.#report);
       else microBatches.backward(this.index, action, index === actions.length - 1);
       if (index === 0) this.#sendBegin();
       if (index === lastForward) {
@@ -128,16 +143,19 @@ export class GrantedStep implements Disposable {
     const key = { microBatch: this.#numForwards++, chunk: 0 };
     const draws = this.#draw(this.#forwards.size);
     let result: R | undefined;
+    let isTrainable = false;
     return scope(() => {
       const { result: loss } = engine.forward(key, () => {
         result = body();
-        return weighLosses(lossesIn(result), batch.weight);
+        const recorded = lossesIn(result);
+        isTrainable = needGradient(recorded);
+        return weighLosses(recorded, batch.weight);
       });
       // The tape's own tensors go with its walk: what a loop is given are others, of the same memory.
       const given = mapTensors(result, (each) => each.detach()) as R;
       const losses = lossesIn(given);
       const lossNats = (loss as Tensor).item();
-      this.#forwards.set(losses, { key, draws, lossNats, named: namedValues(losses) });
+      this.#forwards.set(losses, { key, draws, lossNats, named: namedValues(losses), isTrainable });
       if (!this.#hasBegun) this.#sendBegin();
       report("forward", { microBatch }, beginMs);
       return given;
@@ -165,6 +183,7 @@ export class GrantedStep implements Disposable {
         "a second",
         "call rank.forward again, or add the losses up before",
       );
+    if (!open.isTrainable) refuseDetached(model.module, "rank.backward");
     const beginMs = systemClock.now();
     this.#forwards.set(losses, undefined);
     this.#lossNats = this.#lossNats === undefined ? open.lossNats : this.#lossNats + open.lossNats;
@@ -273,17 +292,27 @@ export class GrantedStep implements Disposable {
   }
 }
 
-/** @throws {TroupeError} `LOOP_ORDER` for what is no scalar loss, nor several by name */
+/** @throws {TroupeError} `LOSS_INVALID` for what is no scalar loss, nor several by name */
 function lossesIn(given: ForwardResult): Losses {
-  const losses: unknown = given instanceof Tensor ? given : given?.loss;
-  const each = losses instanceof Tensor ? [losses] : Object.values(losses ?? {});
-  if (each.length > 0 && each.every((loss) => loss instanceof Tensor && loss.numel === 1))
-    return losses as Losses;
-  const [first] = each;
-  const got = first instanceof Tensor ? `a tensor of shape [${first.shape}]` : typeof given;
-  throw loopOrder(
-    "a scalar loss, or an object with one as `loss`",
-    got,
-    "return it from the body of rank.forward, and give that to rank.backward",
-  );
+  const isRecord = typeof given === "object" && !(given instanceof Tensor || given instanceof Promise);
+  const losses: unknown = isRecord ? given?.loss : given;
+  checkLosses(losses, "rank.forward");
+  return losses;
+}
+
+/** Whether a gradient of these leads anywhere. */
+function needGradient(losses: Losses): boolean {
+  const each = losses instanceof Tensor ? [losses] : Object.values(losses);
+  return each.some((loss) => loss.requiresGrad);
+}
+
+/** @throws {TroupeError} `LOSS_INVALID` where parameters are to be trained by losses that do not depend on them */
+function refuseDetached(model: Module, where: string): void {
+  if (!model.parameters().some(({ trainable }) => trainable)) return;
+  throw new TroupeError("LOSS_INVALID", {
+    where,
+    expected: "a loss that depends on the model's parameters",
+    got: "one that needs no gradient",
+    hint: "compute it from what the model returns, without detach, noGrad or item()",
+  });
 }

@@ -1,5 +1,5 @@
 import type { DatasetFacts, TensorBatch } from "../../data/index.ts";
-import { TroupeError } from "../../errors.ts";
+import { noteOrigin, TroupeError } from "../../errors.ts";
 import {
   type BackwardOptions,
   type ForwardResult,
@@ -9,7 +9,7 @@ import {
   loopOf,
   type RankContext,
 } from "../../job/index.ts";
-import type { Module } from "../../nn/index.ts";
+import { failedModule, type Module } from "../../nn/index.ts";
 import type { RankProtocol } from "../../protocols/index.ts";
 import type { ActorContext, Received } from "../../runtime/index.ts";
 import { OpenScope } from "../../tensor/index.ts";
@@ -66,11 +66,17 @@ export class RankLoop extends MeshRank implements RankContext {
         );
       this.#end.reply({});
     } catch (error) {
+      this.#noteModule(error);
       this.#hasFailed = { error };
       const order = this.#granted?.order ?? this.#end;
       this.#granted = undefined;
       order?.fail(error);
     }
+  }
+
+  #noteModule(error: unknown): void {
+    const module = failedModule(error, this.model);
+    if (module !== undefined) noteOrigin(error, { module });
   }
 
   /** @throws what the loop threw: it is over, and makes no step */
@@ -196,6 +202,7 @@ export class RankLoop extends MeshRank implements RankContext {
         if (order.kind === "sample") order.reply(this.#runner.sample(order.message.step));
         else order.reply(this.#runner.evaluate(order.message.step, order.message.requests));
       } catch (error) {
+        this.#noteModule(error);
         order.fail(error);
         throw error;
       }

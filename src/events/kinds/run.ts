@@ -1,7 +1,14 @@
 import type { ErrorReport } from "../error-report.ts";
 
 /** How a run as a whole goes: begun, set back, ended. */
-export type RunEvent = RunStarted | RunResumed | RunRestored | RunInterrupted | RunFinished | RunFailed;
+export type RunEvent =
+  | RunStarted
+  | RunResumed
+  | RunRestored
+  | RunInterrupted
+  | RunDelayed
+  | RunFinished
+  | RunFailed;
 
 /** A run has a model, data and a group of ranks, and is about to make its first step. */
 export interface RunStarted {
@@ -63,6 +70,15 @@ export interface RunInterrupted {
   readonly signal: string;
   /** How long that may take, in milliseconds. */
   readonly graceMs: number;
+}
+
+/** Something of the job's own takes long before the first step: told after ten seconds, and again whenever that has doubled. */
+export interface RunDelayed {
+  readonly kind: "run.delayed";
+  /** Such as "job.ts to be loaded". */
+  readonly what: string;
+  /** For how long, in milliseconds. */
+  readonly waitedMs: number;
 }
 
 /** A run made its last step, or was told to save and end before it. */

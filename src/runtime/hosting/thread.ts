@@ -4,11 +4,14 @@ import { Worker } from "node:worker_threads";
 import type { Boot } from "../actor/actor-host.ts";
 import type { ThreadOptions } from "../protocol/spawn.ts";
 import { portsOf } from "../transport/link.ts";
+import { stackOf } from "./thread-stack.ts";
 
 /** What holds a running actor. */
 export interface WorkerHandle {
   /** Ends it without its consent: the last resort. */
   terminate(): Promise<void>;
+  /** Where its code is that does not come back, see {@link stackOf}; undefined where that cannot be seen. */
+  stack?(): Promise<string | undefined>;
   /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
   readonly exited: Promise<Error | undefined>;
 }
@@ -44,6 +47,10 @@ export class ActorThread implements WorkerHandle {
 
   async terminate(): Promise<void> {
     await this.#worker.terminate();
+  }
+
+  stack(): Promise<string | undefined> {
+    return stackOf(this.#worker);
   }
 
   #untilExited(): Promise<Error | undefined> {

@@ -1,4 +1,11 @@
-import { type ErrorCode, errorTable, TroupeError } from "../../errors.ts";
+import {
+  type ErrorCode,
+  type ErrorOrigin,
+  errorTable,
+  noteOrigin,
+  originOf,
+  TroupeError,
+} from "../../errors.ts";
 import { type Address, describe } from "./address.ts";
 
 /** An error as it travels between actors: plain data, its first cause kept. */
@@ -10,6 +17,7 @@ export interface Failure {
   /** The actor it first happened in, `name#incarnation`. */
   readonly actor?: string;
   readonly stack?: string;
+  readonly from?: ErrorOrigin;
   readonly cause?: Failure;
 }
 
@@ -31,7 +39,8 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
     return withActor({ name: "Error", message: String(error), fields: {} }, actor);
   const code = (error as { code?: unknown }).code;
   const hasCause = error.cause !== undefined && depth < deepestCause;
-  const origin = error instanceof TroupeError ? error.fields.actor : undefined;
+  const actorBefore = error instanceof TroupeError ? error.fields.actor : undefined;
+  const from = originOf(error);
   return withActor(
     {
       name: error.name,
@@ -40,9 +49,10 @@ export function toFailure(error: unknown, actor?: string, depth = 0): Failure {
       // A code that says that there was none must not become one on its next way.
       ...(typeof code === "string" && code !== "ACTOR_THREW" ? { code } : {}),
       ...(error.stack === undefined ? {} : { stack: error.stack }),
+      ...(Object.keys(from).length === 0 ? {} : { from }),
       ...(hasCause ? { cause: toFailure(error.cause, undefined, depth + 1) } : {}),
     },
-    typeof origin === "string" ? origin : actor,
+    typeof actorBefore === "string" ? actorBefore : actor,
   );
 }
 
@@ -58,6 +68,7 @@ export function fromFailure(failure: Failure): TroupeError {
     },
   );
   if (failure.stack !== undefined) error.stack = failure.stack;
+  if (failure.from !== undefined) noteOrigin(error, failure.from);
   return error;
 }
 

@@ -39,6 +39,8 @@ export type SpawnOptions<Init> = SpawnPlace &
 /** How an actor is stopped. */
 export interface StopOptions {
   readonly reason?: string;
+  /** Has it count as failed by this from now on, and not as stopped: for one that is ended because it does not work. */
+  readonly failure?: Error;
   /** Whether messages that have arrived are handled first; true unless said otherwise. */
   readonly drain?: boolean;
   /** After so long it is ended without its consent. */

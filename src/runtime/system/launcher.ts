@@ -6,7 +6,7 @@ import { ProcessPool } from "../hosting/process-pool.ts";
 import { WarmStandbys } from "../hosting/warm-standbys.ts";
 import { ActorRef } from "../messaging/actor-ref.ts";
 import { type Address, describe } from "../protocol/address.ts";
-import type { Failure } from "../protocol/failure.ts";
+import { type Failure, toFailure } from "../protocol/failure.ts";
 import { RecordType } from "../protocol/record.ts";
 import type { RuntimeEvent } from "../protocol/runtime-event.ts";
 import {
@@ -144,6 +144,9 @@ export class Launcher {
    */
   async stop(record: ActorRecord, options: StopOptions): Promise<void> {
     const { reason = "stopped by its system", drain = true, deadlineMs = defaultStopDeadlineMs } = options;
+    const { failure } = options;
+    if (failure !== undefined)
+      this.registry.deathWatch.failed(record, toFailure(failure, describe(record.address)));
     if (record.down === undefined) {
       this.registry.sendTo(record, { type: RecordType.stop, body: { reason, drain } });
     }

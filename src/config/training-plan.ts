@@ -1,0 +1,77 @@
+import * as z from "zod";
+import { TroupeError, whatWasMeant } from "../errors.ts";
+import { cadence, number, oneOf, options, parted, text, toggle, whole } from "./kinds.ts";
+
+const clipNorm = z.union(
+  [
+    number("> 0", (value) => value > 0),
+    z.strictObject({ by: oneOf(["l2", "inf", "value"]), max: number("> 0", (value) => value > 0) }),
+  ],
+  { error: "a number > 0 or { by, max }" },
+);
+
+/** What a job's `training` gives: the field types of `TrainingPlan`. */
+const trainingSchema = options(
+  {
+    steps: whole(0).optional(),
+    epochs: number("≥ 0", (value) => value >= 0).optional(),
+    batchSize: whole(1),
+    accumulation: whole(1).optional(),
+    clipNorm: clipNorm.optional(),
+    evaluateEverySteps: cadence().optional(),
+    evaluationSamples: cadence().optional(),
+    evaluationSplits: z.array(text("a name"), { error: "a list of names" }).optional(),
+    calculatePerTokenLoss: toggle().optional(),
+    pretrained: text("a folder").optional(),
+  },
+  "a plan such as { steps: 100, batchSize: 16 }",
+);
+
+/**
+ * Checks what a job's `training` gives.
+ * @throws {TroupeError} `JOB_INVALID` naming every field that is wrong, the misspelled first
+ */
+export function checkTraining(given: unknown): void {
+  const result = trainingSchema.safeParse(given);
+  if (result.success) return;
+  const issues = result.error.issues.toSorted((a, b) => Number(isMisspelled(b)) - Number(isMisspelled(a)));
+  const [first, ...others] = issues.flatMap((issue) => mistakesOf(issue, given));
+  if (first === undefined) throw new Error("zod refuses without an issue");
+  const also = others.map(({ expected, got }) => `${expected}, got ${got}`).join("; also expected ");
+  const hint = [first.hint, also === "" ? undefined : `also expected ${also}`].filter(
+    (each) => each !== undefined,
+  );
+  throw new TroupeError("JOB_INVALID", {
+    where: "training",
+    expected: first.expected,
+    got: first.got,
+    hint: hint.length === 0 ? undefined : hint.join("; "),
+  });
+}
+
+interface Mistake {
+  readonly expected: string;
+  readonly got: string;
+  readonly hint?: string;
+}
+
+const isMisspelled = ({ code }: z.core.$ZodIssue) => code === "unrecognized_keys";
+
+function mistakesOf(issue: z.core.$ZodIssue, given: unknown): Mistake[] {
+  if (issue.code === "unrecognized_keys" && issue.path.length === 0)
+    return issue.keys.map((key) => ({
+      expected: "an option of the job's training",
+      got: key,
+      hint: whatWasMeant(key, Object.keys(trainingSchema.shape)),
+    }));
+  const [name] = issue.path;
+  const value = name === undefined ? given : (given as Record<PropertyKey, unknown>)[name];
+  const subject = name === undefined ? "the job's training" : String(name);
+  return [{ expected: `${subject} to be ${parted(issue.message).expected}`, got: shown(value) }];
+}
+
+function shown(value: unknown): string {
+  if (value instanceof Promise) return "a promise (training is not async)";
+  if (typeof value === "string") return JSON.stringify(value);
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+}

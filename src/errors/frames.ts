@@ -1,0 +1,101 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** A place in a source that an error has passed. Plain data. */
+export interface StackFrame {
+  /** Path of the file, or its URL where it is none. */
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1; undefined where only the line is known. */
+  readonly column?: number;
+  /** The function; undefined at the top of a module. */
+  readonly call?: string;
+}
+
+/** Frames that an error keeps in a thread where people's own code runs: between theirs stand several of ours for each module of a model. */
+export const FRAMES_KEPT = 200;
+
+// This package's sources, or what they were compiled to, and its command.
+const OURS = ["../", "../../bin/"].map((folder) => fileURLToPath(new URL(folder, import.meta.url)));
+
+/**
+ * The frames of an error's stack, as V8 writes it, innermost first. Where a source could not be compiled, the place of the
+ * mistake, which Node writes above the stack, is the first.
+ */
+export function framesOf(stack: string | undefined): StackFrame[] {
+  if (stack === undefined) return [];
+  const frames = stack.split("\n").flatMap((line) => frameOf(line) ?? []);
+  const uncompiled = compilationFrame(stack);
+  return uncompiled === undefined ? frames : [uncompiled, ...frames];
+}
+
+/** Of these, those in sources of one's own: neither this package's nor another one's, nor Node's. */
+export function ownFrames(frames: readonly StackFrame[]): StackFrame[] {
+  return frames.filter(({ file }) => !file.startsWith("node:") && !isForeign(file));
+}
+
+/** The same stack without the frames that are no {@link ownFrames}. */
+export function ownStack(stack: string): string {
+  const isOwn = (line: string) => {
+    const frame = frameOf(line);
+    return frame === undefined ? !/^ {4}at /.test(line) : ownFrames([frame]).length > 0;
+  };
+  return stack.split("\n").filter(isOwn).join("\n");
+}
+
+/** @returns the line of source that a frame stands on, without its end; undefined where the file cannot be read */
+export function sourceLine({ file, line }: StackFrame): string | undefined {
+  try {
+    return readFileSync(file, "utf8").split(/\r?\n/)[line - 1];
+  } catch {
+    return undefined;
+  }
+}
+
+function isForeign(file: string): boolean {
+  return OURS.some((folder) => file.startsWith(folder)) || /[\\/]node_modules[\\/]/.test(file);
+}
+
+const FRAME =
+  /^ {4}at (?:(?:async )?(?<call>.*?) \()?(?:async )?(?<file>[^()\s][^()]*?):(?<line>\d+)(?::(?<column>\d+))?\)?$/;
+
+function frameOf(text: string): StackFrame | undefined {
+  const { call, file, line, column } = FRAME.exec(text)?.groups ?? {};
+  if (file === undefined) return undefined;
+  const named = call === undefined ? undefined : nameOf(call);
+  return {
+    file: pathOf(file),
+    line: Number(line),
+    ...(column !== undefined && { column: Number(column) }),
+    ...(named !== undefined && { call: named }),
+  };
+}
+
+/** "Object.loss" is loss, "Net.forward [as run]" Net.forward; what has no name of its own has none. */
+function nameOf(call: string): string | undefined {
+  const name = call.replace(/ \[as .*\]$/, "").replace(/^Object\./, "");
+  return name === "<anonymous>" ? undefined : name;
+}
+
+/** What Node puts before the stack: the file with its line, lines of source, and carets under the mistake. */
+function compilationFrame(stack: string): StackFrame | undefined {
+  const [head = "", ...lines] = stack.split("\n", 12);
+  const place = /^(?<file>(?:file:\/\/|[\\/]|[A-Za-z]:\\).*):(?<line>\d+)$/.exec(head)?.groups;
+  if (place === undefined) return undefined;
+  const carets = lines.find((line) => /^\s*\^+\s*$/.test(line));
+  return {
+    file: pathOf(place.file ?? ""),
+    line: Number(place.line),
+    ...(carets !== undefined && { column: carets.indexOf("^") + 1 }),
+  };
+}
+
+function pathOf(file: string): string {
+  if (!file.startsWith("file:")) return file;
+  try {
+    return fileURLToPath(file.replace(/[?#].*$/, ""));
+  } catch {
+    return file;
+  }
+}

@@ -1,0 +1,71 @@
+import { relative } from "node:path";
+import type { ErrorReport, SourceFrame } from "./error-report.ts";
+
+/** How much is told of an error. */
+export interface ErrorDepth {
+  /** Everything: every frame, ours and Node's too, and all causes. One's own frames alone unless told otherwise. */
+  readonly debug?: boolean;
+}
+
+/** So many of one's own frames are told; what lies further out is known to who wrote it. */
+const FRAMES_TOLD = 8;
+
+/**
+ * An error for the person who wrote the job: what is wrong, the line of their own source that it happened on, with a mark
+ * under the place, where in the model that is, and the lines from which it was called.
+ */
+export function describeError(error: ErrorReport, { debug = false }: ErrorDepth = {}): string {
+  if (debug) return everythingOf(error);
+  const frames = framesOf(error).slice(0, FRAMES_TOLD);
+  const [first, ...callers] = frames;
+  const lines = [error.message, ...placeOf(error).map((line) => `  ${line}`)];
+  if (first !== undefined) lines.push(...codeOf(first));
+  for (const caller of callers) lines.push(`  called at ${describeFrame(caller)}`);
+  return lines.join("\n");
+}
+
+/** The lines of one's own source that the first cause has passed, else those of what followed from it. */
+function framesOf({ frames = [], cause }: ErrorReport): readonly SourceFrame[] {
+  const first = cause === undefined ? [] : framesOf(cause);
+  return first.length > 0 ? first : frames;
+}
+
+function placeOf({ from, actor, cause }: ErrorReport): string[] {
+  const { module, call } = from ?? cause?.from ?? {};
+  const parts = [
+    ...(call === undefined ? [] : [`in the job's ${call}`]),
+    ...(module === undefined ? [] : [module === "" ? "in the model's own forward" : `in module ${module}`]),
+    ...(actor === undefined ? [] : [`on ${actor.replace(/#.*/, "")}`]),
+  ];
+  return parts.length === 0 ? [] : [parts.join(", ")];
+}
+
+function codeOf(frame: SourceFrame): string[] {
+  const { text, line, column } = frame;
+  const head = `  at ${describeFrame(frame)}`;
+  if (text === undefined) return [head];
+  const number = `  ${line} | `;
+  const caret = column === undefined ? [] : [`${" ".repeat(number.length - 2)}| ${before(text, column)}^`];
+  return [head, `${number}${text}`, ...caret];
+}
+
+/** As wide as what stands before a column, tabs kept. */
+function before(text: string, column: number): string {
+  return text.slice(0, column - 1).replaceAll(/[^\t]/g, " ");
+}
+
+function describeFrame({ file, line, column, call }: SourceFrame): string {
+  const path = relative(process.cwd(), file);
+  const shown = path === "" || path.startsWith("..") ? file : path;
+  return `${shown}:${line}${column === undefined ? "" : `:${column}`}${call === undefined ? "" : ` (${call})`}`;
+}
+
+function everythingOf(error: ErrorReport): string {
+  const { code, message, actor, from, stack, cause } = error;
+  const place = placeOf({ message, ...(from && { from }), ...(actor !== undefined && { actor }) });
+  const head = code === undefined ? [] : [`code ${code}`];
+  // The message of one that was relayed is not always in its stack.
+  const text = stack === undefined ? message : stack.includes(message) ? stack : `${message}\n${stack}`;
+  const lines = [text, ...[...head, ...place].map((line) => `    ${line}`)];
+  return cause === undefined ? lines.join("\n") : `${lines.join("\n")}\ncaused by: ${everythingOf(cause)}`;
+}

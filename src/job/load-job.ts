@@ -1,0 +1,100 @@
+import { noteOrigin, TroupeError } from "../errors.ts";
+import { refuseLoss } from "./define-loop.ts";
+import { explainImport } from "./explain-import.ts";
+import type { Job } from "./job.ts";
+
+/** What a job cannot be without. */
+const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
+
+/** What else it may say. */
+const OPTIONAL = ["weigh", "predict", "schedule", "tensorPlan", "sample", "loop"] as const;
+
+/**
+ * Imports a job's module. An error that a function of the job throws keeps the function's name with it, see `originOf`.
+ * @param url - of a module whose default export is a job
+ * @throws {TroupeError} `JOB_INVALID` where there is none; of several fields that are wrong, all are named
+ */
+export async function loadJob(url: string): Promise<Job> {
+  let module: { readonly default?: unknown };
+  try {
+    module = (await import(url)) as typeof module;
+  } catch (cause) {
+    // Thrown by this package for what the module asks of it, while it is loaded: a sentence already.
+    if (cause instanceof TroupeError) throw cause;
+    throw await explainImport(url, cause);
+  }
+  const job = module.default;
+  if (typeof job !== "object" || job === null)
+    throw invalid(
+      url,
+      "a module whose default export is defineJob({ … })",
+      job === undefined ? "no default export" : nameKind(job),
+    );
+  checkFields(url, job as Partial<Job>);
+  return withOrigins(job as Job);
+}
+
+function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
+  const wrong = [
+    ...REQUIRED.flatMap((name) => {
+      if (typeof job[name] === "function") return [];
+      return [job[name] === undefined ? `no ${name}(…)` : `${name}: ${nameKind(job[name])}`];
+    }),
+    ...OPTIONAL.flatMap((name) =>
+      job[name] === undefined || typeof job[name] === "function" ? [] : [`${name}: ${nameKind(job[name])}`],
+    ),
+  ];
+  const { config } = job;
+  const isRecord = typeof config === "object" && config !== null && !Array.isArray(config);
+  if (!isRecord) wrong.push(config === undefined ? "no config" : `config: ${nameKind(config)}`);
+  else
+    for (const [name, value] of Object.entries(config))
+      if (!["string", "number", "boolean"].includes(typeof value))
+        wrong.push(`config.${name}: ${nameKind(value)}, where a text, a number, true or false is a setting`);
+  if (wrong.length === 0) return;
+  throw invalid(
+    url,
+    `a record config and functions ${REQUIRED.slice(0, -1).join(", ")} and ${REQUIRED.at(-1)}`,
+    wrong.join("; "),
+  );
+}
+
+function nameKind(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `${typeof value} ${String(value)}`;
+}
+
+/** The same job, whose functions tell with an error that it was thrown in them. */
+function withOrigins(job: Job): Job {
+  const told: Partial<Record<string, unknown>> = { config: job.config };
+  for (const name of [...REQUIRED, ...OPTIONAL]) {
+    const call = job[name] as ((...given: unknown[]) => unknown) | undefined;
+    // One that a loop leaves out is known by its identity.
+    if (call !== undefined && call !== refuseLoss) told[name] = tellingOrigin(name, call.bind(job));
+  }
+  return told as unknown as Job;
+}
+
+function tellingOrigin(name: string, call: (...given: unknown[]) => unknown) {
+  const note = (error: unknown): never => {
+    noteOrigin(error, { call: name });
+    throw error;
+  };
+  return (...given: unknown[]): unknown => {
+    try {
+      const result = call(...given);
+      return result instanceof Promise ? result.catch(note) : result;
+    } catch (error) {
+      return note(error);
+    }
+  };
+}
+
+function invalid(url: string, expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "JOB_INVALID",
+    { where: "job", expected: `${expected} in ${url}`, got, hint: "see examples/gpt/job.ts" },
+    { fields: { url } },
+  );
+}

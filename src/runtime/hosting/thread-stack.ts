@@ -1,0 +1,73 @@
+import type { Session } from "node:inspector";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
+
+/** Of V8's inspector protocol: a message to a thread's debugger, or from it. */
+type DebuggerMessage =
+  | { readonly method: "Debugger.scriptParsed"; readonly params: { scriptId: string; url: string } }
+  | { readonly method: "Debugger.paused"; readonly params: { readonly callFrames: readonly CallFrame[] } };
+
+interface CallFrame {
+  readonly functionName: string;
+  /** Lines and columns from 0. */
+  readonly location: {
+    readonly scriptId: string;
+    readonly lineNumber: number;
+    readonly columnNumber?: number;
+  };
+}
+
+/** Native code that does not return cannot be paused. */
+const PATIENCE_MS = 1_000;
+
+/**
+ * Where the code of a thread is that does not come back, an endless loop for instance. The thread is paused for as long as
+ * that takes; no port is opened for it.
+ * @returns lines as they follow the message in an error's stack; undefined where the thread is in native code, or has ended
+ */
+export async function stackOf(worker: Worker): Promise<string | undefined> {
+  // Nobody needs it otherwise.
+  const inspector = await import("node:inspector");
+  const session = new inspector.Session();
+  session.connect();
+  try {
+    return await Promise.race([pausedStack(session, worker.threadId), pause(PATIENCE_MS, undefined)]);
+  } catch {
+    return undefined; // it has ended meanwhile
+  } finally {
+    session.disconnect();
+  }
+}
+
+function pausedStack(session: Session, threadId: number): Promise<string> {
+  const scripts = new Map<string, string>();
+  return new Promise((resolve, reject) => {
+    session.on("NodeWorker.attachedToWorker", ({ params: { sessionId, workerInfo } }) => {
+      if (!workerInfo.title.startsWith(`[worker ${threadId}]`)) return;
+      for (const [index, method] of ["Debugger.enable", "Debugger.pause"].entries()) {
+        const message = JSON.stringify({ id: index, method });
+        session.post("NodeWorker.sendMessageToWorker", { sessionId, message });
+      }
+    });
+    session.on("NodeWorker.receivedMessageFromWorker", ({ params }) => {
+      const { sessionId } = params;
+      const message = JSON.parse(params.message) as DebuggerMessage;
+      if (message.method === "Debugger.scriptParsed")
+        scripts.set(message.params.scriptId, message.params.url);
+      if (message.method !== "Debugger.paused") return;
+      const lines = message.params.callFrames.flatMap((frame) => lineOf(frame, scripts));
+      // A thread that is paused would not even end by force.
+      session.post("NodeWorker.detach", { sessionId }, () => resolve(lines.join("\n")));
+    });
+    session.post("NodeWorker.enable", { waitForDebuggerOnStart: false }, (error) => {
+      if (error !== null) reject(error);
+    });
+  });
+}
+
+function lineOf({ functionName, location }: CallFrame, scripts: ReadonlyMap<string, string>): string[] {
+  const { scriptId, lineNumber, columnNumber = 0 } = location;
+  const url = scripts.get(scriptId) ?? "";
+  const place = `${url}:${lineNumber + 1}:${columnNumber + 1}`;
+  return url === "" ? [] : [`    at ${functionName || "<anonymous>"} (${place})`];
+}
