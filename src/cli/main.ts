@@ -61,6 +61,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "ZERO_LEVEL",
   "JOB_CONFIG",
   "JOB_INVALID",
+  "TENSOR_PLAN",
   "CHECKPOINT_LOCKED",
   "CHECKPOINT_MISSING",
   "CHECKPOINT_OPTION",

@@ -35,9 +35,9 @@ function placeOf({ from, actor, cause }: ErrorReport): string[] {
   const parts = [
     ...(call === undefined ? [] : [`in the job's ${call}`]),
     ...(module === undefined ? [] : [module === "" ? "in the model's own forward" : `in module ${module}`]),
-    ...(actor === undefined ? [] : [`on ${actor.replace(/#.*/, "")}`]),
   ];
-  return parts.length === 0 ? [] : [parts.join(", ")];
+  if (parts.length === 0) return [];
+  return [[...parts, ...(actor === undefined ? [] : [`on ${actor.replace(/#.*/, "")}`])].join(", ")];
 }
 
 function codeOf(frame: SourceFrame): string[] {

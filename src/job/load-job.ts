@@ -71,7 +71,7 @@ function withOrigins(job: Job): Job {
   for (const name of [...REQUIRED, ...OPTIONAL]) {
     const call = job[name] as ((...given: unknown[]) => unknown) | undefined;
     // One that a loop leaves out is known by its identity.
-    if (call !== undefined && call !== refuseLoss) told[name] = tellingOrigin(name, call.bind(job));
+    if (call !== undefined) told[name] = call === refuseLoss ? call : tellingOrigin(name, call.bind(job));
   }
   return told as unknown as Job;
 }

@@ -2,7 +2,7 @@ import type { TrainerState } from "../checkpoint/index.ts";
 import type { GroupPlan } from "../collectives/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { checkVocabulary, type SamplerState } from "../data/index.ts";
-import { tensorPlanOf } from "../engine/rank/index.ts";
+import { requireSequenceEntry, tensorPlanOf } from "../engine/rank/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   type Job,
@@ -178,7 +178,11 @@ export function dryRun(
 function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: RuntimeSettings): Module {
   const { mesh } = settings.layout;
   const model = job.model(config, data.facts);
-  if (mesh.tp > 1) cutParameters(model, tensorPlanOf(job, model, config), { index: 0, count: mesh.tp });
+  if (mesh.tp > 1) {
+    const plan = tensorPlanOf(job, model, config);
+    if (settings.layout.sequence) requireSequenceEntry(plan);
+    cutParameters(model, plan, { index: 0, count: mesh.tp });
+  }
   cutExperts(model, { index: 0, count: mesh.ep });
   return model;
 }

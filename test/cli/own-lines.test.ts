@@ -216,6 +216,18 @@ describe("an error of a job's own", () => {
     expect(code).toBe(0);
   });
 
+  it("is a tensor plan that says nowhere where positions begin to be shared, before any rank starts", async () => {
+    const parts = {
+      top: 'import { column, row } from "troupe";',
+      more: 'tensorPlan: () => ({ "transformer.h.*.mlp.c_fc": column(), "transformer.h.*.mlp.c_proj": row() }),',
+    };
+    const { code, err } = await run(parts, "--ranks", "2", "--tp", "2", "--sequence-parallel");
+    expect(err).toMatch(
+      /^troupe: \[sequenceParallel\] expected a tensor plan with sequence\(\{ input: "whole" \}\)/,
+    );
+    expect(code).toBe(2);
+  });
+
   it.each(["thread", "process"])(
     "is an endless loop, which is what a run with one ends by, from a %s",
     async (placement) => {

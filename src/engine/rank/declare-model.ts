@@ -67,6 +67,25 @@ export function tensorPlanOf(job: Job, model: Module, config: JobConfig): Tensor
   });
 }
 
+/**
+ * Refuses to share the positions of a text where no rule of a plan says where they begin to be shared.
+ * @throws {TroupeError} `TENSOR_PLAN`
+ */
+export function requireSequenceEntry(plan: TensorPlan): void {
+  const begins = Object.values(plan).some(
+    (rule) =>
+      (rule.kind === "sequence" && rule.input === "whole") ||
+      (rule.kind === "row" && rule.output === "sequence"),
+  );
+  if (begins) return;
+  throw new TroupeError("TENSOR_PLAN", {
+    where: "sequenceParallel",
+    expected: 'a tensor plan with sequence({ input: "whole" }), where positions begin to be shared',
+    got: `one without, of ${Object.keys(plan).join(", ")}`,
+    hint: "leave --sequence-parallel out, or give the plan such rules: docs/concepts/tensor-parallel.md",
+  });
+}
+
 function findStages(model: Module, trial: () => Tensor, { mesh, numChunks }: SpreadOptions): StageCut {
   const { blocks, rest } = cutBlocks(model);
   const modules = blocks.map(({ module }) => module);

@@ -1,4 +1,4 @@
-export { tensorPlanOf } from "./declare-model.ts";
+export { requireSequenceEntry, tensorPlanOf } from "./declare-model.ts";
 export { ModelRunner } from "./model-runner.ts";
 export { groupNamesOf } from "./rank-groups.ts";
 export { RankLoop } from "./rank-loop.ts";
