@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
 
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const tokenPattern = /^[0-9a-f]{64}$/;
 
 /** @returns 256 random bits as hexadecimal digits */
@@ -33,7 +34,8 @@ export async function keepToken(path: string): Promise<string> {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw unusable(path, error);
   }
   try {
-    await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    // Nor is a writer waited for, where it is a pipe.
+    await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     return await readToken(file, path);
   } catch (error) {
     throw error instanceof TroupeError ? error : unusable(path, error);
@@ -41,7 +43,9 @@ export async function keepToken(path: string): Promise<string> {
 }
 
 async function readToken(file: FileHandle, path: string): Promise<string> {
-  const { mode, uid, size } = await file.stat();
+  const found = await file.stat();
+  const { mode, uid, size } = found;
+  if (!found.isFile()) throw unusable(path, "one that is no regular file");
   if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw unusable(path, "one that others can read");
   const text = size > 100 ? "" : (await file.readFile("utf8")).trim();
   if (!tokenPattern.test(text)) throw unusable(path, "one that holds no token");

@@ -1,4 +1,4 @@
-import { type FileHandle, open, stat } from "node:fs/promises";
+import { constants, type FileHandle, open, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
@@ -7,6 +7,7 @@ import type { TroupeEvent } from "../events/index.ts";
 /** Where a run of this folder tells what happens. */
 export const eventFileName = "events.jsonl";
 
+const { O_NONBLOCK, O_RDONLY } = constants;
 const pollMs = 250;
 const chunkBytes = 1 << 20;
 /** A longer line is no event: it is passed over, so that a file without line breaks is not held in memory. */
@@ -46,8 +47,9 @@ export async function findEventFile(path: string): Promise<string> {
  */
 export async function followFile(path: string, reader: FileReader, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await using file = await open(path, "r").catch(() => undefined);
-    if (file !== undefined) {
+    // A pipe would let nobody in, nor out, until somebody writes to it.
+    await using file = await open(path, O_RDONLY | O_NONBLOCK).catch(() => undefined);
+    if (file !== undefined && (await file.stat()).isFile()) {
       await readOn(file, path, reader, signal);
       if (!signal.aborted) reader.reset();
     } else await pause(signal);

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +30,7 @@ describe("tokens", () => {
     expect(await keepToken(path)).toBe(token);
   });
 
-  it("are not taken from a file that others can read, that is a link, or that holds none", async () => {
+  it("are not taken from a file that others can read, that is a link or a pipe, or that holds none", async () => {
     const open = join(folder, "open");
     writeFileSync(open, makeToken());
     chmodSync(open, 0o644);
@@ -38,7 +39,10 @@ describe("tokens", () => {
     symlinkSync(join(folder, "target"), link);
     const empty = join(folder, "empty");
     writeFileSync(empty, "", { mode: 0o600 });
-    for (const path of [open, link, empty]) {
+    // That nobody writes to, nor ever will.
+    const pipe = join(folder, "pipe");
+    expect(spawnSync("mkfifo", ["-m", "600", pipe]).status).toBe(0);
+    for (const path of [open, link, empty, pipe]) {
       await expect(keepToken(path)).rejects.toMatchObject({ code: "ACCESS_TOKEN" });
     }
   });

@@ -1,7 +1,8 @@
+import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { findEventFile, followFile } from "../../src/dashboard/index.ts";
 import { type TroupeEvent, toJson } from "../../src/events/index.ts";
 import { stepped } from "./stepped.ts";
@@ -39,6 +40,21 @@ describe("followFile", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   const line = (step: number, changed = {}) => `${toJson(stepped(step, changed))}\n`;
   afterAll(() => rmSync(folder, { recursive: true }));
+
+  it("waits for a file where a pipe stands in its place, and ends when it is told to", async () => {
+    const path = join(folder, "pipe.jsonl");
+    expect(spawnSync("mkfifo", [path]).status).toBe(0);
+    const abort = new AbortController();
+    const told: TroupeEvent[] = [];
+    const reader = { write: (event: TroupeEvent) => told.push(event), reset: () => {} };
+    const following = followFile(path, reader, abort.signal);
+    // Whoever looked at the pipe, had it let them in, would not come back.
+    writeFileSync(join(folder, "pipe.new"), line(1));
+    renameSync(join(folder, "pipe.new"), path);
+    await vi.waitFor(() => expect(told).toHaveLength(1));
+    abort.abort();
+    await following;
+  });
 
   it("waits for a file, reads it as it grows, and a line only when it is whole", async () => {
     const path = join(folder, "growing.jsonl");
