@@ -25,7 +25,8 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return plain(
         `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}${describeMesh(event.mesh)}, ` +
           `${event.placement === "process" ? "a process each, " : ""}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
-          `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}`,
+          `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}` +
+          describeHead(event.pretrained),
       );
     case "run.resumed":
       return plain(
@@ -181,6 +182,12 @@ function bad(text: string): Description {
 }
 
 /** How ranks stand, where they are not just replicas: " (2 replicas × 2 stages × tp 2)". */
+function describeHead(pretrained: EventOf<"run.started">["pretrained"]): string {
+  const { fresh = [], dropped = [] } = pretrained ?? {};
+  const drawn = fresh.length > 0 ? `; drawn, since the folder lacks them: ${fresh.join(", ")}` : "";
+  return drawn + (dropped.length > 0 ? `; of the folder's, not used: ${dropped.join(", ")}` : "");
+}
+
 function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): string {
   if (pp * tp * ep === 1) return "";
   const parts = [

@@ -6,12 +6,14 @@ import type { CheckpointerProtocol } from "./checkpointer.ts";
 export type InitialState =
   /** Every parameter drawn from its initializer. */
   | { readonly kind: "seed"; readonly step: 0; readonly seed: number }
-  /** Parameters from a Hugging Face folder; moments zero. */
+  /** Parameters from a Hugging Face folder, or drawn where it lacks them; moments zero. */
   | {
       readonly kind: "weights";
       readonly step: 0;
       readonly folder: string;
-      /** The folder's name of each parameter. */
+      /** Of what is drawn. */
+      readonly seed: number;
+      /** The folder's name of each parameter that it has; the others are drawn from their initializers. */
       readonly entries: Readonly<Record<string, string>>;
     }
   /** Everything from a checkpoint, after `step` updates. */

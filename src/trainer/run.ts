@@ -287,7 +287,7 @@ function runStarted(
   { jobUrl, config }: { readonly jobUrl: string; readonly config: JobConfig },
   settings: RuntimeSettings,
   steps: number,
-  { seed, initial }: Start,
+  { seed, initial, pretrained }: Start,
   { numParameters }: Module,
 ): TroupeEventBody {
   const { layout, precision } = settings;
@@ -305,6 +305,7 @@ function runStarted(
     precision: precision.name,
     seed,
     numParameters,
+    ...(pretrained && { pretrained }),
     clockMs: systemClock.now(),
   };
 }

@@ -6,7 +6,7 @@ import {
   type TrainerState,
 } from "../checkpoint/index.ts";
 import type { TroupeError } from "../errors.ts";
-import { matchWeights, type NamedState } from "../models/index.ts";
+import { type NamedState, type PretrainedWeights, pretrained } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
 import type { SavedProgress } from "../optim/index.ts";
 import type { InitialState } from "../protocols/index.ts";
@@ -28,6 +28,8 @@ export interface Start {
   readonly initial: InitialState;
   /** What the folder says of the model, where it begins with a folder's weights. */
   readonly texts: ModelTexts | undefined;
+  /** What of the model that folder lacks, and what of the folder the model lacks. */
+  readonly pretrained?: Pick<PretrainedWeights, "fresh" | "dropped">;
   /** Newer checkpoints that could not be opened, and why. */
   readonly passedOver: readonly TroupeError[];
 }
@@ -74,8 +76,8 @@ export async function startFromCheckpoint(
 }
 
 /**
- * A run from a Hugging Face folder's weights, moments zero.
- * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes differ from the model's; `OPTION` for a model without
+ * A run from a Hugging Face folder's weights, moments zero. A head that the folder lacks, or has for other labels, is drawn.
+ * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes outside the head differ from the model's; `OPTION` for a model without
  *   Hugging Face names
  */
 export async function startFromWeights(folder: string, model: Module, seed: number): Promise<Start> {
@@ -89,10 +91,17 @@ export async function startFromWeights(folder: string, model: Module, seed: numb
   }
   await using opened = await HuggingFaceFolder.open(folder);
   const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
-  const matches = matchWeights(model as NamedState, named);
-  const entries = Object.fromEntries(matches.map(({ name, entry }) => [name, entry]));
-  const initial = { kind: "weights", step: 0, folder, entries } as const;
-  return { seed, resumed: undefined, initial, texts: textsOf(opened), passedOver: [] };
+  const { matched, fresh, dropped } = pretrained(model as NamedState, named);
+  const entries = Object.fromEntries(matched.map(({ name, entry }) => [name, entry]));
+  const initial = { kind: "weights", step: 0, folder, seed, entries } as const;
+  return {
+    seed,
+    resumed: undefined,
+    initial,
+    pretrained: { fresh, dropped },
+    texts: textsOf(opened),
+    passedOver: [],
+  };
 }
 
 function textsOf({ config, generationConfig }: ModelTexts): ModelTexts {

@@ -79,8 +79,8 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
           backward(loss);
           return loss.item();
         });
-        // Relative: a loss of 30 has no more digits in float32 than one of 3.
-        expect(relativeError([lossNats], [expectedLoss]), `step ${index + 1}`).toBeLessThan(1e-4);
+        // Relative above 1: a loss of 30 has no more digits in float32 than one of 3.
+        expect(relativeError([lossNats], [expectedLoss], 1), `step ${index + 1}`).toBeLessThan(1e-4);
         const norm = stepLocal(parameters, spec, moments, index + 1, { clipNorm });
         if (losses === "losses") {
           expect(relativeError([norm], [golden.recipe.grad_norms[index] ?? Number.NaN])).toBeLessThan(1e-3);

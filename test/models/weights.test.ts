@@ -1,10 +1,18 @@
 import { describe, expect, test } from "vitest";
 import {
+  autoModel,
+  BertForMaskedLM,
+  BertForSequenceClassification,
   GPT2LMHeadModel,
   GPT2Model,
   loadWeights,
   matchWeights,
+  type NamedState,
+  pretrained,
+  RobertaForTokenClassification,
   type StateEntry,
+  type Task,
+  taskOf,
   type WeightSource,
   weightBytes,
 } from "../../src/models/index.ts";
@@ -117,6 +125,107 @@ describe("weights of a model folder", () => {
     expect(values(other)).toEqual(values(model));
     dematerialize(other);
     dematerialize(model);
+  });
+});
+
+describe("weights of a pretrained folder", () => {
+  const sizes = {
+    vocab_size: 8,
+    hidden_size: 4,
+    num_hidden_layers: 1,
+    num_attention_heads: 2,
+    intermediate_size: 6,
+  };
+  const bert = { ...sizes, max_position_embeddings: 4 };
+  const filled = new BertForMaskedLM(bert);
+  const classifier = new BertForSequenceClassification({ ...bert, num_labels: 3 });
+  const entriesIn = (of: NamedState) =>
+    new Map([...of.namedState()].map(([name, { shape }]) => [name, { dtype: "F32", shape }]));
+
+  test("give a model with another head all but the head, which is drawn, and leave out theirs", () => {
+    const { matched, fresh, dropped } = pretrained(classifier, entriesIn(filled));
+    expect(fresh).toEqual([
+      "bert.pooler.dense.weight",
+      "bert.pooler.dense.bias",
+      "classifier.weight",
+      "classifier.bias",
+    ]);
+    expect(dropped.every((name) => name.startsWith("cls.")) && dropped.length).toBe(5);
+    expect(matched).toHaveLength(classifier.namedState().size - fresh.length);
+  });
+
+  test("draw the outputs of a head with another number of labels", () => {
+    const two = new BertForSequenceClassification({ ...bert, num_labels: 2 });
+    const { fresh, dropped } = pretrained(classifier, entriesIn(two));
+    expect(fresh).toEqual(["classifier.weight", "classifier.bias"]);
+    expect(dropped).toEqual(fresh);
+  });
+
+  test("are found without the prefix, as of a folder of the stack alone, and by their old names", () => {
+    const old = (name: string) =>
+      name
+        .replace(/^bert\./, "")
+        .replace("LayerNorm.weight", "LayerNorm.gamma")
+        .replace("LayerNorm.bias", "LayerNorm.beta");
+    const stack = [...entriesIn(classifier)].filter(([name]) => name.startsWith("bert."));
+    const { fresh, dropped } = pretrained(
+      classifier,
+      new Map(stack.map(([name, entry]) => [old(name), entry])),
+    );
+    expect([fresh, dropped]).toEqual([["classifier.weight", "classifier.bias"], []]);
+  });
+
+  test("are refused where anything outside the head is missing, left over or of another shape", () => {
+    const entries = entriesIn(filled);
+    entries.delete("bert.encoder.layer.0.output.dense.weight");
+    entries.set("bert.encoder.layer.1.output.dense.weight", { dtype: "F32", shape: [4, 6] });
+    entries.set("bert.embeddings.word_embeddings.weight", { dtype: "F32", shape: [9, 4] });
+    expect(() => pretrained(classifier, entries)).toThrow(
+      expect.objectContaining({
+        code: "MODEL_WEIGHTS",
+        fields: {
+          missing: ["bert.encoder.layer.0.output.dense.weight"],
+          unexpected: ["bert.encoder.layer.1.output.dense.weight"],
+          mismatched: ["bert.embeddings.word_embeddings.weight [8,4]: [9,4]"],
+        },
+      }),
+    );
+  });
+
+  test("are refused without an output layer that a language model's own is not tied to", () => {
+    const untied = new GPT2LMHeadModel({ ...model.config, tie_word_embeddings: false });
+    expect(() => pretrained(untied, entriesOf())).toThrow("1 missing (lm_head.weight)");
+  });
+});
+
+describe("autoModel", () => {
+  const sizes = { hidden_size: 4, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 6 };
+
+  test("names the class that a config.json and a task ask for", () => {
+    const config = { model_type: "roberta", architectures: ["RobertaForTokenClassification"], ...sizes };
+    expect(taskOf(config)).toBe("token_classification");
+    expect(autoModel("token_classification", config)).toBeInstanceOf(RobertaForTokenClassification);
+  });
+
+  test("says what was meant by a family or a task that it does not know", () => {
+    expect(() => autoModel("masked_lm", { model_type: "robeta" })).toThrow("did you mean roberta?");
+    expect(() => autoModel("token_clasification" as Task, { model_type: "bert" })).toThrow(
+      "did you mean token_classification?",
+    );
+    expect(() => autoModel("causal_lm", { model_type: "vit" })).toThrow(
+      expect.objectContaining({ code: "MODEL_TASK" }),
+    );
+  });
+
+  test("refuses fields that ask for what the model lacks", () => {
+    const expectRefused = (config: object, field: string) =>
+      expect(() => autoModel("masked_lm", { model_type: "bert", ...sizes, ...config })).toThrow(
+        expect.objectContaining({ code: "MODEL_CONFIG", fields: expect.objectContaining({ field }) }),
+      );
+    expectRefused({ is_decoder: true }, "is_decoder");
+    expectRefused({ position_embedding_type: "relative_key" }, "position_embedding_type");
+    expectRefused({ hidden_size: 5 }, "hidden_size");
+    expectRefused({ hidden_act: "mish" }, "hidden_act");
   });
 });
 

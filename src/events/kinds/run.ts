@@ -26,6 +26,11 @@ export interface RunStarted {
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;
+  /**
+   * Where the run begins with a folder's weights: the parameters of its head that the folder lacks, which are drawn, and the
+   * folder's entries for another head.
+   */
+  readonly pretrained?: { readonly fresh: readonly string[]; readonly dropped: readonly string[] };
   /** Steps done before, where the run goes on from a checkpoint; else 0. */
   readonly firstStep: number;
   /** Steps there will be in all. */

@@ -7,7 +7,7 @@ import {
   toSafetensorsDType,
 } from "../../checkpoint/index.ts";
 import { TroupeError } from "../../errors.ts";
-import { logicalRuns } from "../../nn/index.ts";
+import { initializeSlice, loadInitializers, logicalRuns } from "../../nn/index.ts";
 import { type SavedProgress, updatesOf } from "../../optim/index.ts";
 import { type BlockState, constantIn, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
 import type { InitialStateOf } from "../../protocols/index.ts";
@@ -50,7 +50,11 @@ export class StoredValues implements InitialValues {
       const parts: TensorPart[] = [];
       for (const piece of pieces) {
         const { name } = piece.parameter;
-        const entry = initial.kind === "weights" ? (initial.entries[name] ?? name) : entryName(kind, name);
+        const entry = initial.kind === "weights" ? initial.entries[name] : entryName(kind, name);
+        if (entry === undefined) {
+          await draw(piece, into, initial as InitialStateOf<"weights">);
+          continue;
+        }
         if (kind !== MASTER && !stored.has(entry)) {
           requireUnseen(progress, name, entry, stored.path);
           continue;
@@ -85,6 +89,15 @@ export class StoredValues implements InitialValues {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stored[Symbol.asyncDispose]();
   }
+}
+
+/** Fills what a folder lacks as a run from nothing would. */
+async function draw(piece: Piece, into: Tensor, { seed }: InitialStateOf<"weights">): Promise<void> {
+  await loadInitializers([piece.parameter.init]);
+  scope(() => {
+    const slice = into.narrow(0, piece.rangeBegin, piece.numel);
+    initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
+  });
 }
 
 type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readParts">;

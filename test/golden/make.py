@@ -1,0 +1,202 @@
+"""Writes reference states of other shapes than those beside the repository, for the golden tests to be pointed at.
+
+    python test/golden/make.py FOLDER [SEED]
+    TROUPE_GOLDEN=FOLDER npx vitest run test/golden
+
+Wants torch, transformers and safetensors. What is written is what ../shared/golden/README.md describes; widths, heads, layers,
+feed-forwards, activations, labels, types, biases and padding differ with the seed.
+"""
+
+import json
+import os
+import random
+import sys
+
+import torch
+import transformers as hf
+from safetensors.torch import save_file
+
+ADAMW = dict(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+
+
+def ids(rng, rows, length, vocab, low=4):
+    return torch.tensor([[rng.randrange(low, vocab) for _ in range(length)] for _ in range(rows)])
+
+
+def padding(rng, rows, length):
+    """Rows of unequal length, padded on the right; the first is whole."""
+    lengths = [length] + [rng.randrange(length // 2, length) for _ in range(rows - 1)]
+    return torch.tensor([[int(place < each) for place in range(length)] for each in lengths])
+
+
+def text(rng, config, rows=3, types=True, left=False):
+    length = rng.randrange(9, 20)
+    mask = padding(rng, rows, length)
+    if left:
+        mask = mask.flip(1)
+    pad = config.pad_token_id if config.pad_token_id is not None else 0
+    inputs = dict(input_ids=ids(rng, rows, length, config.vocab_size).masked_fill(mask == 0, pad), attention_mask=mask)
+    if types and getattr(config, "type_vocab_size", 1) > 1:
+        inputs["token_type_ids"] = torch.randint(0, config.type_vocab_size, (rows, length))
+    return inputs
+
+
+def masked(rng, inputs):
+    labels = inputs["input_ids"].clone()
+    keep = torch.rand(labels.shape) < 0.3
+    keep[:, 1] = True
+    labels[~keep | (inputs["attention_mask"] == 0)] = -100
+    return labels
+
+
+def encoder_config(rng, cls, **more):
+    heads = rng.choice([2, 4, 6])
+    return cls(
+        vocab_size=rng.randrange(60, 90), hidden_size=heads * rng.choice([6, 8, 10]), num_attention_heads=heads,
+        num_hidden_layers=rng.choice([2, 3]), intermediate_size=2 * rng.randrange(20, 50),
+        hidden_act=rng.choice(["gelu", "relu", "gelu_new", "silu"]), max_position_embeddings=32,
+        hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05, **more)
+
+
+def models(rng):
+    """name → (model, inputs)"""
+    many = lambda count: {"num_labels": count}
+    kinds = ((hf.BertConfig, "Bert", dict(type_vocab_size=3)), (hf.RobertaConfig, "Roberta", dict(type_vocab_size=1)),
+             (hf.Data2VecTextConfig, "Data2VecText", dict(type_vocab_size=2)),
+             (hf.AlbertConfig, "Albert", dict(type_vocab_size=2, embedding_size=14, num_hidden_groups=2, inner_group_num=2,
+                                             classifier_dropout_prob=0)))
+    for config_class, name, more in kinds:
+        for task in ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering"):
+            labels = many(rng.randrange(1, 6)) if task.endswith("Classification") else {}
+            if task == "TokenClassification":
+                labels = many(rng.randrange(2, 7))
+            config = encoder_config(rng, config_class, **more, **labels)
+            model = getattr(hf, f"{name}For{task}")(config)
+            inputs = text(rng, config)
+            rows, length = inputs["input_ids"].shape
+            if task == "MaskedLM":
+                inputs["labels"] = masked(rng, inputs)
+            elif task == "SequenceClassification":
+                one = config.num_labels == 1
+                inputs["labels"] = torch.randn(rows) if one else torch.randint(0, config.num_labels, (rows,))
+            elif task == "TokenClassification":
+                wanted = torch.randint(0, config.num_labels, (rows, length))
+                inputs["labels"] = wanted.masked_fill(inputs["attention_mask"] == 0, -100)
+            else:
+                inputs["start_positions"] = torch.tensor([1, 2, 40])
+                inputs["end_positions"] = torch.tensor([3, 4, 40])
+            yield f"{name.lower()}-{task.lower()}", model, inputs
+    config = encoder_config(rng, hf.BertConfig, tie_word_embeddings=False)
+    model = hf.BertForPreTraining(config)
+    inputs = text(rng, config)
+    inputs.update(labels=masked(rng, inputs), next_sentence_label=torch.tensor([0, 1, 0]))
+    yield "bert-pretraining-untied", model, inputs
+    config = encoder_config(rng, hf.BertConfig, num_labels=4, problem_type="multi_label_classification")
+    inputs = text(rng, config)
+    inputs["labels"] = torch.randint(0, 2, (3, 4)).float()
+    yield "bert-multi-label", hf.BertForSequenceClassification(config), inputs
+    config = hf.GPT2Config(vocab_size=77, n_positions=32, n_embd=40, n_head=4, n_layer=2, n_inner=60, activation_function="relu",
+                           resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, tie_word_embeddings=False, bos_token_id=0, eos_token_id=0)
+    inputs = text(rng, config, left=True)
+    inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+    yield "gpt2-left", hf.GPT2LMHeadModel(config), inputs
+    for qkv_bias, patch in ((False, 8), (True, 3)):
+        config = hf.ViTConfig(hidden_size=36, num_attention_heads=6, num_hidden_layers=2, intermediate_size=50, image_size=24,
+                              patch_size=patch, num_channels=1, qkv_bias=qkv_bias, num_labels=5, hidden_act="gelu_new")
+        inputs = dict(pixel_values=torch.randn(3, 1, 24, 24), labels=torch.tensor([0, 4, 2]))
+        yield f"vit-patch-{patch}", hf.ViTForImageClassification(config), inputs
+    for scale in (False, True):
+        config = hf.BartConfig(vocab_size=71, d_model=36, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=50, decoder_ffn_dim=62,
+                               encoder_attention_heads=6, decoder_attention_heads=2, max_position_embeddings=24, dropout=0,
+                               activation_function="relu" if scale else "gelu", scale_embedding=scale, init_std=0.05)
+        inputs = text(rng, config)
+        inputs["labels"] = ids(rng, 3, 7, 71)
+        inputs["labels"][1, 5:] = -100
+        yield f"bart-scale-{scale}".lower(), hf.BartForConditionalGeneration(config), inputs
+    for end in (2, 60):
+        config = hf.CLIPConfig(
+            text_config=dict(vocab_size=61, hidden_size=24, intermediate_size=50, num_hidden_layers=3, num_attention_heads=4,
+                             max_position_embeddings=12, hidden_act="gelu", eos_token_id=end, bos_token_id=0, pad_token_id=1),
+            vision_config=dict(hidden_size=30, intermediate_size=44, num_hidden_layers=2, num_attention_heads=6, image_size=12,
+                               patch_size=6, num_channels=1), projection_dim=18)
+        words = ids(rng, 3, 9, 59)
+        words[:, -1] = 60
+        words[1, 5] = 60
+        mask = torch.ones_like(words)
+        mask[1, 6:] = 0
+        yield f"clip-end-{end}", hf.CLIPModel(config), dict(input_ids=words, attention_mask=mask, pixel_values=torch.randn(3, 1, 12, 12))
+    for norm, stable, reduction in (("group", False, "sum"), ("layer", True, "mean")):
+        config = hf.Wav2Vec2Config(
+            vocab_size=13, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=44, conv_dim=(10, 14),
+            conv_kernel=(8, 3), conv_stride=(4, 2), conv_bias=stable, feat_extract_norm=norm, do_stable_layer_norm=stable,
+            num_conv_pos_embeddings=7 if stable else 6, num_conv_pos_embedding_groups=2, hidden_dropout=0, activation_dropout=0,
+            attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, apply_spec_augment=False,
+            ctc_loss_reduction=reduction, ctc_zero_infinity=True)
+        mask = torch.ones(3, 400, dtype=torch.long)
+        mask[1, 300:] = 0
+        labels = ids(rng, 3, 6, 13, low=1)
+        labels[2, 4:] = -100
+        yield f"wav2vec2-{norm}", hf.Wav2Vec2ForCTC(config), dict(input_values=torch.randn(3, 400) * mask, attention_mask=mask, labels=labels)
+
+
+def randomized(model):
+    """Norms and biases that are not 1 and 0, or a test would not see them."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() < 2:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+
+
+def train(model, state, call, clip):
+    model.load_state_dict(state)
+    optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
+    losses, norms = [], []
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = call().loss
+        loss.backward()
+        norms.append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf"))))
+        losses.append(float(loss))
+        optimizer.step()
+    return losses, norms
+
+
+def write(folder, model, inputs):
+    model.eval()
+    model.set_attn_implementation("eager")
+    randomized(model)
+    model.save_pretrained(folder)
+    more = dict(return_loss=True) if isinstance(model, hf.CLIPModel) else {}
+    call = lambda: model(**inputs, **more)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    outputs = call()
+    outputs.loss.backward()
+    tensors = {f"input.{name}": value.contiguous() for name, value in inputs.items()}
+    wanted = ("logits", "start_logits", "end_logits", "prediction_logits", "seq_relationship_logits", "logits_per_image",
+              "logits_per_text", "image_embeds", "text_embeds")
+    for name in wanted:
+        if outputs.get(name) is not None:
+            tensors[f"output.{name}"] = outputs[name].detach().contiguous().clone()
+    tensors["output.loss"] = outputs.loss.detach().reshape(1)
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            tensors[f"grad.{name}"] = parameter.grad.contiguous().clone()
+    save_file(tensors, os.path.join(folder, "golden.safetensors"))
+    losses, norms = train(model, state, call, None)
+    clipped, _ = train(model, state, call, 1.0)
+    recipe = dict(transformers=hf.__version__, adamw=dict(ADAMW, decay="every parameter"), losses=losses, grad_norms=norms, losses_clip_1=clipped)
+    with open(os.path.join(folder, "golden.json"), "w") as file:
+        json.dump(recipe, file, indent=1)
+
+
+def main():
+    root, seed = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    for name, model, inputs in models(random.Random(seed)):
+        folder = os.path.join(root, name)
+        os.makedirs(folder, exist_ok=True)
+        write(folder, model, inputs)
+
+
+main()
