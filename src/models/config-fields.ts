@@ -199,7 +199,15 @@ export function configJsonOf(
             Object.entries(id2label as LabelNames).map(([id, label]) => [label, Number(id)]),
           ),
         };
-  return { architectures: [architecture], model_type: modelType, ...config, ...label2id };
+  return { architectures: [architecture], model_type: modelType, ...readable(config), ...label2id };
+}
+
+/** transformers wants a float here, and JSON has but one kind of 1: its own default, which is 1 too, stands for it. */
+function readable(config: Readonly<Record<string, ConfigField>>): Readonly<Record<string, ConfigField>> {
+  const kept = Object.entries(config).filter(([name, value]) => name !== "initializer_factor" || value !== 1);
+  return Object.fromEntries(
+    kept.map(([name, value]) => [name, name.endsWith("_config") ? readable(value as typeof config) : value]),
+  );
 }
 
 /** How many labels a configuration has. */

@@ -77,9 +77,10 @@ export async function openGolden(path: string): Promise<Golden> {
 
 /**
  * Below which part of the largest gradient of a model the largest of one parameter is no measure for its errors: that of a
- * key's bias is 0 but for rounding, since softmax does not see what is added to all scores.
+ * key's bias is 0 but for rounding, since softmax does not see what is added to all scores. What is small because much of it
+ * cancels is not known better: of convolutions below a norm the reference itself is up to 1e-5 from a float64 one.
  */
-export const GRADIENT_FLOOR = 1e-2;
+export const GRADIENT_FLOOR = 0.1;
 
 /** Names that are asked for, and not read: without them a model answers its outputs. */
 const ASKED = ["labels", "nextSentenceLabel", "startPositions", "endPositions"];
