@@ -38,7 +38,7 @@ export {
 export { shiftRight } from "./shift-right.ts";
 export { type T5Config, t5Config } from "./t5/config.ts";
 export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
-export type { LabelledText, ModelBatch, ModelOutputs, Task, TaskModel, EncoderBatch } from "./task-model.ts";
+export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
 export { type SpeechBatch, Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
 export {

@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { type DType, noGrad, type Tensor } from "../tensor/index.ts";
-import type { Initializer } from "./initializer.ts";
+import type { InitializerLike } from "./initializer.ts";
 import { Parameter } from "./parameter.ts";
 
 /** What a buffer may be told. */
@@ -26,7 +26,7 @@ export class Buffer extends Parameter {
   /** @throws as {@link Parameter} does */
   constructor(
     shape: readonly number[],
-    init: Initializer,
+    init: InitializerLike,
     { dtype = "float32", persistent = true }: BufferOptions = {},
   ) {
     super(shape, init, dtype);

@@ -31,7 +31,7 @@ export {
 export { LayerNorm } from "./layer-norm.ts";
 export { Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
-export { dematerialize, materializeTransient, materialize, parameterSpecs, specOf } from "./materialize.ts";
+export { dematerialize, materialize, materializeTransient, parameterSpecs, specOf } from "./materialize.ts";
 export { failedModule, Module, wrapForward } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
@@ -45,6 +45,7 @@ export {
   type ParameterSplit,
   type SplitOptions,
 } from "./parameter-split.ts";
+export { Generator, rand, randint, randn } from "./random-tensors.ts";
 export { Randomness, streamOf } from "./randomness.ts";
 export {
   presentRecording,
@@ -67,6 +68,7 @@ export {
   rotaryFrequencies,
   rotate,
 } from "./rotary.ts";
+export { Sequential, type SequentialItem } from "./sequential.ts";
 export {
   below,
   type ColumnRule,

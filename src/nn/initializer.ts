@@ -1,6 +1,15 @@
 import { type DefinedIn, Definitions } from "../definitions/index.ts";
 import { TroupeError } from "../errors.ts";
-import { type DType, noGrad, ops, scope, Tensor, tensor } from "../tensor/index.ts";
+import {
+  type DType,
+  noGrad,
+  ops,
+  scope,
+  Tensor,
+  tensor,
+  ones as tensorOfOnes,
+  zeros as tensorOfZeros,
+} from "../tensor/index.ts";
 import { logicalRuns, type ParameterSplit } from "./parameter-split.ts";
 import { streamOf } from "./randomness.ts";
 
@@ -78,6 +87,15 @@ export const zeros: Initializer = { kind: "constant", value: 0 };
 
 /** Every element 1. */
 export const ones: Initializer = { kind: "constant", value: 1 };
+
+/** An initializer; or the tensor function of the same name, which the package exports and which is easily taken for it. */
+export type InitializerLike = Initializer | typeof tensorOfOnes;
+
+/** @returns the initializer that is meant; what is none, as it is */
+export function asInitializer(given: InitializerLike): Initializer {
+  if (given === tensorOfOnes) return ones;
+  return given === tensorOfZeros ? zeros : (given as Initializer);
+}
 
 /** Every element `value`. */
 export function constant(value: number): Initializer {

@@ -1,16 +1,19 @@
 import { TroupeError } from "../errors.ts";
 import { Module } from "./module.ts";
+import { indexItems } from "./sequential.ts";
 
 /**
  * Modules in a row, named by their index. The parallel engine makes one block of each item of the outermost lists
  * of a model, so the repeated layers of a network belong in one.
  */
 export class ModuleList<M extends Module> extends Module implements Iterable<M> {
+  readonly [index: number]: M;
   readonly #items: readonly M[];
 
   constructor(items: Iterable<M>) {
     super();
     this.#items = [...items];
+    indexItems(this, this.#items);
   }
 
   /** Number of modules. */

@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { type DType, gradEnabled, numelOf, type Tensor } from "../tensor/index.ts";
-import type { Initializer } from "./initializer.ts";
+import { asInitializer, type Initializer, type InitializerLike } from "./initializer.ts";
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
 
 /**
@@ -23,7 +23,8 @@ export class Parameter {
    * @param dtype - whole numbers and bool are constants: they keep their type, and are not trained
    * @throws `INITIALIZER` for a function in place of one, or a distribution of whole numbers; `PARAMETER_SHAPE` for a negative or fractional size, or data of another length than the shape holds
    */
-  constructor(shape: readonly number[], init: Initializer, dtype: DType = "float32") {
+  constructor(shape: readonly number[], given: InitializerLike, dtype: DType = "float32") {
+    const init = asInitializer(given);
     if (typeof init === "function") throw notInitializer(init);
     this.#shape = shape;
     this.dtype = dtype;
@@ -194,7 +195,6 @@ function notTrainable(dtype: DType): TroupeError {
   );
 }
 
-/** The package exports the tensor functions `ones` and `zeros`, which are easily taken for initializers. */
 function notInitializer({ name }: { readonly name: string }): TroupeError {
   return new TroupeError(
     "INITIALIZER",
@@ -202,7 +202,7 @@ function notInitializer({ name }: { readonly name: string }): TroupeError {
       where: "Parameter",
       expected: "an initializer",
       got: `the function ${name || "without a name"}`,
-      hint: "use constant(1) or constant(0) in place of ones and zeros, and defineInitializer for a function of your own",
+      hint: "use normal, uniform, constant or fromValues, and defineInitializer for a function of your own",
     },
     { fields: { name } },
   );

@@ -23,7 +23,6 @@ export {
   type StaticLossScale,
   type TorchLossScale,
 } from "./loss-scale.ts";
-export { optionError } from "./option-error.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export { defineOptimizer, loadOptimizers, type OwnRule, type OwnSpec } from "./own-optimizer.ts";
 export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";

@@ -1,4 +1,5 @@
-import { optionError, type UpdateStep } from "../optim/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { UpdateStep } from "../optim/index.ts";
 import type { FlatParameter, Piece } from "./flat-block.ts";
 import type { OwnedPart, RuleShare } from "./owned-range.ts";
 
@@ -102,9 +103,14 @@ function placeOf(run: StateOfKind, whole: StateOfKind | undefined, kind: string)
   const [begin = 0] = places;
   if (whole !== undefined && places.every((place) => place === begin) && begin + run.numel <= whole.numel)
     return begin;
-  throw optionError(
-    "optimizer",
-    "one that keeps its state of consecutive parameters side by side, where some of them are frozen in mid-run",
-    `${kind} in another order`,
+  throw new TroupeError(
+    "OPTIMIZER_OPTION",
+    {
+      where: "optim",
+      expected: "state of consecutive parameters side by side, where some of them are frozen in mid-run",
+      got: `${kind} in another order`,
+      hint: "see stateOf of the rule",
+    },
+    { fields: { kind } },
   );
 }

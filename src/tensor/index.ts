@@ -34,6 +34,7 @@ export {
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type NativeInfo, native } from "./native.ts";
 export { numelOf } from "./numel.ts";
+export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { emptyPaged, markAway, occupy, sharesMemory, vacate } from "./paged.ts";
 export {

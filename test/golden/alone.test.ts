@@ -5,9 +5,9 @@ import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim
 import { backward, noGrad, scope, type Tensor } from "../../src/tensor/index.ts";
 import {
   batchOf,
-  GRADIENT_FLOOR,
   type Golden,
   type GoldenFolder,
+  GRADIENT_FLOOR,
   goldenFolders,
   openGolden,
   outputsOf,

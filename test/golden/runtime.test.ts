@@ -6,8 +6,8 @@ import { Runtime, type RuntimeOptions, SafetensorsFile } from "../../src/index.t
 import { autoModel, bareName, type Task } from "../../src/models/index.ts";
 import {
   type Golden,
-  GRADIENT_FLOOR,
   type GoldenFolder,
+  GRADIENT_FLOOR,
   goldenFolders,
   openGolden,
   relativeError,

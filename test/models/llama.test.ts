@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { scalingOf, windowOf } from "../../src/models/llama/config.ts";
 import {
   autoModel,
   LlamaForCausalLM,
@@ -7,6 +6,7 @@ import {
   llamaConfig,
   matchWeights,
 } from "../../src/models/index.ts";
+import { scalingOf, windowOf } from "../../src/models/llama/config.ts";
 import { bindRandomness, cutBlocks, dematerialize, materialize, Randomness } from "../../src/nn/index.ts";
 import { backward, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions } from "../../src/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
-import { productTypes } from "../kernels/inputs.ts";
 import { goldenPath } from "../golden/golden.ts";
+import { productTypes } from "../kernels/inputs.ts";
 
 const steps = 30;
 const halves = productTypes.includes("float16");

@@ -1,4 +1,4 @@
-import { decoderSwitches, checkHeads, encoderFields } from "../bert/config.ts";
+import { checkHeads, decoderSwitches, encoderFields } from "../bert/config.ts";
 import { type ConfigOf, checkField, probability, readConfig, size } from "../config-fields.ts";
 
 const albertFields = {

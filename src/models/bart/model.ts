@@ -1,3 +1,4 @@
+import { TroupeError } from "../../errors.ts";
 import {
   Embedding,
   Module,
@@ -8,7 +9,6 @@ import {
   VocabularyHead,
   zeros,
 } from "../../nn/index.ts";
-import { TroupeError } from "../../errors.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { shiftRight } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";

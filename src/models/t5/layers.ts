@@ -1,6 +1,6 @@
 import {
-  activations,
   type ActivationName,
+  activations,
   attention,
   Dropout,
   gated,

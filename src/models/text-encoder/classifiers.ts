@@ -2,7 +2,7 @@ import { crossEntropy, Dropout, Linear, normal, zeros } from "../../nn/index.ts"
 import type { Tensor } from "../../tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { rowLoss, spanLoss } from "../heads/index.ts";
-import type { LabelledText, ModelOutputs, EncoderBatch } from "../task-model.ts";
+import type { EncoderBatch, LabelledText, ModelOutputs } from "../task-model.ts";
 import { EncoderWithHead } from "./encoder-with-head.ts";
 import type { HeadConfig, TextEncoderFamily } from "./text-encoder.ts";
 

@@ -1,6 +1,6 @@
 import { below, Module, type TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import type { ModelOutputs, TaskModel, EncoderBatch } from "../task-model.ts";
+import type { EncoderBatch, ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import type { HeadConfig, TextEncoder, TextEncoderFamily } from "./text-encoder.ts";
 

@@ -1,3 +1,4 @@
+import { TroupeError } from "../../errors.ts";
 import {
   ctcLoss,
   Dropout,
@@ -13,7 +14,6 @@ import {
   uniform,
   zeros,
 } from "../../nn/index.ts";
-import { TroupeError } from "../../errors.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
 import { configJsonOf } from "../config-fields.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
