@@ -10,6 +10,7 @@ const blocks = "test/acceptance/bmtrain/blocks.test.ts";
 const layouts = "test/acceptance/bmtrain/layouts.test.ts";
 const frozen = "test/acceptance/bmtrain/frozen.test.ts";
 const training = "test/acceptance/bmtrain/training.test.ts";
+const constants = "test/trainer/constants.test.ts";
 const refusals = "test/acceptance/bmtrain/refusals.test.ts";
 const blockRefusals = "test/parallel/block-refusals.test.ts";
 const model = "test/trainer/inspect-model.test.ts";
@@ -218,16 +219,21 @@ export const mutations: readonly Mutation[] = [
     from: "if (parameter.trainable) this.#trained.add(parameter);",
     to: "this.#trained.add(parameter);",
     caughtBy: [
-      by(
-        blocks,
-        "that are frozen never change and keep no state, but are saved",
-        "may hold constant tensors, and frozen parameters in place of persistent buffers",
-      ),
+      by(blocks, "that are frozen never change and keep no state, but are saved"),
       by(
         frozen,
         "is frozen and trained in turns while a run goes on: what is frozen stays to the bit, the rest changes",
         "has a gradient in the steps that train it alone, and keeps the last one's traces while it is frozen",
       ),
+    ],
+  },
+  {
+    name: "nothing is ever frozen",
+    file: "src/nn/parameter.ts",
+    from: "return this.#trainable;",
+    to: "return this.canTrain;",
+    caughtBy: [
+      by(blocks, "may hold constant tensors, and frozen parameters in place of persistent buffers"),
       by(model, "shows frozen parameters unchanged and without a gradient"),
     ],
   },
@@ -623,9 +629,26 @@ export const mutations: readonly Mutation[] = [
   {
     name: "parameters of every dtype are taken",
     file: "src/parallel/plan-blocks.ts",
-    from: 'if (dtype === "float32") return;',
-    to: "if (dtype.length > 0) return;",
-    caughtBy: [by(refusals, "with a parameter of whole numbers is refused, which is not made a float")],
+    from: '!dtype.includes("float")) return;',
+    to: "dtype.length > 0) return;",
+    caughtBy: [
+      by(
+        refusals,
+        "with a parameter of other floats than float32 is refused, as the run says what is computed in",
+      ),
+    ],
+  },
+  {
+    name: "a constant of bool is saved as another type",
+    file: "src/state/saving/write-parts.ts",
+    from: "dtype: toSafetensorsDType(dtype), shape",
+    to: 'dtype: toSafetensorsDType(dtype === "bool" ? "uint8" : dtype), shape',
+    caughtBy: [
+      by(
+        constants,
+        "keep their type where the model computes in bfloat16, and are saved in it but where they are not persistent",
+      ),
+    ],
   },
   {
     name: "ranks are not compared",

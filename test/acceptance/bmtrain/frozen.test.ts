@@ -37,7 +37,7 @@ describe("a parameter", () => {
     runtime.events$.subscribe((event) => {
       if (event.kind === "run.started") summaries = runtime.inspectModel("*c_fc*");
     });
-    await runtime.run(job, { lr, frozen: inTurns });
+    await runtime.run(job, { lr, weightDecay: 0.1, frozen: inTurns });
     summary = formatSummary((await summaries) ?? []);
     const ofSteps = Array.from({ length: steps }, (_, index) => index + 1);
     values = await Promise.all(ofSteps.map((step) => parametersOf({ dir }, step)));
