@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { threadName } from "node:worker_threads";
 import { type ActorRef, defineActor } from "../../../src/runtime/index.ts";
+import { endThread } from "../../fixtures/end-thread.ts";
 import { waitAtGate } from "./shared-words.ts";
 
 /** Answers, counts and fails on demand: the plainest actor of these tests. */
@@ -96,7 +97,7 @@ export default defineActor<EchoProtocol>({
           });
         },
         exit(code) {
-          process.exit(code);
+          endThread(code);
         },
       },
     };

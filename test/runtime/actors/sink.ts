@@ -1,4 +1,5 @@
 import { type ActorRef, type Addressed, defineActor } from "../../../src/runtime/index.ts";
+import { endThread } from "../../fixtures/end-thread.ts";
 import type { EchoProtocol } from "./echo.ts";
 import { mapWords, waitAtGate } from "./shared-words.ts";
 
@@ -35,7 +36,7 @@ export default defineActor<SinkProtocol, SinkInit>({
         item([sender, value]) {
           if (counts !== undefined) Atomics.add(counts, value, 1);
           else taken.push(["data", sender, value]);
-          if (value === dieAt) process.exit(7);
+          if (value === dieAt) endThread(7);
         },
         sample(value) {
           taken.push(["telemetry", "", value]);
