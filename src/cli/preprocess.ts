@@ -96,9 +96,9 @@ export function addPreprocessCommand(program: Command): void {
         },
       });
       const { documents, tokens, prefixes } = done;
-      await print(`${documents} documents, ${tokens} tokens, ${rate(tokens)} a second`);
-      await print(`vocabulary: ${tokenizer.vocabSize}, padded to ${paddedSize(tokenizer.vocabSize, flags)}`);
-      for (const prefix of prefixes) await print(prefix);
+      print(`${documents} documents, ${tokens} tokens, ${rate(tokens)} a second`);
+      print(`vocabulary: ${tokenizer.vocabSize}, padded to ${paddedSize(tokenizer.vocabSize, flags)}`);
+      for (const prefix of prefixes) print(prefix);
     });
 }
 
