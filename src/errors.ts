@@ -59,7 +59,8 @@ export const errorTable = {
     "an indexed dataset, or an index file beside it, is damaged, or its two files contradict each other",
   DATA_MISSING: "a named file, directory or pattern leads to no text",
   DATA_OPTION: "an option of a dataset is out of its range",
-  DATA_PENDING: "a job's data, or a batch of it, does not come: a promise that nothing settles, or a loop without end",
+  DATA_PENDING:
+    "a job's data, or a batch of it, does not come: a promise that nothing settles, or a loop without end",
   DATA_SPLIT: "a split that a run is to read is not among those of its dataset, or holds nothing",
   DATA_TOO_LARGE: "a text is too large for the tokenizer chosen",
   DATA_TOO_SHORT: "a text holds fewer tokens than one window needs",
@@ -147,7 +148,8 @@ export const errorTable = {
   JOB_CONFIG: "a setting of a job is unknown or of the wrong type",
   JOB_INVALID: "a job's module cannot be imported or does not export a job",
   LOOP_ORDER: "a training loop calls forward, backward and step in an order in which nothing can be trained",
-  LOSS_INVALID: "what a job returns as its loss is no scalar tensor, or one that no parameter can be trained by",
+  LOSS_INVALID:
+    "what a job returns as its loss is no scalar tensor, or one that no parameter can be trained by",
   LOSS_NOT_FINITE: "a loss is infinite or not a number",
   LOSS_SPIKE: "a loss stands out above those of the steps before it, and the run was told to stop then",
   LOSS_WEIGHTS: "the losses of a job and what it weighs them by do not fit together",
