@@ -395,10 +395,8 @@ function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | und
       // A run that begins, or ends, without room for its state fails, and says so.
       return ending === "SIGKILL" || ending === exitCodes.failed;
     case "twice":
-      // The second ends it at once, unless the first was faster, or came before anyone listened.
-      return (
-        ending === 130 || ending === "SIGTERM" || ending === "SIGINT" || ending === exitCodes.interrupted
-      );
+      // The one that is heard second ends it at once, unless the first was faster, or came before anyone listened.
+      return [130, 143, "SIGTERM", "SIGINT", exitCodes.interrupted].includes(ending as number);
     default:
       // Before the program has loaded, signals do what they always do.
       return ending === exitCodes.interrupted || ending === strike;

@@ -93,14 +93,16 @@ describe("a run's folder", () => {
   });
 
   it("keeps what it holds where the run that is to replace it does not come to its first step", async () => {
-    const before = await ownerOf(await openStorage(dir));
-    const overwrite = { ...checkpoint, overwrite: true };
+    const kept = { dir: workspace.path("kept"), everySteps: 2 };
+    expect((await runTiny(workspace, { steps: 2, checkpoint: kept })).error).toBeUndefined();
+    const before = await ownerOf(await openStorage(kept.dir));
+    const overwrite = { ...kept, overwrite: true };
     const tooLarge = await runTiny(workspace, { steps: 2, checkpoint: { ...overwrite, maxStagedBytes: 1 } });
     expect(tooLarge.error).toMatchObject({ code: "CHECKPOINT_STAGING" });
     const broken = await runTiny(workspace, { steps: 2, checkpoint: overwrite }, { layers: -1 });
     expect(broken.error).toBeInstanceOf(Error);
-    expect(await stepsIn()).toEqual([6, 4, 2]);
-    expect(await ownerOf(await openStorage(dir))).toEqual(before);
+    expect((await listCheckpoints(kept.dir)).map(({ step }) => step)).toEqual([2]);
+    expect(await ownerOf(await openStorage(kept.dir))).toEqual(before);
   });
 
   it("is emptied for another run that says so, and only then", async () => {
