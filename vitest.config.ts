@@ -40,9 +40,9 @@ export default defineConfig(({ mode }) => ({
       // Programs that tests start find compiled what they have in common.
       NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
     },
-    // A machine that has much else to do takes ten times as long.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // For what hangs alone: a machine that has much else to do takes fifty times as long.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     teardownTimeout: 10_000,
   },
 }));

@@ -553,10 +553,10 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "gathered positions keep each rank's own gradient",
-    file: "src/parallel/tensor-parallel/sequence-region.ts",
-    from: "return this.#unpadded(gatherSequence(share, this.group, this.dim));",
-    to: "return this.#unpadded(gatherFromGroup(share, this.group, this.dim));",
+    name: "words of other ranks are looked up as one's own first",
+    file: "src/parallel/tensor-parallel/split-vocabulary.ts",
+    from: "reduceFromGroup(rows.maskedFill(elsewhere.unsqueeze(-1), 0), group)",
+    to: "reduceFromGroup(rows, group)",
     caughtBy: [by(layers, "gets the gradient of every rank's tokens, sequence split: %s")],
   },
   {
