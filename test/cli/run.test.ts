@@ -388,8 +388,8 @@ describe("troupe run", () => {
 
   it("refuses a checkpoint folder that cannot be made, before training", async () => {
     const { code, err } = await train("--checkpoint", join(workspace.text, "runs"));
-    expect(code).toBe(1);
-    expect(err).toMatch(/expected a folder that can be written at .*text\.txt\/runs/);
+    expect(code).toBe(2);
+    expect(err).toMatch(/expected --checkpoint to be a folder that can be written, got .*text\.txt\/runs/);
     expect(err).not.toMatch(/1\/4/);
   });
 
