@@ -48,10 +48,25 @@ function report(error: unknown, debug: boolean): number {
   const code = error instanceof TroupeError ? error.code : undefined;
   // What has no code of ours was meant by nobody: only its frames tell where it is from.
   const isOurs = code === undefined && ownFrames(framesOf((error as Error | undefined)?.stack)).length === 0;
-  process.stderr.write(`troupe: ${describeError(reportError(error), { debug: debug || isOurs })}\n`);
+  // What was typed stands in no file.
+  const isTyped = code !== undefined && USAGE_CODES.has(code) && !JOB_CODES.has(code) && !debug;
+  const text = isTyped
+    ? (error as Error).message
+    : describeError(reportError(error), { debug: debug || isOurs });
+  process.stderr.write(`troupe: ${text}\n`);
   if (code === "RUN_INTERRUPTED") return exitCodes.interrupted;
   return code !== undefined && USAGE_CODES.has(code) ? exitCodes.usage : exitCodes.failed;
 }
+
+/** Of the usage errors those that a job's own code may have thrown: their lines are shown. */
+const JOB_CODES: ReadonlySet<string> = new Set([
+  "LAYOUT",
+  "ZERO_LEVEL",
+  "JOB_CONFIG",
+  "JOB_INVALID",
+  "TENSOR_PLAN",
+  "OPTIMIZER_OPTION",
+]);
 
 /** Mistakes in what was typed, found before anything ran. */
 const USAGE_CODES: ReadonlySet<string> = new Set([
