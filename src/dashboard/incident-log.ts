@@ -72,6 +72,6 @@ function describe(event: TroupeEvent): Pick<Incident, "text" | "tone"> | undefin
     case "text.generated":
       return undefined;
     default:
-      return describeEvent(event);
+      return describeEvent(event, { consequences: true });
   }
 }

@@ -5,6 +5,8 @@ import type { ErrorReport, SourceFrame } from "./error-report.ts";
 export interface ErrorDepth {
   /** Everything: every frame, ours and Node's too, and all causes. One's own frames alone unless told otherwise. */
   readonly debug?: boolean;
+  /** What only follows from an actor's end, too, each as an event of its own. */
+  readonly consequences?: boolean;
 }
 
 /** So many of one's own frames are told; what lies further out is known to who wrote it. */

@@ -68,16 +68,17 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.signal}: saving after the steps under way, within ${formatDuration(event.graceMs)} (a second signal ends at once)`,
       );
     case "checkpoint.failed":
-      if (event.error.code === "CHECKPOINT_ABANDONED" && depth.debug !== true) return undefined;
+      if (event.error.code === "CHECKPOINT_ABANDONED" && !(depth.debug || depth.consequences))
+        return undefined;
       return bad(`step ${event.step} could not be saved, training goes on: ${explain(event.error)}`);
     case "actor.failed":
       // That it stands still was told when it was found out.
-      if (event.cause.code === "ACTOR_STALLED" && depth.debug !== true) return undefined;
+      if (event.cause.code === "ACTOR_STALLED" && !(depth.debug || depth.consequences)) return undefined;
       return bad(`${event.actor}#${event.incarnation} failed: ${explain(event.cause)}`);
     case "actor.restarted":
       return plain(`${event.actor}#${event.incarnation} restarted`);
     case "message.undelivered":
-      if (event.reason === "Stopped" && depth.debug !== true) return undefined;
+      if (event.reason === "Stopped" && !(depth.debug || depth.consequences)) return undefined;
       return bad(
         `${event.count} undelivered ${event.messageKind} from ${event.from} to ${event.to}: ${event.reason}`,
       );
