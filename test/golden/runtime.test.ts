@@ -182,7 +182,7 @@ for (const folder of folders) {
 function pipelineRefusal({ config }: GoldenFolder): string | undefined {
   // Groups of layers stand in several places: two would be needed for two stages, and each of them once.
   if (config.model_type === "albert") return "LAYOUT";
-  // Its loss reads the text tower's end, which the first stage has.
-  if (config.model_type === "clip") return "PIPELINE_BOUNDARY";
+  // Its loss reads the end of the text tower, which only the first stage has.
+  if (config.model_type === "clip") return "LOSS_INVALID";
   return undefined;
 }
