@@ -2,22 +2,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-/** What takes a fifth of all the time and fails least: `npm test` leaves it to `npm run test:all`, as `.ci/run` does it. */
+/** What takes a fifth of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
 const slow = [
   // Processes are killed, power fails, inputs are drawn at random.
-  "test/chaos/**",
+  "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
   // What is packed, installed and compiled by its user.
-  "test/package/**",
+  "test/package/**/*.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.
-  "test/matrix/**",
+  "test/matrix/**/*.test.ts",
 ];
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: ["test/**/*.test.ts"],
+    include: mode === "slow" ? slow : ["test/**/*.test.ts"],
     exclude: mode === "quick" ? slow : [],
     globalSetup: "test/fixtures/suite-folder.ts",
     // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.

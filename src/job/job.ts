@@ -142,6 +142,9 @@ export function weighingOf(
   facts: DatasetFacts,
 ): ((batch: Batch) => LossWeights) | undefined {
   const { weigh } = job;
-  const { calculatePerTokenLoss = true } = job.training(config, facts);
-  return weigh === undefined || !calculatePerTokenLoss ? undefined : (batch) => weigh(batch, config);
+  // What is no plan is told by name where it is checked, and that is not here.
+  const plan: Partial<TrainingPlan> | null | undefined = job.training(config, facts);
+  return weigh === undefined || plan?.calculatePerTokenLoss === false
+    ? undefined
+    : (batch) => weigh(batch, config);
 }
