@@ -13,7 +13,7 @@ const EDGE = 3;
 const MEASURED = 1 << 20;
 
 /**
- * A tensor as `console.log` shows it: dtype and shape, mean and unbiased deviation, and the values, of large tensors those at
+ * A tensor as `console.log` shows it: dtype, shape and device, mean and unbiased deviation, and the values, of large tensors those at
  * the edges. A tensor of more than a million elements is not read for its mean, and one that cannot be read (disposed, without
  * memory) shows what it is and no more: looking costs little and never throws.
  */
@@ -21,7 +21,7 @@ export function showTensor(tensor: Tensor): string {
   const name = tensor.toString();
   if (tensor.disposed || tensor.device === "meta") return name;
   try {
-    return noGrad(() => scope(() => `${name}${figuresOf(tensor)}\n${valuesOf(tensor)}`));
+    return noGrad(() => scope(() => `${name} ${tensor.device}${figuresOf(tensor)}\n${valuesOf(tensor)}`));
   } catch {
     return name; // its memory is given up for now
   }
