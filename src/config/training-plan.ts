@@ -7,7 +7,7 @@ const clipNorm = z.union(
     number("> 0", (value) => value > 0),
     z.strictObject({ by: oneOf(["l2", "inf", "value"]), max: number("> 0", (value) => value > 0) }),
   ],
-  { error: "a number > 0 or { by, max }" },
+  { error: "a number > 0, or { by, max } with by l2, inf or value" },
 );
 
 /** What a job's `training` gives: the field types of `TrainingPlan`. */

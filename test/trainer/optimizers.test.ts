@@ -202,7 +202,7 @@ describe("clipping", () => {
     expect(await lossesOf(workspace, { ranks: 1, steps: 6, zero: 2 }, one)).toEqual(losses);
   });
 
-  it.each([["a norm of nobody", { clipNorm: 0.5, clipBy: "taxicab" }, /clip\.by to be l2, inf or value/]])(
+  it.each([["a norm of nobody", { clipNorm: 0.5, clipBy: "taxicab" }, /clipNorm to be a number > 0, or \{ by, max \} with by l2, inf or value/]])(
     "refuses %s",
     async (_, config, message) => {
       await using runtime = await Runtime.spawn();
