@@ -9,7 +9,7 @@ import {
   StepShares,
   weighingOf,
 } from "../job/index.ts";
-import type { BatchOrder, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
+import type { BatchOrder, DataOrder, DealtBatch, FeederInit, FeederProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { scope } from "../tensor/index.ts";
 import { Predictions } from "./predictions.ts";
@@ -21,9 +21,12 @@ export default defineActor<FeederProtocol, FeederInit>({
     const job = await loadJob(init.jobUrl);
     const predictions = new Predictions();
     let data: Promise<FedData> | undefined;
-    const opened = (order = init.data) => {
+    const open = (order = init.data) => {
       if (order === undefined) throw new Error("[feeder] not told what to open");
-      data ??= FedData.open(job, order.config, order.seed);
+      return FedData.open(job, order.config, order.seed);
+    };
+    const opened = (order?: DataOrder) => {
+      data ??= open(order);
       return data;
     };
     return {

@@ -102,7 +102,7 @@ describe("an error of a job's own", () => {
   it("shows every frame and the code with --debug, or where TROUPE_DEBUG is set", async () => {
     const { err } = await run({ loss: "() => undefined.foo" }, "--debug");
     expect(err).toMatch(/^troupe: TypeError: Cannot read.*\n {4}at Object\.loss \(.*job\.ts:8:25\)\n/m);
-    expect(err).toMatch(/^ {4}at .*rank-loop\.ts/m);
+    expect(err).toMatch(/^ {4}at RankLoop\.run .*\.(ts|js):\d+/m);
   });
 
   const refused: [string, JobParts | string, RegExp][] = [

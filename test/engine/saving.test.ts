@@ -165,7 +165,7 @@ describe("saving", () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);
     await disk.fail("no room");
-    expect(disk.saving.error).toEqual({ message: "no room" });
+    expect(disk.saving.error).toMatchObject({ message: "no room" });
     await disk.saving.begin(4);
     await disk.end();
     expect(disk.saving.error).toBeUndefined();

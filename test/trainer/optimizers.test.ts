@@ -202,18 +202,21 @@ describe("clipping", () => {
     expect(await lossesOf(workspace, { ranks: 1, steps: 6, zero: 2 }, one)).toEqual(losses);
   });
 
-  it.each([["a norm of nobody", { clipNorm: 0.5, clipBy: "taxicab" }, /clipNorm to be a number > 0, or \{ by, max \} with by l2, inf or value/]])(
-    "refuses %s",
-    async (_, config, message) => {
-      await using runtime = await Runtime.spawn();
-      const rejected = runtime.run(tinyJob, {
-        data: workspace.text,
-        cache: workspace.path("cache"),
-        ...config,
-      });
-      await expect(rejected).rejects.toThrow(message);
-    },
-  );
+  it.each([
+    [
+      "a norm of nobody",
+      { clipNorm: 0.5, clipBy: "taxicab" },
+      /clipNorm to be a number > 0, or \{ by, max \} with by l2, inf or value/,
+    ],
+  ])("refuses %s", async (_, config, message) => {
+    await using runtime = await Runtime.spawn();
+    const rejected = runtime.run(tinyJob, {
+      data: workspace.text,
+      cache: workspace.path("cache"),
+      ...config,
+    });
+    await expect(rejected).rejects.toThrow(message);
+  });
 });
 
 /** What a checkpoint of one AdamW holds, by parameter. */
