@@ -183,6 +183,6 @@ function pipelineRefusal({ config }: GoldenFolder): string | undefined {
   // Groups of layers stand in several places: two would be needed for two stages, and each of them once.
   if (config.model_type === "albert") return "LAYOUT";
   // Its loss reads the end of the text tower, which only the first stage has.
-  if (config.model_type === "clip") return "LOSS_INVALID";
+  if (config.model_type === "clip") return "PIPELINE_BOUNDARY";
   return undefined;
 }

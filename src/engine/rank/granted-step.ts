@@ -300,10 +300,10 @@ function lossesIn(given: ForwardResult): Losses {
   return losses;
 }
 
-/** Whether a gradient of these leads anywhere. */
+/** Whether a gradient of these leads anywhere. A loss without values reads what another stage has, and is refused as that. */
 function needGradient(losses: Losses): boolean {
   const each = losses instanceof Tensor ? [losses] : Object.values(losses);
-  return each.some((loss) => loss.requiresGrad);
+  return each.some((loss) => loss.requiresGrad || loss.device === "meta");
 }
 
 /** @throws {TroupeError} `LOSS_INVALID` where parameters are to be trained by losses that do not depend on them */
