@@ -1,0 +1,13 @@
+// The promises of docs/concepts/delivery.md: whoever imports this has said before where threads are to be (start-system.ts).
+import "./delivery.test.ts";
+import "./lanes.test.ts";
+import "./ask.test.ts";
+import "./watch.test.ts";
+import "./blocking.test.ts";
+import "./dead-letters.test.ts";
+import "./inspect.test.ts";
+import "./tracing.test.ts";
+import "./start.test.ts";
+import "./stop.test.ts";
+import "./ownership.test.ts";
+import "./failure.test.ts";
