@@ -474,13 +474,16 @@ export const mutations: readonly Mutation[] = [
     name: "a parameter is saved under the kind of its state",
     file: "src/state/saving/entry-name.ts",
     from: "kind === MASTER ? parameter :",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     to: "kind === MASTER ? `${kind}.${parameter}` :",
     caughtBy: [by(layouts, "saves every parameter once, whole, under the name it has in the model")],
   },
   {
     name: "state is saved under the parameter's name first",
     file: "src/state/saving/entry-name.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     from: "parameter : `${kind}.${parameter}`",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a line of source
     to: "parameter : `${parameter}.${kind}`",
     caughtBy: [
       by(optimizers, "keeps in a checkpoint what each of several optimizers keeps of its own parameters"),
