@@ -44,6 +44,8 @@ interface Page extends PagedBlock {
   admitted: boolean;
   /** Whether it is on its way into the file. */
   storing: boolean;
+  /** When it was left last: how many times any block had been. */
+  left: number;
 }
 
 interface Waiting {
@@ -69,7 +71,9 @@ export class PagedBlocks {
   /** Those that wait to be admitted, the first to be admitted first. */
   #waiting: Waiting[] = [];
   #changingBytes = 0;
-  /** Those that are in memory though nobody uses them, the first to go first. */
+  /** How many times a user has left a block. */
+  #numLeft = 0;
+  /** Those that are in memory though nobody uses them. */
   readonly #idle = new Set<Page>();
   #idleBytes = 0;
   #failure: Error | undefined;
@@ -80,7 +84,14 @@ export class PagedBlocks {
     let sizeBytes = 0;
     for (const [block, given] of blocks) {
       const place = { block, sizeBytes: bytesOf(given.memory), offsetBytes: sizeBytes };
-      const idle = { numUsers: 0, numChanged: 0, present: undefined, admitted: false, storing: false };
+      const idle = {
+        numUsers: 0,
+        numChanged: 0,
+        present: undefined,
+        admitted: false,
+        storing: false,
+        left: 0,
+      };
       this.#pages.set(block, { ...given, ...place, ...idle });
       sizeBytes += place.sizeBytes;
       vacate(given.memory);
@@ -112,6 +123,7 @@ export class PagedBlocks {
   unpin(block: number, access: Access): void {
     const page = this.#at(block);
     page.numUsers -= 1;
+    page.left = ++this.#numLeft;
     if (access !== "read") page.numChanged += 1;
     if (page.numChanged === page.numChangers) {
       page.numChanged = 0;
@@ -200,8 +212,9 @@ export class PagedBlocks {
     if (this.#idle.delete(page)) this.#idleBytes -= page.sizeBytes;
   }
 
+  /** The first to be left goes first: what was left early may have come into the file late. */
   #makeRoom(): void {
-    for (const page of this.#idle) {
+    for (const page of [...this.#idle].sort((one, other) => one.left - other.left)) {
       if (this.#idleBytes + this.#changingBytes <= this.#plan.windowBytes) return;
       this.#giveUp(page);
     }
