@@ -167,8 +167,8 @@ describe("PagedBlocks", () => {
   });
 
   it("keeps what was left last and not what came into the file last", async () => {
-    let pass = () => {};
-    const gates = [new Promise<void>((resolve) => void (pass = resolve))];
+    const { promise: gate, resolve: pass } = Promise.withResolvers<void>();
+    const gates = [gate];
     make(3 * blockBytes, 1, { delay: async () => gates.shift() });
     for (const block of [0, 1, 2]) await write(block, block + 1);
     await untilStored(2);
