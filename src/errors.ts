@@ -55,6 +55,7 @@ export const errorTable = {
   DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
   DATA_CHANGED: "a text changed while it was being read",
   DATA_EMPTY: "a text holds nothing",
+  DATA_EXAMPLE: "an example that a task is to learn is not of the form that its files have",
   DATA_INDEX:
     "an indexed dataset, or an index file beside it, is damaged, or its two files contradict each other",
   DATA_MISSING: "a named file, directory or pattern leads to no text",

@@ -30,6 +30,7 @@ export {
   type SampleContext,
   type TrainingPlan,
 } from "./job/index.ts";
+export * from "./metrics/index.ts";
 export * from "./models/index.ts";
 export * from "./nn/index.ts";
 export * from "./optim/index.ts";
@@ -45,6 +46,7 @@ export {
   prometheusSink,
   tensorBoardSink,
 } from "./sinks/index.ts";
+export * from "./tasks/index.ts";
 export * from "./tensor/index.ts";
 // The initializers of the same names are `nn`'s own; a script means the tensors.
 export { ones, zeros } from "./tensor/index.ts";

@@ -10,7 +10,8 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
  * longest of these paths that a file lies in.
  */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  cli: ["trainer", "planner", "convert", "service", "sinks"],
+  cli: ["trainer", "planner", "convert", "service", "sinks", "tasks"],
+  tasks: ["job", "models", "metrics"],
   trainer: ["actors", "planner", "dashboard", "config"],
   config: ["parallel", "anomalies"],
   dashboard: ["access"],
@@ -42,6 +43,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   sinks: ["access"],
   access: ["make-folder"],
   anomalies: [],
+  metrics: [],
   events: ["make-folder"],
   errors: [],
   "process-mark": [],

@@ -15,6 +15,8 @@ export { type BatchReader, type BatchRefs, BuiltBatches, type SampleRange } from
 export { ByteTokenizer } from "./byte-tokenizer.ts";
 export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
+export * from "./formats/index.ts";
+export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 export * from "./megatron/index.ts";
@@ -26,7 +28,13 @@ export {
   type TextOptions,
   type TokenizerChoice,
 } from "./prepare-text.ts";
-export { type Collate, type SampleDatasetOptions, type Samples, sampleDataset } from "./sample-dataset.ts";
+export {
+  type BatchPlace,
+  type Collate,
+  type SampleDatasetOptions,
+  type Samples,
+  sampleDataset,
+} from "./sample-dataset.ts";
 export { passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text-dataset.ts";

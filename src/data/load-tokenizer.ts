@@ -5,8 +5,11 @@ import { ByteTokenizer } from "./byte-tokenizer.ts";
 import { CharacterTokenizer } from "./character-tokenizer.ts";
 import { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
 import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
+import { loadWordPiece } from "./word-piece.ts";
 
 const endOfText = "<|endoftext|>";
+
+const bertSpecials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
 /**
  * The tokenizer that `spec` describes.
@@ -31,14 +34,21 @@ export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
 
 /**
  * Reads a tokenizer from where Hugging Face keeps one.
- * @param path - a `tokenizer.json`, or a folder that holds one, or a folder that holds GPT-2's `vocab.json` and
- * `merges.txt`
+ * @param path - a `tokenizer.json`, or a folder that holds one, or GPT-2's `vocab.json` and `merges.txt`, or BERT's `vocab.txt`,
+ * which is lowercase unless its `tokenizer_config.json` says otherwise
  * @throws {TroupeError} `TOKENIZER_INVALID` when nothing of that kind is there
  */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   if (!(await isDirectory(path))) return new HuggingFaceTokenizer(await readJson(path));
   if (await exists(join(path, "tokenizer.json"))) return loadTokenizer(join(path, "tokenizer.json"));
+  if (await exists(join(path, "vocab.txt"))) return loadBertTokenizer(path);
   return loadGpt2Tokenizer({ vocabPath: join(path, "vocab.json"), mergesPath: join(path, "merges.txt") });
+}
+
+async function loadBertTokenizer(folder: string): Promise<Tokenizer> {
+  const settings = join(folder, "tokenizer_config.json");
+  const { do_lower_case: lowercase = true } = (await exists(settings)) ? await readJson(settings) : {};
+  return loadWordPiece(join(folder, "vocab.txt"), { lowercase: lowercase === true, specials: bertSpecials });
 }
 
 /**

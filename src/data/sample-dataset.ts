@@ -11,8 +11,14 @@ export interface Samples<T> {
   at(index: number): Awaitable<T | undefined>;
 }
 
+/** Where a batch stands: its split, and how many samples of it were read before, over all epochs. */
+export interface BatchPlace {
+  readonly split: string;
+  readonly position: number;
+}
+
 /** Makes one batch of several samples; synchronous, in a tensor scope. */
-export type Collate<T, B> = (samples: readonly T[]) => B;
+export type Collate<T, B> = (samples: readonly T[], place: BatchPlace) => B;
 
 /** What {@link sampleDataset} is made of. */
 export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts> {
@@ -56,9 +62,9 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
       );
       return scopeUnlessAsync((): Awaitable<B> => {
         const taken = indices.map((index) => samples.at(index));
-        if (!taken.some(isPromise)) return collate(taken as T[]);
+        if (!taken.some(isPromise)) return collate(taken as T[], { split, position });
         return Promise.all(taken.map((sample) => Promise.resolve(sample))).then((all) =>
-          scope(() => collate(all as T[])),
+          scope(() => collate(all as T[], { split, position })),
         );
       });
     },

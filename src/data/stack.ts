@@ -1,7 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { type DType, ops, Tensor, tensor } from "../tensor/index.ts";
 import type { Batch, HostValue } from "./batch.ts";
-import type { Collate } from "./sample-dataset.ts";
 
 /** One sample as a record; numbers become tensors with the others, texts stay where the data is. */
 export type SampleRecord = { readonly [name: string]: Tensor | number | boolean | string | SampleRecord };
@@ -23,7 +22,7 @@ export type Stacked<S> = {
  */
 export function stack<S extends SampleRecord>(
   dtypes: Readonly<Record<string, DType>> = {},
-): Collate<S, Stacked<S>> {
+): (samples: readonly S[]) => Stacked<S> {
   return (samples) => stackRecords(samples, dtypes) as Stacked<S>;
 }
 

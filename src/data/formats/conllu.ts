@@ -1,0 +1,39 @@
+import { readFile } from "node:fs/promises";
+import { exampleError, unreadable } from "./refusal.ts";
+
+/** A sentence with what each of its words is. */
+export interface TaggedWords {
+  readonly words: readonly string[];
+  readonly tags: readonly string[];
+}
+
+/**
+ * The sentences of a CoNLL-U file: words and their universal parts of speech (columns 2 and 4). Words that stand for several
+ * (`3-4`) and empty nodes (`8.1`) are passed over.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line without ten columns
+ * @see https://universaldependencies.org/format.html
+ */
+export async function readConllu(path: string): Promise<TaggedWords[]> {
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw unreadable(path, cause);
+  });
+  const sentences: TaggedWords[] = [];
+  let words: string[] = [];
+  let tags: string[] = [];
+  const end = () => {
+    if (words.length > 0) sentences.push({ words, tags });
+    [words, tags] = [[], []];
+  };
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (line === "") end();
+    if (line === "" || line.startsWith("#")) continue;
+    const columns = line.split("\t");
+    const [id = "", word, , tag] = columns;
+    if (columns.length !== 10) throw exampleError(`${path}:${index + 1}`, "ten columns", columns.length);
+    if (!/^\d+$/.test(id)) continue;
+    words.push(word as string);
+    tags.push(tag as string);
+  }
+  end();
+  return sentences;
+}

@@ -1,0 +1,6 @@
+export { readConllu, type TaggedWords } from "./conllu.ts";
+export { type IdxArray, readIdx } from "./idx.ts";
+export { type JsonRecord, readJsonLines } from "./json-lines.ts";
+export { exampleError } from "./refusal.ts";
+export { readTable, type TableRow } from "./table.ts";
+export { type Recording, readWav } from "./wav.ts";

@@ -1,0 +1,30 @@
+import { readFile } from "node:fs/promises";
+import { exampleError, unreadable } from "./refusal.ts";
+
+/** A line of a file, as a record. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+/**
+ * The records of a file with one JSON object a line; empty lines are passed over.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
+ */
+export async function readJsonLines(path: string): Promise<JsonRecord[]> {
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw unreadable(path, cause);
+  });
+  const records: JsonRecord[] = [];
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() !== "") records.push(recordOf(line, `${path}:${index + 1}`));
+  }
+  return records;
+}
+
+function recordOf(line: string, place: string): JsonRecord {
+  try {
+    const record = JSON.parse(line) as unknown;
+    if (typeof record === "object" && record !== null && !Array.isArray(record)) return record as JsonRecord;
+  } catch (cause) {
+    throw exampleError(place, "a JSON object", (cause as Error).message);
+  }
+  throw exampleError(place, "a JSON object", line.slice(0, 40));
+}

@@ -1,0 +1,26 @@
+import { readFile } from "node:fs/promises";
+import { exampleError, unreadable } from "./refusal.ts";
+
+/** A line of a table, by the names of its first line. */
+export type TableRow = Readonly<Record<string, string>>;
+
+/**
+ * The lines of a tab-separated file whose first line names the columns. Quotation marks mean nothing, as in GLUE's files.
+ * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line of another number of columns
+ */
+export async function readTable(path: string): Promise<TableRow[]> {
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw unreadable(path, cause);
+  });
+  const [head = "", ...lines] = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+  const names = head.split("\t");
+  const rows: TableRow[] = [];
+  for (const [index, line] of lines.entries()) {
+    if (line === "") continue;
+    const cells = line.split("\t");
+    if (cells.length !== names.length)
+      throw exampleError(`${path}:${index + 2}`, `${names.length} columns`, cells.length);
+    rows.push(Object.fromEntries(names.map((name, column) => [name, cells[column] as string])));
+  }
+  return rows;
+}

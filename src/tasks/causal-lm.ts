@@ -1,0 +1,82 @@
+import { sampleDataset } from "../data/index.ts";
+import { perplexity } from "../metrics/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../nn/index.ts";
+import { ops, type Tensor } from "../tensor/index.ts";
+import { numbersOf } from "./rows.ts";
+import type { TaskDefinition } from "./task.ts";
+import { TextRows } from "./text-rows.ts";
+import { readTexts, windowsOf } from "./texts.ts";
+
+/** Windows of texts. */
+export type TextWindowBatch = {
+  /** int64 [rows, length]. */
+  readonly inputIds: Tensor;
+  /** The inputs themselves; −100 where a row is padded. */
+  readonly labels: Tensor;
+};
+
+/** A text is longer than a row, and cut into them. */
+const unbounded = { max_position_embeddings: undefined, n_positions: undefined };
+
+/** Tokens of a window, unless told otherwise. */
+const LENGTH = 256;
+
+/**
+ * Which token comes next. Score: perplexity over all tokens that are asked for.
+ *
+ * Files: see `readTexts`. Long texts that lie on the disk and are read again and again are better off with `textDataset`.
+ */
+export const causalLm: TaskDefinition<string, TextWindowBatch> = {
+  task: "causal_lm",
+  read: readTexts,
+
+  dataset(examples, options) {
+    const length = Math.min(options.length ?? LENGTH, new TextRows(options).mostTokens);
+    const rows = new TextRows({ ...options, config: { ...options.config, ...unbounded }, length: undefined });
+    const windows = (texts: readonly string[]) =>
+      texts.flatMap((text) => windowsOf(rows.join(text).ids, length));
+    const splits = Object.fromEntries(
+      Object.entries(examples).map(([name, texts]) => [name, windows(texts)]),
+    );
+    return sampleDataset({
+      facts: { source: options.source, fields: {}, numTrain: splits.train?.length ?? 0 },
+      splits,
+      seed: options.seed,
+      collate: (batch): TextWindowBatch => ({
+        inputIds: rows.pad(batch, length, rows.padding),
+        labels: rows.pad(batch, length, IGNORE_INDEX),
+      }),
+      countTokens: ({ labels }) => labels.ge(0).sum().item(),
+      score: (_, predicted) => scoreNats(predicted),
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  // Of each row all tokens but the first are asked for.
+  weigh: ({ labels }) =>
+    labels
+      .narrow(1, 1, (labels.shape[1] ?? 1) - 1)
+      .ge(0)
+      .sum()
+      .item(),
+
+  predict: (model, { inputIds, labels }) => {
+    const { logits } = model.forward({ inputIds } as ModelBatch); // [B, T, V]
+    return natsOf(logits as Tensor, shiftLabels(labels));
+  },
+};
+
+/** What each row costs in all, and how many tokens it is asked for: float32 [B, 2]. */
+export function natsOf(logits: Tensor, targets: Tensor): { readonly nats: Tensor } {
+  const nats = crossEntropy(logits, targets, { reduction: "none" }).view(targets.shape).sum([1]);
+  return { nats: ops.stack([nats, targets.ge(0).sum([1]).to("float32")], 1) };
+}
+
+/** The perplexity of what {@link natsOf} tells of all rows. */
+export function scoreNats(predicted: Parameters<typeof numbersOf>[0]): { readonly perplexity: number } {
+  const rows = numbersOf(predicted, "nats");
+  const sum = (column: number) => rows.reduce((total, row) => total + (row[column] ?? 0), 0);
+  return { perplexity: perplexity(sum(0), sum(1)) };
+}

@@ -1,0 +1,57 @@
+import type { Batch } from "../data/index.ts";
+import { TroupeError, whatWasMeant } from "../errors.ts";
+import { autoModel, type TaskModel } from "../models/index.ts";
+import { causalLm } from "./causal-lm.ts";
+import { imageClassification } from "./image-classification.ts";
+import { maskedLm } from "./masked-lm.ts";
+import { questionAnswering } from "./question-answering.ts";
+import { seq2seqLm } from "./seq2seq-lm.ts";
+import { sequenceClassification } from "./sequence-classification.ts";
+import { speechRecognition } from "./speech-recognition.ts";
+import type { Fields, TaskDefinition, TaskFacts } from "./task.ts";
+import { tokenClassification } from "./token-classification.ts";
+
+/** Any task: what its examples and batches are only its own functions know. */
+export type AnyTask = TaskDefinition<unknown, Batch>;
+
+const definitions = [
+  sequenceClassification,
+  tokenClassification,
+  questionAnswering,
+  maskedLm,
+  causalLm,
+  seq2seqLm,
+  imageClassification,
+  speechRecognition,
+] as unknown as readonly AnyTask[];
+
+/** The names of all tasks that are defined. */
+export const taskNames: readonly string[] = definitions.map(({ task }) => task);
+
+/**
+ * @param name - in Rapidformer's words
+ * @throws {TroupeError} `MODEL_TASK` naming what is near
+ */
+export function taskNamed(name: string): AnyTask {
+  const found = definitions.find(({ task }) => task === name);
+  if (found !== undefined) return found;
+  throw new TroupeError(
+    "MODEL_TASK",
+    {
+      where: "tasks",
+      expected: `one of ${taskNames.join(", ")}`,
+      got: name,
+      hint: whatWasMeant(name, taskNames),
+    },
+    { fields: { got: name } },
+  );
+}
+
+/**
+ * The model of a folder with the head that a task's data asks for, declared without memory.
+ * @param config - the parsed config.json @param facts - of the task's dataset
+ * @throws {TroupeError} `MODEL_TASK`, `MODEL_CONFIG`
+ */
+export function taskModel({ task }: Pick<AnyTask, "task">, config: Fields, facts: TaskFacts): TaskModel {
+  return autoModel(task, { ...config, ...facts.fields });
+}

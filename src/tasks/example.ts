@@ -1,0 +1,18 @@
+import { exampleError, type JsonRecord } from "../data/index.ts";
+import type { Examples } from "./task.ts";
+
+/** @returns the error that an example is not of the form that is expected */
+export const example = exampleError;
+
+/** @returns the text under the first of `names` that a record has. @throws {TroupeError} `DATA_EXAMPLE` */
+export function textIn(record: JsonRecord, names: readonly string[], place: string): string {
+  const found = names.map((name) => record[name]).find((value) => value !== undefined);
+  if (typeof found === "string") return found;
+  throw exampleError(place, `a text under ${names.join(" or ")}`, typeof found);
+}
+
+/** @returns the same of every example of every split */
+export function mapExamples<E, T>(examples: Examples<E>, map: (example: E, index: number) => T): Examples<T> {
+  const splits = Object.entries(examples).map(([name, split]) => [name, split.map(map)]);
+  return Object.fromEntries(splits) as Examples<T>;
+}

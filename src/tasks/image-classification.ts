@@ -1,0 +1,100 @@
+import { basename } from "node:path";
+import { type IdxArray, readIdx, sampleDataset } from "../data/index.ts";
+import { accuracy, topAccuracy } from "../metrics/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import { type Tensor, tensor } from "../tensor/index.ts";
+import { example } from "./example.ts";
+import { filesAt, eachSplit } from "./files.ts";
+import { Labels } from "./labels.ts";
+import { indexOfMax, numbersOf } from "./rows.ts";
+import type { TaskDefinition } from "./task.ts";
+
+/** A picture of one channel, and what it shows. */
+export interface LabelledPicture {
+  /** Row-major, 0 to 255. */
+  readonly pixels: Uint8Array;
+  readonly height: number;
+  readonly width: number;
+  readonly label: number;
+}
+
+/** Pictures with a label each. */
+export type LabelledPictures = {
+  /** float32 [rows, 1, height, width], from −1 to 1. */
+  readonly pixelValues: Tensor;
+  /** int64 [rows]. */
+  readonly labels: Tensor;
+};
+
+/**
+ * What a picture shows. Scores: accuracy, and whether the label is among the five most likely.
+ *
+ * Files: MNIST's four, gzipped or not, by their own names (`train-images…`, `t10k-labels…`) or with `test` for `t10k`.
+ */
+export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictures> = {
+  task: "image_classification",
+
+  async read(path) {
+    const files = await filesAt(path);
+    const pairOf = (split: RegExp) => {
+      const find = (kind: RegExp) =>
+        files.find((file) => split.test(basename(file)) && kind.test(basename(file)));
+      return { images: find(/images/i), labels: find(/labels/i) };
+    };
+    const { train, validation } = { train: pairOf(/train/i), validation: pairOf(/t10k|test/i) };
+    const splits = validation.images === undefined ? { train } : { train, validation };
+    return eachSplit(splits, async ({ images, labels }) => {
+      if (images === undefined || labels === undefined)
+        throw example(
+          path,
+          "idx files of images and of labels",
+          files.map((file) => basename(file)).join(", "),
+        );
+      return picturesOf(images, await readIdx(images), await readIdx(labels));
+    });
+  },
+
+  dataset(examples, { source, seed }) {
+    const labels = new Labels(examples.train.map(({ label }) => label));
+    return sampleDataset({
+      facts: { source, fields: labels.fields, numTrain: examples.train.length },
+      splits: examples,
+      seed,
+      collate: (batch): LabelledPictures => {
+        const [{ height, width }] = batch as [LabelledPicture];
+        const values = new Float32Array(batch.length * height * width);
+        for (const [row, { pixels }] of batch.entries())
+          for (const [place, pixel] of pixels.entries())
+            values[row * height * width + place] = pixel / 127.5 - 1;
+        return {
+          pixelValues: tensor(values, { shape: [batch.length, 1, height, width] }),
+          labels: tensor(
+            batch.map(({ label }) => labels.idOf(label)),
+            { dtype: "int64" },
+          ),
+        };
+      },
+      score: (split, predicted) => {
+        const logits = numbersOf(predicted, "logits");
+        const right = (examples[split] ?? []).slice(0, logits.length).map(({ label }) => labels.idOf(label));
+        return { accuracy: accuracy(logits.map(indexOfMax), right), top5: topAccuracy(logits, right, 5) };
+      },
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  predict: (model, { pixelValues }) => ({ logits: model.forward({ pixelValues }).logits as Tensor }),
+};
+
+function picturesOf(path: string, images: IdxArray, labels: IdxArray): LabelledPicture[] {
+  const [count = 0, height = 0, width = 0] = images.shape;
+  if (images.shape.length !== 3 || labels.shape.join() !== `${count}`)
+    throw example(path, "as many labels as images", `[${images.shape}] and [${labels.shape}]`);
+  return Array.from({ length: count }, (_, index) => ({
+    pixels: images.data.subarray(index * height * width, (index + 1) * height * width),
+    height,
+    width,
+    label: labels.data[index] as number,
+  }));
+}

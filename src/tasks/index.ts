@@ -1,0 +1,13 @@
+/** What is learnt of what: for each task its examples, its batches, its loss, what is predicted and what that is worth. */
+
+export { causalLm, type TextWindowBatch } from "./causal-lm.ts";
+export { type AnyTask, taskModel, taskNamed, taskNames } from "./definitions.ts";
+export { imageClassification, type LabelledPicture, type LabelledPictures } from "./image-classification.ts";
+export { type GappedTexts, maskedLm } from "./masked-lm.ts";
+export { type Question, type Questions, questionAnswering } from "./question-answering.ts";
+export { seq2seqLm, type TextPair, type TextPairs } from "./seq2seq-lm.ts";
+export { type LabelledTexts, sequenceClassification, type TextExample } from "./sequence-classification.ts";
+export { type SpokenText, type SpokenTexts, speechRecognition } from "./speech-recognition.ts";
+export type { Examples, TaskData, TaskDefinition, TaskFacts } from "./task.ts";
+export type { TextTensors } from "./text-rows.ts";
+export { type TaggedTexts, tokenClassification } from "./token-classification.ts";

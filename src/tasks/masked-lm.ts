@@ -1,0 +1,86 @@
+import { hideTokens, type Rows, sampleDataset } from "../data/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import { IGNORE_INDEX } from "../nn/index.ts";
+import { ops, type Tensor } from "../tensor/index.ts";
+import { natsOf, scoreNats } from "./causal-lm.ts";
+import { mapExamples } from "./example.ts";
+import { numbersOf } from "./rows.ts";
+import type { TaskDefinition } from "./task.ts";
+import { TextRows, type TextTensors } from "./text-rows.ts";
+import { readTexts } from "./texts.ts";
+
+/** Texts with gaps. */
+export type GappedTexts = TextTensors & {
+  /** int64 [rows, length]: what stood in the gaps; −100 elsewhere. */
+  readonly labels: Tensor;
+};
+
+/** Families whose mask is written so; of the others it is `[MASK]`. */
+const masks: Readonly<Record<string, string>> = { roberta: "<mask>", "data2vec-text": "<mask>" };
+
+/**
+ * Which tokens stood in the gaps. What is hidden is a pure function of the seed and of how many samples were read before, so
+ * that each epoch hides others. Scores: perplexity and accuracy in the gaps.
+ *
+ * Files: see `readTexts`; a text of several lines is one text a line.
+ */
+export const maskedLm: TaskDefinition<string, GappedTexts> = {
+  task: "masked_lm",
+  read: readTexts,
+
+  dataset(examples, options) {
+    const { config, seed, source } = options;
+    const rows = new TextRows(options);
+    const mask = rows.idOf(masks[String(config.model_type)] ?? "[MASK]");
+    const lines = mapExamples(examples, (text) => text.split("\n").filter((line) => line.trim() !== ""));
+    const splits = Object.fromEntries(
+      Object.entries(lines).map(([name, of]) => [name, of.flat().map((line) => rows.join(line))]),
+    );
+    const length = options.length ?? rows.longest(Object.values(splits).flat());
+    return sampleDataset({
+      facts: { source, fields: {}, numTrain: splits.train?.length ?? 0 },
+      splits,
+      seed,
+      collate: (batch, { position }): GappedTexts => {
+        const gapped = batch.map(({ ids, isText }, index) =>
+          hideTokens(ids, isText, {
+            mask,
+            vocabSize: Number(config.vocab_size),
+            seed,
+            draw: position + index,
+          }),
+        );
+        return {
+          ...rows.stack(
+            batch.map((row, index) => ({ ...row, ids: gapped[index]?.ids ?? [] })),
+            length,
+          ),
+          labels: rows.pad(
+            gapped.map(({ labels }) => labels),
+            length,
+            IGNORE_INDEX,
+          ),
+        };
+      },
+      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
+      score: (_, predicted) => ({
+        ...scoreNats(predicted),
+        accuracy: sumOf(predicted, 0) / Math.max(1, sumOf(predicted, 1)),
+      }),
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  weigh: ({ labels }) => labels.ge(0).sum().item(),
+
+  predict: (model, { labels, ...texts }) => {
+    const logits = model.forward(texts as ModelBatch).logits as Tensor; // [B, T, V]
+    const right = logits.argmax(2).eq(labels).sum([1]);
+    return { ...natsOf(logits, labels), right: ops.stack([right, labels.ge(0).sum([1])], 1).to("float32") };
+  },
+};
+
+function sumOf(predicted: Rows, column: number): number {
+  return numbersOf(predicted, "right").reduce((sum, row) => sum + (row[column] ?? 0), 0);
+}

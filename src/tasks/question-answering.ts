@@ -1,0 +1,127 @@
+import { type JsonRecord, readJsonLines, sampleDataset } from "../data/index.ts";
+import { answerF1, exactMatch, wordsOf } from "../metrics/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+import { tensor } from "../tensor/index.ts";
+import { example, mapExamples, textIn } from "./example.ts";
+import { eachSplit, splitFiles } from "./files.ts";
+import { numbersOf } from "./rows.ts";
+import type { TaskDefinition } from "./task.ts";
+import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
+
+/** A question, a text, and the words of it that answer: from `begin` to before `end`, counted between spaces. */
+export interface Question {
+  readonly question: string;
+  readonly words: readonly string[];
+  readonly begin: number;
+  readonly end: number;
+  /** All answers that are right. */
+  readonly answers: readonly string[];
+}
+
+/** Questions with their texts, and where in the row each answer lies. */
+export type Questions = TextTensors & {
+  /** int64 [rows]; 0, the row's first token, where the answer was cut away. */
+  readonly startPositions: Tensor;
+  readonly endPositions: Tensor;
+};
+
+/** Tokens of the longest answer that is guessed. */
+const MOST_ANSWER_TOKENS = 30;
+
+/**
+ * Which words of a text answer a question. Scores, as SQuAD's: exact matches, and F1 of the words. Texts that are too long are
+ * cut, not read in windows.
+ *
+ * Files: `.jsonl` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as the hub has SQuAD.
+ */
+export const questionAnswering: TaskDefinition<Question, Questions> = {
+  task: "question_answering",
+
+  read: async (path) =>
+    eachSplit(await splitFiles(path, /\.jsonl$/), async (file) =>
+      (await readJsonLines(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
+    ),
+
+  dataset(examples, options) {
+    const rows = new TextRows(options);
+    const encoded = mapExamples(examples, (each) => {
+      const row = rows.joinWords(each.words, each.question);
+      return { ...each, row, start: firstOf(row, each.begin), last: lastOf(row, each.end - 1) };
+    });
+    const length =
+      options.length ?? rows.longest(Object.values(encoded).flatMap((split) => split.map(({ row }) => row)));
+    return sampleDataset({
+      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+      splits: encoded,
+      seed: options.seed,
+      collate: (batch): Questions => {
+        const isCut = batch.map(({ start, last }) => start < 0 || last < 0);
+        const positions = (of: readonly number[]) =>
+          tensor(
+            of.map((place, index) => (isCut[index] ? 0 : place)),
+            { dtype: "int64" },
+          );
+        return {
+          ...rows.stack(
+            batch.map(({ row }) => row),
+            length,
+          ),
+          startPositions: positions(batch.map(({ start }) => start)),
+          endPositions: positions(batch.map(({ last }) => last)),
+        };
+      },
+      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
+      score: (split, predicted) => {
+        const [starts, ends] = [numbersOf(predicted, "starts"), numbersOf(predicted, "ends")];
+        const asked = (encoded[split] ?? []).slice(0, starts.length);
+        const guesses = asked.map((each, index) => answerOf(each, starts[index] ?? [], ends[index] ?? []));
+        const answers = asked.map((each) => each.answers);
+        return { exactMatch: exactMatch(guesses, answers), f1: answerF1(guesses, answers) };
+      },
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  predict: (model, { startPositions: _, endPositions: __, ...texts }) => {
+    const { startLogits, endLogits } = model.forward(texts as ModelBatch);
+    return { starts: startLogits as Tensor, ends: endLogits as Tensor };
+  },
+};
+
+/** The words between the most likely beginning and the most likely end behind it. */
+function answerOf(
+  { row, words }: { readonly row: TextRow; readonly words: readonly string[] },
+  starts: readonly number[],
+  ends: readonly number[],
+): string {
+  let best = { score: Number.NEGATIVE_INFINITY, start: 0, end: 0 };
+  for (const [start, word] of row.words.entries()) {
+    if (word < 0) continue;
+    for (let end = start; end < Math.min(row.words.length, start + MOST_ANSWER_TOKENS); end++) {
+      const score = (starts[start] ?? 0) + (ends[end] ?? 0);
+      if ((row.words[end] ?? -1) >= 0 && score > best.score) best = { score, start, end };
+    }
+  }
+  return words.slice(row.words[best.start], (row.words[best.end] ?? -1) + 1).join(" ");
+}
+
+const firstOf = ({ words }: TextRow, word: number) => words.indexOf(word);
+const lastOf = ({ words }: TextRow, word: number) => words.lastIndexOf(word);
+
+function fromRecord(record: JsonRecord, place: string): Question {
+  const context = textIn(record, ["context"], place);
+  const { text, answer_start: starts } = (record.answers ?? {}) as JsonRecord;
+  if (!Array.isArray(text) || !Array.isArray(starts) || text.length === 0 || text.length !== starts.length)
+    throw example(place, "answers with text and answer_start", JSON.stringify(record.answers));
+  const [answer, start] = [String(text[0]), Number(starts[0])];
+  const begin = wordsOf(context.slice(0, start)).length - Number(/\S$/u.test(context.slice(0, start)));
+  return {
+    question: textIn(record, ["question"], place),
+    words: wordsOf(context),
+    begin,
+    end: wordsOf(context.slice(0, start + answer.length)).length,
+    answers: text.map(String),
+  };
+}

@@ -1,0 +1,21 @@
+import type { Rows } from "../data/index.ts";
+import { scope, type Tensor } from "../tensor/index.ts";
+
+/** What was predicted under a name, a list of numbers for each sample. */
+export function numbersOf(rows: Rows, name: string): number[][] {
+  const { shape } = rows[name] as Tensor;
+  const [numRows = 0, ...rest] = shape;
+  const width = rest.reduce((product, size) => product * size, 1);
+  const values = scope(
+    () => (rows[name] as Tensor).to("float32").contiguous().toTypedArray() as Float32Array,
+  );
+  return Array.from({ length: numRows }, (_, row) => [...values.subarray(row * width, (row + 1) * width)]);
+}
+
+/** Where the largest value stands, the first of several. */
+export function indexOfMax(values: ArrayLike<number>): number {
+  let best = 0;
+  for (let index = 1; index < values.length; index++)
+    if ((values[index] ?? 0) > (values[best] ?? 0)) best = index;
+  return best;
+}

@@ -1,0 +1,95 @@
+import { readJsonLines, readTable, sampleDataset } from "../data/index.ts";
+import { accuracy } from "../metrics/index.ts";
+import { type ModelBatch, shiftRight } from "../models/index.ts";
+import { IGNORE_INDEX } from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+import { mapExamples, textIn } from "./example.ts";
+import { eachSplit, splitFiles } from "./files.ts";
+import { numbersOf } from "./rows.ts";
+import type { TaskDefinition } from "./task.ts";
+import { TextRows, type TextTensors } from "./text-rows.ts";
+
+/** A text, and the one that is to be written for it. */
+export interface TextPair {
+  readonly source: string;
+  readonly target: string;
+}
+
+/** Texts, and what is to be written for each. */
+export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
+  /** int64 [rows, length]; −100 behind the end. */
+  readonly labels: Tensor;
+};
+
+/**
+ * A text written for a text. Scores: exact matches, of texts that a greedy decoder would write without a fault (each token is the
+ * most likely one behind those before it), and accuracy of the tokens.
+ *
+ * Files: `.jsonl` or `.tsv` with `source` and `target`.
+ */
+export const seq2seqLm: TaskDefinition<TextPair, TextPairs> = {
+  task: "seq2seq_lm",
+
+  read: async (path) =>
+    eachSplit(await splitFiles(path, /\.(jsonl|tsv)$/), async (file) =>
+      (file.endsWith(".jsonl") ? await readJsonLines(file) : await readTable(file)).map((record, index) => ({
+        source: textIn(record, ["source"], `${file}, example ${index + 1}`),
+        target: textIn(record, ["target"], `${file}, example ${index + 1}`),
+      })),
+    ),
+
+  dataset(examples, options) {
+    const rows = new TextRows(options);
+    const encoded = mapExamples(examples, ({ source, target }) => ({
+      source: rows.join(source),
+      target: rows.join(target),
+    }));
+    const all = Object.values(encoded).flat();
+    const longest = rows.longest(all.map(({ source }) => source));
+    const longestTarget = rows.longest(all.map(({ target }) => target));
+    return sampleDataset({
+      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+      splits: encoded,
+      seed: options.seed,
+      collate: (batch): TextPairs => {
+        const texts = rows.stack(
+          batch.map(({ source }) => source),
+          options.length ?? longest,
+        );
+        return {
+          inputIds: texts.inputIds,
+          attentionMask: texts.attentionMask,
+          labels: rows.pad(
+            batch.map(({ target }) => target.ids),
+            options.length ?? longestTarget,
+            IGNORE_INDEX,
+          ),
+        };
+      },
+      countTokens: ({ attentionMask, labels }) => attentionMask.sum().item() + labels.ge(0).sum().item(),
+      score: (split, predicted) => {
+        const guesses = numbersOf(predicted, "guesses");
+        const targets = (encoded[split] ?? []).slice(0, guesses.length).map(({ target }) => target.ids);
+        const guessed = targets.map((ids, index) => ids.map((_, place) => guesses[index]?.[place] ?? -1));
+        const exact = targets.filter((ids, index) =>
+          ids.every((id, place) => guessed[index]?.[place] === id),
+        );
+        return {
+          exactMatch: exact.length / Math.max(1, targets.length),
+          accuracy: accuracy(guessed.flat(), targets.flat()),
+        };
+      },
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  weigh: ({ labels }) => labels.ge(0).sum().item(),
+
+  predict: (model, { labels, ...texts }) => {
+    const { decoder_start_token_id: start, pad_token_id: padding } = model.configJson;
+    const decoderInputIds = shiftRight(labels, Number(start), Number(padding ?? 0));
+    const { logits } = model.forward({ ...texts, decoderInputIds } as ModelBatch); // [B, T, V]
+    return { guesses: (logits as Tensor).argmax(2) };
+  },
+};

@@ -1,0 +1,119 @@
+import { type JsonRecord, type Rows, readJsonLines, readTable, sampleDataset } from "../data/index.ts";
+import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../metrics/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import { type Tensor, tensor } from "../tensor/index.ts";
+import { example, mapExamples, textIn } from "./example.ts";
+import { eachSplit, splitFiles } from "./files.ts";
+import { Labels } from "./labels.ts";
+import { indexOfMax, numbersOf } from "./rows.ts";
+import type { Examples, TaskDefinition } from "./task.ts";
+import { TextRows, type TextTensors } from "./text-rows.ts";
+
+/** A text, or two, and what is to be said of them: a class by number or name, or a number that is not whole. */
+export interface TextExample {
+  readonly text: string;
+  readonly pair?: string | undefined;
+  readonly label: string | number;
+}
+
+/** Texts with a label each. */
+export type LabelledTexts = TextTensors & {
+  /** int64 [rows], or float32 where labels are no classes. */
+  readonly labels: Tensor;
+};
+
+/**
+ * What a text, or a pair of texts, is. Scores of classes: accuracy, Matthews' correlation and F1, of the second of two classes,
+ * or else the mean over all; of numbers: Pearson's and Spearman's correlations.
+ *
+ * Files: the Microsoft Research Paraphrase Corpus; `.tsv` with columns `sentence1`, `sentence2` and `label`, as GLUE's, or
+ * `sentence` and `label`; `.jsonl` with `text`, perhaps `pair`, and `label`.
+ */
+export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = {
+  task: "sequence_classification",
+
+  read: async (path) =>
+    eachSplit(await splitFiles(path, /\.(jsonl|tsv|txt)$/), async (file) =>
+      file.endsWith(".jsonl")
+        ? (await readJsonLines(file)).map((record, index) =>
+            fromRecord(record, `${file}, example ${index + 1}`),
+          )
+        : (await readTable(file)).map((row, index) => fromRecord(row, `${file}, example ${index + 1}`)),
+    ),
+
+  dataset(examples, options) {
+    const rows = new TextRows(options);
+    const { areClasses, labels } = labelsOf(examples);
+    const encoded = mapExamples(examples, ({ text, pair, label }) => ({
+      row: rows.join(text, pair),
+      label: areClasses ? labels.idOf(label) : Number(label),
+    }));
+    const length =
+      options.length ?? rows.longest(Object.values(encoded).flatMap((split) => split.map(({ row }) => row)));
+    return sampleDataset({
+      facts: {
+        source: options.source,
+        fields: areClasses
+          ? labels.fields
+          : { num_labels: 1, id2label: undefined, problem_type: "regression" },
+        numTrain: examples.train.length,
+      },
+      splits: encoded,
+      seed: options.seed,
+      collate: (batch): LabelledTexts => ({
+        ...rows.stack(
+          batch.map(({ row }) => row),
+          length,
+        ),
+        labels: tensor(
+          batch.map(({ label }) => label),
+          { dtype: areClasses ? "int64" : "float32" },
+        ),
+      }),
+      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
+      score: (split, predicted) =>
+        scoresOf(
+          predicted,
+          (encoded[split] ?? []).map(({ label }) => label),
+          areClasses ? labels.names.length : 1,
+        ),
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  predict: (model, { labels: _, ...texts }) => ({
+    logits: model.forward(texts as ModelBatch).logits as Tensor,
+  }),
+};
+
+function fromRecord(record: JsonRecord, place: string): TextExample {
+  const text = textIn(record, ["text", "sentence", "sentence1", "#1 String"], place);
+  const pair = record.pair ?? record.sentence2 ?? record["#2 String"];
+  const label = record.label ?? record.Quality;
+  if (typeof label !== "string" && typeof label !== "number") throw example(place, "a label", label);
+  return { text, pair: pair === undefined ? undefined : String(pair), label };
+}
+
+function labelsOf({ train }: Examples<TextExample>): { areClasses: boolean; labels: Labels } {
+  const given = new Set(train.map(({ label }) => label));
+  const areClasses = [...given].some(
+    (label) => Number.isNaN(Number(label)) || Number.isInteger(Number(label)),
+  );
+  return { areClasses, labels: new Labels(areClasses ? given : []) };
+}
+
+function scoresOf(predicted: Rows, all: readonly number[], numClasses: number) {
+  const logits = numbersOf(predicted, "logits");
+  const labels = all.slice(0, logits.length);
+  if (numClasses === 1) {
+    const numbers = logits.map(([number = 0]) => number);
+    return { pearson: pearson(numbers, labels), spearman: spearman(numbers, labels) };
+  }
+  const guesses = logits.map(indexOfMax);
+  return {
+    accuracy: accuracy(guesses, labels),
+    f1: f1Score(guesses, labels, numClasses === 2 ? { kind: "class", class: 1 } : { kind: "macro" }),
+    matthews: matthewsCorrelation(guesses, labels),
+  };
+}

@@ -1,0 +1,196 @@
+import type { Tokenizer } from "../data/index.ts";
+import { TroupeError } from "../errors.ts";
+import { type Tensor, tensor } from "../tensor/index.ts";
+import type { Fields, TaskData } from "./task.ts";
+
+/** A row of tokens, and what is known of each. */
+export interface TextRow {
+  readonly ids: readonly number[];
+  /** 1 behind the joint of two texts. */
+  readonly types: readonly number[];
+  /** Which word of the second text, or of the only one, a position is the beginning or a part of; −1 of all others. */
+  readonly words: readonly number[];
+  /** Which are of a text, and none of the family's own. */
+  readonly isText: readonly boolean[];
+}
+
+/** What texts become as a batch. */
+export type TextTensors = {
+  readonly inputIds: Tensor;
+  /** 0 where a row is padded. */
+  readonly attentionMask: Tensor;
+  /** Of families that have types. */
+  readonly tokenTypeIds?: Tensor;
+};
+
+/** The tokens that a family puts around texts. */
+interface Joint {
+  readonly begin: readonly string[];
+  readonly between: readonly string[];
+  readonly end: readonly string[];
+}
+
+const bert: Joint = { begin: ["[CLS]"], between: ["[SEP]"], end: ["[SEP]"] };
+const roberta: Joint = { begin: ["<s>"], between: ["</s>", "</s>"], end: ["</s>"] };
+
+/** By `model_type`. */
+const joints: Readonly<Record<string, Joint>> = {
+  bert,
+  albert: bert,
+  roberta,
+  "data2vec-text": roberta,
+  bart: roberta,
+  t5: { begin: [], between: ["</s>"], end: ["</s>"] },
+  clip: { begin: ["<|startoftext|>"], between: [], end: ["<|endoftext|>"] },
+};
+
+const none: Joint = { begin: [], between: [], end: [] };
+
+/** Texts as rows of a family's tokens: one, or two joined, as transformers' tokenizers join them. */
+export class TextRows {
+  readonly padding: number;
+  readonly #tokenizer: Tokenizer;
+  readonly #joint: Readonly<Record<keyof Joint, readonly number[]>>;
+  readonly #hasTypes: boolean;
+  /** Positions that the family has, or fewer where a length is told. */
+  readonly mostTokens: number;
+
+  /** @throws {TroupeError} `DATA_OPTION` without a tokenizer, or for one that lacks a token of the family's */
+  constructor({ config, tokenizer, length }: Pick<TaskData, "config" | "tokenizer" | "length">) {
+    if (tokenizer === undefined) throw refuse("a tokenizer for a task with texts", "none");
+    const { begin, between, end } = joints[String(config.model_type)] ?? none;
+    const idsOf = (tokens: readonly string[]) => tokens.map((token) => idOf(tokenizer, token));
+    this.padding = Number(config.pad_token_id ?? 0);
+    this.#tokenizer = tokenizer;
+    this.#joint = { begin: idsOf(begin), between: idsOf(between), end: idsOf(end) };
+    this.#hasTypes = Number(config.type_vocab_size ?? 0) > 1;
+    this.mostTokens = Math.min(length ?? Number.POSITIVE_INFINITY, mostPositions(config));
+  }
+
+  /** @returns the id of a token that texts do not hold. @throws {TroupeError} `DATA_OPTION` where it is none */
+  idOf(token: string): number {
+    return idOf(this.#tokenizer, token);
+  }
+
+  /** A text, or two: what is too long is cut, the longer of two first. */
+  join(first: string, second?: string): TextRow {
+    const ids = [...this.#tokenizer.encode(first)];
+    if (second === undefined) return this.#row([], ids.map(withoutWord));
+    return this.#row(ids, [...this.#tokenizer.encode(second)].map(withoutWord), true);
+  }
+
+  /** Words one by one, each with its place; a text before them, where there is one. */
+  joinWords(words: readonly string[], before?: string): TextRow {
+    // A byte-level vocabulary spells a word with the space before it.
+    const space = this.#tokenizer.legalCuts === "before-whitespace" ? " " : "";
+    const pieces = words.flatMap((word, place) =>
+      [...this.#tokenizer.encode(place === 0 ? word : space + word)].map((id) => ({ id, word: place })),
+    );
+    const first = before === undefined ? [] : [...this.#tokenizer.encode(before)];
+    return this.#row(first, pieces, before !== undefined);
+  }
+
+  /** @returns the longest of rows */
+  longest(rows: Iterable<TextRow>): number {
+    let most = 1;
+    for (const { ids } of rows) most = Math.max(most, ids.length);
+    return most;
+  }
+
+  /** int64 [rows, length], padded at the end. */
+  stack(rows: readonly TextRow[], length: number): TextTensors {
+    return {
+      inputIds: this.pad(
+        rows.map(({ ids }) => ids),
+        length,
+        this.padding,
+      ),
+      attentionMask: this.pad(
+        rows.map(({ ids }) => ids.map(() => 1)),
+        length,
+        0,
+      ),
+      ...(this.#hasTypes && {
+        tokenTypeIds: this.pad(
+          rows.map(({ types }) => types),
+          length,
+          0,
+        ),
+      }),
+    };
+  }
+
+  /** int64 [rows, length] of lists that are no longer. */
+  pad(rows: readonly (readonly number[])[], length: number, padding: number): Tensor {
+    const values = BigInt64Array.from({ length: rows.length * length }, () => BigInt(padding));
+    for (const [row, list] of rows.entries())
+      for (const [place, value] of list.entries()) values[row * length + place] = BigInt(value);
+    return tensor(values, { shape: [rows.length, length] });
+  }
+
+  #row(
+    first: readonly number[],
+    second: readonly { readonly id: number; readonly word: number }[],
+    isPair = false,
+  ): TextRow {
+    const { begin, end } = this.#joint;
+    const between = isPair ? this.#joint.between : [];
+    const room = Math.max(0, this.mostTokens - begin.length - between.length - end.length);
+    const [ofFirst, ofSecond] = shares(first.length, second.length, room);
+    const head = [...begin, ...first.slice(0, ofFirst), ...between];
+    const tail = second.slice(0, ofSecond);
+    return {
+      ids: [...head, ...tail.map(({ id }) => id), ...end],
+      types: [...head.map(() => 0), ...[...tail, ...end].map(() => Number(isPair))],
+      words: [...head.map(() => -1), ...tail.map(({ word }) => word), ...end.map(() => -1)],
+      isText: [
+        ...begin.map(() => false),
+        ...first.slice(0, ofFirst).map(() => true),
+        ...between.map(() => false),
+        ...tail.map(() => true),
+        ...end.map(() => false),
+      ],
+    };
+  }
+}
+
+const withoutWord = (id: number) => ({ id, word: -1 });
+
+/** How many tokens of two texts are kept, the longer one losing its end first. */
+function shares(first: number, second: number, room: number): [number, number] {
+  if (first + second <= room) return [first, second];
+  const half = Math.floor(room / 2);
+  if (first <= half) return [first, room - first];
+  if (second <= room - half) return [room - second, second];
+  return [half, room - half];
+}
+
+/** How many tokens a row of a family may have; RoBERTa's positions begin behind that of its padding. */
+function mostPositions(config: Fields): number {
+  const { max_position_embeddings: most, n_positions, model_type, pad_token_id, text_config } = config;
+  if (text_config !== undefined) return mostPositions(text_config as Fields);
+  if (model_type === "t5") return Number.POSITIVE_INFINITY;
+  const positions = Number(most ?? n_positions ?? Number.POSITIVE_INFINITY);
+  return model_type === "roberta" || model_type === "data2vec-text"
+    ? positions - Number(pad_token_id ?? 1) - 1
+    : positions;
+}
+
+function idOf(tokenizer: Tokenizer, token: string): number {
+  const [id, ...more] = tokenizer.encode(token);
+  if (id !== undefined && more.length === 0) return id;
+  throw refuse(`a tokenizer in which ${token} is one token`, `${more.length + 1}`);
+}
+
+function refuse(expected: string, got: string): TroupeError {
+  return new TroupeError(
+    "DATA_OPTION",
+    {
+      where: "tasks",
+      expected,
+      got,
+      hint: "give the model's own: a folder with tokenizer.json, or with vocab.txt",
+    },
+    { fields: { got } },
+  );
+}

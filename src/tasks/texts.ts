@@ -1,0 +1,39 @@
+import { readFile } from "node:fs/promises";
+import { readJsonLines } from "../data/index.ts";
+import { textIn } from "./example.ts";
+import { eachSplit, splitFiles } from "./files.ts";
+import type { Examples } from "./task.ts";
+
+/** The share of a text that is held out where nothing else is: its end. */
+const HELD_OUT = 0.1;
+
+/**
+ * Texts to learn a language from: `.jsonl` with `text`, each record one of them, or `.txt`, each file one. Of texts that lie in one
+ * file alone the last tenth is held out.
+ */
+export async function readTexts(path: string): Promise<Examples<string>> {
+  const examples = await eachSplit(await splitFiles(path, /\.(jsonl|txt)$/), async (file) =>
+    file.endsWith(".jsonl")
+      ? (await readJsonLines(file)).map((record, index) =>
+          textIn(record, ["text"], `${file}, example ${index + 1}`),
+        )
+      : [await readFile(file, "utf8")],
+  );
+  return examples.validation === undefined ? parted(examples.train) : examples;
+}
+
+function parted(texts: readonly string[]): Examples<string> {
+  if (texts.length > 1) {
+    const end = Math.max(1, Math.floor(texts.length * (1 - HELD_OUT)));
+    return { train: texts.slice(0, end), validation: texts.slice(end) };
+  }
+  const [text = ""] = texts;
+  const end = Math.floor(text.length * (1 - HELD_OUT));
+  return { train: [text.slice(0, end)], validation: [text.slice(end)] };
+}
+
+/** A text's tokens side by side in windows of `length`; what is left at the end is too short for one, unless it is the only one. */
+export function windowsOf(tokens: readonly number[], length: number): number[][] {
+  const count = Math.max(1, Math.floor(tokens.length / length));
+  return Array.from({ length: count }, (_, index) => tokens.slice(index * length, (index + 1) * length));
+}

@@ -1,0 +1,120 @@
+import {
+  type JsonRecord,
+  readConllu,
+  readJsonLines,
+  sampleDataset,
+  type TaggedWords,
+} from "../data/index.ts";
+import { accuracy, entityF1, f1Score } from "../metrics/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import { IGNORE_INDEX } from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+import { example, mapExamples } from "./example.ts";
+import { eachSplit, splitFiles } from "./files.ts";
+import { Labels } from "./labels.ts";
+import { numbersOf } from "./rows.ts";
+import type { TaskDefinition } from "./task.ts";
+import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
+
+/** Texts with a label on the first token of each word. */
+export type TaggedTexts = TextTensors & {
+  /** int64 [rows, length]; −100 counts for nothing. */
+  readonly labels: Tensor;
+};
+
+/**
+ * What each word of a text is. Scores: accuracy over the words and the mean F1 of the tags; where these are `B-`, `I-` and `O`,
+ * F1 of whole names too.
+ *
+ * Files: CoNLL-U, of which the universal parts of speech are read; `.jsonl` with `words` and `tags`.
+ */
+export const tokenClassification: TaskDefinition<TaggedWords, TaggedTexts> = {
+  task: "token_classification",
+
+  read: async (path) =>
+    eachSplit(await splitFiles(path, /\.(conllu|jsonl)$/), async (file) =>
+      file.endsWith(".conllu")
+        ? readConllu(file)
+        : (await readJsonLines(file)).map((record, index) =>
+            fromRecord(record, `${file}, example ${index + 1}`),
+          ),
+    ),
+
+  dataset(examples, options) {
+    const rows = new TextRows(options);
+    const labels = new Labels(examples.train.flatMap(({ tags }) => tags));
+    const encoded = mapExamples(examples, ({ words, tags }) => {
+      const row = rows.joinWords(words);
+      return {
+        row,
+        labels: labelsOf(
+          row,
+          tags.map((tag) => labels.idOf(tag)),
+        ),
+      };
+    });
+    const length =
+      options.length ?? rows.longest(Object.values(encoded).flatMap((split) => split.map(({ row }) => row)));
+    return sampleDataset({
+      facts: { source: options.source, fields: labels.fields, numTrain: examples.train.length },
+      splits: encoded,
+      seed: options.seed,
+      collate: (batch): TaggedTexts => ({
+        ...rows.stack(
+          batch.map(({ row }) => row),
+          length,
+        ),
+        labels: rows.pad(
+          batch.map((each) => each.labels),
+          length,
+          IGNORE_INDEX,
+        ),
+      }),
+      countTokens: ({ attentionMask }) => attentionMask.sum().item(),
+      score: (split, predicted) => {
+        const guesses = numbersOf(predicted, "guesses");
+        const pairs = (encoded[split] ?? []).slice(0, guesses.length).map((each, index) => {
+          const places = each.labels.flatMap((label, place) => (label >= 0 ? [place] : []));
+          return {
+            guessed: places.map((place) => guesses[index]?.[place] ?? -1),
+            right: places.map((place) => each.labels[place] as number),
+          };
+        });
+        const [guessed, right] = [pairs.flatMap((each) => each.guessed), pairs.flatMap((each) => each.right)];
+        const named = (ids: readonly number[]) => ids.map((id) => labels.names[id] ?? "O");
+        return {
+          accuracy: accuracy(guessed, right),
+          f1: f1Score(guessed, right, { kind: "macro" }),
+          ...(labels.names.some((name) => name.startsWith("B-")) && {
+            entityF1: entityF1(
+              pairs.map((each) => named(each.guessed)),
+              pairs.map((each) => named(each.right)),
+            ),
+          }),
+        };
+      },
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  weigh: ({ labels }) => labels.ge(0).sum().item(),
+
+  predict: (model, { labels: _, ...texts }) => {
+    const { logits } = model.forward(texts as ModelBatch); // [B, T, C]
+    return { guesses: (logits as Tensor).argmax(2) };
+  },
+};
+
+/** A word's label stands at its first token. */
+function labelsOf({ words }: TextRow, tags: readonly number[]): number[] {
+  return words.map((word, place) =>
+    word < 0 || word === words[place - 1] ? IGNORE_INDEX : (tags[word] as number),
+  );
+}
+
+function fromRecord({ words, tags }: JsonRecord, place: string): TaggedWords {
+  if (!Array.isArray(words) || !Array.isArray(tags) || words.length !== tags.length)
+    throw example(place, "as many tags as words", "something else");
+  return { words: words.map(String), tags: tags.map(String) };
+}

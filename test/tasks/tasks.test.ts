@@ -1,0 +1,282 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type Batch,
+  disposeBatch,
+  loadTokenizer,
+  loadWordPiece,
+  type Rows,
+  type Tokenizer,
+} from "../../src/data/index.ts";
+import { dematerialize, materialize } from "../../src/nn/index.ts";
+import { type AnyTask, taskModel, taskNamed, taskNames } from "../../src/tasks/index.ts";
+import { liveTensors, noGrad, ops, scope, type Tensor } from "../../src/tensor/index.ts";
+
+/** A vocabulary as BERT's file has it: its own tokens, then letters. */
+const vocabulary = [
+  "[PAD]",
+  "[UNK]",
+  "[CLS]",
+  "[SEP]",
+  "[MASK]",
+  "</s>",
+  ..."abcdefghijklmnopqrstuvwxyz0123456789.",
+  ..."abcdefghijklmnopqrstuvwxyz0123456789".split("").map((letter) => `##${letter}`),
+  "the",
+  "cat",
+  "dog",
+  "sat",
+];
+
+const bert = {
+  model_type: "bert",
+  vocab_size: vocabulary.length,
+  hidden_size: 16,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  intermediate_size: 16,
+  max_position_embeddings: 40,
+};
+
+const sentences = ["the cat sat", "the dog sat", "a cat and a dog", "the cat", "dog"];
+const lines = (records: readonly object[]) => records.map((record) => JSON.stringify(record)).join("\n");
+
+/** A WAV file of 16 bits. */
+function wav(numSamples: number, frequency: number): Buffer {
+  const data = Buffer.alloc(2 * numSamples);
+  for (let place = 0; place < numSamples; place++)
+    data.writeInt16LE(Math.round(8000 * Math.sin(frequency * place)), 2 * place);
+  const header = Buffer.alloc(44);
+  header.write("RIFF", 0);
+  header.writeUInt32LE(36 + data.length, 4);
+  header.write("WAVEfmt ", 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(8000, 24);
+  header.writeUInt32LE(16000, 28);
+  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write("data", 36);
+  header.writeUInt32LE(data.length, 40);
+  return Buffer.concat([header, data]);
+}
+
+function idx(shape: readonly number[], data: Uint8Array): Buffer {
+  const header = Buffer.alloc(4 + 4 * shape.length);
+  header[2] = 8;
+  header[3] = shape.length;
+  for (const [dim, size] of shape.entries()) header.writeUInt32BE(size, 4 + 4 * dim);
+  return Buffer.concat([header, data]);
+}
+
+/** The files of a task's data, and a model that fits them. */
+const cases: Readonly<
+  Record<
+    string,
+    {
+      readonly files: Readonly<Record<string, string | Buffer>>;
+      readonly config: object;
+      readonly scores: readonly string[];
+    }
+  >
+> = {
+  sequence_classification: {
+    files: {
+      "msr_train.txt": `\uFEFFQuality\t#1 String\t#2 String\n1\tthe cat\ta "cat"\n0\tthe dog\ta cat sat\n1\tdog\tdog\n`,
+      "msr_test.txt": "Quality\t#1 String\t#2 String\n1\tcat\tcat\n0\tcat\tdog\n",
+    },
+    config: bert,
+    scores: ["accuracy", "f1", "matthews"],
+  },
+  token_classification: {
+    files: {
+      "dev.conllu":
+        "# text\n1\tthe\t_\tDET\t_\t_\t_\t_\t_\t_\n2-3\tcatdog\t_\t_\t_\t_\t_\t_\t_\t_\n2\tcatdog\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n1\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_\n",
+      "test.conllu": "1\tdog\t_\tNOUN\t_\t_\t_\t_\t_\t_\n2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n",
+    },
+    config: bert,
+    scores: ["accuracy", "f1"],
+  },
+  question_answering: {
+    files: {
+      "train.jsonl": lines([
+        { question: "who sat", context: "the cat sat.", answers: { text: ["cat"], answer_start: [4] } },
+        { question: "who", context: "the big dog sat", answers: { text: ["big dog"], answer_start: [4] } },
+      ]),
+      "valid.jsonl": lines([
+        { question: "who", context: "a dog", answers: { text: ["a dog"], answer_start: [0] } },
+      ]),
+    },
+    config: bert,
+    scores: ["exactMatch", "f1"],
+  },
+  masked_lm: {
+    files: { "train.txt": sentences.join("\n"), "test.txt": sentences.join("\n") },
+    config: bert,
+    scores: ["accuracy", "perplexity"],
+  },
+  causal_lm: {
+    files: { "all.txt": Array.from({ length: 40 }, () => sentences.join(" ")).join("\n") },
+    config: {
+      model_type: "gpt2",
+      vocab_size: vocabulary.length,
+      n_embd: 16,
+      n_layer: 1,
+      n_head: 2,
+      n_positions: 256,
+    },
+    scores: ["perplexity"],
+  },
+  seq2seq_lm: {
+    files: {
+      "train.tsv": "source\ttarget\nthe cat\ttac\nthe dog\tgod\n",
+      "dev.jsonl": lines([{ source: "a cat", target: "tac" }]),
+    },
+    config: {
+      model_type: "t5",
+      vocab_size: vocabulary.length,
+      d_model: 16,
+      d_kv: 8,
+      d_ff: 16,
+      num_layers: 1,
+      num_heads: 2,
+      decoder_start_token_id: 0,
+    },
+    scores: ["accuracy", "exactMatch"],
+  },
+  image_classification: {
+    files: {
+      "train-images-idx3-ubyte": idx(
+        [3, 4, 4],
+        Uint8Array.from({ length: 48 }, (_, place) => place),
+      ),
+      "train-labels-idx1-ubyte": idx([3], Uint8Array.from([0, 1, 2])),
+      "t10k-images-idx3-ubyte": idx(
+        [2, 4, 4],
+        Uint8Array.from({ length: 32 }, (_, place) => 255 - place),
+      ),
+      "t10k-labels-idx1-ubyte": idx([2], Uint8Array.from([1, 2])),
+    },
+    config: {
+      model_type: "vit",
+      image_size: 4,
+      patch_size: 2,
+      num_channels: 1,
+      hidden_size: 16,
+      num_hidden_layers: 1,
+      num_attention_heads: 2,
+      intermediate_size: 16,
+    },
+    scores: ["accuracy", "top5"],
+  },
+  speech_recognition: {
+    files: {
+      "0_ann_5.wav": wav(900, 0.1),
+      "7_ann_9.wav": wav(1200, 0.3),
+      "3_bob_6.wav": wav(1000, 0.2),
+      "0_ann_0.wav": wav(800, 0.1),
+      "8_bob_1.wav": wav(1100, 0.2),
+    },
+    config: {
+      model_type: "wav2vec2",
+      vocab_size: 20,
+      hidden_size: 16,
+      num_hidden_layers: 1,
+      num_attention_heads: 2,
+      intermediate_size: 16,
+      conv_dim: [8, 8],
+      conv_kernel: [10, 3],
+      conv_stride: [5, 2],
+      num_feat_extract_layers: 2,
+      num_conv_pos_embeddings: 4,
+      num_conv_pos_embedding_groups: 2,
+    },
+    scores: ["characterErrorRate", "wordErrorRate"],
+  },
+};
+
+describe("a task", () => {
+  let folder: string;
+  let tokenizer: Tokenizer;
+  let endings: Tokenizer;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "troupe-tasks-"));
+    writeFileSync(join(folder, "vocab.txt"), `${vocabulary.join("\n")}\n`);
+    tokenizer = await loadTokenizer(folder);
+    endings = await loadWordPiece(join(folder, "vocab.txt"), { lowercase: true, specials: ["</s>"] });
+    for (const [name, { files }] of Object.entries(cases)) {
+      mkdirSync(join(folder, name));
+      for (const [file, content] of Object.entries(files)) writeFileSync(join(folder, name, file), content);
+    }
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const open = async (task: AnyTask, seed = 1) => {
+    const config = (cases[task.task]?.config ?? {}) as Readonly<Record<string, unknown>>;
+    const examples = await task.read(join(folder, task.task));
+    const cutsBy = config.model_type === "t5" ? endings : tokenizer;
+    const dataset = task.dataset(examples, { source: task.task, config, tokenizer: cutsBy, seed });
+    return { dataset, model: taskModel(task, config, dataset.facts), examples };
+  };
+
+  it("has a case here, whichever is defined", () => {
+    expect(Object.keys(cases).toSorted()).toEqual([...taskNames].toSorted());
+  });
+
+  it.each(taskNames)(
+    "%s reads its files, has a loss, and is scored alike however its rows are dealt",
+    async (name) => {
+      const task = taskNamed(name);
+      const before = liveTensors();
+      const { dataset, model } = await open(task);
+      const held = dataset.splits.validation?.numSamples ?? 0;
+      expect(held).toBeGreaterThan(0);
+      materialize(model, { seed: 3 });
+      model.eval();
+      const batch = (await dataset.batch("train", 0, 2)) as Batch;
+      const loss = noGrad(() =>
+        scope(() => (task.loss(model, batch as never, {} as never) as { item(): number }).item()),
+      );
+      expect(loss).toBeGreaterThan(0);
+      expect(loss).toBeLessThan(1000);
+      expect(task.weigh === undefined || Number(scope(() => task.weigh?.(batch))) > 0).toBe(true);
+      disposeBatch(batch);
+
+      const scoreBy = async (step: number) => {
+        const rows: Rows[] = [];
+        for (let position = 0; position < held; position += step) {
+          const part = (await dataset.batch(
+            "validation",
+            position,
+            Math.min(step, held - position),
+          )) as Batch;
+          rows.push(noGrad(() => scope(() => task.predict(model, part as never))));
+          disposeBatch(part);
+        }
+        const joined = Object.fromEntries(
+          Object.keys(rows[0] ?? {}).map((key) => [
+            key,
+            ops.cat(
+              rows.map((each) => each[key] as Tensor),
+              0,
+            ),
+          ]),
+        );
+        const scores = await dataset.score?.("validation", joined);
+        for (const each of [...rows, joined]) for (const tensor of Object.values(each)) tensor.dispose();
+        return scores;
+      };
+      const scores = (await scoreBy(1)) as Record<string, number>;
+      expect(Object.keys(scores).toSorted()).toEqual(cases[name]?.scores);
+      for (const value of Object.values(scores)) expect(Number.isFinite(value)).toBe(true);
+      const together = (await scoreBy(held)) as Record<string, number>;
+      for (const [key, value] of Object.entries(scores)) expect(together[key]).toBeCloseTo(value, 4); // rounding of one row's product
+      dematerialize(model);
+      expect(liveTensors()).toBe(before);
+    },
+  );
+});
