@@ -4,6 +4,7 @@ import { Drawing } from "./drawing.ts";
 
 /** That what is masked is one of `count` equal pieces, along `dim`, of a larger tensor. */
 export interface MaskSplit {
+  /** Counted from the end where it is negative. */
   readonly dim: number;
   readonly index: number;
   readonly count: number;
@@ -53,7 +54,8 @@ export class Dropout extends Drawing {
 
 /** Where the elements of a piece stand in the whole tensor, row-major: runs of `run` elements, `stride` apart. */
 function placesOf(shape: readonly number[], split: MaskSplit | undefined) {
-  const dim = split === undefined ? 0 : split.dim;
+  const { dim: given = 0 } = split ?? {};
+  const dim = given < 0 ? shape.length + given : given;
   const run = Math.max(1, numelOf(shape.slice(dim)));
   if (split === undefined) return { offset: 0, run, stride: run };
   const beyond = (split.padding ?? 0) * numelOf(shape.slice(dim + 1));

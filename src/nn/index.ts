@@ -29,15 +29,15 @@ export {
   zeros,
 } from "./initializer.ts";
 export { LayerNorm } from "./layer-norm.ts";
-export { Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
+export { type AddedProduct, Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
 export { dematerialize, materialize, materializeTransient, parameterSpecs, specOf } from "./materialize.ts";
-export { failedModule, Module, wrapForward } from "./module.ts";
+export { failedModule, joinName, Module, wrapForward } from "./module.ts";
 export { ModuleList } from "./module-list.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
 export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
-export { Parameter } from "./parameter.ts";
+export { Parameter, type ParameterRole } from "./parameter.ts";
 export {
   cutShape,
   type LogicalRun,

@@ -13,14 +13,31 @@ export interface AffineOptions {
 }
 
 /**
+ * What is added from outside to an affine map's product, before bias and activation: scale · up(down(x)), linear in x, so that
+ * a map that is split splits it too. `down` and `up` are the map's own children under whatever names.
+ */
+export interface AddedProduct {
+  /** What is done to x first, such as dropout, position by position. */
+  readonly before?: Module & { forward(x: Tensor): Tensor };
+  /** [..., in] → [..., r], without bias. */
+  readonly down: Linear;
+  /** [..., r] → [..., out], without bias. */
+  readonly up: Linear;
+  readonly scale: number;
+}
+
+/**
  * An affine map over the last dim and the activation behind it, in the two steps between which a split product is
- * summed: `finish(product(x))` is what `forward` computes.
+ * summed: `finish(product(x))` is what `forward` computes. What is tuned from outside may add to the product, and stand behind
+ * the activation.
  */
 export abstract class Affine extends Module {
   /** Another module's parameter may be put here: that ties the two. */
   abstract weight: Parameter;
   abstract readonly bias: Parameter | null;
   readonly activation: ActivationName | undefined;
+  #added: AddedProduct | undefined;
+  #behind: (Module & { forward(y: Tensor): Tensor }) | undefined;
 
   constructor(activation: ActivationName | undefined) {
     super();
@@ -30,11 +47,57 @@ export abstract class Affine extends Module {
   /** The dim of `weight` that counts outputs; the other one counts inputs. */
   abstract get outputDim(): 0 | 1;
 
-  /** x W, without bias and activation: [..., in] → [..., out]. */
-  abstract product(x: Tensor): Tensor;
+  /** x W, whatever is added to it: [..., in] → [..., out]. */
+  abstract ownProduct(x: Tensor): Tensor;
 
-  /** Adds the bias to a whole product and applies the activation: [..., out] → [..., out]. */
+  /** What is added to the product. Set from outside; nothing unless told otherwise. */
+  get added(): AddedProduct | undefined {
+    return this.#added;
+  }
+
+  set added(added: AddedProduct | undefined) {
+    this.#added = added;
+  }
+
+  /** What follows bias and activation, [..., out] → [..., out], a child of this map. Set from outside; nothing unless told otherwise. */
+  get behind(): (Module & { forward(y: Tensor): Tensor }) | undefined {
+    return this.#behind;
+  }
+
+  set behind(behind: (Module & { forward(y: Tensor): Tensor }) | undefined) {
+    this.#behind = behind;
+  }
+
+  /** Whether the output is product and bias, which one kernel computes. */
+  protected get isPlain(): boolean {
+    return this.activation === undefined && this.#added === undefined && this.#behind === undefined;
+  }
+
+  /** x W and what is added to it, without bias and activation: [..., in] → [..., out]. */
+  product(x: Tensor): Tensor {
+    const own = this.ownProduct(x);
+    return this.#added === undefined ? own : this.withAdded(own, this.down(x));
+  }
+
+  /** The narrow half of what is added, of what {@link withAdded} makes the rest: [..., in] → [..., r]. */
+  down(x: Tensor): Tensor {
+    const { before, down } = this.#added as AddedProduct;
+    return down.forward(before === undefined ? x : before.forward(x));
+  }
+
+  /** @param own - x W, [..., out] @param narrow - what {@link down} made of x, or sums of it, [..., r] */
+  withAdded(own: Tensor, narrow: Tensor): Tensor {
+    const { up, scale } = this.#added as AddedProduct;
+    return own.add(up.forward(narrow), scale);
+  }
+
+  /** Adds the bias to a whole product, applies the activation and what is behind it: [..., out] → [..., out]. */
   finish(product: Tensor): Tensor {
+    const active = this.#activated(product);
+    return this.#behind === undefined ? active : this.#behind.forward(active);
+  }
+
+  #activated(product: Tensor): Tensor {
     const { activation, bias } = this;
     if (bias !== null && isTanhGelu(activation) && product.dtype !== "float64") {
       return ops.troupe.biasGelu(product, bias.tensor); // has no float64
@@ -73,12 +136,12 @@ export class Linear extends Affine {
     return 0;
   }
 
-  override product(x: Tensor): Tensor {
+  override ownProduct(x: Tensor): Tensor {
     return ops.linear(x, this.weight.tensor);
   }
 
   override forward(x: Tensor): Tensor {
-    if (this.activation !== undefined) return super.forward(x);
+    if (!this.isPlain) return super.forward(x);
     return ops.linear(x, this.weight.tensor, this.bias?.tensor); // product and bias at once
   }
 }
@@ -104,13 +167,13 @@ export class Conv1D extends Affine {
     return 1;
   }
 
-  override product(x: Tensor): Tensor {
+  override ownProduct(x: Tensor): Tensor {
     const { rows, outShape } = this.#flatten(x);
     return rows.matmul(this.weight.tensor).view(outShape);
   }
 
   override forward(x: Tensor): Tensor {
-    if (this.activation !== undefined) return super.forward(x);
+    if (!this.isPlain) return super.forward(x);
     const { rows, outShape } = this.#flatten(x);
     return ops.addmm(this.bias.tensor, rows, this.weight.tensor).view(outShape); // product and bias at once
   }

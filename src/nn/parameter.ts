@@ -4,6 +4,12 @@ import { asInitializer, type Initializer, type InitializerLike } from "./initial
 import { cutShape, type ParameterSplit, type SplitOptions } from "./parameter-split.ts";
 
 /**
+ * What a parameter is to what is tuned: a `model`'s own, trained and saved; of the `base` that a delta stands on, which is as it
+ * was given and stays so; or of the `delta`, which the base lacks.
+ */
+export type ParameterRole = "model" | "base" | "delta";
+
+/**
  * A trainable tensor, declared without memory: shape, dtype and how it starts. Whoever runs the model binds memory
  * to it (`materialize` on one device, the parallel engine as views into flat blocks) and owns that memory.
  */
@@ -16,6 +22,7 @@ export class Parameter {
   #trainable: boolean;
   /** Whether it belongs to an expert: held only by the ranks that have this expert, and reduced among them. */
   expert = false;
+  #role: ParameterRole = "model";
   #tensor: Tensor | undefined;
   #through: ((memory: Tensor) => Tensor) | undefined;
 
@@ -62,12 +69,26 @@ export class Parameter {
     return this.#trainable;
   }
 
-  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for what has no gradient: a buffer, or whole numbers */
+  /** @throws {TroupeError} `PARAMETER_TRAINABLE` for what has no gradient: a buffer, or whole numbers; for a delta's base */
   set trainable(flag: boolean) {
     if (flag && !this.canTrain) throw notTrainable(this.dtype);
+    if (flag && this.#role === "base") throw baseNotTrainable();
     this.#trainable = flag;
     const memory = this.#tensor;
     if (memory !== undefined && !memory.disposed && memory.requiresGrad !== flag) memory.requiresGrad_(flag);
+  }
+
+  /**
+   * What it is to what is tuned. Of a base nothing is kept but what the ranks read: no gradient, no optimizer state, no master
+   * in float32, no byte of a checkpoint.
+   */
+  get role(): ParameterRole {
+    return this.#role;
+  }
+
+  set role(role: ParameterRole) {
+    if (role === "base") this.trainable = false;
+    this.#role = role;
   }
 
   /** Whether gradients could train it. */
@@ -193,6 +214,15 @@ function notTrainable(dtype: DType): TroupeError {
     },
     { fields: { dtype } },
   );
+}
+
+function baseNotTrainable(): TroupeError {
+  return new TroupeError("PARAMETER_TRAINABLE", {
+    where: "Parameter",
+    expected: "a delta's base to stay as it was given",
+    got: "trainable set of one of its parameters",
+    hint: "name it among the delta's modulesToSave, or train without a delta",
+  });
 }
 
 function notInitializer({ name }: { readonly name: string }): TroupeError {

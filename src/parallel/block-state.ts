@@ -41,6 +41,7 @@ export class BlockState {
   /** Of each share, all that it updates where nothing was ever frozen. */
   readonly #together: readonly (readonly Cohort[])[];
   readonly #isLowPrecision: boolean;
+  readonly #keepsMaster: boolean;
   #keepsState: boolean;
   #bound: readonly Tensor[] | undefined;
 
@@ -64,6 +65,7 @@ export class BlockState {
     this.#together = this.#shares.map((share) => cohortsOf(share, NOTHING_FROZEN));
     this.#owned = owned;
     this.#isLowPrecision = owned.dtype !== "float32";
+    this.#keepsMaster = this.#isLowPrecision && !layout.base;
     this.#keepsState = isKept;
   }
 
@@ -71,7 +73,7 @@ export class BlockState {
   get layouts(): readonly StateLayout<Piece>[] {
     const master = { kind: MASTER, numel: this.#owned.numel, pieces: this.pieces };
     const ofRules = this.#keepsState ? this.#parts.flatMap(({ state }) => state) : [];
-    return [...(this.#isLowPrecision ? [master] : []), ...ofRules];
+    return [...(this.#keepsMaster ? [master] : []), ...ofRules];
   }
 
   /** Whether the optimizers keep something of it: where all was declared frozen, not before it is trained. */
@@ -96,7 +98,7 @@ export class BlockState {
 
   /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters: what is saved of them too. */
   get keepsMaster(): boolean {
-    return this.#isLowPrecision;
+    return this.#keepsMaster;
   }
 
   /** The pieces of parameters in the owned range. */
@@ -120,13 +122,16 @@ export class BlockState {
   /** The state as a checkpoint keeps it, the master first; still this object's. To be bound. */
   get tensors(): StateTensor[] {
     const kept = this.layouts.map((layout, index) => ({ ...layout, tensor: this.#memory(index) }));
-    if (this.#isLowPrecision) return kept;
+    if (this.#keepsMaster) return kept;
     return [{ kind: MASTER, numel: this.#owned.numel, pieces: this.pieces, tensor: this.#owned }, ...kept];
   }
 
-  /** The owned range as the optimizers update it: float32, flat; still this object's. To be bound where masters are kept. */
+  /**
+   * The owned range as the optimizers update it, flat: float32, but of a base; still this object's. To be bound where masters are
+   * kept.
+   */
   get values(): Tensor {
-    return this.#isLowPrecision ? this.#memory(0) : this.#owned;
+    return this.#keepsMaster ? this.#memory(0) : this.#owned;
   }
 
   /** @returns a step's learning rate for one parameter of the block */
@@ -153,7 +158,7 @@ export class BlockState {
    * @param progress - what the master has seen: where rounding is by chance, it is drawn as after each parameter's last update
    */
   publish(progress: SavedProgress | undefined): void {
-    if (!this.#isLowPrecision) return;
+    if (!this.#keepsMaster) return;
     scope(() => this.#owned.copy_(this.values));
     for (const share of this.#shares) this.#roundByChance(share, (name) => updatesOf(progress, name));
   }
@@ -188,7 +193,7 @@ export class BlockState {
   *update(gradient: Tensor, step: BlockStep): Generator<Tensor, void, readonly Tensor[]> {
     const frozen = new Set(step.frozen);
     const isUniform = frozen.size === 0 && Object.keys(step.frozenUpdates ?? {}).length === 0;
-    let kept = this.#isLowPrecision ? 1 : 0;
+    let kept = this.#keepsMaster ? 1 : 0;
     for (const [index, share] of this.#shares.entries()) {
       const { rule, firstGroup, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);

@@ -44,6 +44,11 @@ export interface Sharing {
   readonly written: boolean;
   /** Whether they are of other dtypes than float32, and so never change: see {@link constantIn}. */
   readonly constant: boolean;
+  /**
+   * Whether they are the base that a delta stands on: never trained, so that what the ranks read is all there is of them, without
+   * masters, and never saved.
+   */
+  readonly base: boolean;
 }
 
 /** The parameters that are gathered, reduced and updated together: one flat buffer, one slice a rank. Plain data. */
@@ -99,6 +104,7 @@ export function replicas(numRanks: number): Sharing {
     trainable: true,
     written: false,
     constant: false,
+    base: false,
   };
 }
 

@@ -36,7 +36,7 @@ export { mapTensors } from "./map-tensors.ts";
 export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
 export { offloadedBlocks, pagedBlocks } from "./offloaded-blocks.ts";
 export type { Offloader } from "./offloader.ts";
-export { ownedRange, sendsPart } from "./owned-range.ts";
+export { ownedRange, savesPart, sendsPart } from "./owned-range.ts";
 export {
   describeSchedule,
   maxInFlight,

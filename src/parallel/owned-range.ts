@@ -17,11 +17,16 @@ export function ownedRange(layout: FlatBlock, rank: number): Range {
 }
 
 /**
- * Whether a rank's shard sends its part of a block to the checkpointer: of several equal copies, one is saved.
+ * Whether a rank answers for its part of a block: of several equal copies, one does.
  * @param rank - of the world
  */
 export function sendsPart(layout: FlatBlock, rank: number): boolean {
   return layout.counted && (layout.zero > 0 || layout.group[0] === rank);
+}
+
+/** Whether a rank's shard sends its part of a block when the state is saved: of a base, nobody does. */
+export function savesPart(layout: FlatBlock, rank: number): boolean {
+  return !layout.base && sendsPart(layout, rank);
 }
 
 /** The stretches of one block that one optimizer updates. */

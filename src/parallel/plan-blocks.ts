@@ -163,14 +163,16 @@ function sharingOf(
   const constant = parameter.dtype !== "float32";
   const written = parameter instanceof Buffer && !constant;
   const copied = mesh.shape.tp > 1 && !split;
+  const base = parameter.role === "base";
   const words = [
     holders.length > 1 ? "tied" : "",
     parameter.expert ? "experts" : "",
     copied ? "copied" : "",
-    constant ? "constants" : written ? "buffers" : parameter.trainable ? "" : "frozen",
+    constant ? "constants" : written ? "buffers" : parameter.trainable || base ? "" : "frozen",
+    base ? "base" : "",
   ];
   return {
-    sharing: { group, counted: !copied || tp === 0, written, constant, trainable: parameter.trainable },
+    sharing: { group, counted: !copied || tp === 0, written, constant, trainable: parameter.trainable, base },
     suffix: words.filter((word) => word !== "").join(", "),
   };
 }

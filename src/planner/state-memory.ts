@@ -33,7 +33,7 @@ export function stateBytes(
     const range = ownedRange(layout, rank);
     const owned = range.end - range.begin;
     parameters += scheme.compute * heldElements(residence, rank, layout);
-    master += scheme.master * owned;
+    master += layout.base ? 0 : scheme.master * owned;
     if (!layout.trainable) continue;
     // A range of nothing but padding is not optimized.
     optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
@@ -49,7 +49,7 @@ export function stateBytes(
 export function snapshotBytes(layouts: readonly FlatBlock[], scheme: ByteScheme, rank = 0): number {
   let total = 0;
   for (const layout of layouts) {
-    if (!layout.counted || (layout.zero === 0 && memberOf(layout, rank) > 0)) continue;
+    if (layout.base || !layout.counted || (layout.zero === 0 && memberOf(layout, rank) > 0)) continue;
     const range = ownedRange(layout, rank);
     const isOptimized = layout.trainable && piecesIn(layout, range).length > 0;
     total += (range.end - range.begin) * (4 + (isOptimized ? scheme.optimizer : 0));

@@ -65,6 +65,7 @@ export function matchPlan(model: Module, plan: TensorPlan): Match[] {
     used.add(first.pattern);
     checkKind(name, module, first.rule);
     checkUneven(name, first.rule);
+    checkBehind(name, module, first.rule);
     const { pattern, rule } = first;
     matches.push({ name, pattern, kind: rule.kind, rule, module } as Match);
   }
@@ -99,6 +100,15 @@ function checkUneven(name: string, rule: SplitRule): void {
   throw planError(
     `features of ${name} that stay split, since its ranks may hold them unevenly`,
     "whole ones",
+  );
+}
+
+/** What stands behind a map wants all of its outputs. */
+function checkBehind(name: string, module: Module, rule: SplitRule): void {
+  if (rule.kind !== "column" || !(module instanceof Affine) || module.behind === undefined) return;
+  throw planError(
+    `nothing behind ${name}, of whose outputs each rank makes some`,
+    `a ${module.behind.constructor.name}`,
   );
 }
 

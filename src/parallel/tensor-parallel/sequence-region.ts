@@ -70,9 +70,17 @@ export class SequenceRegion {
     return reduceScatterSequence(this.#padded(part), this.group, this.dim);
   }
 
-  /** The product of a layer that is split by outputs with all positions. These are gathered again in backward, not kept. */
+  /**
+   * The product of a layer that is split by outputs with all positions. These are gathered again in backward, not kept. Of what
+   * is added to the product only the narrow half is gathered: each rank makes it of its own positions.
+   */
   gatherProduct(share: Tensor, layer: Affine): Tensor {
-    if (this.#numPadding > 0) return layer.product(this.gather(share));
+    const own = this.#gatherOwn(share, layer);
+    return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));
+  }
+
+  #gatherOwn(share: Tensor, layer: Affine): Tensor {
+    if (this.#numPadding > 0) return layer.ownProduct(this.gather(share));
     const chunks = this.#chunksOf(share, 1);
     const outputsFirst = layer.outputDim === 0;
     return ops.troupe.gatherMatmul(
@@ -85,10 +93,15 @@ export class SequenceRegion {
     );
   }
 
-  /** The own share of the product of a layer that is split by inputs. */
+  /** The own share of the product of a layer that is split by inputs; of what is added to it, sums of the narrow half. */
   productScatter(x: Tensor, layer: Affine): Tensor {
+    const own = this.#ownScatter(x, layer);
+    return layer.added === undefined ? own : layer.withAdded(own, this.reduceScatter(layer.down(x)));
+  }
+
+  #ownScatter(x: Tensor, layer: Affine): Tensor {
     const chunks = this.#chunksOf(x, this.group.size);
-    if (chunks === 1 || this.#numPadding > 0) return this.reduceScatter(layer.product(x));
+    if (chunks === 1 || this.#numPadding > 0) return this.reduceScatter(layer.ownProduct(x));
     const outputsFirst = layer.outputDim === 0;
     return ops.troupe.matmulReduceScatter(
       x,

@@ -80,10 +80,16 @@ export function wrapRow(
       return module.finish(
         output === "sequence"
           ? region.productScatter(own, module)
-          : reduceFromGroup(module.product(own), region.group),
+          : reducedProduct(own, module, region.group),
       );
     }),
   );
+}
+
+/** The sum of all ranks' products; of what is added to them, sums of the narrow half. */
+function reducedProduct(x: Tensor, module: Affine, group: Communicator): Tensor {
+  const own = reduceFromGroup(module.ownProduct(x), group);
+  return module.added === undefined ? own : module.withAdded(own, reduceFromGroup(module.down(x), group));
 }
 
 function ownFeatures(x: Tensor, { input }: RowRule, region: SequenceRegion): Tensor {

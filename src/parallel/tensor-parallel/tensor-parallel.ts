@@ -1,5 +1,6 @@
 import { type Communicator, copyToGroup } from "../../collectives/index.ts";
 import {
+  type Affine,
   Dropout,
   type MaskRule,
   type MaskSplit,
@@ -62,7 +63,8 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
       break;
     case "row": {
       const output = match.rule.output ?? between;
-      if (output === "sequence") sumGradient(match.module.bias, group);
+      if (output === "sequence") sumOutside(match.module, region);
+      maskFeatures(match.module, group);
       wrapRow(match.module, match.rule, output, region);
       break;
     }
@@ -97,19 +99,45 @@ function splitOutputs(
   input: "whole" | "sequence",
   region: SequenceRegion,
 ): void {
+  const { added } = module;
+  if (input === "sequence") maskPositions(added?.before, region);
   if (module.weight.split === undefined) {
     for (const parameter of module.parameters()) sumGradient(parameter, region.group);
     wrapShared(module, rule, input, region);
-  } else wrapColumn(module, rule, input, region);
+  } else {
+    sumGradient(added?.down.weight, region.group); // each rank has the gradient of its own outputs
+    wrapColumn(module, rule, input, region);
+  }
+}
+
+/** Behind a row that scatters positions, what computes on a rank's own positions sees the gradient of those only. */
+function sumOutside({ bias, added, behind }: Affine, region: SequenceRegion): void {
+  for (const parameter of [bias, added?.up.weight, ...(behind?.parameters() ?? [])])
+    sumGradient(parameter, region.group);
+  maskPositions(behind, region);
+}
+
+/** What is dropped of a row's inputs is dropped of those that the rank has. */
+function maskFeatures({ added }: Affine, { rank: index, size: count }: Communicator): void {
+  if (added === undefined) return;
+  const { shape, split } = added.down.weight;
+  const padding = split === undefined ? 0 : (shape[1] ?? 0) * count - (split.logicalShape[1] ?? 0);
+  for (const dropout of dropoutsIn(added.before)) dropout.split = { dim: -1, index, count, padding };
+}
+
+function maskPositions(module: Module | undefined, region: SequenceRegion): void {
+  for (const dropout of dropoutsIn(module)) dropout.split = positionsMasked(region);
+}
+
+function dropoutsIn(module: Module | undefined): Dropout[] {
+  return [...(module?.namedModules().values() ?? [])].filter((inner) => inner instanceof Dropout);
 }
 
 /** Lets a module compute on the rank's share of the positions. */
 function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegion): void {
   const { group } = region;
   for (const parameter of module.parameters()) sumGradient(parameter, group);
-  for (const inner of module.namedModules().values()) {
-    if (inner instanceof Dropout) inner.split = positionsMasked(region);
-  }
+  maskPositions(module, region);
   if (rule.input === "sequence" && rule.output === "sequence") return;
   wrapForward(module, (forward, inputs) =>
     scope(() => {
@@ -150,6 +178,6 @@ function gatherPositions(module: Module, region: SequenceRegion): void {
 }
 
 /** Each rank sees the gradient of its own positions only; autograd itself adds them up over the ranks. */
-function sumGradient(parameter: Parameter | null, group: Communicator): void {
+function sumGradient(parameter: Parameter | null | undefined, group: Communicator): void {
   parameter?.readThrough((memory) => copyToGroup(memory, group));
 }
