@@ -1,4 +1,5 @@
 import { TroupeError } from "../errors.ts";
+import { adapterConfigName, adapterWeightsStem } from "./adapter-folder.ts";
 import { type Bytes, sizeOf } from "./bytes.ts";
 import { DraftFile, outOfTurn } from "./draft-file.ts";
 import {
@@ -23,6 +24,8 @@ import { CHUNK_BYTES } from "./summed-file.ts";
 export interface PlannedTensor extends TensorFacts {
   /** Of a part: the shape of the whole tensor, and where this part of `shape` begins in it. */
   readonly part?: { readonly of: readonly number[]; readonly offset: readonly number[] };
+  /** What its file calls it, where that is not its name. */
+  readonly entry?: string | undefined;
 }
 
 /** What a checkpoint will hold, before the bytes are there. */
@@ -55,8 +58,8 @@ export interface SavedCheckpoint {
 }
 
 /** The name under which a file holds a tensor or a part of one; {@link CheckpointDraft.write} takes it. */
-export function entryOf({ name, part }: PlannedTensor): string {
-  return part === undefined ? name : `${name}[${part.offset.join()}]`;
+export function entryOf({ name, part, entry = name }: PlannedTensor): string {
+  return part === undefined ? entry : `${entry}[${part.offset.join()}]`;
 }
 
 /**
@@ -109,7 +112,7 @@ export class CheckpointDraft implements AsyncDisposable {
     }
     if (options.keep !== undefined) checkRule(options.keep);
     const files = [
-      ...draftFiles("model", plan.weights, maxFileBytes, chunkBytes),
+      ...draftFiles(weightsStem(plan), plan.weights, maxFileBytes, chunkBytes),
       ...draftFiles("optimizer", plan.optimizer, maxFileBytes, chunkBytes),
     ];
     const name = stepFolder(plan.step);
@@ -203,7 +206,7 @@ export class CheckpointDraft implements AsyncDisposable {
 
   /** The indexes of groups that are cut, as Hugging Face's readers want them. */
   #indexes(): [string, string][] {
-    return ["model", "optimizer"].flatMap((group) => {
+    return [weightsStem(this.#plan), "optimizer"].flatMap((group) => {
       const files = this.#files.filter(({ name }) => name.startsWith(`${group}-`));
       const tensors = files.map(({ name, entries }) => ({ name, tensors: entries }));
       return files.length === 0 ? [] : [[`${group}.safetensors.index.json`, indexOf(tensors)]];
@@ -211,10 +214,11 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 
   #texts(): [string, string][] {
-    const { config, generationConfig } = this.#plan;
+    const { config, generationConfig, adapter } = this.#plan;
     const texts: [string, JsonObject | undefined][] = [
       ["config.json", config],
       [generationConfigName, generationConfig],
+      [adapterConfigName, adapter?.config],
     ];
     return texts.flatMap(([name, value]) => (value === undefined ? [] : [[name, textOf(value)]]));
   }
@@ -222,6 +226,11 @@ export class CheckpointDraft implements AsyncDisposable {
   #failed(cause: unknown): TroupeError {
     return saveFailed(this.path, this.#plan.step, cause);
   }
+}
+
+/** What the names of the files with parameters begin with. */
+function weightsStem({ adapter }: ModelTexts): string {
+  return adapter === undefined ? "model" : adapterWeightsStem;
 }
 
 function draftFiles(

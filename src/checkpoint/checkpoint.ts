@@ -1,5 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { numelOf } from "../tensor/index.ts";
+import { adapterWeightsStem } from "./adapter-folder.ts";
 import { type Bytes, sizeOf } from "./bytes.ts";
 import { toSafetensorsDType } from "./dtype.ts";
 import { type FolderContents, openContents } from "./folder-contents.ts";
@@ -70,7 +71,8 @@ export class Checkpoint implements AsyncDisposable {
 
   /** The names of the model's parameters. */
   get weights(): string[] {
-    return this.names.filter((name) => this.entry(name).slices.every(({ file }) => file.startsWith("model")));
+    const isWeights = (file: string) => file.startsWith("model") || file.startsWith(adapterWeightsStem);
+    return this.names.filter((name) => this.entry(name).slices.every(({ file }) => isWeights(file)));
   }
 
   /** The names of what the optimizer keeps. */

@@ -1,6 +1,7 @@
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { adapterConfigName, adapterWeightsName } from "./adapter-folder.ts";
 import type { Bytes } from "./bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
 import { isFileName } from "./manifest.ts";
@@ -17,7 +18,10 @@ const indexName = "model.safetensors.index.json";
 const weightFile = /^model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?$/;
 const maxJsonBytes = 1 << 26;
 
-/** A model folder as Hugging Face lays it out, its weights in one file or in several. Owns open files until `close`. */
+/**
+ * A model folder as Hugging Face lays it out, its weights in one file or in several; or one of a delta, as peft does. Owns open
+ * files until `close`.
+ */
 export class HuggingFaceFolder implements ModelTexts {
   readonly path: string;
   /** The content of `config.json`. */
@@ -42,11 +46,12 @@ export class HuggingFaceFolder implements ModelTexts {
 
   /**
    * Opens the folder at `path`: `config.json` with `model.safetensors`, or with `model.safetensors.index.json` and
-   * the files it names.
+   * the files it names; or, of a delta, `adapter_config.json` with `adapter_model.safetensors`.
    * @throws {TroupeError} `HUGGING_FACE_FOLDER` when one is missing or they contradict each other; what
    * `SafetensorsFile.open` throws
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
+    if (await exists(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
     const config = await readJson(join(path, configName));
     const generation = join(path, generationConfigName);
     const generationConfig = (await exists(generation)) ? await readJson(generation) : undefined;
@@ -63,6 +68,14 @@ export class HuggingFaceFolder implements ModelTexts {
       }
     }
     return new HuggingFaceFolder(path, { config, generationConfig }, fileOf, opening.move());
+  }
+
+  static async #openAdapter(path: string, options: OpenOptions): Promise<HuggingFaceFolder> {
+    const config = await readJson(join(path, adapterConfigName));
+    await using opening = new AsyncDisposableStack();
+    const file = opening.use(await openNamed(join(path, adapterWeightsName), options));
+    const fileOf = new Map([...file.tensors.keys()].map((name) => [name, file]));
+    return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
   }
 
   /** The names of all tensors. */

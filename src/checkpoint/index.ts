@@ -1,3 +1,9 @@
+export {
+  adapterConfigName,
+  adapterWeightsName,
+  adapterWeightsStem,
+  saveAdapterFolder,
+} from "./adapter-folder.ts";
 /** Named bytes to the disk and back: safetensors, Hugging Face folders, and checkpoints that survive a crash. */
 export type { Bytes, TensorRange } from "./bytes.ts";
 export { Checkpoint } from "./checkpoint.ts";
@@ -14,7 +20,7 @@ export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from
 export { type CheckpointFacts, listCheckpoints } from "./inventory.ts";
 export { LocalFolder, type LocalFolderOptions } from "./local-folder.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
-export { type ModelTexts, textsAfter } from "./model-texts.ts";
+export { type AdapterTexts, type ModelTexts, textsAfter } from "./model-texts.ts";
 export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";

@@ -25,6 +25,8 @@ export interface TrainerState {
   readonly run?: JsonObject;
   /** What it is trained by: optimizers, schedules, data; left out by who is no run. */
   readonly recipe?: JsonObject;
+  /** Of a delta: where what it stands on comes from, which is not saved, and what tells it from others. */
+  readonly base?: JsonObject;
   /** The job's own configuration. */
   readonly job: JsonValue;
   /** The tokenizer as plain data; null where the job has none. */

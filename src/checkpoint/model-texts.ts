@@ -9,6 +9,16 @@ export interface ModelTexts {
   readonly config: JsonObject;
   /** That of `generation_config.json`, where there is one. */
   readonly generationConfig?: JsonObject | undefined;
+  /** Of a folder that holds a delta, and not the model that it is put to. */
+  readonly adapter?: AdapterTexts | undefined;
+}
+
+/** What the folder of a delta says, as peft reads it. Plain data. */
+export interface AdapterTexts {
+  /** The content of `adapter_config.json`. */
+  readonly config: JsonObject;
+  /** What the file calls each parameter, by what the model calls it. */
+  readonly names: Readonly<Record<string, string>>;
 }
 
 /**

@@ -46,7 +46,9 @@ export { type SpeechBatch, Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
 export {
   bareName,
   type ConfigField,
+  copyWeights,
   loadWeights,
+  matchState,
   matchWeights,
   type NamedState,
   type PretrainedWeights,

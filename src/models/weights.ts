@@ -55,7 +55,17 @@ export interface WeightMatch {
  * @throws `MODEL_WEIGHTS` naming every entry that is missing, unexpected or of another shape
  */
 export function matchWeights(model: NamedState, entries: ReadonlyMap<string, StateEntry>): WeightMatch[] {
-  const { matched, missing, unexpected, mismatched } = compareNames(model, entries);
+  return matchState(model, model.namedState(), entries);
+}
+
+/** The same for some of a model's state, which is all that the file is to hold. */
+export function matchState(
+  model: Module & Partial<Pick<NamedState, "stateNaming">>,
+  state: ReadonlyMap<string, Parameter>,
+  entries: ReadonlyMap<string, StateEntry>,
+): WeightMatch[] {
+  const naming = model.stateNaming ?? { prefix: "", ignored: [] };
+  const { matched, missing, unexpected, mismatched } = compareNames(naming, state, entries);
   refuseProblems(model, { missing, unexpected, mismatched: mismatched.map(describeMismatch) });
   return matched;
 }
@@ -75,7 +85,8 @@ export interface PretrainedWeights {
  * @throws `MODEL_WEIGHTS` naming every entry outside the head that is missing, unexpected or of another shape
  */
 export function pretrained(model: NamedState, entries: ReadonlyMap<string, StateEntry>): PretrainedWeights {
-  const { matched, missing, unexpected, mismatched } = compareNames(model, entries);
+  const state = model.namedState();
+  const { matched, missing, unexpected, mismatched } = compareNames(model.stateNaming, state, entries);
   const { prefix, head } = model.stateNaming;
   const bare = bareName(model.stateNaming);
   const isHead = (name: string, prefixed: boolean) =>
@@ -88,7 +99,9 @@ export function pretrained(model: NamedState, entries: ReadonlyMap<string, State
     yes: all.filter(test),
     no: all.filter((one) => !test(one)),
   });
-  const lacking = of(missing, (name) => isHead(name, true));
+  // A delta is what its base lacks.
+  const ofModel = missing.filter((name) => state.get(name)?.role !== "delta");
+  const lacking = of(ofModel, (name) => isHead(name, true));
   const superfluous = of(unexpected, (entry) => isHead(entry, filePrefixed));
   const reshaped = of(mismatched, ({ name }) => isHead(name, true));
   refuseProblems(model, {
@@ -125,15 +138,19 @@ interface Comparison {
   readonly mismatched: Mismatch[];
 }
 
-function compareNames(model: NamedState, entries: ReadonlyMap<string, StateEntry>): Comparison {
-  const bare = bareName(model.stateNaming);
+function compareNames(
+  naming: StateNaming,
+  state: ReadonlyMap<string, Parameter>,
+  entries: ReadonlyMap<string, StateEntry>,
+): Comparison {
+  const bare = bareName(naming);
   const found: Comparison = { matched: [], missing: [], unexpected: [], mismatched: [] };
   const unused = new Map<string, string>();
   for (const entry of entries.keys()) {
     if (unused.has(bare(entry))) found.unexpected.push(entry);
     else unused.set(bare(entry), entry);
   }
-  for (const [name, parameter] of model.namedState()) {
+  for (const [name, parameter] of state) {
     const entry = unused.get(bare(name));
     unused.delete(bare(name));
     const { shape } = parameter;
@@ -142,7 +159,7 @@ function compareNames(model: NamedState, entries: ReadonlyMap<string, StateEntry
     else if (got.join() !== shape.join()) found.mismatched.push({ name, entry, expected: shape, got });
     else found.matched.push({ name, parameter, entry });
   }
-  const { ignored } = model.stateNaming;
+  const { ignored } = naming;
   for (const [name, entry] of unused)
     if (!ignored.some((pattern) => pattern.test(name))) found.unexpected.push(entry);
   return found;
@@ -185,10 +202,16 @@ const counted = { dtype: "int64", array: BigInt64Array } as const;
  */
 export async function loadWeights(model: NamedState, source: WeightSource): Promise<void> {
   const entries = new Map(source.names.map((name) => [name, source.entry(name)]));
-  const matches = matchWeights(model, entries).map((match) => ({
-    ...match,
-    ...formatOf(model, match, source),
-  }));
+  await copyWeights(model, matchWeights(model, entries), source);
+}
+
+/** The same for what was matched already. @throws `MODEL_WEIGHTS` for a weight that is no float, before anything is copied */
+export async function copyWeights(
+  model: Module,
+  matched: readonly WeightMatch[],
+  source: Pick<WeightSource, "entry" | "read">,
+): Promise<void> {
+  const matches = matched.map((match) => ({ ...match, ...formatOf(model, match, source) }));
   for (const { parameter, entry, dtype, array } of matches) {
     const bytes = await source.read(entry);
     const values = new array(bytes.buffer as ArrayBuffer, bytes.byteOffset, parameter.numel);
@@ -212,7 +235,11 @@ export function weightBytes(model: Module): WeightBytes[] {
   }));
 }
 
-function formatOf(model: NamedState, { name, parameter, entry }: WeightMatch, source: WeightSource) {
+function formatOf(
+  model: Module,
+  { name, parameter, entry }: WeightMatch,
+  source: Pick<WeightSource, "entry">,
+) {
   const { dtype } = source.entry(entry);
   if (dtype === "I64" && parameter instanceof Buffer) return counted;
   if (dtype in weightDTypes) return weightDTypes[dtype as keyof typeof weightDTypes];
@@ -246,7 +273,7 @@ interface WeightProblems {
   readonly mismatched: string[];
 }
 
-function refuseProblems(model: NamedState, wrong: WeightProblems): void {
+function refuseProblems(model: Module, wrong: WeightProblems): void {
   const problems = Object.entries(wrong).filter(([, names]) => names.length > 0);
   if (problems.length === 0) return;
   const summary = problems
