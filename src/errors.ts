@@ -71,6 +71,10 @@ export const errorTable = {
   TOKENIZER_UNKNOWN_CHARACTER: "a text holds a character that the vocabulary does not know",
   // definitions
   DEFINITION: "a function that actors name to each other is not defined by the module that it is named with",
+  // deltas
+  DELTA_FOLDER: "a folder of a delta lacks a file, or asks for what is not there",
+  DELTA_OPTION: "an option of a delta is out of its range",
+  DELTA_TARGET: "a delta does not fit the model that it is put to",
   // models
   GENERATE_OPTION: "an option of text generation is out of its range",
   MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",

@@ -7,6 +7,21 @@ import "./node-version.ts";
 
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";
+export {
+  applyDelta,
+  type BitFitOptions,
+  bitFit,
+  type Delta,
+  type DeltaJson,
+  deltaFrom,
+  deltaOf,
+  type LoraOptions,
+  loadDelta,
+  lora,
+  mergeDelta,
+  saveDelta,
+  type Target,
+} from "./deltas/index.ts";
 export type { SavedState } from "./engine/conductor/index.ts";
 export { type ErrorCode, errorTable, TroupeError } from "./errors.ts";
 export * from "./events/index.ts";

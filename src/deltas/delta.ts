@@ -1,0 +1,90 @@
+import { TroupeError } from "../errors.ts";
+import { Buffer, type Module, type Parameter } from "../nn/index.ts";
+
+/** A few parameters that are tuned in place of a model's own, put to it from outside. */
+export interface Delta {
+  /** As `adapter_config.json` has it: `LORA`. */
+  readonly peftType: string;
+  /** A folder as peft writes it whose values it begins with; drawn, and as the base has them, unless told otherwise. */
+  readonly folder?: string | undefined;
+  /**
+   * Gives the model's modules what is tuned, as children of theirs.
+   * @param model - without memory; names and shapes of its own stay as they are
+   * @throws {TroupeError} `DELTA_TARGET` for a model that it cannot be put to
+   */
+  attach(model: Module): void;
+  /** Whether a parameter of the model's own is trained beside. @param name - in the model */
+  trains(name: string, model: Module): boolean;
+  /** What peft has to know of it beside the values: the fields of `adapter_config.json`. Plain data. */
+  configJson(model: Module): DeltaJson;
+}
+
+/** What stands in an `adapter_config.json`. */
+export type DeltaJson = Readonly<Record<string, JsonLike>>;
+type JsonLike =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonLike[]
+  | { readonly [name: string]: JsonLike };
+
+const deltas = new WeakMap<Module, Delta>();
+
+/**
+ * Puts a delta to a model: from then on only the delta is trained and saved, with what it names of the model's own. All else is
+ * the base: frozen, without master and optimizer state, and in no checkpoint. A job that names a delta has it put to its model;
+ * call it where a job's model has several.
+ * @param model - without memory
+ * @returns the model
+ * @throws {TroupeError} `DELTA_TARGET` where it does not fit, or the model has one already
+ */
+export function applyDelta<M extends Module>(model: M, delta: Delta): M {
+  if (deltas.has(model)) throw deltaTarget("a model without a delta", "one that has it already");
+  const own = new Map(model.namedState());
+  delta.attach(model);
+  for (const [name, parameter] of model.namedState())
+    parameter.role = own.has(name) ? roleOf(name, parameter, delta, model) : "delta";
+  if ([...model.namedParameters().values()].every(({ role }) => role === "base"))
+    throw deltaTarget("a delta that trains something", `none of ${model.constructor.name}'s parameters`);
+  deltas.set(model, delta);
+  return model;
+}
+
+/** The delta that was put to a model, or undefined. */
+export function deltaOf(model: Module): Delta | undefined {
+  return deltas.get(model);
+}
+
+/** What of a model's state is tuned, and so saved: without the base of its deltas. */
+export function tunedState(model: Module): Map<string, Parameter> {
+  return new Map([...model.namedState()].filter(([, { role }]) => role !== "base"));
+}
+
+/** Whether a model, or some part of it, stands on a base. */
+export function hasBase(model: Module): boolean {
+  return model
+    .namedState()
+    .values()
+    .some(({ role }) => role === "base");
+}
+
+/** Floats that forward writes are no base: they change, and are saved. */
+function roleOf(name: string, parameter: Parameter, delta: Delta, model: Module): Parameter["role"] {
+  const isWritten = parameter instanceof Buffer && parameter.dtype.includes("float");
+  return isWritten || delta.trains(name, model) ? "model" : "base";
+}
+
+/** A model that a delta does not fit. */
+export function deltaTarget(expected: string, got: string, hint?: string): TroupeError {
+  return new TroupeError("DELTA_TARGET", { where: "delta", expected, got, ...(hint && { hint }) });
+}
+
+/** An option of a delta out of its range. */
+export function deltaOption(option: string, expected: string, got: unknown): TroupeError {
+  return new TroupeError(
+    "DELTA_OPTION",
+    { where: "delta", expected: `${option} to be ${expected}`, got: `${got}` },
+    { fields: { option, got } },
+  );
+}

@@ -1,0 +1,54 @@
+import type { Module } from "../nn/index.ts";
+
+/** What peft calls the tasks of architectures. */
+const tasks: Readonly<Record<string, string>> = {
+  ForSequenceClassification: "SEQ_CLS",
+  ForTokenClassification: "TOKEN_CLS",
+  ForQuestionAnswering: "QUESTION_ANS",
+  ForConditionalGeneration: "SEQ_2_SEQ_LM",
+  ForCausalLM: "CAUSAL_LM",
+  LMHeadModel: "CAUSAL_LM",
+};
+
+/** Heads that peft trains and saves beside, where a task begins with a new one. */
+const heads: Readonly<Record<string, readonly string[]>> = {
+  SEQ_CLS: ["classifier", "score"],
+  TOKEN_CLS: ["classifier", "score"],
+  QUESTION_ANS: ["qa_outputs"],
+};
+
+/** Which maps are tuned where nobody says, as peft has it. */
+const targets: Readonly<Record<string, readonly string[]>> = {
+  bert: ["query", "value"],
+  roberta: ["query", "value"],
+  "data2vec-text": ["query", "value"],
+  albert: ["query", "value"],
+  t5: ["q", "v"],
+  bart: ["q_proj", "v_proj"],
+  gpt2: ["c_attn"],
+  llama: ["q_proj", "v_proj"],
+  mistral: ["q_proj", "v_proj"],
+  qwen2: ["q_proj", "v_proj"],
+};
+
+interface Described {
+  readonly configJson?: { readonly model_type?: unknown; readonly architectures?: unknown };
+}
+
+/** What peft calls a model's task; null where its config.json does not tell. */
+export function peftTask(model: Module): string | null {
+  const { architectures } = (model as Described).configJson ?? {};
+  const [architecture] = Array.isArray(architectures) ? (architectures as string[]) : [];
+  const suffix = Object.keys(tasks).find((ending) => architecture?.endsWith(ending));
+  return suffix === undefined ? null : (tasks[suffix] ?? null);
+}
+
+/** Names of the modules that a model's task begins with anew. */
+export function headsOf(model: Module): readonly string[] {
+  return heads[peftTask(model) ?? ""] ?? [];
+}
+
+/** Names of the maps that are tuned where nobody says; none for a family that is not known. */
+export function defaultTargets(model: Module): readonly string[] | undefined {
+  return targets[String((model as Described).configJson?.model_type)];
+}

@@ -1,0 +1,14 @@
+export { type BitFitOptions, bitFit } from "./bit-fit.ts";
+export { applyDelta, type Delta, type DeltaJson, deltaOf, hasBase, tunedState } from "./delta.ts";
+export { type LoraOptions, lora } from "./lora.ts";
+export { mergeDelta } from "./merge.ts";
+export {
+  adapterConfig,
+  deltaFrom,
+  loadDelta,
+  matchDelta,
+  openWeights,
+  saveDelta,
+} from "./peft-folder.ts";
+export { ownName, peftName } from "./peft-names.ts";
+export type { Target } from "./target.ts";

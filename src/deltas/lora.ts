@@ -1,0 +1,144 @@
+import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "../nn/index.ts";
+import { type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
+import { defaultTargets, headsOf, peftTask } from "./family.ts";
+import { affineTargets, liesIn, type Target, wholePattern } from "./target.ts";
+
+/** What a LoRA may be told; names and defaults are peft's. */
+export interface LoraOptions {
+  /** Width of the narrow half, r; 8 unless told otherwise. */
+  readonly rank?: number;
+  /** The product is scaled by alpha / rank; 8 unless told otherwise. */
+  readonly alpha?: number;
+  /** Probability with which inputs of the narrow half are dropped; 0 unless told otherwise. */
+  readonly dropout?: number;
+  /** Which affine maps are tuned; what peft takes for the model's family unless told otherwise. */
+  readonly target?: Target;
+  readonly exclude?: readonly string[] | RegExp | undefined;
+  /** The places of the layers that are tuned; all unless told otherwise. */
+  readonly layers?: readonly number[] | undefined;
+  /** The name before a layer's place, where several lists have places. */
+  readonly layersPattern?: string | undefined;
+  /** Other ranks and alphas of some maps, by the end of their names, or a pattern of it. */
+  readonly rankPattern?: Readonly<Record<string, number>>;
+  readonly alphaPattern?: Readonly<Record<string, number>>;
+  /** Whether the product is scaled by alpha / √rank instead. @see Kalajdzievski 2023, https://arxiv.org/abs/2312.03732 */
+  readonly rsLora?: boolean;
+  /** Which biases of the model are trained beside: none, all, or those of the tuned maps; "none" unless told otherwise. */
+  readonly bias?: "none" | "all" | "lora_only";
+  /** Modules of the model's own that are trained and saved whole; the new head of the model's task unless told otherwise. */
+  readonly modulesToSave?: readonly string[] | undefined;
+  /** How the narrow half starts: uniform in ±1/√in, or normal with deviation 1/rank. The other half starts at zero. */
+  readonly init?: "uniform" | "gaussian";
+  /** A folder as peft writes it whose values it begins with. */
+  readonly folder?: string | undefined;
+}
+
+/**
+ * Low-rank adaptation: beside each tuned map x W stands scale · x Aᵀ Bᵀ, of which A and B alone are trained.
+ * @throws {TroupeError} `DELTA_OPTION`
+ * @see Hu et al. 2021, https://arxiv.org/abs/2106.09685
+ */
+export function lora(options: LoraOptions = {}): Delta {
+  const { rank = 8, dropout = 0, bias = "none", folder } = options;
+  if (!Number.isSafeInteger(rank) || rank < 1) throw deltaOption("rank", "a whole number ≥ 1", rank);
+  if (!(dropout >= 0 && dropout < 1)) throw deltaOption("dropout", "in [0, 1)", dropout);
+  return {
+    peftType: "LORA",
+    folder,
+    attach: (model) => {
+      for (const [name, module] of tunedMaps(options, model)) addLora(module, name, options);
+    },
+    trains: (name, model) =>
+      (bias === "all" && isBias(name)) ||
+      (bias === "lora_only" && isTunedBias(name, model)) ||
+      liesIn(name, options.modulesToSave ?? headsOf(model)),
+    configJson: (model) => loraJson(options, model),
+  };
+}
+
+/** What is saved whole is not tuned. */
+function tunedMaps(options: LoraOptions, model: Module): Map<string, Affine> {
+  const saved = options.modulesToSave ?? headsOf(model);
+  return affineTargets(model, { ...options, target: targetOf(options, model), saved });
+}
+
+function targetOf({ target }: LoraOptions, model: Module): Target {
+  const meant = target ?? defaultTargets(model);
+  if (meant !== undefined) return meant;
+  throw deltaTarget("a target", `none, of ${model.constructor.name}`, 'name modules, or "all-linear"');
+}
+
+function addLora(module: Affine, name: string, options: LoraOptions): void {
+  if (module.added !== undefined) throw deltaTarget(`one delta at ${name}`, "two");
+  const { rank: commonRank = 8, alpha: commonAlpha = 8, dropout = 0, rsLora = false } = options;
+  const rank = ofPattern(options.rankPattern, name) ?? commonRank;
+  const alpha = ofPattern(options.alphaPattern, name) ?? commonAlpha;
+  const { shape } = module.weight;
+  const [numOutputs = 0, numInputs = 0] = [shape[module.outputDim], shape[1 - module.outputDim]];
+  const bound = 1 / Math.sqrt(numInputs);
+  const init = options.init === "gaussian" ? normal(0, 1 / rank) : uniform(-bound, bound);
+  const down = new Linear(numInputs, rank, { bias: false, init });
+  const up = new Linear(rank, numOutputs, { bias: false, init: zeros });
+  const before = dropout > 0 ? new Dropout(dropout) : undefined;
+  const children = { ...(before && { lora_dropout: before }), lora_A: down, lora_B: up };
+  for (const child of Object.values(children)) child.train(module.training);
+  Object.assign(module, children); // a module's name is its property's
+  module.added = { ...(before && { before }), down, up, scale: alpha / (rsLora ? Math.sqrt(rank) : rank) };
+}
+
+/** As peft: the first whose pattern is the name, or its end. */
+function ofPattern(patterns: Readonly<Record<string, number>> = {}, name: string): number | undefined {
+  const found = Object.keys(patterns).find((pattern) =>
+    wholePattern(new RegExp(`(?:.*\\.)?(?:${pattern})`)).test(name),
+  );
+  return found === undefined ? undefined : patterns[found];
+}
+
+function isBias(name: string): boolean {
+  return name === "bias" || name.endsWith(".bias");
+}
+
+function isTunedBias(name: string, model: Module): boolean {
+  if (!isBias(name)) return false;
+  return isTuned(model.namedModules().get(name.slice(0, -".bias".length)));
+}
+
+function loraJson(options: LoraOptions, model: Module): DeltaJson {
+  const { rank = 8, alpha = 8, dropout = 0, bias = "none", rsLora = false, init } = options;
+  const { exclude, layers = null, layersPattern = null, rankPattern = {}, alphaPattern = {} } = options;
+  const saved = options.modulesToSave ?? headsOf(model);
+  const target = targetOf(options, model);
+  return {
+    peft_type: "LORA",
+    task_type: peftTask(model),
+    r: rank,
+    lora_alpha: alpha,
+    lora_dropout: dropout,
+    target_modules:
+      target instanceof RegExp ? target.source : target === "all-linear" ? mapsWith(model) : target,
+    exclude_modules: exclude === undefined ? null : exclude instanceof RegExp ? exclude.source : exclude,
+    layers_to_transform: layers,
+    layers_pattern: layersPattern,
+    rank_pattern: rankPattern,
+    alpha_pattern: alphaPattern,
+    use_rslora: rsLora,
+    bias,
+    modules_to_save: saved.length === 0 ? null : saved,
+    init_lora_weights: init === "gaussian" ? "gaussian" : true,
+    fan_in_fan_out: model.namedModules().values().some(isTransposed),
+  };
+}
+
+/** Names of the maps that are tuned. */
+function mapsWith(model: Module): string[] {
+  return [...model.namedModules()].filter(([, module]) => isTuned(module)).map(([name]) => name);
+}
+
+/** Whether a tuned map's weight is [in, out]: GPT-2's. */
+function isTransposed(module: Module): boolean {
+  return isTuned(module) && module.outputDim === 1;
+}
+
+function isTuned(module: Module | undefined): module is Affine {
+  return module instanceof Affine && module.added !== undefined;
+}

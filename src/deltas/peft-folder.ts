@@ -1,0 +1,165 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  adapterConfigName,
+  adapterWeightsName,
+  type JsonObject,
+  parseJsonObject,
+  SafetensorsFile,
+  saveAdapterFolder,
+} from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import { copyWeights, matchState, type WeightMatch, weightBytes } from "../models/index.ts";
+import type { Module } from "../nn/index.ts";
+import { bitFit } from "./bit-fit.ts";
+import { type Delta, deltaOf, deltaTarget, tunedState } from "./delta.ts";
+import { lora } from "./lora.ts";
+import { ownName, peftName } from "./peft-names.ts";
+
+/** What peft can be told of a LoRA that would change what it computes, and is not here: by field, what it must be. */
+const unsupported: Readonly<Record<string, readonly unknown[]>> = {
+  alora_invocation_tokens: [null],
+  arrow_config: [null],
+  layer_replication: [null],
+  lora_bias: [false],
+  target_parameters: [null],
+  trainable_token_indices: [null],
+  use_bdlora: [null, false],
+  use_dora: [false],
+  use_qalora: [false],
+  velora_config: [null],
+  monteclora_config: [null],
+  kasa_config: [null],
+};
+
+/**
+ * The delta of a folder as peft writes it, to be put to a model of the base that it was tuned on; a run begins with its values.
+ * @param path - with `adapter_config.json` and `adapter_model.safetensors`
+ * @throws {TroupeError} `DELTA_FOLDER` where a file is missing, or for what is not supported, by name
+ */
+export function deltaFrom(path: string): Delta {
+  const config = readConfig(path);
+  const { peft_type: type } = config;
+  if (type === "LORA") return loraFrom(path, config);
+  if (type === "BITFIT")
+    return bitFit({ modulesToSave: namesIn(config.modules_to_save) ?? [], folder: path });
+  throw deltaFolder(path, "peft_type LORA or BITFIT", `${type}`);
+}
+
+/**
+ * Writes what is tuned of a model, on one device, as peft reads it: names, shapes and float types are peft's.
+ * @throws {TroupeError} `DELTA_TARGET` for a model without a delta
+ */
+export async function saveDelta(path: string, model: Module): Promise<void> {
+  const delta = requireDelta(model);
+  const tuned = tunedState(model);
+  const weights = weightBytes(model).filter(({ name }) => tuned.has(name));
+  await saveAdapterFolder(path, {
+    config: adapterConfig(model, delta),
+    weights: weights.map((weight) => ({ ...weight, name: peftName(weight.name, model) })),
+  });
+}
+
+/**
+ * Reads the values of a folder that peft wrote into a model, on one device, that has its delta.
+ * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes differ from the delta's, before anything is copied
+ */
+export async function loadDelta(path: string, model: Module): Promise<void> {
+  await using file = await openWeights(path);
+  await copyWeights(model, matchDelta(model, file), file);
+}
+
+/** Which entry of a peft file holds what of a model's delta. @throws {TroupeError} `MODEL_WEIGHTS` */
+export function matchDelta(model: Module, file: Pick<SafetensorsFile, "tensors">): WeightMatch[] {
+  const entries = new Map([...file.tensors].map(([name, entry]) => [ownName(name), { ...entry, name }]));
+  const matched = matchState(model, tunedState(model), entries);
+  return matched.map((match) => ({ ...match, entry: entries.get(match.entry)?.name ?? match.entry }));
+}
+
+/** Opens the values of a delta's folder. @throws {TroupeError} `DELTA_FOLDER` */
+export async function openWeights(path: string): Promise<SafetensorsFile> {
+  return SafetensorsFile.open(join(path, adapterWeightsName)).catch((cause: unknown) => {
+    throw deltaFolder(path, adapterWeightsName, (cause as Error).message, cause);
+  });
+}
+
+/** What stands in the `adapter_config.json` of a model's delta. */
+export function adapterConfig(model: Module, delta: Delta, base: string | null = null): JsonObject {
+  return { base_model_name_or_path: base, inference_mode: true, ...delta.configJson(model) } as JsonObject;
+}
+
+function requireDelta(model: Module): Delta {
+  const delta = deltaOf(model);
+  if (delta === undefined)
+    throw deltaTarget("a model with a delta", `a ${model.constructor.name} without one`);
+  return delta;
+}
+
+function loraFrom(path: string, config: JsonObject): Delta {
+  for (const [field, allowed] of Object.entries(unsupported)) {
+    const value = config[field] ?? null;
+    if (value !== null && !allowed.includes(value))
+      throw deltaFolder(path, `${field} to be ${allowed.join(" or ")}`, JSON.stringify(value));
+  }
+  const target = targetIn(path, config.target_modules, "target_modules");
+  const exclude = targetIn(path, config.exclude_modules, "exclude_modules");
+  return lora({
+    rank: config.r as number,
+    alpha: config.lora_alpha as number,
+    dropout: (config.lora_dropout ?? 0) as number,
+    ...(target === undefined ? {} : { target }),
+    exclude: exclude === "all-linear" ? undefined : exclude,
+    layers: placesIn(config.layers_to_transform),
+    layersPattern: namesIn(config.layers_pattern)?.[0],
+    rankPattern: (config.rank_pattern ?? {}) as Record<string, number>,
+    alphaPattern: (config.alpha_pattern ?? {}) as Record<string, number>,
+    rsLora: config.use_rslora === true,
+    bias: (config.bias ?? "none") as "none",
+    modulesToSave: namesIn(config.modules_to_save) ?? [],
+    init: config.init_lora_weights === "gaussian" ? "gaussian" : "uniform",
+    folder: path,
+  });
+}
+
+/** A text is a pattern of whole names, as Python has them. */
+function targetIn(
+  path: string,
+  value: unknown,
+  field: string,
+): readonly string[] | RegExp | "all-linear" | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (value === "all-linear") return value;
+  if (typeof value !== "string") return namesIn(value);
+  try {
+    return new RegExp(value);
+  } catch (cause) {
+    throw deltaFolder(path, `a pattern as ${field} that JavaScript reads too`, value, cause);
+  }
+}
+
+function namesIn(value: unknown): readonly string[] | undefined {
+  if (value === null || value === undefined) return undefined;
+  return typeof value === "string" ? [value] : (value as readonly string[]);
+}
+
+function placesIn(value: unknown): readonly number[] | undefined {
+  if (value === null || value === undefined) return undefined;
+  return typeof value === "number" ? [value] : (value as readonly number[]);
+}
+
+function readConfig(path: string): JsonObject {
+  const file = join(path, adapterConfigName);
+  try {
+    return parseJsonObject(readFileSync(file, "utf8"), file);
+  } catch (cause) {
+    throw deltaFolder(path, adapterConfigName, (cause as Error).message, cause);
+  }
+}
+
+function deltaFolder(path: string, expected: string, got: string, cause?: unknown): TroupeError {
+  return new TroupeError(
+    "DELTA_FOLDER",
+    { where: "delta", expected: `${expected} in ${path}`, got },
+    { fields: { path }, cause },
+  );
+}

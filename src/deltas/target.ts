@@ -1,0 +1,94 @@
+import { Affine, joinName, type Module } from "../nn/index.ts";
+import { deltaTarget } from "./delta.ts";
+
+/**
+ * Which modules of a model: names, each the whole of a module's or its end (`query`, `attention.self.query`), a pattern of whole
+ * names, or `all-linear`, every affine map but those of the head.
+ */
+export type Target = readonly string[] | RegExp | "all-linear";
+
+/** What else decides, as in peft. */
+export interface TargetOptions {
+  readonly target: Target;
+  /** Modules that are not meant although `target` names them. */
+  readonly exclude?: readonly string[] | RegExp | undefined;
+  /** Modules that are trained whole: neither they nor what is in them. */
+  readonly saved?: readonly string[];
+  /** The places of layers that are meant; all unless told otherwise. */
+  readonly layers?: readonly number[] | undefined;
+  /** The name before a layer's place, such as `layer`; any unless told otherwise. */
+  readonly layersPattern?: string | undefined;
+}
+
+/** Heads that `all-linear` leaves alone. */
+const HEADS = ["classifier", "score", "qa_outputs", "lm_head"];
+
+/**
+ * The affine maps that are meant, by name.
+ * @throws {TroupeError} `DELTA_TARGET` where none is, or a module that is meant is no affine map
+ */
+export function affineTargets(model: Module, options: TargetOptions): Map<string, Affine> {
+  const found = new Map<string, Affine>();
+  for (const [name, module] of model.namedModules()) {
+    if (!isMeant(name, module, options)) continue;
+    if (!(module instanceof Affine))
+      throw deltaTarget("target modules that are affine maps", `${name}, a ${module.constructor.name}`);
+    found.set(name, module);
+  }
+  if (found.size > 0) return found;
+  const ends = [...model.namedModules()].filter(([, module]) => module instanceof Affine);
+  const names = [...new Set(ends.map(([name]) => name.split(".").at(-1)))].join(", ");
+  throw deltaTarget(
+    `modules named ${describe(options.target)} in ${model.constructor.name}`,
+    "none",
+    names && `it has ${names}`,
+  );
+}
+
+/** Whether a name is one of `names`, or ends in one. */
+export function endsIn(name: string, names: readonly string[]): boolean {
+  return names.some((end) => name === end || name.endsWith(`.${end}`));
+}
+
+/** Whether a parameter belongs to one of the named modules. */
+export function liesIn(parameter: string, modules: readonly string[]): boolean {
+  const parts = parameter.split(".");
+  let module = "";
+  for (const part of parts.slice(0, -1)) {
+    module = joinName(module, part);
+    if (endsIn(module, modules)) return true;
+  }
+  return false;
+}
+
+/** A pattern of whole names. */
+export function wholePattern({ source, flags }: RegExp): RegExp {
+  return new RegExp(`^(?:${source})$`, flags.replace("g", ""));
+}
+
+function isMeant(name: string, module: Module, options: TargetOptions): boolean {
+  const { target, exclude, saved = [] } = options;
+  if (exclude !== undefined && matches(name, exclude)) return false;
+  if (endsIn(name, saved) || liesIn(name, saved)) return false;
+  if (target === "all-linear")
+    return module instanceof Affine && !endsIn(name, HEADS) && inLayers(name, options);
+  return matches(name, target) && (target instanceof RegExp || inLayers(name, options));
+}
+
+function matches(name: string, target: readonly string[] | RegExp): boolean {
+  return target instanceof RegExp ? wholePattern(target).test(name) : endsIn(name, target);
+}
+
+/** The first place in a name counts, of those behind the pattern's word. */
+function inLayers(name: string, { layers, layersPattern }: TargetOptions): boolean {
+  if (layers === undefined) return true;
+  const parts = name.split(".");
+  const place = parts.findIndex(
+    (part, at) => /^\d+$/.test(part) && (layersPattern === undefined || parts[at - 1] === layersPattern),
+  );
+  return place >= 0 && layers.includes(Number(parts[place]));
+}
+
+function describe(target: Target): string {
+  return target instanceof RegExp ? `${target}` : typeof target === "string" ? target : target.join(" or ");
+}
