@@ -14,7 +14,7 @@ import {
   runtimeSchema,
 } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
-import { loadJob } from "../job/index.ts";
+import { loadJob, modelOf } from "../job/index.ts";
 import { GPT2LMHeadModel } from "../models/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
 import {
@@ -304,7 +304,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   const job = await loadJob(String(pathToFileURL(path)));
   const config = configure(job, flags.set);
   const { facts } = await job.data(config, { seed: 0 });
-  const model = job.model(config, facts);
+  const model = modelOf(job, config, facts);
   if (!isGpt(model)) {
     throw usage("a job whose model has the sizes of a GPT-2", name, "the planner knows no other family yet");
   }

@@ -4,6 +4,7 @@ export {
   defineJob,
   type Job,
   type JobDefinition,
+  modelOf,
   optimizersOf,
   type SampleContext,
   schedulesOf,

@@ -1,4 +1,5 @@
 import type { Awaitable, Batch, Dataset, DatasetFacts, Rows, TensorBatch, TensorsOf } from "../data/index.ts";
+import { applyDelta, type Delta } from "../deltas/index.ts";
 import type { Module, TensorPlan } from "../nn/index.ts";
 import {
   type ClipRule,
@@ -61,6 +62,11 @@ export interface Job<Config extends JobConfig = JobConfig> {
   /** Declares the model, without memory; parameters are sharded and filled from outside. */
   model(config: Config, facts: DatasetFacts): Module;
   /**
+   * What is tuned in place of the model's own parameters, which are its base then: frozen, and in no checkpoint. All of the
+   * model's is trained unless told otherwise.
+   */
+  delta?(config: Config): Delta | undefined;
+  /**
    * A mean over the batch, in nats, or several by name, of which the sum is made small; float32 scalars.
    * @param rank - for what ranks compute together; most losses need none of it
    */
@@ -120,12 +126,19 @@ export function defineJob<
   return definition as unknown as Job<Config>;
 }
 
+/** @returns a job's model, without memory, with its delta put to it. @throws {TroupeError} `DELTA_TARGET` */
+export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Module {
+  const model = job.model(config, facts);
+  const delta = job.delta?.(config);
+  return delta === undefined ? model : applyDelta(model, delta);
+}
+
 /**
- * @returns a job's optimizers for a model
+ * @returns a job's optimizers for what is tuned of a model
  * @throws {TroupeError} `OPTIMIZER_OPTION` where they do not fit the parameters, see `checkOptimizers`
  */
 export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly OptimizerSpec[] {
-  const parameters = model.namedParameters();
+  const parameters = new Map([...model.namedParameters()].filter(([, { role }]) => role !== "base"));
   const given = job.optimizer(parameters, config);
   return checkOptimizers("kind" in given ? [given] : given, parameters);
 }

@@ -19,7 +19,7 @@ export type {
   OpenedData,
   RowRefs,
 } from "./feeder.ts";
-export type { InitialState, InitialStateOf } from "./initial-state.ts";
+export type { Beginning, InitialState, InitialStateOf } from "./initial-state.ts";
 export type {
   HeldMemory,
   HistogramBody,

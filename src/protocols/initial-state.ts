@@ -2,11 +2,11 @@ import type { SavedProgress } from "../optim/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
 
-/** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
-export type InitialState =
+/** Where a new run's parameters come from; moments are zero. Plain data. */
+export type Beginning =
   /** Every parameter drawn from its initializer. */
   | { readonly kind: "seed"; readonly step: 0; readonly seed: number }
-  /** Parameters from a Hugging Face folder, or drawn where it lacks them; moments zero. */
+  /** Parameters from a folder as transformers or peft writes it, or drawn where it lacks them. */
   | {
       readonly kind: "weights";
       readonly step: 0;
@@ -15,7 +15,17 @@ export type InitialState =
       readonly seed: number;
       /** The folder's name of each parameter that it has; the others are drawn from their initializers. */
       readonly entries: Readonly<Record<string, string>>;
-    }
+    };
+
+/** Where the base of a delta comes from, which no checkpoint holds; from where all else comes unless told otherwise. */
+interface OnBase {
+  readonly base?: Beginning | undefined;
+}
+
+/** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
+export type InitialState = OnBase & (Beginning | Stored);
+
+type Stored =
   /** Everything from a checkpoint, after `step` updates. */
   | {
       readonly kind: "checkpoint";
@@ -35,4 +45,7 @@ export type InitialState =
     };
 
 /** One way to begin. */
-export type InitialStateOf<Kind extends InitialState["kind"]> = Extract<InitialState, { kind: Kind }>;
+export type InitialStateOf<Kind extends InitialState["kind"]> = Extract<
+  InitialState,
+  { readonly kind: Kind }
+>;

@@ -55,4 +55,6 @@ export interface SavingRules {
   readonly maxStagedBytes: number;
   /** What the folder says whose weights the run began with, where it began with any. */
   readonly begunFrom?: ModelTexts | undefined;
+  /** What the folders of a delta say. */
+  readonly adapter?: ModelTexts["adapter"];
 }

@@ -1,5 +1,6 @@
 import type { TrainerState } from "../checkpoint/index.ts";
 import type { DatasetFacts } from "../data/index.ts";
+import { tunedState } from "../deltas/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { RunChange } from "../events/index.ts";
 import { Buffer, type Module } from "../nn/index.ts";
@@ -67,7 +68,7 @@ function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void 
 
 /** What a model lacks that is stored would be lost with the next save; what is not stored could not be filled. */
 function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
-  const state = model.namedState();
+  const state = tunedState(model);
   const hint = whyAnother(changes);
   for (const [name, { shape }] of state) {
     const stored = weights.get(name);

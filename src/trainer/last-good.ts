@@ -59,7 +59,7 @@ export class LastGood {
     if (checkpointer === undefined || kept === undefined) return stored;
     if (kept.step > latestStep || kept.step < stored.step) return stored;
     const { step, progress } = kept;
-    return { kind: "memory", step, progress, checkpointer, deadlineMs };
+    return this.#onBase({ kind: "memory", step, progress, checkpointer, deadlineMs });
   }
 
   /**
@@ -81,7 +81,7 @@ export class LastGood {
     for (const { path } of this.#saved.toReversed()) {
       if (this.#rejected.includes(path)) continue;
       try {
-        return (await startFromCheckpoint(path, undefined)).initial;
+        return this.#onBase((await startFromCheckpoint(path, undefined)).initial);
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;
         this.#reject(path, error);
@@ -102,10 +102,18 @@ export class LastGood {
     const { resume } = this.#options;
     if (resume === undefined) throw error;
     try {
-      this.#start = await startFromCheckpoint(resume, undefined, this.#rejected);
+      const { base } = this.#start;
+      const older = await startFromCheckpoint(resume, undefined, this.#rejected);
+      this.#start = { ...older, base, initial: this.#onBase(older.initial) };
     } catch {
       throw error;
     }
+  }
+
+  /** What no state holds is where it was in the beginning. */
+  #onBase(initial: InitialState): InitialState {
+    const { base } = this.#start;
+    return base === undefined ? initial : { ...initial, base: base.beginning };
   }
 
   #reject(path: string, error: TroupeError): void {

@@ -21,7 +21,7 @@ export interface LeadOptions {
   readonly plan: RunPlan;
   readonly start: Start;
   /** What a manifest says of the run beside where it stands, as far as it is known by then. */
-  readonly about: () => Pick<TrainerState, "run" | "recipe">;
+  readonly about: () => Pick<TrainerState, "run" | "recipe" | "base">;
   /** What the run goes on from, where that is a checkpoint or a folder of them. */
   readonly resume: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;

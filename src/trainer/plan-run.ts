@@ -7,6 +7,7 @@ import { TroupeError } from "../errors.ts";
 import {
   type Job,
   type JobConfig,
+  modelOf,
   optimizersOf,
   requireLoss,
   schedulesOf,
@@ -162,7 +163,7 @@ export function dryRun(
   settings: RuntimeSettings,
   batch: BatchPlan,
 ): DeclaredJob {
-  const model = job.model(config, data.facts);
+  const model = modelOf(job, config, data.facts);
   const { vocabSize } = model as { readonly vocabSize?: number };
   const { source, vocabSize: numTokens } = data.facts;
   if (vocabSize !== undefined && numTokens !== undefined)
@@ -170,14 +171,18 @@ export function dryRun(
   const optimizers = optimizersOf(job, model, config);
   const schedules = schedulesOf(job, optimizers, config);
   checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
-  checkOptimizers(optimizers, heldByFirst(job, config, data, settings).namedParameters());
+  const held = heldByFirst(job, config, data, settings).namedParameters();
+  checkOptimizers(
+    optimizers,
+    [...held].filter(([, { role }]) => role !== "base"),
+  );
   return { model, optimizers, schedules };
 }
 
 /** The job's model anew, as far as tensor and expert parallelism leave it to the first rank. */
 function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: RuntimeSettings): Module {
   const { mesh } = settings.layout;
-  const model = job.model(config, data.facts);
+  const model = modelOf(job, config, data.facts);
   if (mesh.tp > 1) {
     const plan = tensorPlanOf(job, model, config);
     if (settings.layout.sequence) requireSequenceEntry(plan);
@@ -204,7 +209,7 @@ export function planRun(
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
       evaluation: evaluationBatches(data, batch, settings, job),
       predicts: job.predict !== undefined,
-      saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts },
+      saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts, adapter: start.base?.adapter },
       memoryEverySteps: settings.telemetry.memoryEverySteps,
       histogramsEverySteps: settings.telemetry.histogramsEverySteps,
       sample: job.sample !== undefined,

@@ -7,7 +7,7 @@ import { RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
-import { type Job, type JobConfig, loadJob, type TrainingPlan } from "../job/index.ts";
+import { type Job, type JobConfig, loadJob } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
 import {
   type CheckpointerProtocol,
@@ -27,6 +27,7 @@ import { releaseRefsOf } from "../tensor/index.ts";
 import { settingsIn } from "./changes.ts";
 import { checkResumed } from "./check-resumed.ts";
 import { configure } from "./configure.ts";
+import { startOf } from "./delta-base.ts";
 import { explainHang } from "./explain-hang.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { type BatchPlan, dryRun, planBatch, planRun } from "./plan-run.ts";
@@ -36,7 +37,7 @@ import { keepFrames, leaveOwnFrames, rootCause } from "./root-cause.ts";
 import { RunFolder } from "./run-folder.ts";
 import { SCOUT, Scout } from "./scout.ts";
 import { Stalls } from "./stalls.ts";
-import { type Start, startFromCheckpoint, startFromSeed, startFromWeights } from "./start.ts";
+import { type Start, startFromCheckpoint } from "./start.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
 import { SupervisedRanks } from "./supervised-ranks.ts";
 import { trainingOf } from "./training-plan.ts";
@@ -173,7 +174,11 @@ export class Run {
     const result = await leadThroughRestarts(ranks, {
       plan,
       start,
-      about: () => ({ ...(folder && { run: stampOf(folder.record) }), recipe: recipe.now }),
+      about: () => ({
+        ...(folder && { run: stampOf(folder.record) }),
+        recipe: recipe.now,
+        ...(start.base && { base: start.base.identity }),
+      }),
       onPrepared: async () => folder?.empty(),
       resume: training.resume,
       checkpointer,
@@ -215,7 +220,7 @@ export class Run {
     if (resumed !== undefined) await recipe.known;
     const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
     const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
-    const start = before ?? (await startAfresh(batch.training, model, seed));
+    const start = await startOf(batch.training, model, seed, before);
     return { job, config, data, batch, model, recipe, start, changes };
   }
 
@@ -277,10 +282,6 @@ async function takeFolder(
   if (checkpoint?.directory === undefined) return undefined;
   const { directory, overwrite } = checkpoint;
   return RunFolder.take({ directory, overwrite, job, start, resume: training.resume });
-}
-
-async function startAfresh({ pretrained }: TrainingPlan, model: Module, seed: number): Promise<Start> {
-  return pretrained === undefined ? startFromSeed(seed) : await startFromWeights(pretrained, model, seed);
 }
 
 function runStarted(

@@ -1,6 +1,8 @@
 import {
+  type AdapterTexts,
   type Checkpoint,
   HuggingFaceFolder,
+  type JsonObject,
   type ModelTexts,
   openCheckpoint,
   type TrainerState,
@@ -9,7 +11,7 @@ import type { TroupeError } from "../errors.ts";
 import { type NamedState, type PretrainedWeights, pretrained } from "../models/index.ts";
 import type { Module } from "../nn/index.ts";
 import type { SavedProgress } from "../optim/index.ts";
-import type { InitialState } from "../protocols/index.ts";
+import type { Beginning, InitialState } from "../protocols/index.ts";
 import { optionError } from "./option-error.ts";
 
 /** A checkpoint that a run goes on from. */
@@ -30,12 +32,23 @@ export interface Start {
   readonly texts: ModelTexts | undefined;
   /** What of the model that folder lacks, and what of the folder the model lacks. */
   readonly pretrained?: Pick<PretrainedWeights, "fresh" | "dropped">;
+  /** What a delta stands on, where the model has one. */
+  readonly base?: DeltaBase | undefined;
   /** Newer checkpoints that could not be opened, and why. */
   readonly passedOver: readonly TroupeError[];
 }
 
+/** What a delta stands on: no checkpoint holds it. */
+export interface DeltaBase {
+  readonly beginning: Beginning;
+  /** Where it comes from, and what tells it from others: what a checkpoint says of it. */
+  readonly identity: JsonObject;
+  /** What the checkpoints' folders say of the delta; none where the model has several. */
+  readonly adapter: AdapterTexts | undefined;
+}
+
 /** A run from nothing: every parameter drawn from its initializer. */
-export function startFromSeed(seed: number): Start {
+export function startFromSeed(seed: number): Start & { readonly initial: Beginning } {
   const initial = { kind: "seed", step: 0, seed } as const;
   return { seed, resumed: undefined, initial, texts: undefined, passedOver: [] };
 }
@@ -80,7 +93,11 @@ export async function startFromCheckpoint(
  * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes outside the head differ from the model's; `OPTION` for a model without
  *   Hugging Face names
  */
-export async function startFromWeights(folder: string, model: Module, seed: number): Promise<Start> {
+export async function startFromWeights(
+  folder: string,
+  model: Module,
+  seed: number,
+): Promise<Start & { readonly initial: Beginning }> {
   if (!("stateNaming" in model)) {
     throw optionError(
       "pretrained",

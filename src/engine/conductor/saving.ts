@@ -75,7 +75,8 @@ export class Saving {
     this.#parts = models.map(({ saved }) => saved);
     this.#parameters = models[0]?.parameters ?? [];
     this.#plans = [{ step: 0, plan: this.#newPlan() }];
-    this.#texts = textsAfter(options.rules.begunFrom, (models[0]?.modelConfig ?? {}) as JsonObject);
+    const { begunFrom, adapter } = options.rules;
+    this.#texts = { ...textsAfter(begunFrom, (models[0]?.modelConfig ?? {}) as JsonObject), adapter };
   }
 
   /**

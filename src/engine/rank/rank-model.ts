@@ -1,5 +1,5 @@
 import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { type Job, type Losses, optimizersOf, weighLosses } from "../../job/index.ts";
+import { type Job, type Losses, modelOf, optimizersOf, weighLosses } from "../../job/index.ts";
 import { bindRandomness, type Module, Randomness } from "../../nn/index.ts";
 import type { OptimizerSpec } from "../../optim/index.ts";
 import { type BlockPlan, Mesh } from "../../parallel/index.ts";
@@ -44,7 +44,7 @@ export class RankModel implements Disposable {
     this.#job = job;
     this.#plan = plan;
     const { config, facts } = plan.job;
-    this.module = job.model(config, facts);
+    this.module = modelOf(job, config, facts);
     this.#held = new HeldTensors(this.module);
     this.randomness = new Randomness(plan.training.seed);
     this.randomness.step = plan.initial.step;

@@ -9,7 +9,7 @@ import {
   ranksOfWhole,
   type ShardStore,
   StepBarrier,
-  sendsPart,
+  savesPart,
 } from "../../parallel/index.ts";
 import type {
   BlockUpdate,
@@ -194,7 +194,7 @@ export class Shard {
   /** Has the state that follows `step` copied to the checkpointer, each block before its next update. */
   async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
     const { layouts, generation } = this.#plan;
-    const blocks = layouts.filter((layout) => sendsPart(layout, this.#rank)).map(({ index }) => index);
+    const blocks = layouts.filter((layout) => savesPart(layout, this.#rank)).map(({ index }) => index);
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
     // One rank tells it for all.
     if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);

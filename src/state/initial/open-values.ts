@@ -11,9 +11,33 @@ import { StoredValues } from "./stored-values.ts";
  * @throws what opening a file throws
  */
 export async function openValues(initial: InitialState, reader: Addressed): Promise<InitialValues> {
+  const { base, ...own } = initial;
+  if (base !== undefined)
+    return new ValuesOnBase(await openValues(own, reader), await openValues(base, reader));
   if (initial.kind === "seed") return new DrawnValues(initial.seed);
   if (initial.kind === "memory") return new KeptValues(initial, reader);
   return StoredValues.open(initial);
+}
+
+/** Values of a delta, and elsewhere those of the base that it stands on. */
+class ValuesOnBase implements InitialValues {
+  readonly #own: InitialValues;
+  readonly #base: InitialValues;
+
+  /** Ownership of both passes. */
+  constructor(own: InitialValues, base: InitialValues) {
+    this.#own = own;
+    this.#base = base;
+  }
+
+  fill(state: BlockState): Promise<void> {
+    return (state.layout.base ? this.#base : this.#own).fill(state);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#own[Symbol.asyncDispose]();
+    await this.#base[Symbol.asyncDispose]();
+  }
 }
 
 class DrawnValues implements InitialValues {

@@ -1,5 +1,5 @@
 import { type OptimizerSpec, updateRuleOf } from "../../optim/index.ts";
-import { type FlatBlock, MASTER, savedLayouts, sendsPart } from "../../parallel/index.ts";
+import { type FlatBlock, MASTER, savedLayouts, savesPart } from "../../parallel/index.ts";
 import type { PartPlan, SavePlan, StateEntry } from "../../protocols/index.ts";
 
 const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
@@ -20,7 +20,7 @@ export function partsOf(
 ): PartPlan[] {
   const rules = optimizers.map(updateRuleOf);
   return layouts
-    .filter((layout) => sendsPart(layout, rank))
+    .filter((layout) => savesPart(layout, rank))
     .map((layout) => {
       const state = savedLayouts(layout, rank, rules, isKept(layout));
       return {

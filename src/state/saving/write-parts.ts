@@ -1,5 +1,6 @@
 import {
   CheckpointDraft,
+  entryOf,
   type CheckpointStorage,
   type JsonValue,
   type KeepRule,
@@ -40,13 +41,15 @@ export async function writeParts(
 ): Promise<{ path: string; sizeBytes: number }> {
   const { image } = collection;
   const { step } = order.state;
+  const { names = {} } = order.texts.adapter ?? {};
+  const planned = (entry: StateEntry) => plannedAs(entry, names);
   const weights = order.entries.filter(({ kind }) => kind === MASTER).map(planned);
   const optimizer = order.entries.filter(({ kind }) => kind !== MASTER).map(planned);
   const plan = { step, ...order.texts, weights, optimizer };
   await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
   const totalBytes = draft.plannedBytes;
   let reportedBytes = 0;
-  const entries = new Map(order.entries.map((entry) => [entryName(entry.kind, entry.parameter), entry]));
+  const entries = new Map(order.entries.map((entry) => [entryOf(planned(entry)), entry]));
   for (const name of draft.order) {
     const entry = entries.get(name) as StateEntry;
     await collection.until(() => image.has(entry));
@@ -71,8 +74,13 @@ export async function writeParts(
   return { path, sizeBytes };
 }
 
-function planned({ kind, parameter, shape, dtype = "float32" }: StateEntry): PlannedTensor {
-  return { name: entryName(kind, parameter), dtype: toSafetensorsDType(dtype), shape };
+/** @param names - what the file calls parameters, where it has names of its own */
+function plannedAs(
+  { kind, parameter, shape, dtype = "float32" }: StateEntry,
+  names: Readonly<Record<string, string>>,
+): PlannedTensor {
+  const tensor = { name: entryName(kind, parameter), dtype: toSafetensorsDType(dtype), shape };
+  return kind === MASTER ? { ...tensor, entry: names[parameter] } : tensor;
 }
 
 /** Constants come as the words that they lie in; padding behind them is no part of them. */
