@@ -1,14 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { autoModel, bareName, loadWeights, type Task, type TaskModel } from "../../src/models/index.ts";
+import type { TaskModel } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { AdamW, type LocalState, releaseState, stepLocal } from "../../src/optim/index.ts";
 import { backward, noGrad, scope, type Tensor } from "../../src/tensor/index.ts";
 import {
+  bareNames,
   batchOf,
+  declareGolden,
   type Golden,
-  type GoldenFolder,
   GRADIENT_FLOOR,
   goldenFolders,
+  loadGolden,
   openGolden,
   outputsOf,
   questionOf,
@@ -32,22 +34,21 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
 
     beforeAll(async () => {
       golden = await openGolden(folder.path);
-      model = declare(folder);
+      model = declareGolden(folder);
       model.eval();
       materialize(model, { seed: 0 });
     });
     // A test that failed half-way leaves gradients to the next.
     afterEach(() => {
-      for (const { tensor } of model.parameters()) tensor.grad = null;
+      for (const { tensor, trainable } of model.parameters()) if (trainable) tensor.grad = null;
     });
     afterAll(async () => {
       dematerialize(model);
       for (const tensor of golden.state.values()) tensor.dispose();
-      await golden.folder.close();
     });
 
     test("in every output, the loss and every gradient, within 1e-5", async () => {
-      await loadWeights(model, golden.folder);
+      await loadGolden(model, folder);
       const batch = batchOf(golden.state);
       const { loss: expectedLoss, ...outputs } = outputsOf(golden.state);
       scope(() => {
@@ -68,7 +69,7 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
       ["as they are", "losses", Number.POSITIVE_INFINITY],
       ["clipped to norm 1", "losses_clip_1", 1],
     ] as const)("in ten AdamW losses, gradients %s, within 1e-4", async (_, losses, clipNorm) => {
-      await loadWeights(model, golden.folder);
+      await loadGolden(model, folder);
       const { lr, betas, eps, weight_decay: weightDecay } = golden.recipe.adamw;
       const parameters = model.namedParameters();
       const spec = new AdamW(parameters, { lr, betas, eps, weightDecay, decay: "every parameter" });
@@ -91,13 +92,9 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
   });
 }
 
-function declare({ task, config }: GoldenFolder): TaskModel {
-  return autoModel(task as Task, config);
-}
-
 /** Names are those of transformers' modules, which their files may spell otherwise. */
 function checkGradients(model: TaskModel, { state }: Golden): void {
-  const bare = bareName(model.stateNaming);
+  const bare = bareNames(model);
   const expected = new Map(
     [...state]
       .filter(([name]) => name.startsWith("grad."))
@@ -107,7 +104,7 @@ function checkGradients(model: TaskModel, { state }: Golden): void {
   for (const [name, { tensor }] of model.namedParameters()) {
     const gradient = expected.get(bare(name));
     expected.delete(bare(name));
-    // What no output depends on has a gradient in neither.
+    // What is frozen has a gradient in neither, nor what no output depends on.
     if (gradient === undefined) expect(tensor.grad, name).toBeNull();
     else expect(errorOf(tensor.grad as Tensor, gradient, floor), name).toBeLessThan(1e-5);
   }

@@ -2,7 +2,19 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { HuggingFaceFolder, SafetensorsFile } from "../../src/checkpoint/index.ts";
-import { hasModel, shiftRight, type Task, taskOf } from "../../src/models/index.ts";
+import { applyDelta, deltaFrom, loadDelta, ownName } from "../../src/deltas/index.ts";
+import {
+  autoModel,
+  bareName,
+  copyWeights,
+  hasModel,
+  loadWeights,
+  pretrained,
+  shiftRight,
+  type Task,
+  type TaskModel,
+  taskOf,
+} from "../../src/models/index.ts";
 import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
 
@@ -11,6 +23,10 @@ export interface GoldenFolder {
   /** What tests are titled by. */
   readonly name: string;
   readonly path: string;
+  /** Where config.json and the weights lie: the folder, or its `base` where a delta stands on that. */
+  readonly base: string;
+  /** The folder of a delta, as peft writes it; undefined where everything is trained. */
+  readonly adapter: string | undefined;
   readonly config: Readonly<Record<string, unknown>>;
   /** What the model is for; undefined where its architecture says nothing. */
   readonly task: Task | undefined;
@@ -20,7 +36,6 @@ export interface GoldenFolder {
 
 /** What a folder holds beside the model. */
 export interface Golden {
-  readonly folder: HuggingFaceFolder;
   /** `input.*`, `output.*` and `grad.*`, int64 or float32. */
   readonly state: ReadonlyMap<string, Tensor>;
   readonly recipe: {
@@ -50,20 +65,48 @@ export function goldenFolders(): GoldenFolder[] {
 }
 
 function describeFolder(name: string, path: string): GoldenFolder {
-  const file = join(path, "config.json");
-  if (!existsSync(file)) {
-    const lacks = existsSync(join(path, "adapter")) ? "deltas: an adapter is not read yet" : "no config.json";
-    return { name, path, config: {}, task: undefined, lacks };
-  }
+  const adapter = existsSync(join(path, "adapter")) ? join(path, "adapter") : undefined;
+  const base = adapter === undefined ? path : join(path, "base");
+  const place = { name, path, base, adapter };
+  const file = join(base, "config.json");
+  if (!existsSync(file)) return { ...place, config: {}, task: undefined, lacks: "no config.json" };
   const config = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
   const task = taskOf(config);
   const known = task !== undefined && hasModel(task, config);
-  return { name, path, config, task, lacks: known ? undefined : `no ${config.model_type} for ${task}` };
+  return { ...place, config, task, lacks: known ? undefined : `no ${config.model_type} for ${task}` };
 }
 
-/** Opens a reference state; the folder and the tensors are the caller's to release. */
+/** The model of a reference state, declared without memory, with its delta where it has one. */
+export function declareGolden({
+  base,
+  adapter,
+  task,
+}: Pick<GoldenFolder, "base" | "adapter" | "task">): TaskModel {
+  const config = JSON.parse(readFileSync(join(base, "config.json"), "utf8")) as Record<string, unknown>;
+  const model = autoModel(task as Task, config);
+  return adapter === undefined ? model : applyDelta(model, deltaFrom(adapter));
+}
+
+/** Reads the weights of a reference state into its model, and those of its delta. */
+export async function loadGolden(
+  model: TaskModel,
+  { base, adapter }: Pick<GoldenFolder, "base" | "adapter">,
+): Promise<void> {
+  await using folder = await HuggingFaceFolder.open(base);
+  if (adapter === undefined) return await loadWeights(model, folder);
+  const { matched } = pretrained(model, new Map(folder.names.map((name) => [name, folder.entry(name)])));
+  await copyWeights(model, matched, folder);
+  await loadDelta(adapter, model);
+}
+
+/** What a gradient's parameter is called by the model, in words of which neither's prefix is a part. */
+export function bareNames(model: TaskModel): (name: string) => string {
+  const bare = bareName(model.stateNaming);
+  return (name) => bare(ownName(name));
+}
+
+/** Opens a reference state; its tensors are the caller's to release. */
 export async function openGolden(path: string): Promise<Golden> {
-  const folder = await HuggingFaceFolder.open(path);
   await using file = await SafetensorsFile.open(join(path, "golden.safetensors"));
   const state = new Map<string, Tensor>();
   for (const { name, dtype, shape } of file.tensors.values()) {
@@ -72,7 +115,7 @@ export async function openGolden(path: string): Promise<Golden> {
     state.set(name, keep(tensor(data, { shape })));
   }
   const recipe = JSON.parse(await readFile(join(path, "golden.json"), "utf8"));
-  return { folder, state, recipe };
+  return { state, recipe };
 }
 
 /**

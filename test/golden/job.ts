@@ -55,7 +55,7 @@ export default defineJob({
 });
 
 async function goldenData(models: readonly GoldenModel[], replicas: number): Promise<Dataset<GoldenBatch>> {
-  const numbers = await Promise.all(models.map(({ path }) => readNumbers(path)));
+  const numbers = await Promise.all(models.map(readNumbers));
   const batch = (_: string, __: number, numSamples: number): GoldenBatch => ({
     samples: tensor(Array.from({ length: numSamples }, () => 0)),
     models: Object.fromEntries(

@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Runtime, type RuntimeOptions, SafetensorsFile } from "../../src/index.ts";
-import { autoModel, bareName, type Task } from "../../src/models/index.ts";
 import {
+  bareNames,
+  declareGolden,
   type Golden,
   type GoldenFolder,
   GRADIENT_FLOOR,
@@ -48,10 +49,7 @@ beforeAll(async () => {
   for (const { name, path } of folders) golden.set(name, await openGolden(path));
 });
 afterAll(async () => {
-  for (const { state, folder } of golden.values()) {
-    for (const tensor of state.values()) tensor.dispose();
-    await folder.close();
-  }
+  for (const { state } of golden.values()) for (const tensor of state.values()) tensor.dispose();
 });
 const recipeOf = ({ name }: GoldenFolder) => (golden.get(name) as Golden).recipe;
 
@@ -89,7 +87,7 @@ async function run(
   runtime.on("evaluation.finished", ({ metrics }) => {
     errors = models.map((_, index) => metrics?.[keyOf(index)] ?? Number.NaN);
   });
-  const chosen = models.map(({ name, path, task }) => ({ name, path, task }));
+  const chosen = models.map(({ name, path, base, adapter, task }) => ({ name, path, base, adapter, task }));
   await runtime.run(job, { models: JSON.stringify(chosen), folder: weights, replicas, ...config });
   return { losses, errors };
 }
@@ -103,7 +101,7 @@ async function firstStep(models: readonly GoldenFolder[], layout: Layout, dir: s
 
 async function checkGradients(folder: GoldenFolder, index: number, dir: string): Promise<void> {
   await using moments = await SafetensorsFile.open(join(dir, "step-000001", "optimizer.safetensors"));
-  const bare = bareName(autoModel(folder.task as Task, folder.config).stateNaming);
+  const bare = bareNames(declareGolden(folder));
   const given = [...(golden.get(folder.name) as Golden).state].filter(([name]) => name.startsWith("grad."));
   const gradients = new Map(
     given.map(([name, gradient]) => [

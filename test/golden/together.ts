@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
-  autoModel,
   below,
   type ModelOutputs,
   Module,
@@ -9,20 +8,18 @@ import {
   SafetensorsFile,
   type StateNaming,
   saveHuggingFaceFolder,
-  type Task,
   type TaskModel,
   type Tensor,
   type TensorPlan,
   type WeightBytes,
   weightBytes,
 } from "troupe";
-import { loadWeights } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { tensor } from "../../src/tensor/index.ts";
-import { batchOf, type GoldenFolder, openGolden, outputsOf, questionOf } from "./golden.ts";
+import { batchOf, declareGolden, type GoldenFolder, loadGolden, outputsOf, questionOf } from "./golden.ts";
 
 /** What a job is told of a folder. Plain data. */
-export type GoldenModel = Pick<GoldenFolder, "name" | "path" | "task">;
+export type GoldenModel = Pick<GoldenFolder, "name" | "path" | "base" | "adapter" | "task">;
 
 /**
  * Several golden models side by side, `m0`, `m1`, …: none reads another's, so the gradient of the sum of their losses is each
@@ -33,7 +30,7 @@ export class Together extends Module implements NamedState {
 
   constructor(models: readonly GoldenModel[]) {
     super();
-    this.#models = models.map(({ path, task }) => autoModel(task as Task, configIn(path)));
+    this.#models = models.map(declareGolden);
     for (const [index, model] of this.#models.entries()) Object.assign(this, { [keyOf(index)]: model });
   }
 
@@ -67,13 +64,10 @@ export function keyOf(index: number): string {
 export async function joinFolders(path: string, models: readonly GoldenModel[]): Promise<void> {
   const weights: WeightBytes[] = [];
   const held: TaskModel[] = [];
-  for (const [index, { path: from, task }] of models.entries()) {
-    const model = autoModel(task as Task, configIn(from));
+  for (const [index, folder] of models.entries()) {
+    const model = declareGolden(folder);
     materialize(model, { seed: 0 });
-    const golden = await openGolden(from);
-    await loadWeights(model, golden.folder);
-    for (const state of golden.state.values()) state.dispose();
-    await golden.folder.close();
+    await loadGolden(model, folder);
     for (const weight of weightBytes(model))
       weights.push({ ...weight, name: `${keyOf(index)}.${weight.name}` });
     held.push(model);
@@ -82,8 +76,8 @@ export async function joinFolders(path: string, models: readonly GoldenModel[]):
   for (const model of held) dematerialize(model);
 }
 
-function configIn(path: string): Readonly<Record<string, unknown>> {
-  return JSON.parse(readFileSync(join(path, "config.json"), "utf8"));
+function configIn({ base }: GoldenModel): GoldenFolder["config"] {
+  return JSON.parse(readFileSync(join(base, "config.json"), "utf8"));
 }
 
 /** Numbers of a golden file, read once: a batch is made of them anew each time it is asked for. */
@@ -97,8 +91,8 @@ export interface GoldenNumbers {
 }
 
 /** Reads a folder's inputs and outputs. */
-export async function readNumbers(path: string): Promise<GoldenNumbers> {
-  await using file = await SafetensorsFile.open(join(path, "golden.safetensors"));
+export async function readNumbers(model: GoldenModel): Promise<GoldenNumbers> {
+  await using file = await SafetensorsFile.open(join(model.path, "golden.safetensors"));
   const tensors = new Map<string, { shape: readonly number[]; data: ArrayLike<number | bigint> }>();
   for (const { name, dtype, shape } of file.tensors.values()) {
     if (name.startsWith("grad.")) continue;
@@ -108,7 +102,7 @@ export async function readNumbers(path: string): Promise<GoldenNumbers> {
       data: dtype === "I64" ? new BigInt64Array(buffer) : new Float32Array(buffer),
     });
   }
-  return { tensors, config: configIn(path) };
+  return { tensors, config: configIn(model) };
 }
 
 /** A batch with what is asked for, and one without. */

@@ -5,23 +5,32 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
-import { autoModel, loadWeights, type Task, weightBytes } from "../../src/models/index.ts";
+import { saveDelta } from "../../src/deltas/index.ts";
+import { weightBytes } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { goldenFolders, openGolden } from "./golden.ts";
+import { declareGolden, goldenFolders, loadGolden } from "./golden.ts";
 
 // A python that has torch and transformers. Skipped where the environment names none.
 const python = process.env.TROUPE_PYTHON;
 const folders = goldenFolders().filter(({ lacks }) => lacks === undefined);
 
-// Each pair: the reference state, and the folder that was written from it.
+// Each three: the reference state, what its delta stands on, and the folder that was written from it: of a delta, by peft.
 const script = `
-import json, sys, torch, transformers
+import json, os, sys, torch, transformers
 from safetensors.torch import load_file
 transformers.logging.set_verbosity_error()
-for golden, written in zip(sys.argv[1::2], sys.argv[2::2]):
-    cls = getattr(transformers, json.load(open(written + "/config.json"))["architectures"][0])
-    model, info = cls.from_pretrained(written, output_loading_info=True, attn_implementation="eager")
+for golden, base, written in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
+    is_delta = os.path.exists(written + "/adapter_config.json")
+    source = base if is_delta else written
+    cls = getattr(transformers, json.load(open(source + "/config.json"))["architectures"][0])
+    model, info = cls.from_pretrained(source, output_loading_info=True, attn_implementation="eager")
     complaints = {key: sorted(map(str, found)) for key, found in info.items() if found}
+    if is_delta:
+        import peft
+        model = peft.PeftModel(model, peft.PeftConfig.from_pretrained(written))
+        told = model.load_adapter(written, "default")
+        missing = [name for name in told.missing_keys if "lora" in name or "modules_to_save" in name]
+        if missing or told.unexpected_keys: complaints["adapter"] = [*missing, *told.unexpected_keys]
     state = load_file(golden + "/golden.safetensors")
     inputs = {name[6:]: value for name, value in state.items() if name.startswith("input.")}
     if cls.__name__ == "CLIPModel": inputs["return_loss"] = True
@@ -37,20 +46,19 @@ describe.skipIf(python === undefined || folders.length === 0)("transformers read
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "troupe-transformers-"));
-    const pairs: string[] = [];
-    for (const { name, path, task, config } of folders) {
-      const model = autoModel(task as Task, config);
-      const golden = await openGolden(path);
+    const triples: string[] = [];
+    for (const folder of folders) {
+      const model = declareGolden(folder);
       materialize(model, { seed: 0 });
-      await loadWeights(model, golden.folder);
-      const written = join(directory, name);
-      await saveHuggingFaceFolder(written, { config: model.configJson, weights: weightBytes(model) });
+      await loadGolden(model, folder);
+      const written = join(directory, folder.name);
+      if (folder.adapter === undefined)
+        await saveHuggingFaceFolder(written, { config: model.configJson, weights: weightBytes(model) });
+      else await saveDelta(written, model);
       dematerialize(model);
-      for (const state of golden.state.values()) state.dispose();
-      await golden.folder.close();
-      pairs.push(path, written);
+      triples.push(folder.path, folder.base, written);
     }
-    const { stdout } = await promisify(execFile)(python as string, ["-c", script, ...pairs]);
+    const { stdout } = await promisify(execFile)(python as string, ["-c", script, ...triples]);
     told = stdout
       .trim()
       .split("\n")
