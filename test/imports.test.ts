@@ -12,13 +12,14 @@ const program = `
 `;
 
 // Every actor's thread imports the package with its job: what is loaded in vain is paid for by each of them.
-it("a thread that imports the package loads no server, no thread pool, no reader of options, and of rxjs what is used", async () => {
+it("a thread that imports the package loads no run, no dashboard, no server, no thread pool, no reader of options, and of rxjs what is used", async () => {
   // As they are written, not joined.
   const worker = new Worker(program, { eval: true, env: { ...process.env, JOINED_SOURCES: "" } });
   const [loaded] = (await once(worker, "message")) as [string[]];
   await worker.terminate();
   const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/config\//];
-  for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//, ...ofOptions]) {
+  const ofRuns = [/\/src\/trainer\/run\.ts/, /\/src\/engine\//, /\/src\/dashboard\//];
+  for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//, ...ofOptions, ...ofRuns]) {
     expect(loaded.filter((module) => dear.test(module))).toEqual([]);
   }
   const numOfRxjs = loaded.filter((module) => module.includes("/rxjs/")).length;

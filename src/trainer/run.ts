@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
 import { stampOf } from "../checkpoint/index.ts";
 import type { RuntimeSettings } from "../config/index.ts";
-import { RunControl } from "../engine/conductor/index.ts";
+import { over, RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
@@ -74,6 +74,11 @@ export class Run {
   #folder: RunFolder | undefined;
   #isEnding = false;
   #numSteps = 0;
+
+  /** Why nothing can be asked while there is none. */
+  static missing(): TroupeError {
+    return over();
+  }
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {

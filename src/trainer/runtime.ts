@@ -1,7 +1,7 @@
 import type { Observable } from "rxjs";
 import type { RuntimeOptions, RuntimeSettings } from "../config/index.ts";
-import { Dashboard } from "../dashboard/index.ts";
-import { over, type SavedState } from "../engine/conductor/index.ts";
+import type { Dashboard } from "../dashboard/index.ts";
+import type { SavedState } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   EventHub,
@@ -24,7 +24,7 @@ import type { ActorInspection } from "../runtime/index.ts";
 import { Interruption } from "./interruption.ts";
 import { jobUrlOf } from "./job-url.ts";
 import { optionError } from "./option-error.ts";
-import { Run } from "./run.ts";
+import type { Run } from "./run.ts";
 
 /**
  * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.
@@ -38,6 +38,7 @@ import { Run } from "./run.ts";
 export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
   readonly #printed: string;
+  readonly #Run: typeof Run;
   readonly #hub = new EventHub();
   #dashboard: Dashboard | undefined;
   /** The one under way. */
@@ -45,10 +46,10 @@ export class Runtime implements AsyncDisposable {
   /** Settled once it is over, and never rejected. */
   #over: Promise<void> = Promise.resolve();
 
-  private constructor(settings: RuntimeSettings, printed: string, sinks: readonly EventSink[]) {
+  private constructor(settings: RuntimeSettings, printed: string, RunClass: typeof Run) {
     this.#settings = settings;
     this.#printed = printed;
-    for (const sink of sinks) this.#hub.addSink(sink);
+    this.#Run = RunClass;
   }
 
   /**
@@ -57,9 +58,11 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
   static async spawn(options: RuntimeOptions = {}): Promise<Runtime> {
-    // Not above: an actor's thread imports this module with its job, and would load the schema's library in vain.
+    // Not above: an actor's thread imports this module with its job, and would load a run, and the schema's library, in vain.
     const { printScript, settle } = await import("../config/index.ts");
-    const runtime = new Runtime(settle(options), printScript(options), options.sinks ?? []);
+    const { Run } = await import("./run.ts");
+    const runtime = new Runtime(settle(options), printScript(options), Run);
+    for (const sink of options.sinks ?? []) runtime.addSink(sink);
     await runtime.#openDashboard();
     return runtime;
   }
@@ -143,7 +146,7 @@ export class Runtime implements AsyncDisposable {
         hint: "await the first",
       });
     }
-    const run = new Run({
+    const run = new this.#Run({
       settings: this.#settings,
       emit: (event) => this.#hub.emit(event),
     });
@@ -268,6 +271,7 @@ export class Runtime implements AsyncDisposable {
   async #openDashboard(): Promise<void> {
     const { dashboard } = this.#settings;
     if (dashboard === undefined) return;
+    const { Dashboard } = await import("../dashboard/index.ts");
     this.#dashboard = await Dashboard.open(dashboard, { inspect: () => this.inspect() });
     this.#hub.addSink(this.#dashboard);
   }
@@ -306,7 +310,7 @@ export class Runtime implements AsyncDisposable {
   }
 
   #running(): Run {
-    if (this.#run === undefined) throw over();
+    if (this.#run === undefined) throw this.#Run.missing();
     return this.#run;
   }
 

@@ -93,7 +93,7 @@ test("an actor of the main thread is refused what would block it", async () => {
   });
 });
 
-test("a thread gets its name and its limits", async () => {
+test("a thread gets its name and its limits, and what it imports lets no young generation grow", async () => {
   const { system, log } = startSystem();
   const hungry = await system.spawn<EchoProtocol>({
     name: "hungry",
@@ -101,6 +101,10 @@ test("a thread gets its name and its limits", async () => {
     resourceLimits: { maxOldGenerationSizeMb: 16 },
   });
   expect(await hungry.ask("threadName", null, { deadlineMs })).toBe("hungry");
+  expect(await hungry.ask("limits", null, { deadlineMs })).toMatchObject({
+    maxOldGenerationSizeMb: 16,
+    maxYoungGenerationSizeMb: 6,
+  });
   const answer = hungry.ask("hold", null, { deadlineMs });
   hungry.tell("eat", null);
   await expect(answer).rejects.toMatchObject({ code: "ACTOR_DOWN" });

@@ -24,6 +24,12 @@ export interface Warmup extends ThreadOptions {
   readonly moduleUrls: readonly string[];
 }
 
+/**
+ * Of V8's young generation. What a thread imports outlives it, so that V8 would let it grow to 48 MB, which a step's garbage
+ * never needs: 105 MB of a run with seven threads, and no processor time.
+ */
+const YOUNG_MB = 6;
+
 /** A thread for one actor. It loads what it is told to first, and takes the actor on whenever that comes. */
 export class ActorThread implements WorkerHandle {
   readonly exited: Promise<Error | undefined>;
@@ -35,7 +41,7 @@ export class ActorThread implements WorkerHandle {
       env: workerEnv(process.env),
       workerData: moduleUrls,
       ...workerFlags(process.execArgv),
-      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB, ...resourceLimits },
     });
     this.exited = this.#untilExited();
   }

@@ -4,7 +4,6 @@ import type { InitialState } from "../../protocols/index.ts";
 import type { Addressed } from "../../runtime/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 import { KeptValues } from "./kept-values.ts";
-import { StoredValues } from "./stored-values.ts";
 
 /**
  * @param reader - the actor that fills blocks
@@ -16,6 +15,8 @@ export async function openValues(initial: InitialState, reader: Addressed): Prom
     return new ValuesOnBase(await openValues(own, reader), await openValues(base, reader));
   if (initial.kind === "seed") return new DrawnValues(initial.seed);
   if (initial.kind === "memory") return new KeptValues(initial, reader);
+  // Not above: a shard that begins from a seed would load the room of checkpoints in vain.
+  const { StoredValues } = await import("./stored-values.ts");
   return StoredValues.open(initial);
 }
 

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { threadName } from "node:worker_threads";
+import { type ResourceLimits, resourceLimits, threadName } from "node:worker_threads";
 import { type ActorRef, defineActor } from "../../../src/runtime/index.ts";
 import { endThread } from "../../fixtures/end-thread.ts";
 import { waitAtGate } from "./shared-words.ts";
@@ -23,6 +23,7 @@ export type EchoProtocol = {
   askTwiceAndBlock: { in: { of: ActorRef<EchoProtocol>; first: string; second: string } };
   noteToSelf: { in: { self: ActorRef<EchoProtocol>; value: number }; out: null };
   threadName: { in: null; out: string };
+  limits: { in: null; out: ResourceLimits };
   environmentNames: { in: null; out: readonly string[] };
   /** Waits in native code for a program to end. */
   runProgram: { in: string };
@@ -75,6 +76,7 @@ export default defineActor<EchoProtocol>({
         },
         environmentNames: () => Object.keys(process.env),
         threadName: () => String(threadName),
+        limits: () => resourceLimits,
         runProgram(commandLine) {
           const [command = "", ...args] = commandLine.split(" ");
           context.emit(`runs ${commandLine}`);
