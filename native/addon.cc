@@ -24,6 +24,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitPaging(env, exports);
   troupe::InitAside(env, exports);
   troupe::InitSystem(env, exports);
+  troupe::InitDevice(env, exports);
   return exports;
 }
 

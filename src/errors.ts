@@ -170,6 +170,7 @@ export const errorTable = {
   RUN_STOPPED: "a run was stopped before its last step",
   STRAGGLER: "a rank computes for far longer than is usual, and the run was told to stop then",
   // tensor
+  DEVICE_UNAVAILABLE: "a device was named that this process does not have, or that is none",
   FILE_TOO_SHORT: "a file to be mapped ends before the last element asked for",
   FILE_UNREADABLE: "a file to be mapped cannot be opened",
   NATIVE_FAILED: "libtorch or the addon failed outside an operator",

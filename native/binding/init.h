@@ -17,5 +17,6 @@ void InitSummed(Napi::Env env, Napi::Object exports);
 void InitAside(Napi::Env env, Napi::Object exports);
 void InitPaging(Napi::Env env, Napi::Object exports);
 void InitSystem(Napi::Env env, Napi::Object exports);
+void InitDevice(Napi::Env env, Napi::Object exports);
 
 }  // namespace troupe

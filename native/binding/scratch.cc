@@ -103,7 +103,7 @@ class ScratchFiles {
  private:
   static void check(const ScratchFile& file, const at::Tensor& tensor, int64_t offset_bytes) {
     constexpr auto kPage = ScratchFile::kPageBytes;
-    const bool paged = tensor.is_contiguous() && reinterpret_cast<uintptr_t>(tensor.data_ptr()) % kPage == 0 &&
+    const bool paged = tensor.is_cpu() && tensor.is_contiguous() && reinterpret_cast<uintptr_t>(tensor.data_ptr()) % kPage == 0 &&
                        tensor.nbytes() % kPage == 0 && offset_bytes % static_cast<int64_t>(kPage) == 0;
     if (!paged) {
       throw CodedError("TENSOR_ARGUMENT",

@@ -15,6 +15,7 @@
 #include "binding/init.h"
 #include "binding/under_way.h"
 #include "core/allocator.h"
+#include "core/device.h"
 #include "core/exported_tensor.h"
 #include "core/error.h"
 #include "core/shared_folder.h"
@@ -65,6 +66,7 @@ Napi::Value EmptyShared(const Napi::CallbackInfo& info) {
     strides[dim] = numel;
     numel *= sizes[dim];
   }
+  if (!default_device().is_cpu()) return Environment::give(info, at::empty(sizes, at::TensorOptions().dtype(dtype).device(default_device())));
   const auto segment = Segment::create(numel * static_cast<int64_t>(c10::elementSize(dtype)), present_tag(), true);
   return Environment::give(info, segment->tensor(dtype, sizes, strides, 0));
 }

@@ -10,6 +10,7 @@
 #include "binding/init.h"
 #include "binding/typed_array.h"
 #include "core/describe.h"
+#include "core/device.h"
 #include "core/dispatch.h"
 #include "core/error.h"
 #include "core/map_file.h"
@@ -105,7 +106,20 @@ Napi::Value Item(const Napi::CallbackInfo& info) {
   if (tensor.numel() != 1) {
     throw CodedError("TENSOR_ARGUMENT", "[item] a tensor of one element was expected: it has " + std::to_string(tensor.numel()));
   }
+  if (!tensor.is_cpu()) count_read_back();
   return Napi::Number::New(info.Env(), tensor.item().toDouble());
+}
+
+// Copies from memory that is the caller's again at once.
+void copy_from_host(const at::Tensor& target, const at::Tensor& source) {
+  if (target.is_cpu()) {
+    target.copy_(source);
+    return;
+  }
+  // Converted by the host: a device would read both kinds late.
+  const at::Tensor converted = source.to(target.scalar_type());
+  // CUDA has read memory that is not pinned when the call returns; nobody else promises that.
+  target.copy_(converted, /*non_blocking=*/target.is_cuda());
 }
 
 // tensor(array, dtype, ndim): a new tensor of the sizes in the frame; 16-bit floats are taken as raw bits.
@@ -116,8 +130,8 @@ Napi::Value FromArray(const Napi::CallbackInfo& info) {
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = static_cast<int64_t>(frame.data[i]);
   const at::NoGradGuard no_grad;
   const at::Tensor source = view_of_typed_array(info[0], dtype);
-  at::Tensor result = at::empty(sizes, at::TensorOptions().dtype(dtype));
-  result.copy_(source.view(sizes));
+  at::Tensor result = at::empty(sizes, at::TensorOptions().dtype(dtype).device(default_device()));
+  copy_from_host(result, source.view(sizes));
   return Environment::give(info, std::move(result));
 }
 
@@ -134,7 +148,7 @@ Napi::Value CopyFrom(const Napi::CallbackInfo& info) {
   const at::Tensor source = view_of_typed_array(info[1], target.scalar_type());
   check_length("copyFrom", target, source);
   const at::NoGradGuard no_grad;
-  target.copy_(source.view(target.sizes()));
+  copy_from_host(target, source.view(target.sizes()));
   return info.Env().Undefined();
 }
 
@@ -148,6 +162,7 @@ Napi::Value ToTypedArray(const Napi::CallbackInfo& info) {
     // One plain copy: libtorch's own meets at a barrier of all its threads, which costs many times that on busy cores.
     if (source.numel() > 0) std::memcpy(target.data_ptr(), source.data_ptr(), source.nbytes());
   } else {
+    if (!source.is_cpu()) count_read_back();
     target.view(source.sizes()).copy_(source);
   }
   return info.Env().Undefined();

@@ -8,6 +8,7 @@
 
 #include "comm/backends.h"
 #include "core/describe.h"
+#include "core/device.h"
 #include "core/differentiable.h"
 #include "core/error.h"
 
@@ -56,6 +57,12 @@ const char* slot(const at::Tensor& whole, const at::Tensor& part, int rank) {
   return static_cast<const char*>(whole.data_ptr()) + rank * static_cast<int64_t>(part.nbytes());
 }
 
+at::Tensor to_host_if(bool staged, const at::Tensor& tensor) {
+  if (!staged) return tensor;
+  count_read_back();
+  return tensor.to(at::kCPU);
+}
+
 // Whether writing `output` while others still read `input` would spoil it.
 bool must_copy_input(const Operation& operation, int rank) {
   const at::Tensor &input = operation.input, &output = operation.output;
@@ -100,16 +107,18 @@ WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
     const Kind kind = operation.kind;
     const at::Tensor output = operation.output;
     const bool in_place = output.defined() && operation.input.is_same(output);
+    const bool staged = !operation.device().is_cpu() && !carries_devices();
     if (output.defined()) {
       output.unsafeGetTensorImpl()->bump_version();
-      if (!output.is_contiguous()) {
-        operation.output = in_place ? output.contiguous() : at::empty(output.sizes(), output.options());
+      if (!output.is_contiguous() || staged) {
+        const auto options = output.options().device(staged ? at::kCPU : output.device());
+        operation.output = in_place ? to_host_if(staged, output.contiguous()) : at::empty(output.sizes(), options);
       }
     }
     if (in_place) {
       operation.input = operation.output;
     } else if (operation.input.defined()) {
-      operation.input = operation.input.contiguous();
+      operation.input = to_host_if(staged, operation.input.contiguous());
       if (must_copy_input(operation, rank())) operation.input = operation.input.clone();
     }
     const at::Tensor contiguous = operation.output;

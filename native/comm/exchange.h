@@ -26,6 +26,7 @@ class ExchangeCommunicator final : public Communicator {
   void fail(Failure failure) override { failure_.keep(std::move(failure)); }
   void end_waits() override { leave(); }
   WorkPointer start(Operation operation, bool waited_for_at_once) override;
+  bool carries_devices() const override { return payload_ != signals_; }
 
  private:
   // The operations between the same ranks, in order: the collectives of all, what goes to a rank, what comes from one.

@@ -116,6 +116,7 @@ std::shared_ptr<Meeting> LocalGroup::post(Lane& lane, int rank, Operation operat
   if (index == lane.meetings.size()) lane.meetings.push_back(std::make_shared<Meeting>(sequence, lane.ranks));
   const std::shared_ptr<Meeting> meeting = lane.meetings[index];
   meeting->signatures[place] = signature_of(operation, sequence, rank, rank);
+  meeting->arrivals[place] = Fence::here(operation.device());
   meeting->parts[place] = std::move(operation);
   if (is_mismatch(*meeting, place)) {
     fail_locked({"COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, meeting->signatures)});

@@ -1,10 +1,9 @@
 #include "comm/meeting.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "comm/device_round.h"
 #include "comm/rank_order.h"
 
 namespace troupe::comm {
@@ -17,7 +16,7 @@ char* at_byte(const at::Tensor& tensor, int64_t offset_bytes) {
 }  // namespace
 
 Meeting::Meeting(int64_t sequence, const std::vector<int>& ranks)
-    : sequence(sequence), ranks(ranks), parts(ranks.size()), signatures(ranks.size()) {
+    : sequence(sequence), ranks(ranks), parts(ranks.size()), signatures(ranks.size()), arrivals(ranks.size()) {
   for (Signature& signature : signatures) signature.kind = Signature::kAbsent;
 }
 
@@ -30,15 +29,18 @@ std::vector<int> Meeting::missing() const {
 }
 
 void Meeting::plan() {
+  num_chunks_ = 1;  // a barrier is finished by somebody, too
   const Operation& part = parts[0];
-  if (part.kind != Kind::barrier) {
-    const at::Tensor& tensor = part.input.defined() ? part.input : part.output;
-    options_ = tensor.options().requires_grad(false);
-    item_bytes_ = static_cast<int64_t>(tensor.element_size());
-    // A GPU cuts its own work: one kernel for each move, launched by whoever comes last.
-    chunk_numel_ = tensor.is_cpu() ? kChunkBytes / item_bytes_ : std::max<int64_t>(tensor.numel(), 1) * (part.kind == Kind::all_gather ? static_cast<int64_t>(parts.size()) : 1);
-    reduction_ = part.reduction;
-  }
+  if (part.kind == Kind::barrier) return;
+  const at::Tensor& tensor = part.input.defined() ? part.input : part.output;
+  device_ = tensor.device();
+  // A device cuts its own work: whoever comes last issues all of it.
+  if (is_on_device()) return;
+  num_chunks_ = 0;
+  dtype_ = tensor.scalar_type();
+  item_bytes_ = static_cast<int64_t>(tensor.element_size());
+  chunk_numel_ = kChunkBytes / item_bytes_;
+  reduction_ = part.reduction;
   switch (part.kind) {
     case Kind::barrier: break;
     case Kind::all_reduce:
@@ -56,7 +58,7 @@ void Meeting::plan() {
     case Kind::send:
     case Kind::recv: add_move({parts[0].input.data_ptr()}, {parts[1].output.data_ptr()}, parts[0].input.numel()); break;
   }
-  num_chunks_ = std::max<int64_t>(num_chunks_, 1);  // a barrier is finished by somebody, too
+  num_chunks_ = std::max<int64_t>(num_chunks_, 1);
 }
 
 void Meeting::plan_reduction() {
@@ -123,12 +125,12 @@ bool Meeting::help() {
   return was_last;
 }
 
-void Meeting::carry_out(int64_t chunk) const {
+void Meeting::carry_out(int64_t chunk) {
+  if (is_on_device()) return carry_out_on_device();
   if (moves_.empty()) return;
   const auto after = std::upper_bound(moves_.begin(), moves_.end(), chunk,
                                       [](int64_t number, const Move& move) { return number < move.first_chunk; });
   const Move& move = *(after - 1);
-  if (!options_.device().is_cpu()) return carry_out_on_device(move);
   const int64_t begin = (chunk - move.first_chunk) * chunk_numel_;
   const int64_t numel = std::min(chunk_numel_, move.numel - begin);
   const int64_t offset_bytes = begin * item_bytes_;
@@ -143,21 +145,17 @@ void Meeting::carry_out(int64_t chunk) const {
   std::vector<void*> destinations;
   for (const void* from : move.sources) sources.push_back(static_cast<const char*>(from) + offset_bytes);
   for (void* to : move.destinations) destinations.push_back(static_cast<char*>(to) + offset_bytes);
-  reduce_in_rank_order(options_.dtype().toScalarType(), reduction_, sources, destinations, numel);
+  reduce_in_rank_order(dtype_, reduction_, sources, destinations, numel);
 }
 
-// Threads launch on the device's one default stream, so the order of launches, which the group keeps, is all it takes.
-void Meeting::carry_out_on_device(const Move& move) const {
-  const auto view = [&](const void* memory) { return at::from_blob(const_cast<void*>(memory), {move.numel}, options_); };
-  std::vector<at::Tensor> sources;
-  for (const void* from : move.sources) sources.push_back(view(from));
-  const at::Tensor first = view(move.destinations[0]);
-  if (sources.size() == 1) {
-    first.copy_(sources[0]);
-  } else {
-    reduce_tensors(reduction_, sources, first);
+void Meeting::carry_out_on_device() {
+  for (const Fence& arrival : arrivals) arrival.hold_back();
+  for (const Operation& part : parts) {
+    use_in_stream(part.input);
+    use_in_stream(part.output);
   }
-  for (size_t i = 1; i < move.destinations.size(); i++) view(move.destinations[i]).copy_(first);
+  run_on_device(parts);
+  result_ = Fence::here(device_);
 }
 
 void Meeting::release() {

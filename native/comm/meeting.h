@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/operation.h"
+#include "core/fence.h"
 
 namespace troupe::comm {
 
@@ -20,6 +21,7 @@ class Meeting {
   const std::vector<int> ranks;
   std::vector<Operation> parts;      // by participant
   std::vector<Signature> signatures; // kind -1: has not come
+  std::vector<Fence> arrivals;       // by participant: behind what it has given its stream before
   size_t num_arrived = 0;
   bool complete() const { return num_arrived == ranks.size(); }
   // The participants that have not come, as ranks.
@@ -28,7 +30,7 @@ class Meeting {
   // Once all have come, before anything is carried out. Reads `parts`.
   void plan();
   // Little enough that whoever comes last does it for all.
-  bool is_small() const { return work_bytes_ <= kSmallBytes || !options_.device().is_cpu(); }
+  bool is_small() const { return work_bytes_ <= kSmallBytes; }
   // Carries out chunks until none is left to claim; true for the one thread that has finished the last of them.
   bool help();
   bool has_unclaimed() const { return runnable.load(std::memory_order_acquire) && next_chunk_.load() < num_chunks_; }
@@ -37,6 +39,8 @@ class Meeting {
 
   std::atomic<bool> runnable{false};  // planned, and everything issued before is finished
   std::atomic<bool> finished{false};
+  // Behind the result, which whoever reads it on a device waits for. Once finished.
+  const Fence& result() const { return result_; }
 
  private:
   static constexpr int64_t kSmallBytes = 256 << 10;
@@ -54,11 +58,14 @@ class Meeting {
   void plan_reduction();
   void plan_gather();
   void plan_all_to_all();
-  void carry_out(int64_t chunk) const;
-  void carry_out_on_device(const Move& move) const;
+  void carry_out(int64_t chunk);
+  bool is_on_device() const { return !device_.is_cpu(); }
+  void carry_out_on_device();
 
   std::vector<Move> moves_;
-  at::TensorOptions options_ = at::TensorOptions().dtype(at::kByte).device(at::kCPU);
+  c10::Device device_{c10::DeviceType::CPU};
+  at::ScalarType dtype_ = at::kByte;
+  Fence result_;
   Reduction reduction_ = Reduction::sum;
   int64_t item_bytes_ = 1;
   int64_t chunk_numel_ = kChunkBytes;

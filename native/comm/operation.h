@@ -28,6 +28,11 @@ struct Operation {
   std::vector<int64_t> input_splits;
 
   bool is_meta() const { return (input.defined() && input.is_meta()) || (output.defined() && output.is_meta()); }
+  // Of its tensors; the host for a barrier.
+  c10::Device device() const {
+    if (input.defined()) return input.device();
+    return output.defined() ? output.device() : c10::Device(c10::DeviceType::CPU);
+  }
   // Whether ranks' elements become one.
   bool reduces() const {
     return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;

@@ -49,7 +49,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("attach_gradients(Tensor value, Tensor[] inputs, Tensor[] gradients, float factor) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("attach_gradients", detached); }
+TORCH_LIBRARY_IMPL(troupe, CompositeExplicitAutograd, m) { m.impl("attach_gradients", detached); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("attach_gradients", attach); }
 

@@ -1,4 +1,4 @@
-// Automatic mixed precision of this thread: libtorch's autocast for the CPU, without its cache of casts, which is one for
+// Automatic mixed precision of this thread: libtorch's autocast for what it computes on, without its cache of casts, which is one for
 // the whole process and would make what one rank computes depend on when another ends its pass.
 #pragma once
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "core/allocator.h"
+#include "core/device.h"
 #include "core/error.h"
 #include "core/shared_folder.h"
 #include "core/shared_segment.h"
@@ -82,12 +83,13 @@ at::Tensor copy_into_shared(const at::Tensor& tensor) {
     strides[static_cast<size_t>(dim)] = strides[static_cast<size_t>(dim) + 1] * tensor.size(dim + 1);
   }
   at::Tensor copy = segment->tensor(tensor.scalar_type(), tensor.sizes(), strides, 0);
+  if (!tensor.is_cpu()) count_read_back();
   copy.copy_(tensor);
   return copy;
 }
 
 std::shared_ptr<const Loan> reader_of(const std::shared_ptr<Segment>& segment, int32_t slot) {
-  return {new Loan{{}}, [segment, slot](const Loan* loan) {
+  return {new Loan{{}, {}}, [segment, slot](const Loan* loan) {
             segment->slot(slot).store(Segment::kReturned);
             delete loan;
           }};
@@ -98,6 +100,7 @@ std::shared_ptr<const Loan> reader_of(const std::shared_ptr<Segment>& segment, i
 ExportedTensor export_ref(RefId ref) {
   settle_exports(false);
   PendingRef pending = take_ref(ref);
+  pending.ready.hold_back();
   at::Tensor tensor = pending.tensor;
   std::shared_ptr<Segment> segment = Segment::of(tensor);
   if (segment == nullptr) {
@@ -134,7 +137,7 @@ RefId import_ref(const ExportedTensor& exported) {
   if (exported.slot != Segment::kNoSlot) guard.borrowed = reader_of(segment, exported.slot);
   const auto dtype = static_cast<at::ScalarType>(exported.dtype);
   const at::Tensor tensor = segment->tensor(dtype, exported.sizes, exported.strides, exported.offset);
-  return put_ref({tensor, std::move(guard), exported.owner});
+  return put_ref({tensor, std::move(guard), exported.owner, {}});
 }
 
 bool release_exported(RefId ref) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/describe.h"
+#include "core/device.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -142,6 +143,7 @@ void push_arguments(const Call& call, torch::jit::Stack& stack) {
     switch (step.action) {
       case ArgumentStep::Action::pass: stack.push_back(value(in, step)); break;
       case ArgumentStep::Action::fill: stack.push_back(step.fallback); break;
+      case ArgumentStep::Action::place: stack.push_back(default_device()); break;
       case ArgumentStep::Action::must_be_default:
         if (value(in, step) != step.fallback) refuse_unknown(call, step);
         break;
@@ -153,7 +155,7 @@ std::string describe_operands(const Call& call) {
   Reading in{call, FrameReader(call.frame, call.plan.name.c_str())};
   std::string operands;
   for (const ArgumentStep& step : call.plan.steps) {
-    if (step.action == ArgumentStep::Action::fill) continue;
+    if (step.action == ArgumentStep::Action::fill || step.action == ArgumentStep::Action::place) continue;
     const std::string text = describe_argument(step.name, value(in, step));
     if (!text.empty()) operands += (operands.empty() ? "" : ", ") + text;
   }

@@ -74,6 +74,8 @@ const at::Tensor& HandleTable::get_exclusive(Handle handle, const char* op, cons
   if (is_lent(guard(handle))) {
     refuse("TENSOR_SHARED", op, argument, "another thread still reads this tensor (wait until it has released its ref)");
   }
+  // Who has let go of it may still be reading in its stream.
+  if (guard(handle).departures) guard(handle).departures->hold_back();
   return tensor;
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/fence.h"
+
 namespace troupe {
 
 // A number that names a tensor of this thread: slot and generation, always > 0 and within 31 bits so that V8 keeps it
@@ -16,7 +18,8 @@ using Handle = int32_t;
 // Says that a tensor's memory is read from two threads, and written by none. Its readers own it, its origin only watches it:
 // when the last reader is gone, wherever and however it ended, the origin has its rights back.
 struct Loan {
-  std::shared_ptr<const Loan> upstream;  // what the origin itself had borrowed when it passed the tensor on
+  std::shared_ptr<const Loan> upstream;     // what the origin itself had borrowed when it passed the tensor on
+  std::shared_ptr<Departures> departures;   // of readers on a device; null for host memory
 };
 
 // What a handle may do beyond naming its tensor.
@@ -25,6 +28,7 @@ struct Guard {
   std::shared_ptr<const Loan> borrowed;  // we are a reader of another thread's tensor
   std::weak_ptr<const Loan> lent;        // others read ours
   bool away = false;                     // its memory is given up for a while
+  std::shared_ptr<Departures> departures{};  // of those who read ours; null where nobody did, and for host memory
 };
 
 // Not thread-safe: each environment has its own.

@@ -78,11 +78,21 @@ ArgumentStep pass(const c10::Argument& argument) {
   return {ArgumentStep::Action::pass, argument.name(), argument_type(argument.type()), writes(argument), {}};
 }
 
+// An operator that makes a tensor of no other; one that is given a tensor stays on that one's device.
+bool makes_from_nothing(const c10::FunctionSchema& schema) {
+  for (const auto& argument : schema.arguments()) {
+    if (argument_type(argument.type()).kind == ArgumentType::Kind::tensor) return false;
+  }
+  return true;
+}
+
 ArgumentStep fill(const std::string& op, const c10::Argument& argument, const c10::FunctionSchema& actual) {
   if (!argument.default_value().has_value()) {
     changed(op, "argument " + argument.name() + " was not expected and has no default", actual);
   }
-  return {ArgumentStep::Action::fill, argument.name(), {}, false, *argument.default_value()};
+  const bool places = argument.name() == "device" && makes_from_nothing(actual);
+  const auto action = places ? ArgumentStep::Action::place : ArgumentStep::Action::fill;
+  return {action, argument.name(), {}, false, *argument.default_value()};
 }
 
 ArgumentStep must_be_default(const std::string& op, const c10::Argument& argument, const c10::FunctionSchema& actual) {

@@ -27,6 +27,7 @@ struct ArgumentStep {
   enum class Action : uint8_t {
     pass,           // read from the frame, push
     fill,           // not in the frame: push the installed operator's own default
+    place,          // where a new tensor is to be: push the thread's device
     must_be_default // in the frame, but the installed operator is older and knows it not: only its default may stand there
   };
   Action action;

@@ -33,17 +33,27 @@ Table& table() {
                    {{"id", std::to_string(ref.id)}, {"generation", std::to_string(ref.generation)}});
 }
 
-std::shared_ptr<const Loan> lend_out(Guard& origin) {
+std::shared_ptr<const Loan> lend_out(Guard& origin, c10::Device device) {
   // Readers of one tensor share one loan: the origin is free when the last of them is gone.
   if (auto present = origin.lent.lock()) return present;
-  auto loan = std::make_shared<const Loan>(Loan{origin.borrowed});
+  if (!device.is_cpu() && !origin.departures) origin.departures = std::make_shared<Departures>();
+  auto loan = std::make_shared<const Loan>(Loan{origin.borrowed, origin.departures});
   origin.lent = loan;
   return loan;
 }
 
-Guard receiver_guard(Guard& origin, RefKind kind) {
+Guard receiver_guard(Guard& origin, RefKind kind, c10::Device device) {
   if (kind == RefKind::move) return origin;
-  return Guard{true, lend_out(origin), {}};
+  return Guard{true, lend_out(origin, device), {}};
+}
+
+// What a reader on a device holds of a loan: at its end it says where its stream was then.
+std::shared_ptr<const Loan> read_in_stream(std::shared_ptr<const Loan> loan, c10::Device device) {
+  if (!loan || !loan->departures) return loan;
+  return {new Loan{std::move(loan), nullptr}, [device](const Loan* reading) {
+            reading->upstream->departures->add(Fence::here(device));
+            delete reading;
+          }};
 }
 
 std::unordered_map<uint32_t, Entry>::iterator find(Table& refs, RefId ref) {
@@ -58,7 +68,8 @@ RefId make_ref(HandleTable& handles, Handle handle, RefKind kind, const std::str
   const char* const op = kind == RefKind::move ? "moveRef" : "shareRef";
   const at::Tensor& tensor = kind == RefKind::share ? handles.get(handle, op) : handles.get_exclusive(handle, op);
   // Detached: the receiver gets a tensor object of its own over the same memory, without this thread's graph and flags.
-  PendingRef pending{tensor.detach(), receiver_guard(handles.guard(handle), kind), owner};
+  PendingRef pending{tensor.detach(), receiver_guard(handles.guard(handle), kind, tensor.device()), owner,
+                     Fence::here(tensor.device())};
   if (kind == RefKind::move) handles.release(handle);
   return put_ref(std::move(pending));
 }
@@ -82,13 +93,11 @@ RefId put_ref(PendingRef pending) {
 }
 
 Handle attach_ref(HandleTable& handles, RefId ref) {
-  Table& refs = table();
-  const std::lock_guard<std::mutex> lock(refs.mutex);
-  const auto found = find(refs, ref);
-  PendingRef& entry = found->second.pending;
-  const Handle handle = handles.put(std::move(entry.tensor), std::move(entry.guard));
-  refs.entries.erase(found);
-  return handle;
+  PendingRef pending = take_ref(ref);
+  pending.ready.hold_back();
+  use_in_stream(pending.tensor);
+  pending.guard.borrowed = read_in_stream(std::move(pending.guard.borrowed), pending.tensor.device());
+  return handles.put(std::move(pending.tensor), std::move(pending.guard));
 }
 
 bool release_ref(RefId ref) {

@@ -33,6 +33,7 @@ struct PendingRef {
   at::Tensor tensor;
   Guard guard;
   std::string owner;
+  Fence ready;  // behind what its sender has computed of it
 };
 
 // Takes a tensor out of the table, and puts one in, without any handle. The first throws TENSOR_REF_GONE.

@@ -51,6 +51,8 @@ class Offload {
   readonly #plan: OffloadPlan;
   readonly #turns: Turns;
   readonly #sizeBytes: number;
+  /** Where ranks compute on a device: their parameters, and the copies of them that are updated, by block. */
+  readonly #onDevice = new Map<number, { readonly owned: Tensor; readonly host: Tensor }>();
 
   constructor(context: ActorContext<OffloadProtocol>, plan: OffloadPlan) {
     this.#context = context;
@@ -61,7 +63,10 @@ class Offload {
     const rules = plan.optimizers.map(updateRuleOf);
     const states = plan.layouts.map((layout, index) => {
       const owned = hold(() => attach(plan.owned[index] as TensorRef));
-      return new BlockState(layout, plan.rank, rules, owned);
+      if (owned.device === "cpu") return new BlockState(layout, plan.rank, rules, owned);
+      const host = hold(() => owned.onto("cpu"));
+      this.#onDevice.set(layout.index, { owned, host });
+      return new BlockState(layout, plan.rank, rules, host);
     });
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
     this.#sizeBytes = 4 * numels.reduce((sum, numel) => sum + numel, 0);
@@ -78,16 +83,18 @@ class Offload {
 
   async prepare(): Promise<{ sizeBytes: number }> {
     await this.stateStore.fill(this.#plan.initial, this.#context.self);
+    for (const block of this.#onDevice.keys()) this.#publish(block);
     return { sizeBytes: this.#sizeBytes };
   }
 
   async update(update: BlockUpdate, gradient: TensorRef): Promise<BlockUpdated> {
     const { step, block } = update;
     this.#context.board.set("update", this.#nameOf(block), step);
-    const attached = hold(() => attach(gradient));
+    const attached = hold(() => attach(gradient).onto("cpu"));
     // What rests in a file waits for the disk first and takes its turn then.
     if (this.#plan.home.kind === "host") await this.#turns.next(this.#placeOf(block));
     const updated = await this.stateStore.update(update, attached);
+    this.#publish(block);
     if (this.#plan.trace)
       reportActivity(
         this.#context,
@@ -96,6 +103,12 @@ class Offload {
         systemClock.now() - updated.updateMs - this.#plan.delayMs,
       );
     return updated;
+  }
+
+  /** Gives the device what was changed on the host. */
+  #publish(block: number): void {
+    const { owned, host } = this.#onDevice.get(block) ?? {};
+    if (owned !== undefined && host !== undefined) owned.copy_(host);
   }
 
   async #share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {

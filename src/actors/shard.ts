@@ -12,7 +12,15 @@ import {
   defineActor,
 } from "../runtime/index.ts";
 import { ShardPaging } from "../state/paging/index.ts";
-import { attach, chargeThreadTo, hold, setNumThreads, shareRef, type TensorRef } from "../tensor/index.ts";
+import {
+  attach,
+  chargeThreadTo,
+  enterDevice,
+  hold,
+  setNumThreads,
+  shareRef,
+  type TensorRef,
+} from "../tensor/index.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
@@ -103,6 +111,7 @@ class ShardMember {
     const { execution, generation, peers } = plan;
     const { deadlineMs } = execution;
     setNumThreads(execution.threadsPerRank);
+    enterDevice(execution.device);
     chargeThreadTo(ownerOf(peers.groups.run, rank), "working");
     const place = { group: "shards", generation, rank, size: this.#peers.length, deadlineMs };
     this.groups.carryBy(openCarrier(peers.groups, place));

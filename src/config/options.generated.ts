@@ -43,6 +43,11 @@ export interface RuntimeOptions {
    */
   readonly zero?: number | "oss" | "sdp" | "fsdp" | undefined;
   /**
+   * What the ranks compute on, all of them on the same: cpu, cuda or cuda:N for a GPU, sim for the pretend one; auto:
+   * the first GPU, or the host where there is none. Default: cpu.
+   */
+  readonly device?: string | undefined;
+  /**
    * Where ranks live: on threads of this process, or in a process each, which a crash of native code in another leaves
    * alive. Default: thread.
    */

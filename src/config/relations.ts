@@ -93,6 +93,17 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
+  ...(["activations", "parameters"] as const).map((what) =>
+    relation(`offload.${what}`, "needs device cpu", ({ chosen: { offload, device } }) =>
+      offload?.[what] !== undefined && device !== "cpu"
+        ? {
+            expected: "left out on a device",
+            got: offload[what],
+            hint: "files take in what is in the host's memory",
+          }
+        : undefined,
+    ),
+  ),
   relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) =>
     rounding === "stochastic" && precision !== "bf16" && precision !== "fp16"
       ? { expected: `nearest with ${precision}, whose weights are their masters`, got: rounding }

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { DEFAULT_RULES } from "../anomalies/index.ts";
 import type { EventSink } from "../events/index.ts";
+import { DEVICE_KINDS } from "../tensor/index.ts";
 import { cadence, number, oneOf, options, text, toggle, whole, withHint } from "./kinds.ts";
 import { named, option } from "./option.ts";
 
@@ -18,6 +19,9 @@ const every = (interfaceName: string, flags: string, meaning: string, standard: 
       }),
     }),
   );
+
+const DEVICE = new RegExp(`^(?:cpu|auto|(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?)$`);
+const device = "cpu, auto, or a device such as cuda or cuda:1";
 
 const layout = {
   ranks: option(
@@ -69,6 +73,12 @@ const layout = {
     "layout",
     "what is split over the replicas, of blocks that do not say otherwise: 0 nothing, 1 or oss optimizer, 2 or sdp gradients, 3 or fsdp parameters",
     { type: 'number | "oss" | "sdp" | "fsdp"' },
+  ),
+  device: option(
+    z.string({ error: device }).regex(DEVICE, { error: device }).default("cpu"),
+    "--device <name>",
+    "layout",
+    "what the ranks compute on, all of them on the same: cpu, cuda or cuda:N for a GPU, sim for the pretend one; auto: the first GPU, or the host where there is none",
   ),
   placement: option(
     oneOf(["thread", "process"]).default("thread"),

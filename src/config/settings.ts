@@ -2,7 +2,7 @@ import type { AnomalyRules } from "../anomalies/index.ts";
 import type { CarrierName } from "../collectives/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { AutocastDType, DType } from "../tensor/index.ts";
+import type { AutocastDType, Device, DType } from "../tensor/index.ts";
 import type { DashboardOptions, Precision, RankPlacement, Rounding } from "./options.generated.ts";
 
 /** Options with every choice made, by subject. Plain data: a plan may carry any of these groups whole. */
@@ -63,6 +63,8 @@ export interface PrecisionSettings {
 
 /** How a rank works through a step. */
 export interface ExecutionSettings {
+  /** What all ranks compute on. */
+  readonly device: Device;
   readonly recompute: Recompute;
   readonly prefetchBytes: number;
   readonly threadsPerRank: number;

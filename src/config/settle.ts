@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../anomalies/index.ts";
 import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
 import { parseZeroLevel } from "../parallel/index.ts";
+import { type Device, deviceCount, parseDevice, requireDevice } from "../tensor/index.ts";
 import type { DashboardOptions, Precision, RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
 import type { Choice } from "./relations.ts";
@@ -51,6 +52,7 @@ export function settingsOf(chosen: Chosen): RuntimeSettings {
     },
     precision: precisionOf(chosen),
     execution: {
+      device: deviceOf(chosen.device),
       recompute,
       prefetchBytes,
       threadsPerRank: chosen.threadsPerRank ?? cores,
@@ -79,8 +81,23 @@ function layoutOf(chosen: Chosen): LayoutSettings {
     sequence: sequenceParallel,
     overlapChunks,
     placement,
-    carrier: carrier === "auto" ? (placement === "thread" ? "alias" : "shared") : carrier,
+    carrier: carrier === "auto" ? carrierOf(chosen) : carrier,
   };
+}
+
+/** Memory of a device is not shared between processes: there tensors go through the host's. */
+function carrierOf({ placement, device }: Chosen): LayoutSettings["carrier"] {
+  if (placement === "thread") return "alias";
+  return deviceOf(device) === "cpu" ? "shared" : "gloo";
+}
+
+/** @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this machine does not have */
+function deviceOf(name: string): Device {
+  if (name === "cpu") return name;
+  if (name === "auto") return deviceCount("cuda") > 0 ? "cuda:0" : "cpu";
+  const device = parseDevice(name);
+  requireDevice(device);
+  return device;
 }
 
 function precisionOf({ precision, rounding, lossScale }: Chosen): PrecisionSettings {

@@ -7,7 +7,7 @@ import {
   type UpdateStep,
   updatesOf,
 } from "../optim/index.ts";
-import { hold, ops, scope, type Tensor } from "../tensor/index.ts";
+import { hold, ops, overHost, scope, type Tensor } from "../tensor/index.ts";
 import { constantIn } from "./constant-words.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range } from "./flat-block.ts";
 import { meanOfWrites } from "./mean-of-writes.ts";
@@ -147,7 +147,7 @@ export class BlockState {
       for (const piece of this.pieces) {
         const own = this.values.narrow(0, piece.rangeBegin, piece.numel);
         const slice = this.layout.constant ? constantIn(own, piece.parameter) : own;
-        initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
+        overHost(slice, (host) => initializeSlice(host, piece.parameter, seed, piece.parameterBegin));
       }
     });
     this.publish(undefined);

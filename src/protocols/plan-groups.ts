@@ -2,7 +2,7 @@ import type { GroupPlan } from "../collectives/index.ts";
 import type { SamplerState } from "../data/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { AutocastDType, DType } from "../tensor/index.ts";
+import type { AutocastDType, Device, DType } from "../tensor/index.ts";
 import type { StateHome } from "./offload.ts";
 
 /** How the model is spread over the ranks. */
@@ -21,6 +21,8 @@ export interface LayoutPlan {
 
 /** How a rank computes, as far as that leaves the numbers alone. */
 export interface ExecutionPlan {
+  /** Where ranks compute, and shards keep and update what is not offloaded. */
+  readonly device: Device;
   /** What of blocks that do not say otherwise is computed again in backward. */
   readonly recompute: Recompute;
   /** How far gathers run ahead of the computation, in bytes. */

@@ -1,4 +1,5 @@
 import { TroupeError } from "../errors.ts";
+import { type Device, onDevice } from "./device.ts";
 import { type DType, dtypeCode, dtypeOfArray, type TypedArray } from "./dtype.ts";
 import { frame, native } from "./native.ts";
 import { numelOf } from "./numel.ts";
@@ -16,6 +17,8 @@ export type Shape = number | readonly number[];
 export interface CreateOptions {
   /** float32 by default. */
   readonly dtype?: DType;
+  /** Where its memory is; by default where this thread makes its tensors: on the host, unless it has entered a device. */
+  readonly device?: Device;
 }
 
 /**
@@ -29,38 +32,43 @@ export function tensor(
   data: TypedArray | number | NestedNumbers,
   options: CreateOptions & { readonly shape?: readonly number[] } = {},
 ): Tensor {
+  const { dtype, shape, device } = options;
   if (ArrayBuffer.isView(data)) {
-    return fromArray(data, options.dtype ?? dtypeOfArray(data) ?? "float32", options.shape ?? [data.length]);
+    const own = dtype ?? dtypeOfArray(data) ?? "float32";
+    return onDevice(device, () => fromArray(data, own, shape ?? [data.length]));
   }
   const numbers: number[] = [];
   const nested = collect(data, numbers);
-  return fromArray(Float64Array.from(numbers), options.dtype ?? "float32", options.shape ?? nested);
+  return onDevice(device, () => fromArray(Float64Array.from(numbers), dtype ?? "float32", shape ?? nested));
 }
 
 /** Uninitialised memory. */
 export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
-  return ops.empty(sizes(shape), options.dtype ?? "float32");
+  return onDevice(options.device, () => ops.empty(sizes(shape), options.dtype ?? "float32"));
 }
 
 /** All 0. */
 export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
-  return ops.zeros(sizes(shape), options.dtype ?? "float32");
+  return onDevice(options.device, () => ops.zeros(sizes(shape), options.dtype ?? "float32"));
 }
 
 /**
  * Uninitialised memory that crosses to other processes of this host without a copy, both ways; ordinary memory where this
- * process has no others beside it. Counted in the ledger once a host, with its kind: where it was made, or whither it moved.
+ * process has no others beside it, and on a device that device's. Counted in the ledger once a host, with its kind: where it
+ * was made, or whither it moved.
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
 export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
   if (!native().inSharedFolder()) return empty(shape, options);
   const dims = sizes(shape);
-  frame.set(dims);
-  return adopt(native().emptyShared(dtypeCode(options.dtype ?? "float32"), dims.length));
+  return onDevice(options.device, () => {
+    frame.set(dims);
+    return adopt(native().emptyShared(dtypeCode(options.dtype ?? "float32"), dims.length));
+  });
 }
 
 /**
- * The same, flat, taken in another thread, since the system clears new pages before it gives them. It is in no scope: whoever waits
+ * The same, flat and on the host, taken in another thread, since the system clears new pages before it gives them. It is in no scope: whoever waits
  * for it must `dispose()` it. Charged to the tag that this thread has now.
  * @param numel - number of elements
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
@@ -72,12 +80,12 @@ export async function emptySharedAside(numel: number, options: CreateOptions = {
 
 /** All 1. */
 export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
-  return ops.ones(sizes(shape), options.dtype ?? "float32");
+  return onDevice(options.device, () => ops.ones(sizes(shape), options.dtype ?? "float32"));
 }
 
 /** All `value`. */
 export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
-  return ops.full(sizes(shape), value, options.dtype ?? "float32");
+  return onDevice(options.device, () => ops.full(sizes(shape), value, options.dtype ?? "float32"));
 }
 
 /** start, start + step, … below end; int64 by default. */
@@ -85,7 +93,8 @@ export function arange(
   end: number,
   options: CreateOptions & { readonly start?: number; readonly step?: number } = {},
 ): Tensor {
-  return ops.arange(options.start ?? 0, end, options.step ?? 1, options.dtype ?? "int64");
+  const { start = 0, step = 1, dtype = "int64" } = options;
+  return onDevice(options.device, () => ops.arange(start, end, step, dtype));
 }
 
 function sizes(shape: Shape): readonly number[] {

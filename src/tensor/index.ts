@@ -20,6 +20,18 @@ export {
   tensor,
   zeros,
 } from "./create.ts";
+export {
+  DEVICE_KINDS,
+  type Device,
+  type DeviceKind,
+  deviceCount,
+  enterDevice,
+  namesDevice,
+  onDevice,
+  parseDevice,
+  readBacks,
+  requireDevice,
+} from "./device.ts";
 export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export { mapFile } from "./map-file.ts";
 export {
@@ -36,6 +48,7 @@ export { loadNative, type NativeInfo, native } from "./native.ts";
 export { numelOf } from "./numel.ts";
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
+export { overHost } from "./over-host.ts";
 export { emptyPaged, markAway, occupy, sharesMemory, vacate } from "./paged.ts";
 export {
   attach,

@@ -164,6 +164,16 @@ export interface Native {
   markAway(count: number, away: boolean): void;
   sharesMemory(one: number, other: number): boolean;
 
+  /** Throws where this process has no such device. */
+  deviceNumber(name: string): number;
+  deviceCount(kind: string): number;
+  /** @returns the one before, in this thread */
+  setDefaultDevice(device: number): number;
+  enterDevice(device: number): void;
+  /** A handle, of the same tensor where it is there already. */
+  toDevice(handle: number, device: number): number;
+  readBacks(): number;
+
   setNumThreads(count: number): void;
   numThreads(): number;
   nativeInfo(): NativeInfo;

@@ -1,5 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { type BackwardOptions, backward } from "./backward.ts";
+import { type Device, deviceNumber } from "./device.ts";
 import { arrayFor, type DType, dtypeOfCode, type TypedArray, viewFor } from "./dtype.ts";
 import { TensorHandle } from "./handle.ts";
 import { frame, native } from "./native.ts";
@@ -29,9 +30,18 @@ export class Tensor extends TensorHandle {
     return this.read().dtype;
   }
 
-  /** Where the memory is: "cpu". */
-  get device(): string {
-    return native().device(this.handle);
+  /** Where the memory is: "cpu", a device such as "cuda:0", or "meta" for a placeholder without any. */
+  get device(): Device | "meta" {
+    return native().device(this.handle) as Device | "meta";
+  }
+
+  /**
+   * The tensor on a device: a copy, which autograd records, or this one's memory where it lies there already. To the host the
+   * thread waits for the values.
+   * @throws {TroupeError} `DEVICE_UNAVAILABLE`
+   */
+  onto(device: Device): Tensor {
+    return adopt(native().toDevice(this.handle, deviceNumber(device)));
   }
 
   /** Number of elements. */

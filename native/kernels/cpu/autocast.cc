@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "core/autocast.h"
+#include "core/torch_version.h"
 
 namespace troupe {
 namespace {
@@ -15,14 +16,14 @@ namespace {
 bool is_castable(const c10::IValue& value) {
   if (!value.isTensor()) return false;
   const at::Tensor& tensor = value.toTensor();
-  return tensor.defined() && tensor.device().is_cpu() && tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
+  return tensor.defined() && !tensor.is_meta() && tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
 }
 
 template <class Choose>
 void call_with(const c10::OperatorHandle& op, c10::Stack* stack, const Choose& choose) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   const at::ScalarType dtype = choose(arguments);
-  const c10::impl::ExcludeDispatchKeyGuard no_more_casts(c10::DispatchKey::AutocastCPU);
+  const c10::impl::ExcludeDispatchKeyGuard no_more_casts(c10::autocast_dispatch_keyset);
   for (size_t i = stack->size() - arguments.size(); i < stack->size(); i++) {
     c10::IValue& value = (*stack)[i];
     if (is_castable(value)) value = value.toTensor().to(dtype);
@@ -43,9 +44,7 @@ void in_widest(const c10::OperatorHandle& op, c10::Stack* stack) {
   });
 }
 
-}  // namespace
-
-TORCH_LIBRARY_IMPL(troupe, AutocastCPU, m) {
+void cast_arguments(torch::Library& m) {
   for (const char* op : {"attention", "masked_attention", "linear_cross_entropy", "bias_gelu", "gather_matmul", "matmul_reduce_scatter"}) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_narrow>());
   }
@@ -53,5 +52,15 @@ TORCH_LIBRARY_IMPL(troupe, AutocastCPU, m) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_widest>());
   }
 }
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(troupe, AutocastCPU, m) { cast_arguments(m); }
+
+TORCH_LIBRARY_IMPL(troupe, AutocastCUDA, m) { cast_arguments(m); }
+
+#if TROUPE_TORCH_AT_LEAST(2, 4)
+TORCH_LIBRARY_IMPL(troupe, AutocastPrivateUse1, m) { cast_arguments(m); }
+#endif
 
 }  // namespace troupe

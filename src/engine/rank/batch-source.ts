@@ -9,7 +9,7 @@ import {
 import type { LossWeights } from "../../job/index.ts";
 import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
-import { attach, hold, type TensorRef } from "../../tensor/index.ts";
+import { attach, type Device, hold, type TensorRef } from "../../tensor/index.ts";
 
 /** How the samples of a run are dealt. */
 export interface BatchDealing {
@@ -39,18 +39,18 @@ export class BatchSource {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
   readonly #feeder: ActorRef<FeederProtocol>;
   readonly #dealing: BatchDealing;
-  readonly #options: BatchReader & { readonly deadlineMs: number };
+  readonly #options: BatchReader & { readonly deadlineMs: number; readonly device: Device };
   /** Batches asked for ahead, oldest first. */
   readonly #ahead: { readonly index: number; readonly batch: AskedBatch }[] = [];
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
-  /** @param options.owner - whose the tensors are, by the name of `recipientName` */
+  /** @param options - `owner`: whose the tensors are, by the name of `recipientName`; `device`: where they are wanted */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait">,
     feeder: ActorRef<FeederProtocol>,
     dealing: BatchDealing,
-    options: BatchReader & { readonly deadlineMs: number },
+    options: BatchReader & { readonly deadlineMs: number; readonly device: Device },
   ) {
     this.#context = context;
     this.#feeder = feeder;
@@ -98,7 +98,7 @@ export class BatchSource {
     const begin = performance.now();
     const { tensors, weight, numTokens } = this.#context.wait(dealt);
     this.waitedMs += performance.now() - begin;
-    return { batch: attachAll(tensors), weight, numSamples, numTokens };
+    return { batch: attachAll(tensors, this.#options.device), weight, numSamples, numTokens };
   }
 
   /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
@@ -107,9 +107,12 @@ export class BatchSource {
   }
 }
 
-function attachAll(refs: BatchRefs): TensorBatch {
+function attachAll(refs: BatchRefs, device: Device): TensorBatch {
   return Object.fromEntries(
-    Object.entries(refs).map(([name, ref]) => [name, isRef(ref) ? hold(() => attach(ref)) : attachAll(ref)]),
+    Object.entries(refs).map(([name, ref]) => [
+      name,
+      isRef(ref) ? hold(() => attach(ref).onto(device)) : attachAll(ref, device),
+    ]),
   );
 }
 

@@ -50,7 +50,7 @@ export class ModelRunner {
     const { rank } = init;
     const { sampler, accumulation, microBatchSize } = plan.training;
     const { numChunks, schedule } = plan.layout;
-    const { deadlineMs, prefetchBytes } = plan.execution;
+    const { deadlineMs, prefetchBytes, device } = plan.execution;
     const { collective: line } = context.board;
     const mesh = new Mesh(plan.layout.mesh);
     this.#context = context;
@@ -62,7 +62,7 @@ export class ModelRunner {
       context,
       init.feeder,
       { sampler, accumulation, microBatchSize, replica: this.#place.dp },
-      { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp, deadlineMs },
+      { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp, deadlineMs, device },
     );
     this.model = new RankModel(job, plan, rank, this.#batches, line.memory);
     const { blocks, groups, randomness } = this.model;

@@ -11,7 +11,16 @@ import { initializeSlice, loadInitializers, logicalRuns } from "../../nn/index.t
 import { type SavedProgress, updatesOf } from "../../optim/index.ts";
 import { type BlockState, constantIn, type FlatBlock, MASTER, type Piece } from "../../parallel/index.ts";
 import type { InitialStateOf } from "../../protocols/index.ts";
-import { type DType, hold, itemBytes, numelOf, scope, type Tensor, zeros } from "../../tensor/index.ts";
+import {
+  type DType,
+  hold,
+  itemBytes,
+  numelOf,
+  overHost,
+  scope,
+  type Tensor,
+  zeros,
+} from "../../tensor/index.ts";
 import { entryName } from "../saving/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 
@@ -45,8 +54,10 @@ export class StoredValues implements InitialValues {
     const initial = this.#initial;
     const stored = this.#stored;
     const progress = initial.kind === "checkpoint" ? initial.progress : undefined;
-    for (const { kind, tensor: into, pieces } of state.tensors) {
+    for (const { kind, tensor, pieces } of state.tensors) {
       if (initial.kind === "weights" && kind !== MASTER) continue;
+      // Files are read into the host's memory: on a device this is a copy, else the tensor itself.
+      using into = hold(() => tensor.onto("cpu"));
       const parts: TensorPart[] = [];
       for (const piece of pieces) {
         const { name } = piece.parameter;
@@ -77,6 +88,7 @@ export class StoredValues implements InitialValues {
       }
       // One read a block and kind: neighbours in the file share chunks.
       if (parts.length > 0) await stored.readParts(parts, into);
+      if (tensor.device !== "cpu") tensor.copy_(into);
     }
     state.publish(progress);
   }
@@ -96,7 +108,7 @@ async function draw(piece: Piece, into: Tensor, { seed }: InitialStateOf<"weight
   await loadInitializers([piece.parameter.init]);
   scope(() => {
     const slice = into.narrow(0, piece.rangeBegin, piece.numel);
-    initializeSlice(slice, piece.parameter, seed, piece.parameterBegin);
+    overHost(slice, (host) => initializeSlice(host, piece.parameter, seed, piece.parameterBegin));
   });
 }
 
@@ -184,7 +196,7 @@ async function readConstant(
   const { dtype, shape } = stored.entry(entry);
   if (dtype !== toSafetensorsDType(parameter.dtype) || shape.join() !== parameter.shape.join())
     throw otherEntry(stored.path, entry, `${parameter.dtype} of shape [${parameter.shape}]`, dtype, shape);
-  const values = hold(() => zeros([numelOf(parameter.shape)], { dtype: parameter.dtype }));
+  const values = hold(() => zeros([numelOf(parameter.shape)], { dtype: parameter.dtype, device: "cpu" }));
   try {
     const sizeBytes = values.numel * itemBytes(parameter.dtype);
     await stored.readParts([{ name: entry, stretches: Float64Array.of(0, 0, sizeBytes) }], values);
@@ -204,7 +216,7 @@ async function readConverted(
   dtype: DType,
   into: Tensor,
 ): Promise<void> {
-  const values = hold(() => zeros([numel], { dtype }));
+  const values = hold(() => zeros([numel], { dtype, device: "cpu" }));
   try {
     await stored.readParts([part], values);
     scope(() => {

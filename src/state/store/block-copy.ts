@@ -53,6 +53,8 @@ export class BlockCopy {
 
   /** Copies one stretch beside the event loop. One at a time. */
   async advance(): Promise<void> {
+    // What a device has is copied by it: no thread of the host could do so beside the event loop.
+    if (this.#left[0]?.from.device !== "cpu") return this.finish();
     const next = this.#left.shift();
     if (next === undefined) return;
     this.#underWay = copyAside(next.from, next.into, next.begin, next.numel);

@@ -1,0 +1,44 @@
+// Where a thread computes: the host, or a device such as a GPU.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+// A kind of device that the addon brings: what must be done before the first of them is used.
+struct DeviceKind {
+  const char* name;
+  c10::DeviceType type;
+  void (*prepare)();  // once
+};
+
+// Makes a kind known by its name. From static initializers of native/devices; "cpu" and "cuda" are known already.
+struct RegisteredDeviceKind {
+  explicit RegisteredDeviceKind(DeviceKind kind);
+};
+
+// "cpu", "cuda:1"; "cuda" is "cuda:0". Throws CodedError DEVICE_UNAVAILABLE where this process has no such device.
+c10::Device device_named(const std::string& name);
+
+// How many devices of a kind this process may use; 0 for a kind that it does not know.
+int64_t device_count(const std::string& kind);
+
+// Where new tensors of the calling thread are made unless something else is said: the host at first.
+c10::Device default_device();
+// Returns what it was before.
+c10::Device set_default_device(c10::Device device);
+
+// What the calling thread computes on: the device that it has entered.
+c10::Device compute_device();
+
+// From now on the calling thread makes its tensors on a device and computes there.
+void enter_device(c10::Device device);
+
+// Times that values of a device were waited for and read, by this process.
+int64_t read_backs();
+void count_read_back();
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+#include "core/fence.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <utility>
+
+namespace troupe {
+namespace {
+
+bool has_streams(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
+
+c10::Stream present_stream(c10::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStream(device); }
+
+}  // namespace
+
+Fence Fence::here(c10::Device device) {
+  Fence fence;
+  if (!has_streams(device)) return fence;
+  fence.event_ = std::make_shared<c10::Event>(device.type());
+  fence.event_->record(present_stream(device));
+  return fence;
+}
+
+void Fence::hold_back() const {
+  if (event_) event_->block(present_stream(event_->device()));
+}
+
+void Departures::add(Fence fence) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  fences_.push_back(std::move(fence));
+}
+
+void Departures::hold_back() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Fence& fence : fences_) fence.hold_back();
+  fences_.clear();
+}
+
+void use_in_stream(const at::Tensor& tensor) {
+  if (!tensor.defined() || !has_streams(tensor.device())) return;
+  const c10::impl::VirtualGuardImpl guard(tensor.device().type());
+  guard.recordDataPtrOnStream(tensor.storage().data_ptr(), guard.getStream(tensor.device()));
+}
+
+}  // namespace troupe

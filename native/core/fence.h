@@ -1,0 +1,46 @@
+// Order between streams: what one thread's stream was given, another's waits for.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace troupe {
+
+// A place in a stream of a device. Of the host there is none: what its threads have done is done. Copies are one place; safe
+// from every thread.
+class Fence {
+ public:
+  Fence() = default;
+
+  // Behind what the calling thread has given its stream of this device so far.
+  static Fence here(c10::Device device);
+
+  // The calling thread's stream of the fence's device goes on only behind it; the thread itself does not wait.
+  void hold_back() const;
+
+ private:
+  std::shared_ptr<c10::Event> event_;  // null: nothing to wait for
+};
+
+// Where the readers of a lent tensor have let go of it, each in its own stream, for its next writer to wait for.
+class Departures {
+ public:
+  void add(Fence fence);
+  // As Fence::hold_back, for all so far, which are forgotten then.
+  void hold_back();
+
+ private:
+  std::mutex mutex_;
+  std::vector<Fence> fences_;
+};
+
+// Says that the calling thread's stream uses a tensor's memory, which is then not given to others before that is over, whoever
+// lets go of it and when. Of host memory nothing needs to be said.
+void use_in_stream(const at::Tensor& tensor);
+
+}  // namespace troupe
