@@ -58,6 +58,7 @@ export const errorTable = {
   DATA_EXAMPLE: "an example that a task is to learn is not of the form that its files have",
   DATA_INDEX:
     "an indexed dataset, or an index file beside it, is damaged, or its two files contradict each other",
+  DATA_INVALID: "what a job's data gives is no dataset, or a function of it answers with what it cannot mean",
   DATA_MISSING: "a named file, directory or pattern leads to no text",
   DATA_OPTION: "an option of a dataset is out of its range",
   DATA_PENDING:

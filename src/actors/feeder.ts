@@ -1,4 +1,12 @@
-import { BuiltBatches, type Dataset, type Fingerprint } from "../data/index.ts";
+import {
+  BuiltBatches,
+  checkDataset,
+  checkFingerprint,
+  checkNumTokens,
+  checkScores,
+  type Dataset,
+  type Fingerprint,
+} from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import {
   checkWeights,
@@ -51,7 +59,9 @@ export default defineActor<FeederProtocol, FeederInit>({
           const { dataset } = await opened();
           const rows = predictions.take(evaluation);
           try {
-            return (await dataset.score?.(evaluation.split, rows)) ?? {};
+            const scores = (await dataset.score?.(evaluation.split, rows)) ?? {};
+            checkScores(scores);
+            return scores;
           } finally {
             for (const tensor of Object.values(rows)) tensor.dispose();
           }
@@ -70,7 +80,9 @@ class FedData {
   readonly #shares: StepShares;
 
   static async open(job: Job, config: JobConfig, seed: number): Promise<FedData> {
-    return new FedData(job, config, await job.data(config, { seed }));
+    const dataset: unknown = await job.data(config, { seed });
+    checkDataset(dataset);
+    return new FedData(job, config, dataset);
   }
 
   private constructor(job: Job, config: JobConfig, dataset: Dataset) {
@@ -102,7 +114,9 @@ class FedData {
     return scope(() => {
       const weight: LossWeights = share ?? (step === undefined ? (this.#weigh?.(batch) ?? numSamples) : 1);
       checkWeights(weight);
-      return { weight, numTokens: this.dataset.countTokens?.(batch) };
+      const numTokens = this.dataset.countTokens?.(batch);
+      checkNumTokens(numTokens);
+      return { weight, numTokens };
     });
   }
 }
@@ -115,8 +129,14 @@ function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
     );
     return Object.fromEntries(sizes);
   }
-  if (typeof (own as { then?: unknown }).then !== "function") return own as Fingerprint;
-  const later = Promise.resolve(own);
+  if (typeof (own as { then?: unknown } | null)?.then !== "function") {
+    checkFingerprint(own);
+    return own;
+  }
+  const later = Promise.resolve(own).then((told) => {
+    checkFingerprint(told);
+    return told;
+  });
   // Whoever asks for it hears of it.
   later.catch(() => {});
   return later;

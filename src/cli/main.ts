@@ -91,6 +91,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "RESUME_MISMATCH",
   "CONFIG_FILE",
   "SINK",
+  "DATA_INVALID",
   "DATA_UNREADABLE",
   "TOKENIZER_INVALID",
 ]);

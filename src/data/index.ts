@@ -14,6 +14,7 @@ export {
 export { type BatchReader, type BatchRefs, BuiltBatches, type SampleRange } from "./built-batches.ts";
 export { ByteTokenizer } from "./byte-tokenizer.ts";
 export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
+export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./check-dataset.ts";
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";

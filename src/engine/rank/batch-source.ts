@@ -6,9 +6,10 @@ import {
   samplesBefore,
   type TensorBatch,
 } from "../../data/index.ts";
+import { TroupeError } from "../../errors.ts";
 import type { LossWeights } from "../../job/index.ts";
 import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
-import type { ActorContext, ActorRef, Pending } from "../../runtime/index.ts";
+import { type ActorContext, type ActorRef, AskTimeout, type Pending } from "../../runtime/index.ts";
 import { attach, type Device, hold, type TensorRef } from "../../tensor/index.ts";
 
 /** How the samples of a run are dealt. */
@@ -91,14 +92,33 @@ export class BatchSource {
     const { owner, numReaders, deadlineMs } = this.#options;
     const order = { ...request, owner, numReaders };
     const dealt = this.#context.request(this.#feeder, "next", order, { deadlineMs });
-    return { dealt, numSamples: request.numSamples };
+    return { dealt, request };
   }
 
-  #attach({ dealt, numSamples }: AskedBatch): WeighedBatch {
+  #attach({ dealt, request }: AskedBatch): WeighedBatch {
+    const { numSamples } = request;
     const begin = performance.now();
-    const { tensors, weight, numTokens } = this.#context.wait(dealt);
+    const { tensors, weight, numTokens } = this.#wait(dealt, request);
     this.waitedMs += performance.now() - begin;
     return { batch: attachAll(tensors, this.#options.device), weight, numSamples, numTokens };
+  }
+
+  #wait(dealt: Pending<DealtBatch>, { split, position, numSamples }: BatchRequest): DealtBatch {
+    try {
+      return this.#context.wait(dealt);
+    } catch (error) {
+      if (!(error instanceof AskTimeout)) throw error;
+      throw new TroupeError(
+        "DATA_PENDING",
+        {
+          where: "data",
+          expected: `batch("${split}", ${position}, ${numSamples}) of the job's data to give a batch within ${this.#options.deadlineMs / 1000} s`,
+          got: "a promise that is not settled, or a loop without end",
+          hint: "more time: --deadline",
+        },
+        { fields: { split, position, numSamples }, cause: error },
+      );
+    }
   }
 
   /** The run jumped, for instance back to a checkpoint: what was asked for is taken and let go. */
@@ -122,5 +142,5 @@ function isRef(value: TensorRef | BatchRefs): value is TensorRef {
 
 interface AskedBatch {
   readonly dealt: Pending<DealtBatch>;
-  readonly numSamples: number;
+  readonly request: BatchRequest;
 }

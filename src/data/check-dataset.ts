@@ -1,0 +1,96 @@
+import { TroupeError } from "../errors.ts";
+import type { Dataset, Fingerprint, Scores } from "./dataset.ts";
+
+/** What a dataset may say besides. */
+const OPTIONAL = ["countTokens", "score", "fingerprint"] as const;
+
+/**
+ * What a job's `data(…)` gave, or a script's own: whether it is a dataset, before anything is built on it.
+ * @throws {TroupeError} `DATA_INVALID`, with all that is wrong
+ */
+export function checkDataset(value: unknown): asserts value is Dataset {
+  if (!isRecord(value)) throw invalid(nameOf(value));
+  const { facts, splits, batch } = value as Partial<Record<string, unknown>>;
+  const wrong = [
+    ...wrongOfFacts(facts),
+    ...wrongOfSplits(splits),
+    ...(typeof batch === "function" ? [] : [`batch: ${nameOf(batch)}`]),
+    ...OPTIONAL.flatMap((name) => {
+      const given = (value as Partial<Record<string, unknown>>)[name];
+      return given === undefined || typeof given === "function" ? [] : [`${name}: ${nameOf(given)}`];
+    }),
+  ];
+  if (wrong.length > 0) throw invalid(wrong.join("; "));
+}
+
+/** @throws {TroupeError} `DATA_INVALID` for a number of tokens that is none */
+export function checkNumTokens(value: unknown): asserts value is number | undefined {
+  if (value === undefined || (typeof value === "number" && value >= 0 && value < Infinity)) return;
+  throw answered("countTokens(…)", "a finite number of at least 0", value, "a tensor's number: .item()");
+}
+
+/** @throws {TroupeError} `DATA_INVALID` for scores that are no record of numbers; one may be NaN */
+export function checkScores(value: unknown): asserts value is Scores {
+  if (!isRecord(value)) throw answered("score(…)", "a record of numbers", value);
+  for (const [name, score] of Object.entries(value))
+    if (typeof score !== "number") throw answered("score(…)", `a number as ${name}`, score);
+}
+
+/** @throws {TroupeError} `DATA_INVALID` for what no checkpoint can keep */
+export function checkFingerprint(value: unknown): asserts value is Fingerprint {
+  if (!isRecord(value)) throw answered("fingerprint()", "a record of texts, numbers and truths", value);
+  for (const [name, item] of Object.entries(value))
+    if (!["string", "number", "boolean"].includes(typeof item))
+      throw answered("fingerprint()", `a text, a number, true or false as ${name}`, item);
+}
+
+function wrongOfFacts(facts: unknown): string[] {
+  if (!isRecord(facts)) return [`facts: ${nameOf(facts)}`];
+  const { source, vocabSize } = facts as Partial<Record<string, unknown>>;
+  const wrong = typeof source === "string" ? [] : [`facts.source: ${nameOf(source)}`];
+  const isSize = vocabSize === undefined || (Number.isSafeInteger(vocabSize) && (vocabSize as number) > 0);
+  if (!isSize) wrong.push(`facts.vocabSize: ${nameOf(vocabSize)}`);
+  // They cross to every rank.
+  try {
+    structuredClone(facts);
+  } catch (error) {
+    wrong.push(`facts that are not plain data: ${(error as Error).message}`);
+  }
+  return wrong;
+}
+
+function wrongOfSplits(splits: unknown): string[] {
+  if (!isRecord(splits)) return [`splits: ${nameOf(splits)}`];
+  return Object.entries(splits).flatMap(([name, split]) => {
+    const numSamples: unknown = isRecord(split) ? (split as { numSamples?: unknown }).numSamples : undefined;
+    const isCount =
+      numSamples === Infinity || (Number.isSafeInteger(numSamples) && (numSamples as number) >= 0);
+    return isCount ? [] : [`splits.${name}.numSamples: ${nameOf(numSamples)}`];
+  });
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function nameOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return `an object of ${value.constructor?.name ?? "no class"}`;
+  if (typeof value === "function") return "a function";
+  return typeof value === "string" ? JSON.stringify(value) : String(value);
+}
+
+function invalid(got: string): TroupeError {
+  const expected =
+    "data(…) to give { facts: { source, … }, splits: { train: { numSamples }, … }, batch(split, position, numSamples) }";
+  return new TroupeError("DATA_INVALID", { where: "data", expected, got }, { fields: { got } });
+}
+
+function answered(of: string, expected: string, value: unknown, hint?: string): TroupeError {
+  const got = nameOf(value);
+  return new TroupeError(
+    "DATA_INVALID",
+    { where: "data", expected: `${of} to give ${expected}`, got, ...(hint === undefined ? {} : { hint }) },
+    { fields: { got } },
+  );
+}
