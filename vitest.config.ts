@@ -9,6 +9,8 @@ const slow = [
   "test/checkpoint/faults.test.ts",
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
+  // A program for each host.
+  "test/launch/launch.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.

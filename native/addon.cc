@@ -16,6 +16,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitAutograd(env, exports);
   troupe::InitRefs(env, exports);
   troupe::InitCollectives(env, exports);
+  troupe::InitStores(env, exports);
   troupe::InitSharing(env, exports);
   troupe::InitLock(env, exports);
   troupe::InitMemory(env, exports);

@@ -44,6 +44,8 @@ export const errorTable = {
   COLLECTIVE_ARGUMENT: "an argument of a collective or the description of a group is out of its range",
   COLLECTIVE_MISMATCH: "the ranks of a group issued different operations at one place of the program",
   COLLECTIVE_TIMEOUT: "a rank did not come to a collective within the deadline",
+  STORE_UNREACHABLE:
+    "the store in which the hosts of a run find each other cannot be opened, or does not answer",
   GLOO_UNAVAILABLE: "Gloo is not built into the addon, or does not work on this machine",
   NCCL_UNAVAILABLE: "NCCL is not built into the addon, or there is no GPU for it",
   // dashboard
@@ -76,6 +78,9 @@ export const errorTable = {
   DELTA_FOLDER: "a folder of a delta lacks a file, or asks for what is not there",
   DELTA_OPTION: "an option of a delta is out of its range",
   DELTA_TARGET: "a delta does not fit the model that it is put to",
+  // launch
+  LAUNCH_VARIABLES:
+    "the variables by which a launcher tells a process its place are incomplete or contradict each other",
   // models
   GENERATE_OPTION: "an option of text generation is out of its range",
   MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",
@@ -133,6 +138,9 @@ export const errorTable = {
   DEADLINE_INVALID: "a deadline is missing or not a positive number",
   FRAME_INVALID: "another process sent what no process of this system sends",
   KIND_UNKNOWN: "an actor was asked a kind of message that it has no handler for",
+  HOST_LOST: "another host of a run is down, or the network between the two is cut",
+  HOST_MISSING: "hosts that a run was to be spread over did not come within the deadline",
+  HOST_REFUSED: "a host wanted to join a run that it does not belong to, or that has its place taken",
   MESSAGE_UNSENDABLE: "a message holds what cannot be copied to another actor",
   NETWORK_ADDRESS: "a host cannot be reached by others where it was told to be",
   OUTBOX_FULL: "a sender ignored for too long that it was out of credit",

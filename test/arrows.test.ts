@@ -12,7 +12,8 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
 const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service", "sinks", "tasks"],
   tasks: ["job", "models", "metrics"],
-  trainer: ["actors", "planner", "dashboard", "config"],
+  trainer: ["actors", "planner", "dashboard", "config", "launch"],
+  launch: ["runtime", "collectives"],
   config: ["parallel", "anomalies"],
   dashboard: ["access"],
   actors: ["engine/rank", "engine/shard", "engine/conductor"],

@@ -9,6 +9,7 @@ void InitTensor(Napi::Env env, Napi::Object exports);
 void InitAutograd(Napi::Env env, Napi::Object exports);
 void InitRefs(Napi::Env env, Napi::Object exports);
 void InitCollectives(Napi::Env env, Napi::Object exports);
+void InitStores(Napi::Env env, Napi::Object exports);
 void InitSharing(Napi::Env env, Napi::Object exports);
 void InitLock(Napi::Env env, Napi::Object exports);
 void InitMemory(Napi::Env env, Napi::Object exports);

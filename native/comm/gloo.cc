@@ -16,6 +16,7 @@
 #include "comm/alarm.h"
 #include "comm/exchange.h"
 #include "comm/rendezvous.h"
+#include "comm/store.h"
 #include "core/describe.h"
 
 namespace troupe::comm {
@@ -28,8 +29,9 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> options(std::chrono::milliseconds 
   auto result = ProcessGroupGloo::Options::create(timeout);
   result->threads = 1;  // messages need none; libtorch's own collectives, which would, are not used
   // By address: the default device asks for this host's name, which not every machine can resolve.
-  result->devices.push_back(is_on_this_host(rendezvous) ? ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                                        : ProcessGroupGloo::createDefaultDevice());
+  const std::string told = host_address();
+  if (is_on_this_host(rendezvous)) result->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  else result->devices.push_back(told.empty() ? ProcessGroupGloo::createDefaultDevice() : ProcessGroupGloo::createDeviceForHostname(told));
   return result;
 }
 

@@ -50,14 +50,20 @@ size_t colon_of(const std::string& rendezvous) {
   return numeric && rendezvous.find('/') == std::string::npos ? colon : std::string::npos;
 }
 
+// Before the address of a store that somebody else keeps: no member listens.
+constexpr const char kKept[] = "store:";
+
+bool is_kept(const std::string& rendezvous) { return rendezvous.rfind(kKept, 0) == 0; }
+
 StorePointer store_at(const Communicator::Identity& identity) {
-  const std::string& rendezvous = identity.rendezvous;
-  if (rendezvous.empty()) return store_in_process(identity);
+  if (identity.rendezvous.empty()) return store_in_process(identity);
+  const bool kept = is_kept(identity.rendezvous);
+  const std::string rendezvous = kept ? identity.rendezvous.substr(sizeof kKept - 1) : identity.rendezvous;
   const size_t colon = colon_of(rendezvous);
   if (colon == std::string::npos) return c10::make_intrusive<c10d::FileStore>(rendezvous, identity.size);
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(std::stoi(rendezvous.substr(colon + 1)));
-  options.isServer = identity.rank == 0;
+  options.isServer = !kept && identity.rank == 0;
   options.waitWorkers = false;
   options.timeout = Milliseconds(identity.deadline_ms);
   options.multiTenant = true;
@@ -81,7 +87,8 @@ std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), t
 bool is_on_this_host(const std::string& rendezvous) {
   const size_t colon = colon_of(rendezvous);
   if (colon == std::string::npos) return true;
-  const std::string host = rendezvous.substr(0, colon);
+  const size_t begin = is_kept(rendezvous) ? sizeof kKept - 1 : 0;
+  const std::string host = rendezvous.substr(begin, colon - begin);
   return host == "localhost" || host == "[::1]" || host.rfind("127.", 0) == 0;
 }
 

@@ -1,3 +1,4 @@
+import { setHostAddress } from "../collectives/index.ts";
 import { recipientName } from "../protocols/index.ts";
 import type { ProcessSupport } from "../runtime/index.ts";
 import {
@@ -18,6 +19,7 @@ export { onUndelivered } from "./preload.ts";
  */
 export const processes: ProcessSupport = {
   mapFile: mapShared,
+  reachedAt: setHostAddress,
   ipcCodec: {
     accepts: isTensorRef,
     encode: (record) => packRef(record as unknown as TensorRef),

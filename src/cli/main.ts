@@ -76,6 +76,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "ZERO_LEVEL",
   "JOB_CONFIG",
   "JOB_INVALID",
+  "LAUNCH_VARIABLES",
   "TENSOR_PLAN",
   "CHECKPOINT_LOCKED",
   "CHECKPOINT_MISSING",

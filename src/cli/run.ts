@@ -15,9 +15,11 @@ import {
 import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Job, type JobConfig, loadJob } from "../job/index.ts";
-import { configure, jobUrlOf, Runtime, settingsIn, trainingOf } from "../trainer/index.ts";
+import { readLaunch } from "../launch/index.ts";
+import { configure, jobUrlOf, type Launched, Runtime, settingsIn, trainingOf } from "../trainer/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { print, setting, tellAll, usage } from "./flags.ts";
+import { aboutRun, takePartIn } from "./launched.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { checkRunFolder, withRunFolder } from "./run-folder.ts";
 import { sinksOf } from "./sinks.ts";
@@ -85,17 +87,22 @@ async function run(job: string, flags: RunFlags, command: Command): Promise<void
   checkDashboard(given);
   const asked = readCommand(given);
   if (asked.runtime.debug === true) tellAll(command);
+  const launch = readLaunch(process.env);
+  const launched = launch && { launch, about: aboutRun(url, given) };
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
-  else await train(job, url, asked);
+  else if (launched !== undefined && launched.launch.rank > 0)
+    await takePartIn(launched.launch, launched.about, asked);
+  else await train(job, url, asked, launched);
 }
 
 async function train(
   job: string,
   url: string,
   { runtime: asked, output, set }: CommandOptions,
+  launched: Launched | undefined,
 ): Promise<void> {
   if (asked.checkpoint?.dir !== undefined) checkRunFolder(asked.checkpoint.dir);
-  await using runtime = await Runtime.spawn({ signals: true, ...asked });
+  await using runtime = await Runtime.spawn({ signals: true, ...asked }, launched);
   printAddress(runtime.dashboardUrl, runtime.dashboardTokenFile);
   for (const sink of await sinksOf(output, asked.checkpoint?.dir, asked.debug ?? false))
     runtime.addSink(sink);

@@ -15,8 +15,18 @@ export interface GroupPlan {
   readonly backend: Backend;
   /** Of data parallelism and of the borders between pipeline stages. */
   readonly carrier: CarrierName;
-  /** Folder in which ranks of several processes meet; none within one process. */
+  /**
+   * Where ranks of several processes meet: a folder, or `store:host:port`, a store that listens there already. None within
+   * one process.
+   */
   readonly rendezvous: string | undefined;
+}
+
+/** @returns where one group of a plan meets; `group` names a file where that is in a folder, and no two groups have one */
+export function rendezvousOf({ rendezvous }: GroupPlan, group: string): string | undefined {
+  // In a store the groups keep apart by their names.
+  const isStore = rendezvous === undefined || rendezvous.startsWith("store:");
+  return isStore ? rendezvous : `${rendezvous}/${group.replaceAll(" ", "-")}`;
 }
 
 /** A member's place in a group of one generation. */
@@ -36,12 +46,9 @@ export interface GroupPlace {
  * @throws {TroupeError} what `openCommunicator` throws
  */
 export function openCarrier(plan: GroupPlan, { group, generation, ...place }: GroupPlace): Carrier {
-  const { run, carrier, rendezvous } = plan;
-  if (carrier !== "gloo" || place.size === 1) return ALIAS;
+  const { run, carrier } = plan;
+  const rendezvous = rendezvousOf(plan, `${generation} ${group}`);
+  if (carrier !== "gloo" || place.size === 1 || rendezvous === undefined) return ALIAS;
   const name = `${run} ${generation} ${group}`;
-  return new GlooCarrier({
-    ...place,
-    name,
-    rendezvous: `${rendezvous}/${generation}-${group.replaceAll(" ", "-")}`,
-  });
+  return new GlooCarrier({ ...place, name, rendezvous });
 }

@@ -28,7 +28,14 @@ export {
   reduceScatterSequence,
   scatterToGroup,
 } from "./differentiable.ts";
-export { type CarrierName, type GroupPlace, type GroupPlan, openCarrier } from "./group-plan.ts";
+export {
+  type CarrierName,
+  type GroupPlace,
+  type GroupPlan,
+  openCarrier,
+  rendezvousOf,
+} from "./group-plan.ts";
 export type { Gathered, MemberRange, ProcessGroup } from "./process-group.ts";
 export type { ReduceOp } from "./reduce-op.ts";
+export { Store, type StorePlace, setHostAddress } from "./store.ts";
 export type { Work } from "./work.ts";

@@ -125,6 +125,13 @@ export interface RuntimeOptions {
    * How long the steps that are granted and the save may take after a signal, before the run is given up. Default: 60.
    */
   readonly graceSeconds?: number | undefined;
+  /** How long the hosts that a launcher starts may take to find each other. Default: 300. */
+  readonly hostDeadlineSeconds?: number | undefined;
+  /**
+   * After how long without a sign of life a host, or a process on one, counts as lost, whose connections do not close:
+   * its network is cut, or it is down. Default: 1.8.
+   */
+  readonly hostSilenceSeconds?: number | undefined;
   /** How often the rank group may be restarted within five minutes before the run fails. Default: 3. */
   readonly maxRestarts?: number | undefined;
   /** What is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated. */

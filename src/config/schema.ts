@@ -380,6 +380,20 @@ const supervision = {
     "how long the steps that are granted and the save may take after a signal, before the run is given up",
     { unit: "s" },
   ),
+  hostDeadlineSeconds: option(
+    number("> 0", (value) => value > 0).default(300),
+    "--host-deadline <seconds>",
+    "supervision",
+    "how long the hosts that a launcher starts may take to find each other",
+    { unit: "s" },
+  ),
+  hostSilenceSeconds: option(
+    number("≥ 0.4", (value) => value >= 0.4).default(1.8),
+    "--host-silence <seconds>",
+    "supervision",
+    "after how long without a sign of life a host, or a process on one, counts as lost, whose connections do not close: its network is cut, or it is down",
+    { unit: "s" },
+  ),
   maxRestarts: option(
     whole(0).default(3),
     "--max-restarts <n>",

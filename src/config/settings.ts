@@ -15,6 +15,7 @@ export interface RuntimeSettings {
   /** Undefined: nothing is saved. */
   readonly checkpoint: CheckpointSettings | undefined;
   readonly supervision: SupervisionSettings;
+  readonly hosts: HostSettings;
   readonly anomalies: AnomalyRules;
   readonly telemetry: TelemetrySettings;
   readonly dashboard: DashboardOptions | undefined;
@@ -115,6 +116,12 @@ export interface SupervisionSettings {
   readonly signals: boolean;
   /** How long that may take. */
   readonly graceMs: number;
+}
+
+/** How the hosts of a run are waited for, and when one counts as lost. */
+export interface HostSettings {
+  readonly deadlineMs: number;
+  readonly silenceMs: number;
 }
 
 /** What a run tells beside what always is told; Infinity: never. */

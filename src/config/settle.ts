@@ -28,18 +28,19 @@ const TOKEN_FILE_NAME = "dashboard.token";
 
 /**
  * Checks a script's options and makes every choice that they leave.
+ * @param numHosts - machines that the ranks are spread over, each of which has as many cores as this one
  * @throws {TroupeError} `OPTION` naming the option, what it must be and what it is; `OPTIMIZER_OPTION` for a number of a loss
  *   scale's rule
  */
-export function settle(options: RuntimeOptions): RuntimeSettings {
-  return settingsOf(readRuntime(options).chosen);
+export function settle(options: RuntimeOptions, numHosts = 1): RuntimeSettings {
+  return settingsOf(readRuntime(options).chosen, numHosts);
 }
 
 /** @returns the settings that sound options amount to */
-export function settingsOf(chosen: Chosen): RuntimeSettings {
+export function settingsOf(chosen: Chosen, numHosts = 1): RuntimeSettings {
   const { steps, accumulation, seed, resume, recompute, prefetchBytes, slowdown } = chosen;
   const { deadlineMs, stallMs, warmStandby, maxRestarts, signals, graceSeconds } = chosen;
-  const cores = Math.max(1, Math.floor(cpus().length / chosen.ranks));
+  const cores = Math.max(1, Math.floor(cpus().length / Math.ceil(chosen.ranks / numHosts)));
   return {
     layout: layoutOf(chosen),
     training: {
@@ -62,6 +63,10 @@ export function settingsOf(chosen: Chosen): RuntimeSettings {
     offload: offloadOf(chosen),
     checkpoint: checkpointOf(chosen),
     supervision: { stallMs, warmStandby, maxRestarts, signals, graceMs: graceSeconds * 1000 },
+    hosts: {
+      deadlineMs: chosen.hostDeadlineSeconds * 1000,
+      silenceMs: chosen.hostSilenceSeconds * 1000,
+    },
     anomalies: anomaliesOf(chosen),
     telemetry: telemetryOf(chosen),
     dashboard: dashboardOf(chosen),

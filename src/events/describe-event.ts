@@ -77,6 +77,10 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return bad(`${event.actor}#${event.incarnation} failed: ${explain(event.cause)}`);
     case "actor.restarted":
       return plain(`${event.actor}#${event.incarnation} restarted`);
+    case "host.joined":
+      return plain(`host ${event.host} (${event.name}) has joined`);
+    case "host.lost":
+      return bad(`host ${event.host} (${event.name}) is lost: ${explain(event.error)}`);
     case "message.undelivered":
       if (event.reason === "Stopped" && !(depth.debug || depth.consequences)) return undefined;
       return bad(

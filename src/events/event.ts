@@ -1,6 +1,7 @@
 import type { ActorEvent } from "./kinds/actor.ts";
 import type { CheckpointEvent } from "./kinds/checkpoint.ts";
 import type { DeliveryEvent } from "./kinds/delivery.ts";
+import type { HostEvent } from "./kinds/host.ts";
 import type { RunEvent } from "./kinds/run.ts";
 import type { StepEvent } from "./kinds/step.ts";
 import type { TracedEvent } from "./kinds/trace.ts";
@@ -13,6 +14,7 @@ export type TroupeEventBody =
   | ActorEvent
   | CheckpointEvent
   | DeliveryEvent
+  | HostEvent
   | RunEvent
   | StepEvent
   | TracedEvent;

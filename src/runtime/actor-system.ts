@@ -1,5 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { type Clock, systemClock } from "./clock.ts";
+import type { Invitation } from "./hosting/host-agent.ts";
+import type { HostsOptions } from "./hosting/hosts.ts";
 import { residentBytes } from "./hosting/resident-bytes.ts";
 import type { DeadLetters } from "./inspection/dead-letters.ts";
 import { inspectActor } from "./inspection/inspect-actor.ts";
@@ -8,6 +10,7 @@ import type { ActorRef } from "./messaging/actor-ref.ts";
 import type { OnDown } from "./messaging/watches.ts";
 import type { ActorInspection } from "./protocol/actor-status.ts";
 import type { Addressed } from "./protocol/address.ts";
+import { toFailure } from "./protocol/failure.ts";
 import type { Protocol } from "./protocol/messages.ts";
 import type { RuntimeEvent } from "./protocol/runtime-event.ts";
 import {
@@ -42,6 +45,8 @@ export interface SystemOptions {
   readonly clock?: Clock;
   /** How its processes reach each other over TCP; by Unix sockets and shared memory of this machine unless said. */
   readonly network?: Network;
+  /** What it is to know of other hosts, which start processes for it; needs {@link network}. None unless said. */
+  readonly hosts?: HostsOptions;
 }
 
 /** All actors of one program: starts and stops them, joins them, and knows how each is doing. */
@@ -69,6 +74,7 @@ export class ActorSystem {
       settings,
       preload: options.preload,
       network: options.network,
+      hosts: options.hosts,
       onEvent: options.onEvent,
       onUnhandled: options.onUnhandled,
     });
@@ -147,6 +153,28 @@ export class ActorSystem {
     return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();
   }
 
+  /** Ends the process that an actor lives in, on whatever host; nothing where that is this one, or it has ended. */
+  killProcessOf(ref: Addressed): void {
+    this.#launcher.registry.census.record(ref.address.uid)?.place.host?.kill();
+  }
+
+  /**
+   * Opens the door, so that other hosts can join.
+   * @returns what they need for it, and nobody else may know
+   * @throws {TroupeError} `NETWORK_ADDRESS` where others cannot reach this host as it was told
+   */
+  invite(): Promise<Invitation> {
+    return this.#launcher.invite();
+  }
+
+  /**
+   * Resolves once all other hosts have joined.
+   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline
+   */
+  hostsJoined(deadlineMs: number): Promise<void> {
+    return this.#launcher.hostsJoined(deadlineMs);
+  }
+
   /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;
@@ -161,7 +189,8 @@ export class ActorSystem {
   }
 
   /**
-   * Stops every supervisor and actor, the youngest first, and closes the system.
+   * Stops every supervisor and actor, the youngest first, and closes the system; other hosts are let go, and told of
+   * `failure` where there is one.
    * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, when one cannot be ended
    */
   stop(options: StopOptions = {}): Promise<void> {
@@ -186,7 +215,7 @@ export class ActorSystem {
     for (const record of registry.census.running.toReversed())
       await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
-    await this.#launcher.close();
+    await this.#launcher.close(options.failure && toFailure(options.failure));
     if (errors.length > 0) throw errors[0];
   }
 

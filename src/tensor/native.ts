@@ -89,6 +89,13 @@ export interface Native {
   workDone(work: number): boolean;
   /** How many tensors; the frame then holds their handles, from place 1 on. */
   gatherRagged(communicator: number, input: number): number;
+  /** A number that names the store in this process. */
+  openStore(host: string, port: number, listens: boolean, timeoutMs: number): number;
+  setInStore(store: number, key: string, value: string): void;
+  readFromStore(store: number, key: string): string | undefined;
+  addInStore(store: number, key: string, amount: number): number;
+  closeStore(store: number): void;
+  setHostAddress(address: string): void;
   /** The whole file, which this process and others read and write. */
   mapShared(path: string): ArrayBuffer;
   enterSharedFolder(folder: string, processIndex: number): void;

@@ -11,5 +11,5 @@ export type { ScheduleName, ZeroName } from "../parallel/index.ts";
 export { settingsIn } from "./changes.ts";
 export { configure } from "./configure.ts";
 export { jobUrlOf } from "./job-url.ts";
-export { Runtime } from "./runtime.ts";
+export { type Launched, Runtime } from "./runtime.ts";
 export { trainingOf } from "./training-plan.ts";

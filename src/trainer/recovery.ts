@@ -81,5 +81,16 @@ function refuseDeliberate(failure: Failure | undefined): void {
   if (cause.code in errorTable) throw fromFailure(cause);
 }
 
-/** Nobody meant to be too slow, to stand still, or that what processes say to each other is lost on its way. */
-const ACCIDENTS: readonly string[] = ["ACTOR_STALLED", "ACTOR_START_TIMEOUT", "FRAME_INVALID"];
+/**
+ * Nobody meant to be too slow, to stand still, or that what processes say to each other is lost on its way. Where a rank ends,
+ * another whose connection to it closes may be heard of first.
+ */
+const ACCIDENTS: readonly string[] = [
+  "ACTOR_STALLED",
+  "ACTOR_START_TIMEOUT",
+  "COLLECTIVE_ABORTED",
+  "FRAME_INVALID",
+  "HOST_LOST",
+  "PEER_SILENT",
+  "PROCESS_START_FAILED",
+];

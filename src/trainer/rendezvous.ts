@@ -12,20 +12,28 @@ import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 export class Rendezvous implements AsyncDisposable {
   readonly groups: GroupPlan;
   readonly #mesh: MeshShape;
+  readonly #folder: string | undefined;
 
-  private constructor(groups: GroupPlan, mesh: MeshShape) {
+  private constructor(groups: GroupPlan, mesh: MeshShape, folder: string | undefined) {
     this.groups = groups;
     this.#mesh = mesh;
+    this.#folder = folder;
   }
 
-  /** Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed. */
-  static async open(mesh: MeshShape, carrier: CarrierName): Promise<Rendezvous> {
+  /**
+   * Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed.
+   * @param store - where ranks of several hosts meet instead
+   */
+  static async open(mesh: MeshShape, carrier: CarrierName, store: string | undefined): Promise<Rendezvous> {
     const run = randomUUID();
+    if (store !== undefined) {
+      return new Rendezvous({ run, backend: "gloo", carrier, rendezvous: store }, mesh, undefined);
+    }
     if (carrier === "alias") {
-      return new Rendezvous({ run, backend: "local", carrier, rendezvous: undefined }, mesh);
+      return new Rendezvous({ run, backend: "local", carrier, rendezvous: undefined }, mesh, undefined);
     }
     const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
-    return new Rendezvous({ run, backend: "gloo", carrier, rendezvous }, mesh);
+    return new Rendezvous({ run, backend: "gloo", carrier, rendezvous }, mesh, rendezvous);
   }
 
   /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */
@@ -35,7 +43,6 @@ export class Rendezvous implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { rendezvous } = this.groups;
-    if (rendezvous !== undefined) removeOwnedFolder(rendezvous);
+    if (this.#folder !== undefined) removeOwnedFolder(this.#folder);
   }
 }

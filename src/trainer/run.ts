@@ -8,6 +8,7 @@ import { TroupeError } from "../errors.ts";
 import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob } from "../job/index.ts";
+import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
 import type { Module } from "../nn/index.ts";
 import {
   type CheckpointerProtocol,
@@ -19,6 +20,8 @@ import {
   type ActorInspection,
   type ActorRef,
   ActorSystem,
+  fromFailure,
+  type HostsOptions,
   type Network,
   type RuntimeEvent,
   systemClock,
@@ -29,6 +32,7 @@ import { checkResumed } from "./check-resumed.ts";
 import { configure } from "./configure.ts";
 import { startOf } from "./delta-base.ts";
 import { explainHang } from "./explain-hang.ts";
+import { placeOfRank } from "./launched.ts";
 import { leadThroughRestarts } from "./lead.ts";
 import { type BatchPlan, dryRun, planBatch, planRun } from "./plan-run.ts";
 import { identityOf, KnownRecipe, recipeOf } from "./recipe.ts";
@@ -50,12 +54,18 @@ const MAX_PART_BYTES = 2 ** 31;
 const OWN_HOST: Network = {
   host: "127.0.0.1",
   // That one has ended is seen by its sockets, at once; the main threads of a busy machine may be late.
-  heartbeat: { everyMs: 200, lostAfter: 50 },
+  heartbeat: { everyMs: HEARTBEAT_MS, lostAfter: 50 },
 };
 
 /** What a run is made of. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
+  /** Where a launcher has started it on several hosts, of which this one leads. */
+  readonly head: Head | undefined;
+  /** What all hosts must agree on. */
+  readonly about: string;
+  /** Another host was sent a signal that asks it to end. */
+  readonly onSignal: (signal: NodeJS.Signals) => void;
   readonly emit: (event: TroupeEventBody) => void;
 }
 
@@ -74,6 +84,7 @@ export class Run {
   #folder: RunFolder | undefined;
   #isEnding = false;
   #numSteps = 0;
+  #failure: Error | undefined;
 
   /** Why nothing can be asked while there is none. */
   static missing(): TroupeError {
@@ -82,7 +93,8 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, telemetry, layout } = options.settings;
+    const { supervision, telemetry, layout, hosts } = options.settings;
+    const { head } = options;
     const { carrier } = layout;
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs);
@@ -94,6 +106,10 @@ export class Run {
         ...(carrier === "gloo" && { maxFrameBytes: MAX_PART_BYTES }),
       },
       ...(carrier === "gloo" && { network: OWN_HOST }),
+      ...(head !== undefined && {
+        network: { host: head.address, heartbeat: heartbeatOf(hosts) },
+        hosts: this.#hostsOf(head),
+      }),
       stallAfterMs: () => this.#stalls.afterMs,
       isToProgress: (actor) => this.#stalls.isToBlame(actor),
       onEvent: (event) => this.#hear(event),
@@ -116,6 +132,7 @@ export class Run {
     } catch (caught) {
       const error = rootCause(explainHang(caught, this.inspect()));
       emit({ kind: "run.failed", error: reportError(error) });
+      if (error instanceof Error) this.#failure = error;
       if (!this.#options.settings.telemetry.debug) leaveOwnFrames(error);
       throw error;
     }
@@ -143,7 +160,8 @@ export class Run {
     this.inspections.close();
     this.control.close();
     try {
-      await this.#system.stop({ drain: false });
+      const failure = this.#failure;
+      await this.#system.stop({ drain: false, ...(failure && { failure }) });
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
@@ -151,15 +169,17 @@ export class Run {
   }
 
   async #perform(jobUrl: string, overrides: Readonly<Record<string, unknown>>): Promise<RunResult> {
-    const { settings, emit } = this.#options;
+    const { settings, emit, head } = this.#options;
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
+    head?.publish(await system.invite());
     const settled = await this.#settle(jobUrl, overrides);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
-    await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier);
+    await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier, head?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
+    if (head !== undefined) await system.hostsJoined(settings.hosts.deadlineMs);
     const folder = await takeFolder(settings, nameOf(jobUrl), start);
     this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
@@ -227,6 +247,20 @@ export class Run {
     const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
     const start = await startOf(batch.training, model, seed, before);
     return { job, config, data, batch, model, recipe, start, changes };
+  }
+
+  #hostsOf({ launch }: Head): HostsOptions {
+    const { settings, about, emit, onSignal } = this.#options;
+    const { numRanks } = settings.layout;
+    return {
+      count: launch.size,
+      about,
+      placeOf: (process, places) => placeOfRank(process, numRanks, places),
+      onJoined: ({ place, name }) => emit({ kind: "host.joined", host: place, name }),
+      onLost: ({ place, name }, failure) =>
+        emit({ kind: "host.lost", host: place, name, error: reportError(fromFailure(failure)) }),
+      onSignal: (_host, signal) => onSignal(signal),
+    };
   }
 
   #hear(event: RuntimeEvent): void {

@@ -19,12 +19,21 @@ import {
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
+import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 import { Interruption } from "./interruption.ts";
 import { jobUrlOf } from "./job-url.ts";
+import { launchedOptions, numHostsOf } from "./launched.ts";
 import { optionError } from "./option-error.ts";
 import type { Run } from "./run.ts";
+
+/** How a run of several hosts was started. */
+export interface Launched {
+  readonly launch: Launch;
+  /** What all hosts must agree on, in words. */
+  readonly about: string;
+}
 
 /**
  * The runtime as a script uses it: spawn it, subscribe to what happens, run a job, stop it.
@@ -39,6 +48,7 @@ export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
   readonly #printed: string;
   readonly #Run: typeof Run;
+  readonly #launched: Launched | undefined;
   readonly #hub = new EventHub();
   #dashboard: Dashboard | undefined;
   /** The one under way. */
@@ -46,8 +56,14 @@ export class Runtime implements AsyncDisposable {
   /** Settled once it is over, and never rejected. */
   #over: Promise<void> = Promise.resolve();
 
-  private constructor(settings: RuntimeSettings, printed: string, RunClass: typeof Run) {
+  private constructor(
+    settings: RuntimeSettings,
+    printed: string,
+    RunClass: typeof Run,
+    launched: Launched | undefined,
+  ) {
     this.#settings = settings;
+    this.#launched = launched;
     this.#printed = printed;
     this.#Run = RunClass;
   }
@@ -55,13 +71,17 @@ export class Runtime implements AsyncDisposable {
   /**
    * Checks the options and opens the dashboard, where one is wanted. Threads are started by {@link run}, once the job is
    * known to be sound.
+   * @param launched - where a launcher has started the run on several hosts, of which this one leads
    * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
-  static async spawn(options: RuntimeOptions = {}): Promise<Runtime> {
+  static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
     // Not above: an actor's thread imports this module with its job, and would load a run, and the schema's library, in vain.
     const { printScript, settle } = await import("../config/index.ts");
     const { Run } = await import("./run.ts");
-    const runtime = new Runtime(settle(options), printScript(options), Run);
+    const { launch } = launched ?? {};
+    const settings =
+      launch === undefined ? settle(options) : settle(launchedOptions(options, launch), numHostsOf(launch));
+    const runtime = new Runtime(settings, printScript(options), Run, launched);
     for (const sink of options.sinks ?? []) runtime.addSink(sink);
     await runtime.#openDashboard();
     return runtime;
@@ -146,19 +166,29 @@ export class Runtime implements AsyncDisposable {
         hint: "await the first",
       });
     }
+    using head = this.#launched && (await openHead(this.#launched.launch));
+    let hostSignal: NodeJS.Signals | undefined;
     const run = new this.#Run({
       settings: this.#settings,
+      head,
+      about: this.#launched?.about ?? "",
       emit: (event) => this.#hub.emit(event),
+      onSignal: (signal) => {
+        if (hostSignal === undefined && interruption?.signal === undefined) this.#interrupt(signal);
+        hostSignal ??= signal;
+      },
     });
     this.#run = run;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#over = promise;
     using interruption = this.#listensToSignals
-      ? new Interruption((signal) => this.#interrupt(signal))
+      ? new Interruption((signal) => {
+          if (hostSignal === undefined) this.#interrupt(signal);
+        })
       : undefined;
     try {
       const result = await run.train(jobUrlOf(jobUrl), overrides);
-      const { signal } = interruption ?? {};
+      const signal = interruption?.signal ?? hostSignal;
       // One that came with the last step has cut nothing short.
       return signal === undefined || result.steps === run.numSteps
         ? result
@@ -329,4 +359,10 @@ export class Runtime implements AsyncDisposable {
       hint: "ask while `run` is under way",
     });
   }
+}
+
+/** Not loaded by an actor's thread, which leads nothing. */
+async function openHead(launch: Launch): Promise<Head> {
+  const launching = await import("../launch/index.ts");
+  return launching.Head.open(launch);
 }

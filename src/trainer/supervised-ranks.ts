@@ -127,12 +127,12 @@ export class SupervisedRanks {
    * native code in it can put off: where it does for ever, the group is given up.
    * @param failure - why: what the generation has ended by
    */
-  async end({ actor, pid }: Pick<ActorInspection, "actor" | "pid">, failure: TroupeError): Promise<void> {
+  async end({ actor }: Pick<ActorInspection, "actor">, failure: TroupeError): Promise<void> {
     const ref = this.#supervisor.ref(actor).pinned();
     const place = await this.#system.stackOf(ref);
     if (place !== undefined) failure.stack = `${failure.name}: ${failure.message}\n${place}`;
     const ended = this.#system.stopActor(ref, { drain: false, deadlineMs: 0, failure });
-    if (pid !== process.pid) process.kill(pid, "SIGKILL");
+    this.#system.killProcessOf(ref);
     await ended;
   }
 

@@ -4,6 +4,7 @@ import {
   type GroupPlan,
   openCarrier,
   openCommunicator,
+  rendezvousOf,
 } from "../../collectives/index.ts";
 import { Mesh, type MeshAxis, type MeshShape } from "../../parallel/index.ts";
 
@@ -84,16 +85,17 @@ export class RankGroups implements Disposable {
   }
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {
-    const { backend, rendezvous } = this.#plan;
+    const { backend } = this.#plan;
     const { generation, deadlineMs, status } = this.#options;
     const name = nameOf(this.#plan, axis, ranks, generation);
+    // Groups along one axis share no rank: the first names each, however many ranks there are.
+    const rendezvous = rendezvousOf(this.#plan, `${generation} ${axis} ${ranks[0]}`);
     return openCommunicator({
       backend,
       name,
       rank: ranks.indexOf(this.#rank),
       size: ranks.length,
-      // Groups along one axis share no rank: the first names each, however many ranks there are.
-      ...(rendezvous !== undefined && { rendezvous: `${rendezvous}/${generation}-${axis}-${ranks[0]}` }),
+      ...(rendezvous !== undefined && { rendezvous }),
       deadlineMs,
       status: { memory: status, group: `${axis} ${ranks.join("-")}` },
     });

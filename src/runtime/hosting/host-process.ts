@@ -1,29 +1,18 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { TroupeError } from "../../errors.ts";
 import { systemClock } from "../clock.ts";
 import { mirrorBoard } from "../inspection/status-board.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { Hub } from "../transport/hub/hub.ts";
-import { LastLines } from "./last-lines.ts";
-import { endingWithParent } from "./orphan.ts";
-import {
-  birthVariable,
-  type HostedBoot,
-  type News,
-  type Order,
-  type ProcessBirth,
-  packControl,
-} from "./process-orders.ts";
-import { type Warmup, type WorkerHandle, workerEnv, workerFlags } from "./thread.ts";
+import { errorOf } from "./error-of.ts";
+import { packControl } from "./packed-control.ts";
+import type { HostedBoot, News, Order } from "./process-orders.ts";
+import { endOf, type StartedProcess } from "./started-process.ts";
+import type { Warmup, WorkerHandle } from "./thread.ts";
 
 // A thread that does not end when it is made to, or a process that does not leave when it is empty, is ended with its process.
 const patienceMs = 500;
 // What a process said before its end is a matter of microseconds when its end is known.
 const lastWordsMs = 50;
-
-const processEntry = fileURLToPath(new URL("./process-entry.ts", import.meta.url));
 
 /** A process that hosts actors, as the one that started it sees it. */
 export class HostProcess {
@@ -34,8 +23,7 @@ export class HostProcess {
   /** Resolves when it has ended and all it said has been taken in. */
   readonly ended: Promise<void>;
   readonly #hub: Hub;
-  readonly #child: ChildProcess;
-  readonly #lines: LastLines;
+  readonly #started: StartedProcess;
   readonly #warmups = new Set<string>();
   readonly #workers = new Map<number, (error: Error | undefined) => void>();
   /** Copies of the boards of its actors, where the two processes share no memory; by uid. */
@@ -47,29 +35,24 @@ export class HostProcess {
   #isLeaving = false;
   #blame: Error | undefined;
 
-  constructor(name: string, birth: ProcessBirth, hub: Hub) {
+  constructor(name: string, index: number, hub: Hub, started: StartedProcess) {
     this.name = name;
-    this.index = birth.index;
+    this.index = index;
     this.ready = this.#ready.promise;
     this.ready.catch(() => {}); // told to whoever awaits it; a process may also end before anyone does
     this.#hub = hub;
-    this.#lines = new LastLines(name);
-    const entry = [...flags(), processEntry];
-    const [command, args] = endingWithParent(process.execPath, entry);
-    this.#child = spawn(command, args, {
-      env: { ...workerEnv(process.env), [birthVariable]: JSON.stringify(birth) },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    // Without a descriptor left there is none of them, whatever the type says; its error comes a tick later.
-    const { stdout, stderr } = this.#child;
-    if (stdout) this.#lines.follow(stdout, process.stdout);
-    if (stderr) this.#lines.follow(stderr, process.stderr);
+    this.#started = started;
     this.ended = this.#untilEnded();
   }
 
-  /** The number the operating system knows it by. */
+  /** The number that the operating system of its host knows it by. */
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#started.pid;
+  }
+
+  /** The host that it runs on; undefined for that of its system. */
+  get place(): number | undefined {
+    return this.#started.place;
   }
 
   /** Of its door, once it is ready. */
@@ -160,7 +143,7 @@ export class HostProcess {
 
   /** Ends it at once. */
   kill(): void {
-    this.#child.kill("SIGKILL");
+    this.#started.kill();
   }
 
   #exited(uid: number, error: Error | undefined): void {
@@ -183,16 +166,10 @@ export class HostProcess {
   }
 
   async #untilEnded(): Promise<void> {
-    const left = Promise.withResolvers<void>();
-    this.#child.on("exit", left.resolve);
-    this.#child.on("error", (error) => {
-      this.#blame ??= error;
-      left.resolve();
-    });
-    await left.promise;
+    const end = await this.#started.exited;
     // Its last words come by two ways, and each of them closes behind the last.
-    await within(lastWordsMs, Promise.all([untilClosed(this.#child), this.#disconnected.promise]));
-    const error = this.#blame ?? this.#deathOf(this.#child);
+    await within(lastWordsMs, Promise.all([this.#started.silent, this.#disconnected.promise]));
+    const error = this.#blame ?? endOf(this.name, this.#started, end);
     this.#refuse(error);
     for (const uid of [...this.#workers.keys()]) this.#exited(uid, error);
   }
@@ -211,30 +188,6 @@ export class HostProcess {
       ),
     );
   }
-
-  /** Without a code of ours: nobody threw this on purpose. */
-  #deathOf({ pid, exitCode, signalCode }: ChildProcess): Error {
-    const how = signalCode === null ? `left with exit code ${exitCode}` : `was ended by ${signalCode}`;
-    const words = this.#lines.text === "" ? "" : `; it wrote last:\n${this.#lines.text}`;
-    const error = new Error(`its process ${this.name} (${pid}) ${how}${words}`);
-    return Object.assign(error, { code: signalCode ?? `EXIT_${exitCode}` });
-  }
-}
-
-/** The flags of this process, without a script on the command line, which is none of its business. */
-function flags(): readonly string[] {
-  return workerFlags(process.execArgv).execArgv ?? process.execArgv;
-}
-
-/** An error as it was in its own process, with whatever code it had. */
-function errorOf({ name, message, code, stack }: Failure): Error {
-  const error = Object.assign(new Error(message), { name }, code === undefined ? {} : { code });
-  if (stack !== undefined) error.stack = stack;
-  return error;
-}
-
-async function untilClosed({ stdout, stderr }: ChildProcess): Promise<void> {
-  for (const stream of [stdout, stderr]) if (stream && !stream.closed) await once(stream, "close");
 }
 
 /** Waits for `done`, but no longer than so. */

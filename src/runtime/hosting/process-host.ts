@@ -12,13 +12,13 @@ import { portLinkEnds } from "../transport/port-link.ts";
 import { Signal } from "../transport/signal.ts";
 import { doorOf } from "./door-of.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
+import { packControl } from "./packed-control.ts";
 import {
   type HostedBoot,
   type Joined,
   type News,
   type Order,
   type ProcessBirth,
-  packControl,
   unpackOrder,
 } from "./process-orders.ts";
 import type { WorkerHandle } from "./thread.ts";
@@ -55,6 +55,7 @@ export class ProcessHost {
   static async open(birth: ProcessBirth, support: ProcessSupport | undefined): Promise<void> {
     const host = new ProcessHost(birth, support);
     support?.enter?.(birth.folder, birth.index);
+    if (birth.network !== undefined) support?.reachedAt?.(birth.network.host);
     const { index, token, maxFrameBytes } = birth;
     const door = doorOf(birth);
     host.#hub = await Hub.open({

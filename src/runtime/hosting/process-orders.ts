@@ -1,5 +1,3 @@
-import { Packr } from "msgpackr/pack";
-import { TroupeError } from "../../errors.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
@@ -8,6 +6,7 @@ import type { RouteEnd } from "../transport/hub/routes.ts";
 import type { Packet } from "../transport/packet.ts";
 import type { MemoryPlace } from "../transport/shared-memory.ts";
 import type { Network } from "../transport/tcp/tcp-door.ts";
+import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
 import type { Warmup } from "./thread.ts";
 
 /** What a process is born with. */
@@ -73,30 +72,18 @@ export type News =
 /** An actor's status board. */
 export type BoardCopy = readonly [uid: number, board: Uint8Array];
 
-const packer = (): Packr => new Packr({ moreTypes: true } as never);
-
-/** As bytes, for a hub to carry. */
-export function packControl(said: Order | News): Uint8Array {
-  return new Uint8Array(packer().pack(said));
-}
-
 /**
- * The reverse of {@link packControl}.
+ * What was packed by `packControl`.
  * @throws {TroupeError} `FRAME_INVALID` for what is none: whoever says it is heard no more
  */
 export function unpackOrder(bytes: Uint8Array): Order {
-  return unpack(bytes, orders);
+  return unpackControl(bytes, orders);
 }
 
 /** As {@link unpackOrder}, of what a process tells its system. */
 export function unpackNews(bytes: Uint8Array): News {
-  return unpack(bytes, news);
+  return unpackControl(bytes, news);
 }
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** By kind, whether what belongs to it is there. */
-type Checks<T extends { readonly kind: string }> = Readonly<Record<T["kind"], (said: Fields) => boolean>>;
 
 const orders: Checks<Order> = {
   prepareStandby: ({ warmup }) => isRecord(warmup),
@@ -116,40 +103,10 @@ const news: Checks<News> = {
   corrupted: ({ index, failure }) => isCount(index) && isRecord(failure),
 };
 
-function unpack<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {
-  let said: unknown;
-  try {
-    said = packer().unpack(bytes);
-  } catch (cause) {
-    throw garbled("what was packed", (cause as Error).message);
-  }
-  const kind = isRecord(said) ? String(said.kind) : typeof said;
-  const check = Object.hasOwn(checks, kind) ? checks[kind as T["kind"]] : undefined;
-  if (isRecord(said) && check?.(said)) return said as unknown as T;
-  throw garbled("a known kind, with what belongs to it", kind);
-}
-
 function isJoined(joined: unknown): boolean {
   return isRecord(joined) && isCount(joined.uid) && isRecord(joined.peer);
 }
 
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isBoard(copy: unknown): boolean {
   return Array.isArray(copy) && isCount(copy[0]) && copy[1] instanceof Uint8Array;
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function garbled(expected: string, got: string): TroupeError {
-  return new TroupeError("FRAME_INVALID", {
-    where: "process",
-    expected,
-    got,
-    hint: "the other end is no process of this system, or of another version",
-  });
 }

@@ -4,6 +4,7 @@ import { MessageChannel } from "node:worker_threads";
 import { TroupeError } from "../../errors.ts";
 import { boardSizeBytes } from "../inspection/status-board.ts";
 import { creditCountersBytes } from "../mailbox/credit-counters.ts";
+import type { Failure } from "../protocol/failure.ts";
 import { defaultStartDeadlineMs, type MessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
 import { creditsAt, HubPipe, PortRoute, type RouteEnd } from "../transport/hub/routes.ts";
@@ -12,11 +13,15 @@ import { type ProcessSupport, processSupport } from "../transport/link-opener.ts
 import { type MemoryPlace, SharedMemory } from "../transport/shared-memory.ts";
 import type { Network } from "../transport/tcp/tcp-door.ts";
 import { doorOf } from "./door-of.ts";
+import type { Invitation } from "./host-agent.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
+import { firstHostIndex } from "./host-orders.ts";
 import { HostProcess } from "./host-process.ts";
+import { Hosts, type HostsOptions } from "./hosts.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackNews } from "./process-orders.ts";
+import { startProcess } from "./started-process.ts";
 import type { Warmup } from "./thread.ts";
 
 const own = 0;
@@ -27,6 +32,8 @@ interface Opened {
   readonly hub: Hub;
   /** Where its processes share any. */
   readonly memory: SharedMemory | undefined;
+  /** Where others than this one start processes too. */
+  readonly hosts: Hosts | undefined;
 }
 
 /** How a pool is made. */
@@ -35,6 +42,8 @@ export interface ProcessPoolOptions {
   readonly settings: MessagingSettings;
   /** How its processes are to be reached; by Unix sockets and shared memory unless said. */
   readonly network: Network | undefined;
+  /** What it is to know of other hosts, which reach it over the network; none unless said. */
+  readonly hosts: HostsOptions | undefined;
   readonly support: () => ProcessSupport | undefined;
 }
 
@@ -71,6 +80,21 @@ export class ProcessPool {
     return host;
   }
 
+  /** Opens the door, so that other hosts can call. */
+  async invite(): Promise<Invitation> {
+    this.#opening ??= this.#open();
+    const { hub } = await this.#opening;
+    return { address: hub.address, token: this.#token };
+  }
+
+  /**
+   * Resolves once all hosts are there.
+   * @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline
+   */
+  async hostsJoined(deadlineMs: number): Promise<void> {
+    await this.#use().hosts?.all(deadlineMs);
+  }
+
   /** Has a process be ready to take the place of the one of this name, with a thread for `warmup`; returns whether there was something left to begin. */
   prepareStandby(name: string, warmup: Warmup): boolean {
     if (this.#opened === undefined || this.#isClosed || this.#lost.has(name)) return false;
@@ -79,9 +103,9 @@ export class ProcessPool {
     return host.prepareStandby(warmup);
   }
 
-  /** What the operating system knows its processes by, those included that wait for their turn. */
+  /** What the operating system of this host knows its processes by, those included that wait for their turn. */
   get pids(): readonly number[] {
-    return [...this.#running.values()].flatMap(({ pid }) => pid ?? []);
+    return [...this.#running.values()].flatMap(({ pid, place }) => (place === undefined ? (pid ?? []) : []));
   }
 
   /** Memory for the board of an actor that `host` is to start: `place` where the two processes share it, else kept like the board. */
@@ -149,13 +173,17 @@ export class ProcessPool {
     void host.leave();
   }
 
-  /** Resolves when no process runs any more, and removes what they shared. */
-  async close(): Promise<void> {
+  /**
+   * Resolves when no process runs any more, and removes what they shared.
+   * @param failure - what other hosts are told that the system has failed with
+   */
+  async close(failure?: Failure): Promise<void> {
     this.#isClosed = true;
     if (this.#opening === undefined) return;
     await this.#opening.catch(() => {});
     for (const host of [...this.#byName.values(), ...this.#standbys.values()]) void host.leave();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await this.#opened?.hosts?.dismiss(failure);
     this.#opened?.hub.close();
     if (this.#opened === undefined) return;
     this.#options.support()?.leave?.();
@@ -171,7 +199,7 @@ export class ProcessPool {
       removeOwnedFolder(folder);
       throw error;
     }
-    const { network, settings } = this.#options;
+    const { network, settings, hosts: hostsOptions } = this.#options;
     const memory =
       network === undefined ? new SharedMemory(join(folder, "shared"), support.mapFile) : undefined;
     const hub = await Hub.open({
@@ -179,22 +207,32 @@ export class ProcessPool {
       door: doorOf({ network, folder, index: own }),
       token: this.#token,
       maxFrameBytes: settings.maxFrameBytes,
-      onControl: (from, bytes) => this.#hear(from, unpackNews(bytes)),
-      onLost: (index, error) => this.#running.get(index)?.disconnected(error),
+      onControl: (from, bytes) => {
+        if (from < firstHostIndex) this.#hear(from, unpackNews(bytes));
+        else this.#opened?.hosts?.hear(from, bytes);
+      },
+      onLost: (index, error) => {
+        if (index < firstHostIndex) this.#running.get(index)?.disconnected(error);
+        else this.#opened?.hosts?.lose(index, error);
+      },
     });
-    this.#opened = { folder, hub, memory };
+    const hosts = hostsOptions && new Hosts(hostsOptions, hub);
+    this.#opened = { folder, hub, memory, hosts };
     return this.#opened;
   }
 
   #take(name: string, opened: Opened): HostProcess {
-    const host = this.#standbys.get(name) ?? this.#start(name, opened);
-    this.#standbys.delete(name);
+    const standby = this.#standbys.get(name);
+    // Where it was to wait may not be where it is to live any more.
+    const isThere = standby !== undefined && standby.place === opened.hosts?.hostOf(name)?.card.place;
+    const host = isThere ? standby : this.#start(name, opened);
+    if (isThere) this.#standbys.delete(name);
     this.#lost.delete(name);
     this.#byName.set(name, host);
     return host;
   }
 
-  #start(name: string, { folder, hub }: Opened): HostProcess {
+  #start(name: string, { folder, hub, hosts }: Opened): HostProcess {
     this.#lastIndex += 1;
     const { preloadUrl, network, settings } = this.#options;
     const birth = {
@@ -207,7 +245,8 @@ export class ProcessPool {
       // A door of its own: the port is this process's.
       network: network && { ...network, port: 0 },
     };
-    const host = new HostProcess(name, birth, hub);
+    const started = hosts?.hostOf(name)?.start(name, birth) ?? startProcess(name, birth);
+    const host = new HostProcess(name, birth.index, hub, started);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));
     return host;

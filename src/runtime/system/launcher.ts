@@ -1,6 +1,8 @@
 import { Preloaded } from "../actor/preload.ts";
 import type { Clock } from "../clock.ts";
+import type { Invitation } from "../hosting/host-agent.ts";
 import type { HostProcess } from "../hosting/host-process.ts";
+import type { HostsOptions } from "../hosting/hosts.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import { ProcessPool } from "../hosting/process-pool.ts";
 import { WarmStandbys } from "../hosting/warm-standbys.ts";
@@ -37,6 +39,7 @@ export interface LauncherOptions {
   readonly settings: MessagingSettings;
   readonly preload: URL | undefined;
   readonly network: Network | undefined;
+  readonly hosts: HostsOptions | undefined;
   readonly onEvent: ((event: RuntimeEvent) => void) | undefined;
   readonly onUnhandled: ((error: Error) => void) | undefined;
 }
@@ -66,6 +69,7 @@ export class Launcher {
       preloadUrl,
       settings,
       network: options.network,
+      hosts: options.hosts,
       support: () => this.#preloaded.processes,
     });
     const [processes, standbys] = [this.#processes, this.#standbys];
@@ -173,9 +177,20 @@ export class Launcher {
     return this.#processes.pids;
   }
 
+  /** Opens the door for other hosts. */
+  async invite(): Promise<Invitation> {
+    await this.#preloaded.load();
+    return await this.#processes.invite();
+  }
+
+  /** @throws {TroupeError} `HOST_MISSING` naming those that did not come within the deadline */
+  hostsJoined(deadlineMs: number): Promise<void> {
+    return this.#processes.hostsJoined(deadlineMs);
+  }
+
   /** Ends the processes, in none of which an actor lives any more, and who waits to take an actor's place. */
-  async close(): Promise<void> {
-    await Promise.all([this.#processes.close(), this.#standbys.close()]);
+  async close(failure?: Failure): Promise<void> {
+    await Promise.all([this.#processes.close(failure), this.#standbys.close()]);
   }
 
   /** Passes an event on, with the role of the actor that it is of; what the listener throws becomes a process warning. */

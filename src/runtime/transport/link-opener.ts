@@ -19,6 +19,8 @@ export interface ProcessSupport {
    * that begins with `p${index}-` is removed when the process ends.
    */
   enter?(folder: string, index: number): void;
+  /** Called once in every process that others reach over a network, before any actor: by which address of its host. */
+  reachedAt?(host: string): void;
   /** Called in the first process once the others have ended, before the folder is removed. */
   leave?(): void;
   /** Called in the process of an actor that has ended: what was on its way to it may go. */

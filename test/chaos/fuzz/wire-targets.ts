@@ -1,5 +1,6 @@
 import { Unpackr } from "msgpackr/pack";
-import { packControl, unpackNews, unpackOrder } from "../../../src/runtime/hosting/process-orders.ts";
+import { packControl } from "../../../src/runtime/hosting/packed-control.ts";
+import { unpackNews, unpackOrder } from "../../../src/runtime/hosting/process-orders.ts";
 import { CreditCounters, creditCountersBytes } from "../../../src/runtime/mailbox/credit-counters.ts";
 import { blankRecord, RecordType } from "../../../src/runtime/protocol/record.ts";
 import { CodecSet } from "../../../src/runtime/transport/codec.ts";

@@ -1,0 +1,25 @@
+/** A process's place among those that a launcher has started together, one a host or several: plain data. */
+export interface Launch {
+  /** Who says so, and by which variables: "torchrun", "Slurm" and so on. */
+  readonly by: string;
+  /** Which of them this one is; 0 leads the run. */
+  readonly rank: number;
+  /** How many there are. */
+  readonly size: number;
+  /** Which of those on this host. */
+  readonly localRank: number;
+  /** How many there are on this host. */
+  readonly localSize: number;
+  /** Where process 0 is reached, and the store is in which all meet. */
+  readonly master: MasterAddress;
+  /** Whether the launcher's own agent keeps that store; else process 0 does. */
+  readonly isStoreKept: boolean;
+  /** Names the run among others that may use the same store. */
+  readonly run: string;
+}
+
+/** Where the processes of a launch meet. */
+export interface MasterAddress {
+  readonly host: string;
+  readonly port: number;
+}

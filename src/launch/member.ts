@@ -1,0 +1,74 @@
+import { randomInt } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { Store } from "../collectives/index.ts";
+import { TroupeError } from "../errors.ts";
+import { fromFailure, HostAgent, type Invitation } from "../runtime/index.ts";
+import { invitationKey } from "./head.ts";
+import type { Launch } from "./launch.ts";
+import { ownAddress } from "./own-address.ts";
+
+const AGAIN_MS = 200;
+const MOST_JOININGS = 2 ** 40;
+
+/** How a process of a launch that is not its head takes part. */
+export interface MemberOptions {
+  readonly launch: Launch;
+  /** What all hosts of the run must agree on. */
+  readonly about: string;
+  /** How long the head may take to come. */
+  readonly deadlineMs: number;
+  /** How the head is told from one that is gone. */
+  readonly heartbeat: { readonly everyMs: number; readonly lostAfter: number };
+  /** Called once it has been taken in, with what a signal is to be told to. */
+  readonly onJoined?: (agent: HostAgent) => void;
+}
+
+/**
+ * Has this host start the run's processes that are to live here, until the run is over.
+ * @throws {TroupeError} what the run failed with; `HOST_MISSING`, `HOST_REFUSED`, `HOST_LOST`
+ */
+export async function takePart(options: MemberOptions): Promise<void> {
+  const agent = await join(options);
+  options.onJoined?.(agent);
+  const failure = await agent.over;
+  if (failure !== undefined) throw fromFailure(failure);
+}
+
+/** What was said may be of a head that has ended: then it is read again until the deadline. */
+async function join({ launch, about, deadlineMs, heartbeat }: MemberOptions): Promise<HostAgent> {
+  const { master, rank } = launch;
+  const begin = performance.now();
+  const address = await ownAddress(master, deadlineMs);
+  using store = new Store({ ...master, listens: false, timeoutMs: deadlineMs });
+  let last: unknown;
+  while (performance.now() - begin < deadlineMs) {
+    const said = store.read(invitationKey(launch));
+    if (said !== undefined) {
+      try {
+        return await HostAgent.join({
+          invitation: JSON.parse(said) as Invitation,
+          network: { host: address, heartbeat },
+          number: randomInt(MOST_JOININGS),
+          place: rank,
+          name: hostname(),
+          about,
+        });
+      } catch (error) {
+        if (!(error instanceof TroupeError) || error.code !== "HOST_LOST") throw error;
+        last = error;
+      }
+    }
+    await pause(AGAIN_MS);
+  }
+  throw new TroupeError(
+    "HOST_MISSING",
+    {
+      where: "launch",
+      expected: `host 0 to say within ${deadlineMs / 1000} s how it is reached`,
+      got: last === undefined ? "nothing" : (last as Error).message,
+      hint: "see its own output",
+    },
+    { cause: last },
+  );
+}

@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { TroupeError } from "../errors.ts";
+import type { MasterAddress } from "./launch.ts";
+
+const AGAIN_MS = 100;
+const ATTEMPT_MS = 5_000;
+
+/**
+ * By which address other hosts reach this one: that of the interface which Gloo is told (GLOO_SOCKET_IFNAME), else of the one that
+ * leads to where all meet. Waits until somebody listens there.
+ * @throws {TroupeError} `HOST_MISSING` where nobody does within the deadline; `LAUNCH_VARIABLES` for an interface that is none
+ */
+export async function ownAddress(master: MasterAddress, deadlineMs: number): Promise<string> {
+  const used = await addressTowards(master, deadlineMs);
+  const { GLOO_SOCKET_IFNAME: name } = process.env;
+  if (name !== undefined && name !== "") return addressOf(name);
+  if (!isLoopback(used) || isLoopback(master.host)) return used;
+  // Many a machine has its own name lead to itself by loopback, which leads nobody else here.
+  return outerAddress() ?? used;
+}
+
+async function addressTowards({ host, port }: MasterAddress, deadlineMs: number): Promise<string> {
+  const begin = performance.now();
+  for (;;) {
+    const socket = connect({ host, port, timeout: ATTEMPT_MS });
+    socket.on("timeout", () => socket.destroy(new Error("nobody answers")));
+    try {
+      await once(socket, "connect");
+      return (socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
+    } catch (error) {
+      const { message } = error as Error;
+      if (performance.now() - begin > deadlineMs) throw nobody(`${host}:${port}`, deadlineMs, message);
+      await pause(AGAIN_MS);
+    } finally {
+      socket.destroy();
+    }
+  }
+}
+
+function addressOf(name: string): string {
+  const known = networkInterfaces();
+  const [address] = (known[name] ?? []).filter(({ family }) => family === "IPv4");
+  if (address !== undefined) return address.address;
+  throw new TroupeError("LAUNCH_VARIABLES", {
+    where: "launch",
+    expected: `GLOO_SOCKET_IFNAME to be one of ${Object.keys(known).join(", ")}`,
+    got: name,
+    hint: "the interface by which the hosts of the run reach each other",
+  });
+}
+
+function outerAddress(): string | undefined {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}
+
+function nobody(place: string, deadlineMs: number, why: string): TroupeError {
+  return new TroupeError("HOST_MISSING", {
+    where: "launch",
+    expected: `host 0 at ${place} within ${deadlineMs / 1000} s`,
+    got: `nobody: ${why}`,
+    hint: "see whether it runs, and whether MASTER_ADDR leads there from here",
+  });
+}

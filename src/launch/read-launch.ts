@@ -1,0 +1,160 @@
+import { TroupeError } from "../errors.ts";
+import type { Launch } from "./launch.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** How one launcher tells a process its place: by these variables. */
+interface Dialect {
+  readonly by: string;
+  readonly rank: string;
+  readonly size: string;
+  readonly localRank: string;
+  readonly localSize: string;
+}
+
+// PyTorch's and Volcano's PyTorchJob sets the first two for each pod. Behind `torchrun`, started by any of the others, only its
+// own say which process this is: so they come first.
+const dialects: readonly Dialect[] = [
+  {
+    by: "torchrun",
+    rank: "RANK",
+    size: "WORLD_SIZE",
+    localRank: "LOCAL_RANK",
+    localSize: "LOCAL_WORLD_SIZE",
+  },
+  // Kubeflow's TrainJob: what torchrun would be given as flags.
+  { by: "Kubeflow", rank: "PET_NODE_RANK", size: "PET_NNODES", localRank: "", localSize: "" },
+  {
+    by: "Kubernetes",
+    rank: "JOB_COMPLETION_INDEX",
+    size: "WORLD_SIZE",
+    localRank: "LOCAL_RANK",
+    localSize: "LOCAL_WORLD_SIZE",
+  },
+  {
+    by: "Open MPI",
+    rank: "OMPI_COMM_WORLD_RANK",
+    size: "OMPI_COMM_WORLD_SIZE",
+    localRank: "OMPI_COMM_WORLD_LOCAL_RANK",
+    localSize: "OMPI_COMM_WORLD_LOCAL_SIZE",
+  },
+  {
+    by: "MVAPICH",
+    rank: "MV2_COMM_WORLD_RANK",
+    size: "MV2_COMM_WORLD_SIZE",
+    localRank: "MV2_COMM_WORLD_LOCAL_RANK",
+    localSize: "MV2_COMM_WORLD_LOCAL_SIZE",
+  },
+  {
+    by: "MPI",
+    rank: "PMI_RANK",
+    size: "PMI_SIZE",
+    localRank: "MPI_LOCALRANKID",
+    localSize: "MPI_LOCALNRANKS",
+  },
+  // Of a step of `srun`; the batch script itself is none, and is a run like any other.
+  {
+    by: "Slurm",
+    rank: "SLURM_PROCID",
+    size: "SLURM_STEP_NUM_TASKS",
+    localRank: "SLURM_LOCALID",
+    localSize: "",
+  },
+];
+
+const USUAL_PORT = 29_500;
+const LAST_PORT = 65_535;
+
+/**
+ * What launchers tell a process of its place among those that they started with it.
+ * @param env - the environment, in which every launcher has words of its own
+ * @returns undefined where no launcher has started it, or it alone
+ * @throws {TroupeError} `LAUNCH_VARIABLES` naming what is missing, no number or contradicts another
+ */
+export function readLaunch(env: Variables): Launch | undefined {
+  const dialect = dialects.find(({ rank, size }) => isSaid(env, rank) && isSaid(env, size));
+  if (dialect === undefined) {
+    if (isSaid(env, "RANK") && isSaid(env, "MASTER_ADDR"))
+      throw wrong("WORLD_SIZE to be given with RANK and MASTER_ADDR", "none", "how many processes there are");
+    return undefined;
+  }
+  const rank = count(env, dialect.rank);
+  const size = count(env, dialect.size);
+  if (rank >= size)
+    throw wrong(`${dialect.rank} below ${dialect.size}, ${size}`, `${rank}`, "they count from 0");
+  if (size === 1) return undefined;
+  const { localRank, localSize } = localPlace(env, dialect, size);
+  return {
+    by: dialect.by,
+    rank,
+    size,
+    localRank,
+    localSize,
+    master: masterOf(env, dialect, localSize === size),
+    isStoreKept: env.TORCHELASTIC_USE_AGENT_STORE === "True",
+    run: runOf(env),
+  };
+}
+
+function localPlace(env: Variables, dialect: Dialect, size: number): Pick<Launch, "localRank" | "localSize"> {
+  const localRank = isSaid(env, dialect.localRank) ? count(env, dialect.localRank) : 0;
+  const localSize = isSaid(env, dialect.localSize) ? count(env, dialect.localSize) : localRank + 1;
+  if (localSize > size)
+    throw wrong(
+      `${dialect.localSize} of at most ${dialect.size}, ${size}`,
+      `${localSize}`,
+      "see the launcher",
+    );
+  if (localRank >= localSize)
+    throw wrong(
+      `${dialect.localRank} below ${dialect.localSize}, ${localSize}`,
+      `${localRank}`,
+      "see the launcher",
+    );
+  return { localRank, localSize };
+}
+
+function masterOf(env: Variables, { by }: Dialect, isOneHost: boolean): Launch["master"] {
+  const prefix = by === "Kubeflow" ? "PET_MASTER" : "MASTER";
+  const host = env[`${prefix}_ADDR`] ?? (by === "Slurm" ? firstOfNodes(env) : undefined);
+  const portName = `${prefix}_PORT`;
+  const port = isSaid(env, portName) ? count(env, portName) : usualPort(env, by);
+  if (port < 1 || port > LAST_PORT)
+    throw wrong(`${portName} to be a port, 1 to ${LAST_PORT}`, `${port}`, "such as 29500");
+  if (host !== undefined && host !== "") return { host, port };
+  if (isOneHost) return { host: "127.0.0.1", port };
+  const hint = by.includes("MPI") ? "mpirun -x MASTER_ADDR=HOST …, that of rank 0" : "the host of rank 0";
+  throw wrong(`${prefix}_ADDR, where all hosts meet`, "none", hint);
+}
+
+/** Jobs that share a host must not share a port. */
+function usualPort(env: Variables, by: string): number {
+  return by === "Slurm" ? 15_000 + (Number(env.SLURM_JOB_ID ?? 0) % 15_000) : USUAL_PORT;
+}
+
+/** `node[03-05,9],other` begins with `node03`. */
+function firstOfNodes(env: Variables): string | undefined {
+  const [, prefix, first = ""] =
+    /^([^,[]+)(?:\[(\d+))?/.exec(env.SLURM_STEP_NODELIST ?? env.SLURM_JOB_NODELIST ?? "") ?? [];
+  return prefix && `${prefix}${first}`;
+}
+
+function runOf(env: Variables): string {
+  const { TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT, SLURM_JOB_ID, SLURM_STEP_ID } = env;
+  if (TORCHELASTIC_RUN_ID !== undefined) return `${TORCHELASTIC_RUN_ID} ${TORCHELASTIC_RESTART_COUNT ?? 0}`;
+  return SLURM_JOB_ID === undefined ? "" : `${SLURM_JOB_ID}.${SLURM_STEP_ID ?? 0}`;
+}
+
+function isSaid(env: Variables, name: string): boolean {
+  return name !== "" && env[name] !== undefined && env[name] !== "";
+}
+
+function count(env: Variables, name: string): number {
+  const text = env[name] ?? "";
+  if (!/^\d{1,9}$/.test(text)) throw wrong(`${name} to be a whole number`, text, "see the launcher");
+  return Number(text);
+}
+
+function wrong(expected: string, got: string, hint: string): TroupeError {
+  return new TroupeError("LAUNCH_VARIABLES", { where: "launch", expected, got, hint });
+}

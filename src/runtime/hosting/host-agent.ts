@@ -1,0 +1,154 @@
+import { TroupeError } from "../../errors.ts";
+import { type Failure, toFailure } from "../protocol/failure.ts";
+import { defaultMessagingSettings } from "../protocol/settings.ts";
+import { Hub } from "../transport/hub/hub.ts";
+import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
+import { firstHostIndex, type HostNews, type HostOrder, unpackHostOrder } from "./host-orders.ts";
+import { removeOwnedFolder } from "./owned-folder.ts";
+import { packControl } from "./packed-control.ts";
+import { type StartedProcess, startProcess } from "./started-process.ts";
+
+const head = 0;
+
+/** Where a system can be joined by other hosts: plain data. */
+export interface Invitation {
+  /** Of the head's door. */
+  readonly address: string;
+  /** Known to the hosts of this system and to nobody else. */
+  readonly token: string;
+}
+
+/** How a host joins a system. */
+export interface HostAgentOptions {
+  readonly invitation: Invitation;
+  /** How this host is reached. */
+  readonly network: Network;
+  /** Counts all that have ever joined this system: none has the number of another. */
+  readonly number: number;
+  /** Its number among the hosts. */
+  readonly place: number;
+  /** As people call it. */
+  readonly name: string;
+  /** See `HostsOptions.about`. */
+  readonly about: string;
+}
+
+/** What this host does for a system whose actors are supervised elsewhere: it starts their processes here, and tells their ends. */
+export class HostAgent {
+  /** Resolves once the system has let it go, with what the system failed with, if it did. All that ran here has ended then. */
+  readonly over: Promise<Failure | undefined>;
+  readonly #options: HostAgentOptions;
+  readonly #folder = makeHostFolder();
+  readonly #running = new Map<number, StartedProcess>();
+  readonly #welcome = Promise.withResolvers<void>();
+  readonly #over = Promise.withResolvers<Failure | undefined>();
+  #hub: Hub | undefined;
+  #isLeaving = false;
+  #failure: Failure | undefined;
+
+  private constructor(options: HostAgentOptions) {
+    this.#options = options;
+    this.over = this.#over.promise;
+    this.#welcome.promise.catch(() => {});
+  }
+
+  /**
+   * Calls the head and resolves once it has been taken in.
+   * @throws {TroupeError} `HOST_REFUSED` with the head's reason; `HOST_LOST` where nobody answers
+   */
+  static async join(options: HostAgentOptions): Promise<HostAgent> {
+    const agent = new HostAgent(options);
+    await agent.#open();
+    await agent.#welcome.promise;
+    return agent;
+  }
+
+  /** Tells the head that a signal asks this host to end; the head says when. */
+  signal(signal: NodeJS.Signals): void {
+    this.#tell({ kind: "signal", signal });
+  }
+
+  async #open(): Promise<void> {
+    const { invitation, network, number, place, name, about } = this.#options;
+    const door = new TcpDoor({ ...network, port: 0 });
+    const hub = await Hub.open({
+      index: firstHostIndex + number,
+      door,
+      token: invitation.token,
+      maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
+      onControl: (_from, bytes) => this.#obey(unpackHostOrder(bytes)),
+      onLost: (index, error) => {
+        if (index === head) this.#leave(toFailure(headLost(error)));
+      },
+    });
+    this.#hub = hub;
+    hub.know(head, invitation.address);
+    this.#tell({ kind: "host", place, name, address: door.address, about });
+  }
+
+  #obey(order: HostOrder): void {
+    if (order.kind === "welcome") this.#welcome.resolve();
+    else if (order.kind === "begin") this.#begin(order);
+    else if (order.kind === "kill") this.#running.get(order.index)?.kill();
+    else this.#leave(order.failure);
+  }
+
+  #begin({ name, birth }: Extract<HostOrder, { readonly kind: "begin" }>): void {
+    const { index } = birth;
+    const network = { ...this.#options.network, port: 0 };
+    const started = startProcess(name, { ...birth, folder: this.#folder, network });
+    this.#running.set(index, started);
+    if (started.pid !== undefined) this.#tell({ kind: "begun", index, pid: started.pid });
+    void this.#untilOver(index, started);
+  }
+
+  async #untilOver(index: number, started: StartedProcess): Promise<void> {
+    const { exitCode, signalCode, error } = await started.exited;
+    await started.silent;
+    this.#running.delete(index);
+    sweepHostFolder(this.#folder, index);
+    const failure = error && toFailure(error);
+    const { lastLines } = started;
+    this.#tell({ kind: "over", index, exitCode, signalCode, failure, lastLines });
+    this.#endWhereEmpty();
+  }
+
+  #tell(news: HostNews): void {
+    this.#hub?.control(head, packControl(news));
+  }
+
+  #leave(failure: Failure | undefined): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    this.#failure = failure;
+    for (const started of this.#running.values()) started.kill();
+    this.#endWhereEmpty();
+  }
+
+  #endWhereEmpty(): void {
+    if (!this.#isLeaving || this.#running.size > 0) return;
+    this.#hub?.close();
+    removeOwnedFolder(this.#folder);
+    this.#welcome.reject(refusedBy(this.#failure));
+    this.#over.resolve(this.#failure);
+  }
+}
+
+function headLost(cause: Error | undefined): TroupeError {
+  return new TroupeError(
+    "HOST_LOST",
+    {
+      where: "hosts",
+      expected: "host 0, which leads the run, to stay",
+      got: cause === undefined ? "its connection closed" : cause.message,
+      hint: "see its output; the launcher starts both again",
+    },
+    { cause },
+  );
+}
+
+function refusedBy(failure: Failure | undefined): Error {
+  const relayed = failure?.message ?? "[hosts] expected to be taken in, got the end of the run";
+  return new TroupeError(failure?.code === "HOST_LOST" ? "HOST_LOST" : "HOST_REFUSED", { relayed });
+}

@@ -1,0 +1,77 @@
+import type { Failure } from "../protocol/failure.ts";
+import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
+import type { ProcessBirth } from "./process-orders.ts";
+
+/** Hubs of processes are numbered from 0, those of hosts from here on. */
+export const firstHostIndex = 2 ** 32;
+
+/** What the head of a system has another host do. */
+export type HostOrder =
+  /** It belongs to the system from now on. */
+  | { readonly kind: "welcome" }
+  /** Starts a process; where it lies and how others reach it is its host's to say. */
+  | {
+      readonly kind: "begin";
+      readonly name: string;
+      readonly birth: Omit<ProcessBirth, "folder" | "network">;
+    }
+  /** Ends a process at once. */
+  | { readonly kind: "kill"; readonly index: number }
+  /** Ends what still runs, and leaves; with `failure` it was refused, or the system has failed. */
+  | { readonly kind: "dismiss"; readonly failure: Failure | undefined };
+
+/** What another host tells the head of its system. */
+export type HostNews =
+  /** It is there. */
+  | ({ readonly kind: "host" } & HostCard)
+  /** The operating system knows the process by this number. */
+  | { readonly kind: "begun"; readonly index: number; readonly pid: number }
+  /** The process has ended, and this is what it wrote last. */
+  | {
+      readonly kind: "over";
+      readonly index: number;
+      readonly exitCode: number | null;
+      readonly signalCode: string | null;
+      readonly failure: Failure | undefined;
+      readonly lastLines: string;
+    }
+  /** A signal asks it to end. */
+  | { readonly kind: "signal"; readonly signal: string };
+
+/** Who a host is. */
+export interface HostCard {
+  /** Its number among the hosts of the system; the head is 0. */
+  readonly place: number;
+  /** As people call it. */
+  readonly name: string;
+  /** Of its hub's door. */
+  readonly address: string;
+  /** What all hosts of a system must agree on. */
+  readonly about: string;
+}
+
+/** @throws {TroupeError} `FRAME_INVALID` for what is none */
+export function unpackHostOrder(bytes: Uint8Array): HostOrder {
+  return unpackControl(bytes, orders);
+}
+
+/** @throws {TroupeError} `FRAME_INVALID` for what is none */
+export function unpackHostNews(bytes: Uint8Array): HostNews {
+  return unpackControl(bytes, news);
+}
+
+const orders: Checks<HostOrder> = {
+  welcome: () => true,
+  begin: ({ name, birth }) => typeof name === "string" && isRecord(birth) && isCount(birth.index),
+  kill: ({ index }) => isCount(index),
+  dismiss: ({ failure }) => failure === undefined || isRecord(failure),
+};
+
+const news: Checks<HostNews> = {
+  host: ({ place, name, address, about }) =>
+    isCount(place) && [name, address, about].every((text) => typeof text === "string"),
+  begun: ({ index, pid }) => isCount(index) && isCount(pid),
+  over: ({ index, failure, lastLines }) =>
+    isCount(index) && (failure === undefined || isRecord(failure)) && typeof lastLines === "string",
+  signal: ({ signal }) => typeof signal === "string",
+};

@@ -1,0 +1,102 @@
+import { TroupeError } from "../../errors.ts";
+import type { Hub } from "../transport/hub/hub.ts";
+import { errorOf } from "./error-of.ts";
+import type { HostCard, HostNews, HostOrder } from "./host-orders.ts";
+import { packControl } from "./packed-control.ts";
+import type { ProcessBirth } from "./process-orders.ts";
+import type { ProcessEnd, StartedProcess } from "./started-process.ts";
+
+/** A process of another host, as far as it has been told of. */
+interface Told {
+  pid: number | undefined;
+  lastLines: string;
+  readonly end: (end: ProcessEnd) => void;
+}
+
+/** Another host of the system, as its head sees it: it starts processes there. */
+export class RemoteHost {
+  readonly card: HostCard;
+  readonly index: number;
+  readonly #hub: Hub;
+  readonly #running = new Map<number, Told>();
+  #lost: Error | undefined;
+
+  constructor(card: HostCard, index: number, hub: Hub) {
+    this.card = card;
+    this.index = index;
+    this.#hub = hub;
+  }
+
+  /** "host 1 (node-b)". */
+  get title(): string {
+    return titleOf(this.card);
+  }
+
+  /** Starts a process there. */
+  start(name: string, birth: ProcessBirth): StartedProcess {
+    const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
+    const told: Told = { pid: undefined, lastLines: "", end: resolve };
+    const { folder: _, network: _own, ...rest } = birth;
+    const { index } = birth;
+    this.#running.set(index, told);
+    if (this.#lost === undefined) this.order({ kind: "begin", name, birth: rest });
+    else this.#end(index, { exitCode: null, signalCode: null, error: this.#lost });
+    return {
+      place: this.card.place,
+      get pid() {
+        return told.pid;
+      },
+      exited,
+      silent: exited.then(() => {}),
+      get lastLines() {
+        return told.lastLines;
+      },
+      kill: () => this.order({ kind: "kill", index }),
+    };
+  }
+
+  /** Has it do something, after everything it was told before. */
+  order(order: HostOrder): void {
+    this.#hub.control(this.index, packControl(order));
+  }
+
+  /** Takes in what became of one of its processes. */
+  hear(news: Extract<HostNews, { readonly kind: "begun" | "over" }>): void {
+    const told = this.#running.get(news.index);
+    if (told === undefined) return;
+    if (news.kind === "begun") told.pid = news.pid;
+    else {
+      const { index, exitCode, signalCode, failure, lastLines } = news;
+      told.lastLines = lastLines;
+      this.#end(index, { exitCode, signalCode, error: failure && errorOf(failure) });
+    }
+  }
+
+  /** It can be heard no more, and nothing of it: its processes are lost with it. */
+  lose(cause: Error | undefined): TroupeError {
+    const lost = new TroupeError(
+      "HOST_LOST",
+      {
+        where: "hosts",
+        expected: `${this.title} to stay`,
+        got: cause === undefined ? "its connection closed" : cause.message,
+        hint: "see its own output; its ranks are started again on the hosts that are left",
+      },
+      { fields: { host: this.card.place, name: this.card.name }, cause },
+    );
+    this.#lost = lost;
+    for (const index of [...this.#running.keys()])
+      this.#end(index, { exitCode: null, signalCode: null, error: lost });
+    return lost;
+  }
+
+  #end(index: number, end: ProcessEnd): void {
+    this.#running.get(index)?.end(end);
+    this.#running.delete(index);
+  }
+}
+
+/** "host 1 (node-b)". */
+export function titleOf({ place, name }: Pick<HostCard, "place" | "name">): string {
+  return `host ${place} (${name})`;
+}

@@ -1,0 +1,104 @@
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { afterAll, describe, expect, it } from "vitest";
+import { nativeInfo } from "../../src/index.ts";
+import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { freePort, LaunchedRun, torchVariables } from "./launched-hosts.ts";
+
+describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together", () => {
+  const workspace = new Workspace();
+  const quick = ["--threads-per-rank", "1", "--no-warm-standby"];
+  afterAll(() => workspace[Symbol.dispose]());
+
+  /** A run of two hosts: the head, and host 1. */
+  async function startTwo(...args: readonly string[]) {
+    const port = await freePort();
+    const start = (rank: number, ...more: readonly string[]) =>
+      new LaunchedRun(workspace, torchVariables(rank, 2, port), [...quick, ...args, ...more]);
+    return { head: start(0), member: start(1), start };
+  }
+
+  it("train as one run, a layer split within each and stages across, to the 17 digits of one host", async () => {
+    const { head, member } = await startTwo("--ranks", "4", "--tp", "2", "--pp", "2", "--steps", "4");
+    using _ = head;
+    using __ = member;
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+    expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ host: 1 }]);
+    expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, tp: 2, pp: 2, steps: 4 }));
+    expect(member.events).toEqual([]);
+  });
+
+  it("name the host that dies, start its ranks again on what is left, and repeat the losses to the last digit", async () => {
+    const options = ["--ranks", "2", "--zero", "3", "--steps", "12", "--checkpoint-in-memory-every", "2"];
+    const { head, member } = await startTwo(...options);
+    using _ = head;
+    using __ = member;
+    await head.until((event) => event.kind === "step.finished" && event.step === 5);
+    member.child.kill("SIGKILL");
+    expect(await head.ended, head.err).toBe(0);
+    expect(head.events.filter(({ kind }) => kind === "host.lost")).toMatchObject([
+      { host: 1, error: { code: "HOST_LOST" } },
+    ]);
+    expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 }));
+  });
+
+  it("save and end together where any of them is sent a signal, and go on from that", async () => {
+    const folder = workspace.path("signalled");
+    const { head, member, start } = await startTwo("--steps", "400", "--checkpoint", folder);
+    using _ = head;
+    using __ = member;
+    await head.until((event) => event.kind === "step.finished" && event.step === 2);
+    member.child.kill("SIGTERM");
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([75, 75]);
+    const done = head.losses.length;
+    const steps = ["--steps", `${done + 2}`, "--resume", folder];
+    using again = start(0, ...steps);
+    using other = start(1, ...steps);
+    expect([await again.ended, await other.ended], again.err + other.err).toEqual([0, 0]);
+    const whole = await lossesOf(workspace, { ranks: 2, steps: done + 2 });
+    expect([...head.losses, ...again.losses.slice(done)]).toEqual(whole);
+  });
+
+  it("refuse a host that was started with other options, by what both were started with", async () => {
+    const port = await freePort();
+    const [head, other] = [0, 1].map(
+      (rank) => new LaunchedRun(workspace, torchVariables(rank, 2, port), ["--steps", `${2 + rank}`]),
+    ) as [LaunchedRun, LaunchedRun];
+    using _ = head;
+    using __ = other;
+    expect(await other.ended).toBe(1);
+    expect(other.err).toMatch(/expected host 1 \(.*\) to be started with .*tiny\.ts/);
+  });
+
+  it("say which of them did not come within the deadline", async () => {
+    const port = await freePort();
+    const folder = workspace.path("never");
+    const args = ["--host-deadline", "1", "--checkpoint", folder];
+    using head = new LaunchedRun(workspace, torchVariables(0, 2, port), args);
+    expect(await head.ended).toBe(1);
+    expect(head.err).toMatch(/2 hosts within 1 s, got all but host 1/);
+    using member = new LaunchedRun(workspace, torchVariables(1, 2, port), args);
+    expect(await member.ended).toBe(1);
+    expect(member.err).toMatch(/expected host 0 at 127\.0\.0\.1:\d+ within 1 s, got nobody/);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it("are told that their port is another's, and that ranks of several hosts are processes, one each at least", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as { readonly port: number };
+    using taken = new LaunchedRun(workspace, torchVariables(0, 2, port), quick);
+    expect(await taken.ended).toBe(1);
+    expect(taken.err).toMatch(new RegExp(`port ${port} of 127.0.0.1 to be free`));
+    other.close();
+    for (const [args, message] of [
+      [["--placement", "thread"], /expected placement to be process in what torchrun has started on 2 hosts/],
+      [["--ranks", "1"], /expected ranks to be at least 2/],
+    ] as const) {
+      using refused = new LaunchedRun(workspace, torchVariables(0, 2, port), args);
+      expect(await refused.ended).toBe(2);
+      expect(refused.err).toMatch(message);
+    }
+  });
+});
