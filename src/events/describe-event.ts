@@ -78,9 +78,9 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "actor.restarted":
       return plain(`${event.actor}#${event.incarnation} restarted`);
     case "host.joined":
-      return plain(`host ${event.host} (${event.name}) has joined`);
-    case "host.lost":
-      return bad(`host ${event.host} (${event.name}) is lost: ${explain(event.error)}`);
+      return plain(`host ${event.index} (${event.name}) has joined`);
+    case "host.failed":
+      return bad(`host ${event.index} (${event.name}) is lost: ${explain(event.error)}`);
     case "message.undelivered":
       if (event.reason === "Stopped" && !(depth.debug || depth.consequences)) return undefined;
       return bad(

@@ -47,7 +47,7 @@ export type {
   OutputResumed,
   SubscriberFailed,
 } from "./kinds/delivery.ts";
-export type { HostEvent, HostJoined, HostLost } from "./kinds/host.ts";
+export type { HostEvent, HostFailed, HostJoined } from "./kinds/host.ts";
 export type {
   RunChange,
   RunDelayed,

@@ -4,7 +4,7 @@ import { accuracy, topAccuracy } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
 import { example } from "./example.ts";
-import { filesAt, eachSplit } from "./files.ts";
+import { eachSplit, filesAt } from "./files.ts";
 import { Labels } from "./labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";

@@ -256,9 +256,9 @@ export class Run {
       count: launch.size,
       about,
       placeOf: (process, places) => placeOfRank(process, numRanks, places),
-      onJoined: ({ place, name }) => emit({ kind: "host.joined", host: place, name }),
+      onJoined: ({ place, name }) => emit({ kind: "host.joined", index: place, name }),
       onLost: ({ place, name }, failure) =>
-        emit({ kind: "host.lost", host: place, name, error: reportError(fromFailure(failure)) }),
+        emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) }),
       onSignal: (_host, signal) => onSignal(signal),
     };
   }

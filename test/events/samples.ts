@@ -38,8 +38,8 @@ export const samples: Bodies = {
   },
   "actor.started": { kind: "actor.started", ...actor },
   "actor.stopped": { kind: "actor.stopped", ...actor, forced: false },
-  "host.joined": { kind: "host.joined", host: 1, name: "node-b" },
-  "host.lost": { kind: "host.lost", host: 1, name: "node-b", error },
+  "host.joined": { kind: "host.joined", index: 1, name: "node-b" },
+  "host.failed": { kind: "host.failed", index: 1, name: "node-b", error },
   "checkpoint.failed": { kind: "checkpoint.failed", step: 500, error },
   "anomaly.detected": {
     kind: "anomaly.detected",

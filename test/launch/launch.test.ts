@@ -24,7 +24,7 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     using _ = head;
     using __ = member;
     expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
-    expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ host: 1 }]);
+    expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ index: 1 }]);
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, tp: 2, pp: 2, steps: 4 }));
     expect(member.events).toEqual([]);
   });
@@ -37,8 +37,8 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     await head.until((event) => event.kind === "step.finished" && event.step === 5);
     member.child.kill("SIGKILL");
     expect(await head.ended, head.err).toBe(0);
-    expect(head.events.filter(({ kind }) => kind === "host.lost")).toMatchObject([
-      { host: 1, error: { code: "HOST_LOST" } },
+    expect(head.events.filter(({ kind }) => kind === "host.failed")).toMatchObject([
+      { index: 1, error: { code: "HOST_LOST" } },
     ]);
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 }));
   });

@@ -1,21 +1,21 @@
 import type { ErrorReport } from "../error-report.ts";
 
 /** The hosts of a run, where a launcher has started it on several. */
-export type HostEvent = HostJoined | HostLost;
+export type HostEvent = HostJoined | HostFailed;
 
 /** Another host has joined the run, for the first time or in the place of one that was lost: it starts the ranks that live there. */
 export interface HostJoined {
   readonly kind: "host.joined";
   /** Its rank among the processes that the launcher has started; the one that leads is 0. */
-  readonly host: number;
+  readonly index: number;
   /** As its operating system calls it. */
   readonly name: string;
 }
 
 /** A host is down, or cut off: its ranks are started again on the hosts that are left. */
-export interface HostLost {
-  readonly kind: "host.lost";
-  readonly host: number;
+export interface HostFailed {
+  readonly kind: "host.failed";
+  readonly index: number;
   readonly name: string;
   readonly error: ErrorReport;
 }

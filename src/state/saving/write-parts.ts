@@ -1,7 +1,7 @@
 import {
   CheckpointDraft,
-  entryOf,
   type CheckpointStorage,
+  entryOf,
   type JsonValue,
   type KeepRule,
   type PlannedTensor,
