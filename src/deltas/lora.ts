@@ -1,6 +1,7 @@
 import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "../nn/index.ts";
 import { type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
 import { defaultTargets, headsOf, peftTask } from "./family.ts";
+import { foreignNames } from "./peft-names.ts";
 import { affineTargets, liesIn, type Target, wholePattern } from "./target.ts";
 
 /** What a LoRA may be told; names and defaults are peft's. */
@@ -114,8 +115,7 @@ function loraJson(options: LoraOptions, model: Module): DeltaJson {
     r: rank,
     lora_alpha: alpha,
     lora_dropout: dropout,
-    target_modules:
-      target instanceof RegExp ? target.source : target === "all-linear" ? mapsWith(model) : target,
+    target_modules: target instanceof RegExp ? target.source : namesOf(target, model),
     exclude_modules: exclude === undefined ? null : exclude instanceof RegExp ? exclude.source : exclude,
     layers_to_transform: layers,
     layers_pattern: layersPattern,
@@ -129,8 +129,14 @@ function loraJson(options: LoraOptions, model: Module): DeltaJson {
   };
 }
 
-/** Names of the maps that are tuned. */
-function mapsWith(model: Module): string[] {
+/** As peft finds the same: each map by itself where all are meant, or transformers has other names for some. */
+function namesOf(target: readonly string[] | "all-linear", model: Module): readonly string[] {
+  const foreign = foreignNames(model);
+  const maps = tunedNames(model);
+  return target === "all-linear" || maps.some((name) => foreign(name) !== name) ? maps.map(foreign) : target;
+}
+
+function tunedNames(model: Module): string[] {
   return [...model.namedModules()].filter(([, module]) => isTuned(module)).map(([name]) => name);
 }
 

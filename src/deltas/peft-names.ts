@@ -1,3 +1,4 @@
+import { moduleName, type StateNaming } from "../models/index.ts";
 import { Affine, type Module } from "../nn/index.ts";
 
 /** What all of peft's names begin with. */
@@ -6,12 +7,20 @@ const PREFIX = "base_model.model.";
 /** Names for one module's state that peft has beside the model's own. */
 const WRAPPERS = /\.(?:base_layer|modules_to_save|default)(?=\.)/g;
 
+/** @returns what transformers, and so peft, calls a module of a model, or its parameter */
+export function foreignNames(
+  model: Module & { readonly stateNaming?: StateNaming },
+): (name: string) => string {
+  return moduleName(model.stateNaming ?? {});
+}
+
 /** @returns what a peft file calls a parameter of a model that a delta was put to */
 export function peftName(name: string, model: Module): string {
   const dot = name.lastIndexOf(".");
   const module = model.namedModules().get(name.slice(0, Math.max(0, dot)));
   const isWrapped = module instanceof Affine && module.added !== undefined;
-  return PREFIX + (isWrapped ? `${name.slice(0, dot)}.base_layer${name.slice(dot)}` : name);
+  const foreign = foreignNames(model)(name);
+  return PREFIX + (isWrapped ? foreign.replace(/\.(?=[^.]*$)/, ".base_layer.") : foreign);
 }
 
 /** @returns the model's own name for what a peft file, or peft itself, calls so */

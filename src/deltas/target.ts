@@ -1,8 +1,9 @@
 import { Affine, joinName, type Module } from "../nn/index.ts";
 import { deltaTarget } from "./delta.ts";
+import { foreignNames } from "./peft-names.ts";
 
 /**
- * Which modules of a model: names, each the whole of a module's or its end (`query`, `attention.self.query`), a pattern of whole
+ * Which modules of a model, by its own names or transformers': names, each the whole of a module's or its end (`query`, `attention.self.query`), a pattern of whole
  * names, or `all-linear`, every affine map but those of the head.
  */
 export type Target = readonly string[] | RegExp | "all-linear";
@@ -29,8 +30,9 @@ const HEADS = ["classifier", "score", "qa_outputs", "lm_head"];
  */
 export function affineTargets(model: Module, options: TargetOptions): Map<string, Affine> {
   const found = new Map<string, Affine>();
+  const foreign = foreignNames(model);
   for (const [name, module] of model.namedModules()) {
-    if (!isMeant(name, module, options)) continue;
+    if (!isMeant(name, module, options) && !isMeant(foreign(name), module, options)) continue;
     if (!(module instanceof Affine))
       throw deltaTarget("target modules that are affine maps", `${name}, a ${module.constructor.name}`);
     found.set(name, module);

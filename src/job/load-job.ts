@@ -7,7 +7,7 @@ import type { Job } from "./job.ts";
 const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
 
 /** What else it may say. */
-const OPTIONAL = ["weigh", "predict", "schedule", "tensorPlan", "sample", "loop"] as const;
+const OPTIONAL = ["delta", "weigh", "predict", "schedule", "tensorPlan", "sample", "loop"] as const;
 
 /**
  * Imports a job's module. An error that a function of the job throws keeps the function's name with it, see `originOf`.

@@ -49,6 +49,7 @@ export {
   copyWeights,
   loadWeights,
   matchState,
+  moduleName,
   matchWeights,
   type NamedState,
   type PretrainedWeights,

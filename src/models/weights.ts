@@ -10,6 +10,8 @@ export interface StateNaming {
   readonly ignored: readonly RegExp[];
   /** Other spellings of names, as old or new releases have them: what is found becomes what it is followed by. */
   readonly renamed?: readonly (readonly [pattern: RegExp, replacement: string])[];
+  /** What transformers calls its modules, which adapters are named by, where files call them otherwise: of the model's own names. */
+  readonly modules?: readonly (readonly [pattern: RegExp, replacement: string])[];
   /**
    * What a pretrained folder may lack, which is then drawn from its initializer, and may hold in vain: names without the
    * prefix. What lies outside the prefix is a head, where `head` is "outside the prefix". Nothing unless told otherwise.
@@ -122,6 +124,11 @@ export function bareName({ prefix, renamed = [] }: StateNaming): (name: string) 
     const bare = name.startsWith(prefix) ? name.slice(prefix.length) : name;
     return renamed.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), bare);
   };
+}
+
+/** @returns what transformers calls the module, or its parameter, that the model calls `name` */
+export function moduleName({ modules = [] }: Pick<StateNaming, "modules">): (name: string) => string {
+  return (name) => modules.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), name);
 }
 
 interface Mismatch {

@@ -3,7 +3,7 @@
     python test/golden/make.py FOLDER [SEED]
     TROUPE_GOLDEN=FOLDER npx vitest run test/golden
 
-Wants torch, transformers and safetensors. What is written is what ../shared/golden/README.md describes; widths, heads, layers,
+Wants torch, transformers, peft and safetensors. What is written is what ../shared/golden/README.md describes; widths, heads, layers,
 feed-forwards, activations, labels, types, biases and padding differ with the seed.
 """
 
@@ -139,6 +139,67 @@ def models(rng):
         yield f"wav2vec2-{norm}", hf.Wav2Vec2ForCTC(config), dict(input_values=torch.randn(3, 400) * mask, attention_mask=mask, labels=labels)
 
 
+def adapters(rng):
+    """name → (base, what peft is told, inputs)"""
+    pick = lambda *names: sorted(rng.sample(names, rng.randrange(1, len(names) + 1)))
+    common = lambda **more: dict(r=rng.randrange(1, 7), lora_alpha=rng.randrange(1, 20), **more)
+    config = encoder_config(rng, hf.BertConfig)
+    inputs = text(rng, config)
+    yield "bert-all-linear", hf.BertForMaskedLM(config), common(target_modules="all-linear"), dict(inputs, labels=masked(rng, inputs))
+    config = encoder_config(rng, hf.RobertaConfig, num_labels=3)
+    inputs = text(rng, config, types=False)
+    told = common(target_modules=r".*layer\.\d+\.(attention\.self\.(query|key)|output\.dense)", bias="lora_only", task_type="SEQ_CLS")
+    yield "roberta-pattern", hf.RobertaForSequenceClassification(config), told, dict(inputs, labels=torch.randint(0, 3, (3,)))
+    config = encoder_config(rng, hf.AlbertConfig, embedding_size=14, num_hidden_groups=2, classifier_dropout_prob=0)
+    inputs = text(rng, config, types=False)
+    told = common(target_modules=pick("query", "value", "ffn"), task_type="QUESTION_ANS", use_rslora=True)
+    yield ("albert-spans", hf.AlbertForQuestionAnswering(config), told,
+           dict(inputs, start_positions=torch.tensor([1, 2, 0]), end_positions=torch.tensor([3, 4, 1])))
+    config = hf.GPT2Config(vocab_size=77, n_positions=32, n_embd=40, n_head=4, n_layer=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+                           bos_token_id=0, eos_token_id=0)
+    inputs = text(rng, config)
+    inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+    told = common(target_modules=["c_attn", *pick("c_proj", "c_fc")], bias="all", fan_in_fan_out=True, task_type="CAUSAL_LM")
+    yield "gpt2-biases", hf.GPT2LMHeadModel(config), told, inputs
+    config = hf.Qwen2Config(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=3,
+                            intermediate_size=70, attention_dropout=0, bos_token_id=0, eos_token_id=0)
+    inputs = text(rng, config, types=False)
+    inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+    told = common(target_modules=["q_proj", "k_proj", *pick("o_proj", "gate_proj", "down_proj")], layers_to_transform=[0, 2],
+                  rank_pattern={"k_proj": 5}, alpha_pattern={"layers.2.self_attn.q_proj": 3}, task_type="CAUSAL_LM")
+    yield "qwen2-layers", hf.Qwen2ForCausalLM(config), told, inputs
+    config = hf.T5Config(vocab_size=73, d_model=32, d_kv=8, d_ff=50, num_layers=2, num_heads=4, dropout_rate=0, initializer_factor=0.3, feed_forward_proj="gated-gelu",
+                         decoder_start_token_id=0, pad_token_id=0)
+    inputs = text(rng, config, types=False)
+    inputs["labels"] = ids(rng, 3, 7, 73)
+    yield ("t5-attention", hf.T5ForConditionalGeneration(config), common(target_modules=["q", *pick("v", "wo", "wi_0")]),
+           inputs)
+    config = hf.BartConfig(vocab_size=71, d_model=36, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=50, decoder_ffn_dim=62,
+                           encoder_attention_heads=6, decoder_attention_heads=2, max_position_embeddings=24, dropout=0, init_std=0.05)
+    inputs = text(rng, config, types=False)
+    inputs["labels"] = ids(rng, 3, 7, 71)
+    yield ("bart-halves", hf.BartForConditionalGeneration(config), common(target_modules=["q_proj", *pick("out_proj", "fc1", "fc2")]), inputs)
+    config = hf.ViTConfig(hidden_size=36, num_attention_heads=6, num_hidden_layers=2, intermediate_size=50, image_size=24, patch_size=8,
+                          num_channels=1, num_labels=5, hidden_dropout_prob=0, attention_probs_dropout_prob=0)
+    yield ("vit-head", hf.ViTForImageClassification(config), common(target_modules=["q_proj", "v_proj"], modules_to_save=["classifier"]),
+           dict(pixel_values=torch.randn(3, 1, 24, 24), labels=torch.tensor([0, 4, 2])))
+
+
+def write_adapter(folder, base, told, inputs):
+    import peft
+    base.eval()
+    base.set_attn_implementation("eager")
+    randomized(base)
+    base.save_pretrained(os.path.join(folder, "base"))
+    model = peft.get_peft_model(base, peft.LoraConfig(lora_dropout=0, **told)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save_pretrained(os.path.join(folder, "adapter"))
+    record(folder, model, inputs, {}, "every trained parameter")
+
+
 def randomized(model):
     """Norms and biases that are not 1 and 0, or a test would not see them."""
     with torch.no_grad():
@@ -149,13 +210,14 @@ def randomized(model):
 
 def train(model, state, call, clip):
     model.load_state_dict(state)
-    optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, **ADAMW)
     losses, norms = [], []
     for _ in range(10):
         optimizer.zero_grad()
         loss = call().loss
         loss.backward()
-        norms.append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or float("inf"))))
+        norms.append(float(torch.nn.utils.clip_grad_norm_(trained, clip or float("inf"))))
         losses.append(float(loss))
         optimizer.step()
     return losses, norms
@@ -167,6 +229,10 @@ def write(folder, model, inputs):
     randomized(model)
     model.save_pretrained(folder)
     more = dict(return_loss=True) if isinstance(model, hf.CLIPModel) else {}
+    record(folder, model, inputs, more, "every parameter")
+
+
+def record(folder, model, inputs, more, decay):
     call = lambda: model(**inputs, **more)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     outputs = call()
@@ -184,7 +250,7 @@ def write(folder, model, inputs):
     save_file(tensors, os.path.join(folder, "golden.safetensors"))
     losses, norms = train(model, state, call, None)
     clipped, _ = train(model, state, call, 1.0)
-    recipe = dict(transformers=hf.__version__, adamw=dict(ADAMW, decay="every parameter"), losses=losses, grad_norms=norms, losses_clip_1=clipped)
+    recipe = dict(transformers=hf.__version__, adamw=dict(ADAMW, decay=decay), losses=losses, grad_norms=norms, losses_clip_1=clipped)
     with open(os.path.join(folder, "golden.json"), "w") as file:
         json.dump(recipe, file, indent=1)
 
@@ -197,6 +263,10 @@ def main():
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
         write(folder, model, inputs)
+    for name, base, told, inputs in adapters(random.Random(seed)):
+        folder = os.path.join(root, f"{name}-lora")
+        os.makedirs(folder, exist_ok=True)
+        write_adapter(folder, base, told, inputs)
 
 
 main()

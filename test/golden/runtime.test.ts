@@ -159,7 +159,9 @@ for (const folder of folders) {
     const dir = join(directory, `stages-${folder.name}`);
     const refusal = pipelineRefusal(folder);
     if (refusal !== undefined) {
-      await expect(run([folder], stages, { steps: 1 })).rejects.toMatchObject({ code: refusal });
+      await expect(run([folder], stages, { steps: 1 })).rejects.toMatchObject({
+        code: expect.stringMatching(refusal),
+      });
       return;
     }
     const first = await firstStep([folder], stages, dir);
@@ -177,10 +179,10 @@ for (const folder of folders) {
 }
 
 /** What two stages are refused by, where a family cannot be cut into them yet. */
-function pipelineRefusal({ config }: GoldenFolder): string | undefined {
+function pipelineRefusal({ config }: GoldenFolder): RegExp | undefined {
   // Groups of layers stand in several places: two would be needed for two stages, and each of them once.
-  if (config.model_type === "albert") return "LAYOUT";
+  if (config.model_type === "albert") return config.num_hidden_groups === 1 ? /^LAYOUT$/ : /^PIPELINE_MODEL$/;
   // Its loss reads the end of the text tower, which only the first stage has.
-  if (config.model_type === "clip") return "PIPELINE_BOUNDARY";
+  if (config.model_type === "clip") return /^PIPELINE_BOUNDARY$/;
   return undefined;
 }

@@ -15,6 +15,15 @@ export const vitNaming: StateNaming = {
     [/^layers\.(\d+)\.mlp\.fc2\./, "encoder.layer.$1.output.dense."],
     [/^layers\.(\d+)\./, "encoder.layer.$1."],
   ],
+  modules: [
+    [/\bencoder\.layer\.(\d+)\.attention\.attention\.query\b/, "layers.$1.attention.q_proj"],
+    [/\bencoder\.layer\.(\d+)\.attention\.attention\.key\b/, "layers.$1.attention.k_proj"],
+    [/\bencoder\.layer\.(\d+)\.attention\.attention\.value\b/, "layers.$1.attention.v_proj"],
+    [/\bencoder\.layer\.(\d+)\.attention\.output\.dense\b/, "layers.$1.attention.o_proj"],
+    [/\bencoder\.layer\.(\d+)\.intermediate\.dense\b/, "layers.$1.mlp.fc1"],
+    [/\bencoder\.layer\.(\d+)\.output\.dense\b/, "layers.$1.mlp.fc2"],
+    [/\bencoder\.layer\.(\d+)\b/, "layers.$1"],
+  ],
   head: { outsidePrefix: true, names: [/^pooler\./] },
 };
 
