@@ -20,7 +20,12 @@ export {
   Data2VecTextForSequenceClassification,
   Data2VecTextForTokenClassification,
 } from "./data2vec-text/model.ts";
-export { type GenerateOptions, generate } from "./generate.ts";
+export {
+  type GenerateOptions,
+  type GenerativeModel,
+  generate,
+  type Seq2SeqModel,
+} from "./generation/index.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";

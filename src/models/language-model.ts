@@ -46,5 +46,6 @@ export type Logits = {
 export interface LanguageModel extends Module {
   /** Longest context. */
   readonly maxPositions: number;
-  forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  /** @param options.attentionMask - [B, S], of all positions so far: false where a row is padded */
+  forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
 }

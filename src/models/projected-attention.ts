@@ -7,9 +7,11 @@ import {
   Linear,
   Module,
   mask,
+  madeOnce,
   row,
   splitHeads,
   type TensorPlan,
+  withPast,
   zeros,
 } from "../nn/index.ts";
 import type { Tensor } from "../tensor/index.ts";
@@ -22,6 +24,8 @@ export interface AttentionRequest {
   readonly mask?: Tensor | undefined;
   readonly causal?: boolean;
 }
+
+type Pair = [keys: Tensor, values: Tensor];
 
 /** Attention with a matrix before and behind it each, by the names of BART, CLIP and wav2vec 2. */
 export class ProjectedAttention extends Module {
@@ -51,8 +55,13 @@ export class ProjectedAttention extends Module {
   /** @param x - [B, T, D] @returns [B, T, D] */
   override forward(x: Tensor, { source = x, mask: seen, causal = false }: AttentionRequest = {}): Tensor {
     const q = splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
-    const k = splitHeads(this.k_proj.forward(source), this.headWidth); // [B, H, S, K]
-    const v = splitHeads(this.v_proj.forward(source), this.headWidth);
+    const keys = () =>
+      [this.k_proj, this.v_proj].map((map) => splitHeads(map.forward(source), this.headWidth)) as Pair;
+    const [k, v] = causal
+      ? withPast(this, ...keys())
+      : source === x
+        ? keys()
+        : (madeOnce(this, keys) as Pair); // [B, H, S, K]
     return this.out_proj.forward(
       joinHeads(attention(q, k, v, { mask: seen, causal, dropout: this.dropout })),
     );

@@ -34,7 +34,8 @@ export interface AttentionOptions {
  */
 export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
   checkShapes(q, k, v, options);
-  const { causal = false, window, mask, bias, dropout, scale = scaleOf(q) } = options;
+  const { window, mask, bias, dropout, scale = scaleOf(q) } = options;
+  const causal = options.causal === true && q.shape[2] !== 1; // one query stands beside the last key
   if (q.device === "meta") return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
   if (dropout?.active || q.dtype === "float64") return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;

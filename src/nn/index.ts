@@ -8,6 +8,7 @@ export { type CtcOptions, ctcLoss } from "./ctc-loss.ts";
 export { bindRandomness, type Draw, Drawing } from "./drawing.ts";
 export { Dropout, type MaskSplit } from "./dropout.ts";
 export { Embedding } from "./embedding.ts";
+export { Decoding, madeOnce, numPast, positionsHere, withPast } from "./decoding.ts";
 export { evaluating } from "./evaluating.ts";
 export { gated } from "./gated.ts";
 export { GroupNorm } from "./group-norm.ts";

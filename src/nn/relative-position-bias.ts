@@ -25,10 +25,13 @@ export class RelativePositionBias extends Embedding {
     this.buckets = buckets;
   }
 
-  /** @returns [1, H, T, S] for T queries and S keys, both counted from position 0; H is read off the weight */
-  between(numQueries: number, numKeys: number): Tensor {
+  /**
+   * @param first - position of the first query; keys are counted from 0
+   * @returns [1, H, T, S] for T queries and S keys; H is read off the weight
+   */
+  between(numQueries: number, numKeys: number, first = 0): Tensor {
     const distances = Array.from({ length: numQueries + numKeys - 1 }, (_, place) =>
-      relativeBucket(place - numQueries + 1, this.buckets),
+      relativeBucket(place - numQueries + 1 - first, this.buckets),
     );
     const rows = tensor(distances, { dtype: "int64" }).unfold(0, numKeys, 1).flip([0]); // [T, S], by s − t
     return this.forward(rows).permute([2, 0, 1]).unsqueeze(0);

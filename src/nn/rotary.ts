@@ -47,9 +47,9 @@ export function rotaryFrequencies(
   });
 }
 
-/** @param frequencies - of {@link rotaryFrequencies} @param length - T: positions 0 to T − 1 */
-export function rotaryAngles(frequencies: readonly number[], length: number): RotaryAngles {
-  const positions = arange(length, { dtype: "float32" }).unsqueeze(1); // [T, 1]
+/** @param frequencies - of {@link rotaryFrequencies} @param length - T: positions `first` to `first` + T − 1 */
+export function rotaryAngles(frequencies: readonly number[], length: number, first = 0): RotaryAngles {
+  const positions = arange(length, { dtype: "float32" }).add(first).unsqueeze(1); // [T, 1]
   const angles = positions.mul(tensor(frequencies, { dtype: "float32" })); // [T, R/2]
   return { cosines: angles.cos(), sines: angles.sin() };
 }

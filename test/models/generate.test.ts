@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { draw, generate } from "../../src/models/generate.ts";
+import { draw, generate } from "../../src/models/generation/index.ts";
 import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { liveTensors, noGrad, scope, tensor } from "../../src/tensor/index.ts";
@@ -44,11 +44,11 @@ describe("text generation", () => {
     const logits = Float32Array.from([0, Math.log(3), -1, Math.log(4)]);
     const counts = [0, 0, 0, 0];
     for (let trial = 0; trial < 800; trial++) {
-      const token = draw(logits, 1, 3, (trial + 0.5) / 800);
+      const token = draw(logits, { temperature: 1, topK: 3, topP: 1 }, (trial + 0.5) / 800);
       counts[token] = (counts[token] ?? 0) + 1;
     }
     expect(counts).toEqual([100, 300, 0, 400]);
-    expect(draw(logits, 0.01, Number.POSITIVE_INFINITY, 0.5)).toBe(3);
+    expect(draw(logits, { temperature: 0.01, topK: 4, topP: 1 }, 0.5)).toBe(3);
   });
 
   test.each([

@@ -3,6 +3,7 @@ import {
   Embedding,
   Module,
   normal,
+  madeOnce,
   Parameter,
   paddingMask,
   type TensorPlan,
@@ -48,8 +49,8 @@ class BartModel extends Module {
 
   override forward({ inputIds, attentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
     const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
-    const source = this.encoder.forward(this.#words(inputIds), mask); // [B, S, D]
-    return this.decoder.forward(this.#words(written), source, mask); // [B, T, D]
+    const [source] = madeOnce(this, () => [this.encoder.forward(this.#words(inputIds), mask)]); // [B, S, D]
+    return this.decoder.forward(this.#words(written), source as Tensor, mask); // [B, T, D]
   }
 
   #words(ids: Tensor): Tensor {

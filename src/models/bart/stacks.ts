@@ -7,6 +7,7 @@ import {
   Module,
   ModuleList,
   normal,
+  numPast,
   zeros,
 } from "../../nn/index.ts";
 import { arange, type Tensor } from "../../tensor/index.ts";
@@ -103,7 +104,7 @@ abstract class BartStack<Layer extends Module> extends Module {
   }
 
   protected begin(words: Tensor): Tensor {
-    const positions = arange(words.shape[1] ?? 0, { dtype: "int64" }).add(OFFSET); // [T]
+    const positions = arange(words.shape[1] ?? 0, { dtype: "int64" }).add(OFFSET + numPast()); // [T]
     return this.dropout.forward(
       this.layernorm_embedding.forward(words.add(this.embed_positions.forward(positions))),
     );

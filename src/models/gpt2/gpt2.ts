@@ -10,14 +10,16 @@ import {
   ModuleList,
   normal,
   paddingMask,
+  positionsHere,
   sequence,
   splitHeads,
   type TensorPlan,
   type TensorSplittable,
   VocabularyHead,
   vocabulary,
+  withPast,
 } from "../../nn/index.ts";
-import { arange, type Tensor } from "../../tensor/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
 import {
   type CausalBatch,
   type LanguageModel,
@@ -61,7 +63,8 @@ export class GPT2Attention extends Module {
   override forward(x: Tensor, mask?: Tensor): Tensor {
     const projected = this.c_attn.forward(x); // [B, T, 3·H·K]
     const heads = projected.chunk(3, 2).map((part) => splitHeads(part, this.headWidth)); // [B, H, T, K] each
-    const mixed = attention(...(heads as [Tensor, Tensor, Tensor]), {
+    const [q, k, v] = heads as [Tensor, Tensor, Tensor];
+    const mixed = attention(q, ...withPast(this, k, v), {
       causal: true,
       mask,
       scale: this.scale,
@@ -155,14 +158,14 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
-   * @param attentionMask - [B, T], 0 where a row is padded; positions are counted over padding too
+   * @param attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
    * @returns [B, T, D], the normed residual stream
    * @throws `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, attentionMask?: Tensor): Tensor {
     const { vocab_size, n_positions } = this.config;
     checkTokenIds("GPT2Model", inputIds, vocab_size, n_positions);
-    const positions = this.wpe.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
+    const positions = this.wpe.forward(positionsHere(inputIds.shape[1] ?? 0)); // [T, D]
     let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
     const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, T]
     for (const block of this.h) x = block.forward(x, mask); // [B, T, D]
@@ -210,7 +213,7 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, TaskModel 
   }
 
   override forward(inputIds: Tensor, targets: TextTargets): Loss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
   override forward(batch: CausalBatch): ModelOutputs;
   /**
    * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record

@@ -9,13 +9,15 @@ import {
   Module,
   ModuleList,
   normal,
+  paddingMask,
+  positionsHere,
   type TensorPlan,
   type TensorSplittable,
   VocabularyHead,
   vocabulary,
   whole,
 } from "../../nn/index.ts";
-import { arange, type Tensor, zeros } from "../../tensor/index.ts";
+import { type Tensor, zeros } from "../../tensor/index.ts";
 import type { LanguageModel, Logits, Loss, TextRequest, TextTargets } from "../language-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";
@@ -74,9 +76,10 @@ export class GPT2MoEBlock extends Module {
   /**
    * @param x - [B, T, D]
    * @param auxiliary - scalar: the auxiliary losses of the layers before
+   * @param mask - as of GPT-2's layer
    */
-  override forward(x: Tensor, auxiliary: Tensor): [x: Tensor, auxiliary: Tensor] {
-    const attended = this.attn.forward(this.ln_1.forward(x)); // [B, T, D]
+  override forward(x: Tensor, auxiliary: Tensor, mask?: Tensor): [x: Tensor, auxiliary: Tensor] {
+    const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
     const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
     const { output, auxiliaryLoss } = this.moe.forward(normed); // [B, T, D]
     return [sum.add(this.dropout.forward(output)), auxiliary.add(auxiliaryLoss)];
@@ -141,7 +144,7 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
   }
 
   override forward(inputIds: Tensor, targets: TextTargets): MixtureLoss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
   /**
    * @param inputIds - [B, T], int64
    * @param request - as GPT-2 takes them
@@ -151,10 +154,11 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
   override forward(inputIds: Tensor, request: TextRequest = {}): MixtureLoss | Logits {
     checkTokenIds("GPT2MoELMHeadModel", inputIds, this.vocabSize, this.maxPositions);
     const targets = targetsOf("GPT2MoELMHeadModel", inputIds, request);
-    const positions = this.wpe.forward(arange(inputIds.shape[1] ?? 0, { dtype: "int64" })); // [T, D]
+    const positions = this.wpe.forward(positionsHere(inputIds.shape[1] ?? 0)); // [T, D]
     let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
     let auxiliaryLoss = zeros([]);
-    for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss);
+    const mask = request.attentionMask && paddingMask(request.attentionMask); // [B, 1, 1, T]
+    for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss, mask);
     const hidden = this.ln_f.forward(x); // [B, T, D]
     if (!targets) return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) };
     const crossEntropy = this.lm_head.forward(hidden, { targets });

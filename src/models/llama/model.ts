@@ -10,6 +10,7 @@ import {
   Module,
   ModuleList,
   normal,
+  numPast,
   paddingMask,
   RMSNorm,
   type RotaryAngles,
@@ -22,6 +23,7 @@ import {
   type TensorSplittable,
   VocabularyHead,
   vocabulary,
+  withPast,
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
@@ -81,7 +83,7 @@ export class LlamaAttention extends Module {
     const k = rotate(splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
     const v = splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
     const { window, dropout } = this;
-    const mixed = attention(q, k, v, { causal: true, window, mask, dropout }); // [B, H, T, K]
+    const mixed = attention(q, ...withPast(this, k, v), { causal: true, window, mask, dropout }); // [B, H, T, K]
     return this.o_proj.forward(joinHeads(mixed)); // [B, T, D]
   }
 }
@@ -180,7 +182,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, each in [0, vocab_size)
-   * @param attentionMask - [B, T], 0 where a row is padded; positions are counted over padding too
+   * @param attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
    * @returns [B, T, D], the normed residual stream
    * @throws {TroupeError} `MODEL_INPUT`
    */
@@ -188,7 +190,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
     const { vocab_size, max_position_embeddings } = this.config;
     checkTokenIds("LlamaModel", inputIds, vocab_size, max_position_embeddings);
     const context: LlamaContext = {
-      angles: rotaryAngles(this.#frequencies, inputIds.shape[1] ?? 0),
+      angles: rotaryAngles(this.#frequencies, inputIds.shape[1] ?? 0, numPast()),
       mask: attentionMask && paddingMask(attentionMask), // [B, 1, 1, T]
     };
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
@@ -237,7 +239,7 @@ export class LlamaForCausalLM extends Module implements LanguageModel, TaskModel
   }
 
   override forward(inputIds: Tensor, targets: TextTargets): Loss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number }): Logits;
+  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
   override forward(batch: CausalBatch): ModelOutputs;
   /**
    * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record

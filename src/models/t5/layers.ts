@@ -9,9 +9,12 @@ import {
   Module,
   ModuleList,
   normal,
+  numPast,
+  madeOnce,
   RelativePositionBias,
   RMSNorm,
   splitHeads,
+  withPast,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
@@ -66,8 +69,14 @@ export class T5Attention extends Module {
    */
   override forward(x: Tensor, read: Tensor, seen: T5Seen): Tensor {
     const heads = (features: Tensor) => splitHeads(features, this.headWidth);
-    const [q, k, v] = [this.q.forward(x), this.k.forward(read), this.v.forward(read)] as const;
-    const mixed = attention(heads(q), heads(k), heads(v), { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
+    const q = heads(this.q.forward(x));
+    const keys = () => [heads(this.k.forward(read)), heads(this.v.forward(read))] as [Tensor, Tensor];
+    const [k, v] = seen.causal
+      ? withPast(this, ...keys())
+      : read === x
+        ? keys()
+        : (madeOnce(this, keys) as [Tensor, Tensor]); // [B, H, S, K]
+    const mixed = attention(q, k, v, { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
     return this.o.forward(joinHeads(mixed)); // [B, T, D]
   }
 }
@@ -232,7 +241,7 @@ export class T5DecoderBlock extends Module {
     states: Tensor,
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): T5Stream {
-    const bias = given ?? biasOf(this.#attention.SelfAttention, length);
+    const bias = given ?? biasOf(this.#attention.SelfAttention, length, numPast());
     const attended = this.#attention.forward(x, { mask: masks.own, bias, causal: true });
     return {
       x: this.#feedForward.forward(this.#crossAttention.forward(attended, states, masks.states)),
@@ -241,8 +250,12 @@ export class T5DecoderBlock extends Module {
   }
 }
 
-function biasOf({ relative_attention_bias: bias }: T5Attention, length: number): Tensor | undefined {
-  return bias?.between(length, length);
+function biasOf(
+  { relative_attention_bias: bias }: T5Attention,
+  length: number,
+  first = 0,
+): Tensor | undefined {
+  return bias?.between(length, first + length, first);
 }
 
 function inward({ d_model, d_ff, initializer_factor }: T5Config): Linear {

@@ -5,6 +5,7 @@ import {
   Module,
   ModuleList,
   normal,
+  madeOnce,
   paddingMask,
   RMSNorm,
   type TensorPlan,
@@ -153,8 +154,11 @@ export class T5ForConditionalGeneration extends Module implements TaskModel {
     const targets = labels && targetsOf("T5", decoderIds, { targets: labels });
     const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
     const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const states = this.encoder.forward(this.shared.forward(inputIds), mask); // [B, S, D]
-    const hidden = this.decoder.forward(this.shared.forward(decoderIds), states, { own, states: mask }); // [B, T, D]
+    const [states] = madeOnce(this, () => [this.encoder.forward(this.shared.forward(inputIds), mask)]); // [B, S, D]
+    const hidden = this.decoder.forward(this.shared.forward(decoderIds), states as Tensor, {
+      own,
+      states: mask,
+    }); // [B, T, D]
     const { scale_decoder_outputs, d_model } = this.config;
     const scaled = scale_decoder_outputs ? hidden.mul(1 / Math.sqrt(d_model)) : hidden;
     if (targets) return { loss: this.lm_head.forward(scaled, { targets }) };
