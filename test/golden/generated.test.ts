@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { autoModel, type GenerateOptions, generate, loadWeights, type Task } from "../../src/models/index.ts";
+import { type GenerateOptions, type GenerativeModel, generate, type Task } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { liveTensors } from "../../src/tensor/index.ts";
-import { goldenFolders, openGolden } from "./golden.ts";
+import { declareGolden, goldenFolders, loadGolden } from "./golden.ts";
 
 /** What make-generated.py writes of a reference state. */
 interface Generated {
@@ -35,43 +35,40 @@ const states = goldenFolders().filter(({ task, lacks }) => lacks === undefined &
 const known = states.filter(({ name }) => name in folders);
 
 describe.skipIf(known.length === 0)(`text is that of transformers ${transformers}, token by token`, () => {
-  for (const { name } of states.filter((state) => !known.includes(state)))
+  for (const { name } of states.filter((each) => !known.includes(each)))
     test.skip(`golden/${name}: nothing was generated of it (make-generated.py)`);
 
-  test.each(known.map((state) => [state.name, state] as const))(
-    "golden/%s",
-    async (name, { path, task, config }) => {
-      const { prompts, pad, stop, new_tokens: maxNewTokens, results } = folders[name] as Generated;
-      const golden = await openGolden(path);
-      const model = autoModel(task as Task, config) as unknown as Parameters<typeof generate>[0];
-      materialize(model, { seed: 0 });
-      await loadWeights(model as never, golden.folder);
-      const before = liveTensors();
-      const isReply = task === "seq2seq_lm";
-      for (const [result, expected] of Object.entries(results)) {
-        const setting = settings[result.replace(/, stopped$/, "")] ?? {};
-        const options: GenerateOptions = {
-          maxNewTokens,
-          temperature: setting.num_beams === undefined ? 0 : 1,
-          padToken: pad,
-          stopTokens: result.endsWith(", stopped") ? [stop] : [],
-          ...(setting.repetition_penalty !== undefined && { repetitionPenalty: setting.repetition_penalty }),
-          ...(setting.num_beams !== undefined && { numBeams: setting.num_beams }),
-          ...(setting.length_penalty !== undefined && { lengthPenalty: setting.length_penalty }),
-          ...(setting.early_stopping !== undefined && { earlyStopping: setting.early_stopping }),
-        };
-        const written = generate(model, prompts, options).map((text, row) =>
-          text.slice(isReply ? 1 : (prompts[row]?.length ?? 0)),
-        );
-        expect({ result, written }).toEqual({ result, written: expected });
-        if (isReply || result.includes("penalised")) continue; // a penalty sees the padding that transformers has
-        const alone = prompts.map((prompt) => generate(model, prompt, options).slice(prompt.length));
-        expect({ result, alone }).toEqual({ result, alone: expected });
-      }
-      expect(liveTensors()).toBe(before);
-      dematerialize(model);
-      for (const tensor of golden.state.values()) tensor.dispose();
-      await golden.folder.close();
-    },
-  );
+  test.each(known.map((each) => [each.name, each] as const))("golden/%s", async (name, state) => {
+    const { task } = state;
+    const { prompts, pad, stop, new_tokens: maxNewTokens, results } = folders[name] as Generated;
+    const model = declareGolden(state);
+    materialize(model, { seed: 0 });
+    await loadGolden(model, state);
+    const before = liveTensors();
+    const isReply = task === "seq2seq_lm";
+    for (const [result, expected] of Object.entries(results)) {
+      const setting = settings[result.replace(/, stopped$/, "")] ?? {};
+      const options: GenerateOptions = {
+        maxNewTokens,
+        temperature: setting.num_beams === undefined ? 0 : 1,
+        padToken: pad,
+        stopTokens: result.endsWith(", stopped") ? [stop] : [],
+        ...(setting.repetition_penalty !== undefined && { repetitionPenalty: setting.repetition_penalty }),
+        ...(setting.num_beams !== undefined && { numBeams: setting.num_beams }),
+        ...(setting.length_penalty !== undefined && { lengthPenalty: setting.length_penalty }),
+        ...(setting.early_stopping !== undefined && { earlyStopping: setting.early_stopping }),
+      };
+      const written = generate(model as unknown as GenerativeModel, prompts, options).map((text, row) =>
+        text.slice(isReply ? 1 : (prompts[row]?.length ?? 0)),
+      );
+      expect({ result, written }).toEqual({ result, written: expected });
+      if (isReply || result.includes("penalised")) continue; // a penalty sees the padding that transformers has
+      const alone = prompts.map((prompt) =>
+        generate(model as unknown as GenerativeModel, prompt, options).slice(prompt.length),
+      );
+      expect({ result, alone }).toEqual({ result, alone: expected });
+    }
+    expect(liveTensors()).toBe(before);
+    dematerialize(model);
+  });
 });
