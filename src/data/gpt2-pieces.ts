@@ -1,44 +1,66 @@
 const maxCachedPieces = 1 << 17;
 const maxCachedLength = 64;
 
+/** A token that stands for itself, as a `tokenizer.json` lists it. */
+export interface SpecialToken {
+  readonly content: string;
+  /** Whether it takes the white space before it in, and behind it. */
+  readonly lstrip?: boolean | undefined;
+  readonly rstrip?: boolean | undefined;
+}
+
 /**
  * Encodes a text piece by piece as GPT-2 splits it, remembering the pieces. Byte pairs never merge across pieces,
  * so the result equals encoding the text whole; since words repeat, it is several times faster.
  * Source: Radford et al. 2019, section 2.2; the expression is that of the published encoder.
  */
 export class Gpt2Pieces {
-  readonly #piece = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
+  // White space is Unicode's. \s of JavaScript has U+FEFF and lacks U+0085, which the published encoder has the other way round.
+  readonly #piece =
+    /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
   readonly #special: RegExp | undefined;
-  readonly #specials: ReadonlySet<string>;
+  readonly #specials: readonly SpecialToken[];
+  readonly #prefixSpace: boolean;
   readonly #encodePiece: (piece: string) => number[];
   readonly #cache = new Map<string, number[]>();
 
   /**
    * @param specials - tokens that stand for themselves wherever the text holds them
    * @param encodePiece - tokens of one piece or special
+   * @param prefixSpace - whether a text that does not begin with a space is read as if it did, as RoBERTa's may be
    */
-  constructor(specials: readonly string[], encodePiece: (piece: string) => number[]) {
-    this.#specials = new Set(specials);
+  constructor(
+    specials: readonly SpecialToken[],
+    encodePiece: (piece: string) => number[],
+    { prefixSpace = false }: { readonly prefixSpace?: boolean } = {},
+  ) {
+    this.#specials = specials.toSorted((a, b) => b.content.length - a.content.length);
     this.#encodePiece = encodePiece;
-    if (specials.length > 0) {
-      const longestFirst = specials.toSorted((a, b) => b.length - a.length);
-      this.#special = new RegExp(`(${longestFirst.map(literal).join("|")})`, "u");
-    }
+    this.#prefixSpace = prefixSpace;
+    if (specials.length > 0) this.#special = new RegExp(`(${this.#specials.map(pattern).join("|")})`, "u");
   }
 
   /** The tokens of `text`. */
   encode(text: string): number[] {
     const ids: number[] = [];
-    for (const section of this.#special === undefined ? [text] : text.split(this.#special)) {
-      if (this.#specials.has(section)) {
-        ids.push(...this.#encodePiece(section));
+    for (const [index, section] of this.#sections(text).entries()) {
+      if (section === "") continue;
+      // Between two sections stands what separated them.
+      const special = index % 2 === 1 && this.#specials.find(({ content }) => section.includes(content));
+      if (special) {
+        ids.push(...this.#encodePiece(special.content));
         continue;
       }
-      for (const match of section.matchAll(this.#piece)) {
+      const spaced = this.#prefixSpace && !section.startsWith(" ") ? ` ${section}` : section;
+      for (const match of spaced.matchAll(this.#piece)) {
         for (const id of this.#cached(match[0])) ids.push(id);
       }
     }
     return ids;
+  }
+
+  #sections(text: string): readonly string[] {
+    return this.#special === undefined ? [text] : text.split(this.#special);
   }
 
   #cached(piece: string): number[] {
@@ -55,7 +77,12 @@ export class Gpt2Pieces {
   }
 }
 
+function pattern({ content, lstrip, rstrip }: SpecialToken): string {
+  const space = "\\p{White_Space}*";
+  return `${lstrip ? space : ""}${literal(content)}${rstrip ? space : ""}`;
+}
+
 /** The expression that matches `text` and nothing else. */
-function literal(text: string): string {
+export function literal(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 }

@@ -1,15 +1,26 @@
 import { Tokenizer as Engine } from "@huggingface/tokenizers";
 import { TroupeError } from "../errors.ts";
-import { Gpt2Pieces } from "./gpt2-pieces.ts";
+import { Gpt2Pieces, literal, type SpecialToken } from "./gpt2-pieces.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
+import { UnigramPieces } from "./unigram.ts";
 
 /** The part of a Hugging Face `tokenizer.json` that is read here; the engine reads the rest. */
 interface TokenizerJson {
-  readonly added_tokens: readonly { content: string; id: number; lstrip?: boolean; rstrip?: boolean }[];
-  readonly normalizer: object | null;
-  readonly pre_tokenizer: { type: string; add_prefix_space?: boolean; use_regex?: boolean } | null;
-  readonly model: { type?: string; vocab: object };
+  readonly added_tokens: readonly (SpecialToken & { readonly id: number })[];
+  readonly normalizer: {
+    readonly type?: string;
+    readonly handle_chinese_chars?: boolean;
+    readonly lowercase?: boolean;
+  } | null;
+  readonly pre_tokenizer: {
+    readonly type: string;
+    readonly add_prefix_space?: boolean;
+    readonly use_regex?: boolean;
+    readonly replacement?: string;
+    readonly split?: boolean;
+  } | null;
+  readonly model: { readonly type?: string; readonly vocab: object };
 }
 
 /**
@@ -22,27 +33,32 @@ export class HuggingFaceTokenizer implements Tokenizer {
   readonly legalCuts: LegalCuts;
   readonly #engine: Engine;
   readonly #pieces: Gpt2Pieces | undefined;
+  readonly #asBert: NonNullable<TokenizerJson["normalizer"]> | undefined;
 
   /**
    * @param tokenizer - content of a `tokenizer.json`
    * @throws {TroupeError} `TOKENIZER_INVALID` when the engine refuses it
    */
   constructor(tokenizer: Readonly<Record<string, unknown>>) {
-    this.#engine = createEngine(tokenizer);
+    const json = tokenizer as unknown as TokenizerJson;
+    const likeGpt2 = isTokenizerJson(tokenizer) && splitsLikeGpt2(json);
+    this.#engine = createEngine(likeGpt2 ? { ...tokenizer, pre_tokenizer: wholePieces } : tokenizer);
     this.spec = { kind: "hugging-face", tokenizer };
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
-    const json = tokenizer as unknown as TokenizerJson;
-    const specials = json.added_tokens.map((token) => token.content);
-    if (splitsLikeGpt2(json)) {
-      this.#pieces = new Gpt2Pieces(specials, (text) => this.#encodeWhole(text));
-      this.legalCuts = "before-whitespace";
-    } else {
-      this.legalCuts = "nowhere";
+    this.#asBert = json.normalizer?.type === "BertNormalizer" ? json.normalizer : undefined;
+    const prefixSpace = json.pre_tokenizer?.add_prefix_space === true;
+    if (likeGpt2) {
+      const encodePiece = (piece: string) => this.#encodeWhole(piece);
+      this.#pieces = new Gpt2Pieces(json.added_tokens, encodePiece, { prefixSpace });
     }
+    const takesSpaceIn = json.added_tokens.some(
+      ({ content, lstrip, rstrip }) => lstrip || rstrip || /\s/u.test(content),
+    );
+    this.legalCuts = likeGpt2 && !prefixSpace && !takesSpaceIn ? "before-whitespace" : "nowhere";
   }
 
   encode(text: string): TokenArray {
-    const ids = this.#pieces?.encode(text) ?? this.#encodeWhole(text);
+    const ids = this.#pieces?.encode(text) ?? this.#encodeWhole(this.#prepared(text));
     const tokens = newTokenArray(tokenDType(this.vocabSize), ids.length);
     tokens.set(ids);
     return tokens;
@@ -67,14 +83,36 @@ export class HuggingFaceTokenizer implements Tokenizer {
     return runs.join("");
   }
 
+  /**
+   * Where BERT's words are meant, the engine puts spaces around Chinese characters of the first plane alone, and makes a sigma that
+   * ends a word another letter, which tokenizers that lowercase character by character do not.
+   */
+  #prepared(text: string): string {
+    if (this.#asBert === undefined) return text;
+    const { handle_chinese_chars: spaced, lowercase } = this.#asBert;
+    const apart = spaced === false ? text : text.replace(farIdeographs, " $& ");
+    return lowercase === false ? apart : apart.replaceAll("Σ", "σ");
+  }
+
   #encodeWhole(text: string): number[] {
     return this.#engine.encode(text, { add_special_tokens: false }).ids;
   }
 }
 
-function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
+/** Chinese characters beyond U+FFFF, by the ranges of BERT's own tokenizer. */
+const farIdeographs =
+  /[\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/gu;
+
+/** For an engine that is given one piece at a time. */
+const wholePieces = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
+
+function isTokenizerJson(tokenizer: Readonly<Record<string, unknown>>): boolean {
   const model = tokenizer.model as TokenizerJson["model"] | undefined;
-  if (typeof model?.vocab !== "object" || !Array.isArray(tokenizer.added_tokens)) {
+  return typeof model?.vocab === "object" && Array.isArray(tokenizer.added_tokens);
+}
+
+function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
+  if (!isTokenizerJson(tokenizer)) {
     throw new TroupeError("TOKENIZER_INVALID", {
       where: "tokenizer",
       expected: "the content of a tokenizer.json with model.vocab and added_tokens",
@@ -83,7 +121,10 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
     });
   }
   try {
-    return new Engine(tokenizer, {});
+    const engine = new Engine(tokenizer, {});
+    const json = tokenizer as unknown as TokenizerJson;
+    if (json.model.type === "Unigram" && engine.model !== null) encodeAsUnigram(engine.model, json);
+    return engine;
   } catch (cause) {
     throw new TroupeError(
       "TOKENIZER_INVALID",
@@ -97,15 +138,40 @@ function createEngine(tokenizer: Readonly<Record<string, unknown>>): Engine {
   }
 }
 
-/** Whether text is split as by GPT-2, so that pieces are independent and no piece ends in whitespace and goes on. */
-function splitsLikeGpt2(json: TokenizerJson): boolean {
-  const split = json.pre_tokenizer;
+/**
+ * Puts a model in the engine's that cuts words as Hugging Face's tokenizers do: the engine leaves words together, and of equally
+ * likely ways to cut a text takes others.
+ */
+function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJson): void {
+  const vocabulary = (json.model.vocab as [string, number][]).map(
+    ([token, logProbability]) => [token, asTheyRead(logProbability)] as const,
+  );
+  const unigram = new UnigramPieces(vocabulary);
+  const { type, split, replacement = "\u2581" } = json.pre_tokenizer ?? {};
+  const beforeWord = new RegExp(`(?=${literal(replacement)})`, "u");
+  const wordsOf = (piece: string) =>
+    type === "Metaspace" && split !== false ? piece.split(beforeWord) : [piece];
+  model.encode = (pieces: readonly string[]) =>
+    pieces.flatMap(wordsOf).flatMap((word) => unigram.encode(word));
+}
+
+/**
+ * A number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten, which may be the
+ * neighbour of the nearest double. Which of two all but equally likely ways is taken hangs on it.
+ */
+function asTheyRead(value: number): number {
+  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
+  const magnitude = Number(whole + fraction) / 10 ** fraction.length;
+  if (whole === "") return value; // written with an exponent
+  return sign === "-" ? -magnitude : magnitude;
+}
+
+/** Whether text is split as by GPT-2, so that pieces are independent of each other. */
+function splitsLikeGpt2({ model, normalizer, pre_tokenizer: split }: TokenizerJson): boolean {
   return (
-    (json.model.type ?? "BPE") === "BPE" &&
-    json.normalizer === null &&
+    (model.type ?? "BPE") === "BPE" &&
+    normalizer === null &&
     split?.type === "ByteLevel" &&
-    split.add_prefix_space === false &&
-    split.use_regex !== false &&
-    json.added_tokens.every((token) => !token.lstrip && !token.rstrip && !/\s/u.test(token.content))
+    split.use_regex !== false
   );
 }
