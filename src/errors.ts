@@ -72,6 +72,7 @@ export const errorTable = {
   DATA_VOCABULARY: "the tokens of a text do not fit the vocabulary of the model",
   TOKENIZER_INVALID: "the description of a tokenizer is missing or malformed",
   TOKENIZER_UNKNOWN_CHARACTER: "a text holds a character that the vocabulary does not know",
+  TOKENIZER_TOO_LONG: "texts do not fit the tokens that a row may have",
   // definitions
   DEFINITION: "a function that actors name to each other is not defined by the module that it is named with",
   // deltas

@@ -2,6 +2,7 @@ import { Tokenizer as Engine } from "@huggingface/tokenizers";
 import { TroupeError } from "../errors.ts";
 import { Gpt2Pieces, literal, type SpecialToken } from "./gpt2-pieces.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
+import { type Span, type Spelling, tokenSpans } from "./token-offsets.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { UnigramPieces } from "./unigram.ts";
 
@@ -20,7 +21,12 @@ interface TokenizerJson {
     readonly replacement?: string;
     readonly split?: boolean;
   } | null;
-  readonly model: { readonly type?: string; readonly vocab: object };
+  readonly model: {
+    readonly type?: string;
+    readonly vocab: object;
+    readonly continuing_subword_prefix?: string | null;
+  };
+  readonly post_processor?: { readonly type?: string; readonly trim_offsets?: boolean } | null;
 }
 
 /**
@@ -33,6 +39,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
   readonly legalCuts: LegalCuts;
   readonly #engine: Engine;
   readonly #pieces: Gpt2Pieces | undefined;
+  readonly #spelling: Spelling;
   readonly #asBert: NonNullable<TokenizerJson["normalizer"]> | undefined;
 
   /**
@@ -47,6 +54,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
     this.vocabSize = this.#engine.model?.vocab.length ?? 0;
     this.#asBert = json.normalizer?.type === "BertNormalizer" ? json.normalizer : undefined;
     const prefixSpace = json.pre_tokenizer?.add_prefix_space === true;
+    this.#spelling = spellingOf(json, prefixSpace);
     if (likeGpt2) {
       const encodePiece = (piece: string) => this.#encodeWhole(piece);
       this.#pieces = new Gpt2Pieces(json.added_tokens, encodePiece, { prefixSpace });
@@ -62,6 +70,21 @@ export class HuggingFaceTokenizer implements Tokenizer {
     const tokens = newTokenArray(tokenDType(this.vocabSize), ids.length);
     tokens.set(ids);
     return tokens;
+  }
+
+  /** The tokens of `text` as {@link encode} finds them, and where each stands in it. */
+  encodeWithSpans(text: string): { readonly ids: readonly number[]; readonly spans: readonly Span[] } {
+    const ids = [...this.encode(text)];
+    const unknown = this.#engine.model?.unk_token_id;
+    const spelled = ids.map((id) => (id === unknown ? undefined : (this.#engine.id_to_token(id) ?? "")));
+    return { ids, spans: tokenSpans(text, spelled, this.#spelling, (character) => this.#isKnown(character)) };
+  }
+
+  /** Whether a character by itself would be a token, or a word. */
+  #isKnown(character: string): boolean {
+    if (this.#spelling.kind === "letters" && this.#spelling.continuation !== undefined)
+      return /[!-/:-@[-`{-~\p{P}\p{Script=Han}]/u.test(character);
+    return this.#engine.token_to_id(character) !== undefined;
   }
 
   decode(tokens: Iterable<number>): string {
@@ -164,6 +187,17 @@ function asTheyRead(value: number): number {
   const magnitude = Number(whole + fraction) / 10 ** fraction.length;
   if (whole === "") return value; // written with an exponent
   return sign === "-" ? -magnitude : magnitude;
+}
+
+function spellingOf({ model, pre_tokenizer, post_processor }: TokenizerJson, prefixSpace: boolean): Spelling {
+  if (pre_tokenizer?.type === "ByteLevel")
+    return { kind: "bytes", prefixSpace, trimmed: post_processor?.trim_offsets === true };
+  const isWordPiece = model.type === "WordPiece";
+  return {
+    kind: "letters",
+    space: isWordPiece ? undefined : (pre_tokenizer?.replacement ?? "\u2581"),
+    continuation: isWordPiece ? (model.continuing_subword_prefix ?? "##") : undefined,
+  };
 }
 
 /** Whether text is split as by GPT-2, so that pieces are independent of each other. */

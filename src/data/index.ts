@@ -19,6 +19,13 @@ export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split
 export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
 export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
+export {
+  type JoinedTexts,
+  type JoinOptions,
+  joinTexts,
+  longestFirst,
+  type Truncation,
+} from "./joined-texts.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 export * from "./megatron/index.ts";
 export {
@@ -43,5 +50,6 @@ export { hashFiles, type TextSource } from "./text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text-windows.ts";
 export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";
 export { readTokens, type TokenFile } from "./token-file.ts";
+export type { Span } from "./token-offsets.ts";
 export type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 export { loadWordPiece, type WordPieceOptions } from "./word-piece.ts";

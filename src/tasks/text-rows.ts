@@ -1,4 +1,4 @@
-import type { Tokenizer } from "../data/index.ts";
+import { longestFirst, type Tokenizer } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
 import type { Fields, TaskData } from "./task.ts";
@@ -136,7 +136,7 @@ export class TextRows {
     const { begin, end } = this.#joint;
     const between = isPair ? this.#joint.between : [];
     const room = Math.max(0, this.mostTokens - begin.length - between.length - end.length);
-    const [ofFirst, ofSecond] = shares(first.length, second.length, room);
+    const [ofFirst, ofSecond] = longestFirst(first.length, second.length, room);
     const head = [...begin, ...first.slice(0, ofFirst), ...between];
     const tail = second.slice(0, ofSecond);
     return {
@@ -155,15 +155,6 @@ export class TextRows {
 }
 
 const withoutWord = (id: number) => ({ id, word: -1 });
-
-/** How many tokens of two texts are kept, the longer one losing its end first. */
-function shares(first: number, second: number, room: number): [number, number] {
-  if (first + second <= room) return [first, second];
-  const half = Math.floor(room / 2);
-  if (first <= half) return [first, room - first];
-  if (second <= room - half) return [room - second, second];
-  return [half, room - half];
-}
 
 /** How many tokens a row of a family may have; RoBERTa's positions begin behind that of its padding. */
 function mostPositions(config: Fields): number {

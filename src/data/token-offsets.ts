@@ -1,0 +1,233 @@
+import { byteOfLetter } from "./byte-letters.ts";
+
+/** Where a token stands in its text: from the first to behind the last UTF-16 unit, as `slice` takes them. */
+export type Span = readonly [begin: number, end: number];
+
+/** How the tokens of a vocabulary spell a text. */
+export type Spelling =
+  | {
+      /** A letter a byte, as GPT-2. */
+      readonly kind: "bytes";
+      readonly prefixSpace: boolean;
+      /** Whether white space at a token's ends is left out, as RoBERTa's. */
+      readonly trimmed: boolean;
+    }
+  | {
+      /** Letters, after normalization. */
+      readonly kind: "letters";
+      /** What stands for a space, and is counted to the word behind it; undefined where spaces are in no token. */
+      readonly space: string | undefined;
+      /** Before the tokens that go on with a word. */
+      readonly continuation: string | undefined;
+    };
+
+/** A token as it is spelled; undefined: unknown, so that it stands for some text it does not tell. */
+export type Spelled = string | undefined;
+
+/**
+ * Where tokens stand in the text that they were made of.
+ * @param tokens - of the whole text, in order
+ * @param isKnown - whether a character by itself could have been a token: where a run of unknown ones ends
+ */
+export function tokenSpans(
+  text: string,
+  tokens: readonly Spelled[],
+  spelling: Spelling,
+  isKnown: (character: string) => boolean,
+): Span[] {
+  return spelling.kind === "bytes"
+    ? byteSpans(text, tokens, spelling)
+    : letterSpans(text, tokens, spelling, isKnown);
+}
+
+/** A token that ends within a character is said to end behind it. */
+function byteSpans(
+  text: string,
+  tokens: readonly Spelled[],
+  { prefixSpace, trimmed }: Extract<Spelling, { kind: "bytes" }>,
+): Span[] {
+  const begins: number[] = []; // of the character that each byte belongs to
+  const ends: number[] = [];
+  const isPrefixed = prefixSpace && text !== "" && !text.startsWith(" ");
+  if (isPrefixed) begins.push(0), ends.push(0);
+  let at = 0;
+  for (const character of text) {
+    for (let byte = 0; byte < Buffer.byteLength(character); byte++) {
+      begins.push(at);
+      ends.push(at + character.length);
+    }
+    at += character.length;
+  }
+  let byte = 0;
+  return tokens.map((token = "", index) => {
+    const letters = [...token];
+    const isBytes = letters.every((letter) => byteOfLetter.has(letter));
+    const numBytes = isBytes ? letters.length : Buffer.byteLength(token); // a special token is spelled as it is
+    const span: Span = [begins[byte] ?? at, ends[byte + numBytes - 1] ?? at];
+    byte += numBytes;
+    return trimmed ? trim(text, span, index === 0 && prefixSpace) : span;
+  });
+}
+
+function trim(text: string, [begin, end]: Span, keepsPrefix: boolean): Span {
+  const token = text.slice(begin, end);
+  const leading = keepsPrefix ? 0 : token.length - token.replace(/^ +/, "").length;
+  const trailing = token.length - token.replace(/ +$/, "").length;
+  const from = Math.min(begin + leading, end);
+  return [from, Math.max(end - trailing, from)];
+}
+
+/** One character of the text, as letters without case, accents and forms. */
+interface Letter {
+  readonly folded: string;
+  readonly span: Span;
+}
+
+/**
+ * Normalization may change case, drop accents and marks and spread a ligature: both sides are compared without them, and what
+ * the tokens do not have is passed over.
+ */
+function letterSpans(
+  text: string,
+  tokens: readonly Spelled[],
+  { space, continuation }: Extract<Spelling, { kind: "letters" }>,
+  isKnown: (character: string) => boolean,
+): Span[] {
+  const isSpace = space === undefined ? isWhite : (folded: string) => folded === " ";
+  const reader = new LetterReader(text, isSpace);
+  return tokens.map((token, index) => {
+    if (token === undefined) return reader.span(() => reader.takeUnknown(isKnown));
+    const byte = /^<0x([0-9A-F]{2})>$/.test(token);
+    if (byte) return reader.span(() => reader.takeByte());
+    const isPart = continuation !== undefined && token.startsWith(continuation);
+    const letters = isPart ? token.slice(continuation.length) : token;
+    // The one before the text, which the text itself does not have, is of its first character.
+    if (index === 0 && letters === space && !reader.isAtSpace) return [0, reader.firstLength];
+    return reader.span(() => {
+      for (const character of letters) {
+        if (character === space) reader.takeSpace();
+        else reader.take(character);
+      }
+    });
+  });
+}
+
+/** Goes through a text, letter by letter, as its tokens have them. */
+class LetterReader {
+  readonly #text: string;
+  readonly #letters: readonly Letter[];
+  readonly #isSpaceLetter: (folded: string) => boolean;
+  #next = 0;
+  /** Of the letter that comes, what tokens before had of it: folded characters, or bytes. */
+  #taken = 0;
+  /** Where what is read now began and ends. */
+  #begin: number | undefined;
+  #end = 0;
+
+  constructor(text: string, isSpace: (folded: string) => boolean) {
+    this.#text = text;
+    this.#isSpaceLetter = isSpace;
+    this.#letters = lettersOf(text);
+  }
+
+  get firstLength(): number {
+    return this.#letters[0]?.span[1] ?? 0;
+  }
+
+  get isAtSpace(): boolean {
+    const letter = this.#letters[this.#next];
+    return letter !== undefined && this.#isSpaceLetter(letter.folded);
+  }
+
+  /** Where that stands which `read` takes. */
+  span(read: () => void): Span {
+    this.#begin = undefined;
+    read();
+    return [this.#begin ?? this.#end, this.#end];
+  }
+
+  /** One character of a token. */
+  take(character: string): void {
+    for (const folded of fold(character)) {
+      while (
+        this.#letters[this.#next] !== undefined &&
+        this.#letters[this.#next]?.folded[this.#taken] !== folded
+      )
+        this.#pass();
+      this.#touch();
+      this.#taken++;
+      if (this.#taken >= (this.#letters[this.#next]?.folded.length ?? 0)) this.#pass();
+    }
+  }
+
+  takeSpace(): void {
+    if (!this.isAtSpace) return;
+    this.#touch();
+    this.#pass();
+  }
+
+  /** One byte of a character that the vocabulary lacks. */
+  takeByte(): void {
+    this.#touch();
+    this.#taken++;
+    const [begin, end] = this.#letters[this.#next]?.span ?? [0, 0];
+    if (this.#taken >= Buffer.byteLength(this.#text.slice(begin, end))) this.#pass();
+  }
+
+  /** A word, or what there is of it up to something known. */
+  takeUnknown(isKnown: (character: string) => boolean): void {
+    while (this.isAtSpace) this.#pass();
+    do {
+      this.#touch();
+      this.#pass();
+    } while (this.#letters[this.#next] !== undefined && !this.isAtSpace && !isKnown(this.#character()));
+  }
+
+  #touch(): void {
+    const letter = this.#letters[this.#next];
+    if (letter === undefined) return;
+    this.#begin ??= letter.span[0];
+    this.#end = letter.span[1];
+  }
+
+  #pass(): void {
+    this.#next++;
+    this.#taken = 0;
+  }
+
+  #character(): string {
+    const [begin, end] = this.#letters[this.#next]?.span ?? [0, 0];
+    return this.#text.slice(begin, end);
+  }
+}
+
+function isWhite(folded: string): boolean {
+  return /^[\p{White_Space}\p{Cc}]+$/u.test(folded);
+}
+
+function lettersOf(text: string): Letter[] {
+  const letters: Letter[] = [];
+  let at = 0;
+  for (const character of text) {
+    const end = at + character.length;
+    const folded = fold(character);
+    const last = letters.at(-1);
+    // A mark goes with the letter that it stands on.
+    if (folded === "" && last !== undefined && /\p{M}/u.test(character)) {
+      letters[letters.length - 1] = { ...last, span: [last.span[0], end] };
+    } else if (folded !== "") {
+      letters.push({ folded, span: [at, end] });
+    }
+    at = end;
+  }
+  return letters;
+}
+
+function fold(character: string): string {
+  return character
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "");
+}

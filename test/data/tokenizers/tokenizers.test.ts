@@ -1,0 +1,185 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  HuggingFaceTokenizer,
+  joinTexts,
+  loadTokenizer,
+  type Span,
+  type Truncation,
+} from "../../../src/data/index.ts";
+import { sharedPath } from "../../fixtures/shared.ts";
+
+// A python that has Hugging Face's tokenizers. Skipped where the environment names none.
+const python = process.env.TROUPE_PYTHON;
+const data = sharedPath("data");
+
+/** Lines before these are odd ones, written by hand; those behind are of random scripts. */
+const REAL_LINES = [19, 7500] as const;
+
+interface Row {
+  readonly ids: readonly number[];
+  readonly offsets: readonly Span[];
+}
+
+interface Pair extends Partial<Row> {
+  readonly first: number;
+  readonly second: number;
+  readonly strategy: string;
+  readonly length: number;
+  readonly types?: readonly number[];
+  readonly special?: readonly number[];
+  readonly error?: string;
+}
+
+describe.skipIf(python === undefined || data === undefined)("beside Hugging Face's tokenizers", () => {
+  let directory: string;
+  let lines: readonly string[];
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "troupe-tokenizers-"));
+    const script = new URL("make.py", import.meta.url).pathname;
+    await promisify(execFile)(python as string, [script, data as string, directory]);
+    lines = JSON.parse(await readFile(join(directory, "lines.json"), "utf8"));
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  /** Each kind that make.py wrote: its tokenizer and what theirs made of the lines. */
+  async function* kinds() {
+    for (const kind of (await readdir(directory)).filter((name) => !name.endsWith(".json"))) {
+      const folder = join(directory, kind);
+      const tokenizer = (await loadTokenizer(folder)) as HuggingFaceTokenizer;
+      const oracle = JSON.parse(await readFile(join(folder, "oracle.json"), "utf8"));
+      yield { kind, tokenizer, ...(oracle as { rows: readonly Row[]; pairs: readonly Pair[] }) };
+    }
+  }
+
+  it("makes the same tokens of 10,000 lines, by WordPiece, byte-level BPE, BPE with bytes and unigram", async () => {
+    const found: Record<string, readonly string[]> = {};
+    for await (const { kind, tokenizer, rows } of kinds())
+      found[kind] = lines.filter((line, i) => [...tokenizer.encode(line)].join() !== rows[i]?.ids.join());
+    expect(Object.keys(found).length).toBeGreaterThanOrEqual(7);
+    expect(new Set(Object.values(found).flat())).toEqual(new Set());
+  });
+
+  it("says of every token of a real line where it stands", async () => {
+    for await (const { kind, tokenizer, rows } of kinds()) {
+      for (let i = REAL_LINES[0]; i < REAL_LINES[1]; i++) {
+        const line = lines[i] as string;
+        // Theirs count characters, ours UTF-16 units.
+        const units = [0];
+        for (const character of line) units.push((units.at(-1) as number) + character.length);
+        const { spans } = tokenizer.encodeWithSpans(line);
+        const expected = rows[i]?.offsets.map(([begin, end]) => [units[begin], units[end]]);
+        expect(spans, `${kind}: ${line}`).toEqual(expected);
+      }
+    }
+  });
+
+  it("joins and cuts pairs as they do, and refuses what they refuse", async () => {
+    let numCut = 0;
+    for await (const { kind, tokenizer, pairs, rows } of kinds()) {
+      for (const pair of pairs) {
+        const texts = [lines[pair.first], lines[pair.second]] as [string, string];
+        const truncation = pair.strategy.replaceAll("_", "-") as Truncation;
+        const joined = () => joinTexts(tokenizer, texts, { mostTokens: pair.length, truncation });
+        const label = `${kind}, ${truncation} ${pair.length}: ${texts.join(" | ")}`;
+        if (pair.error !== undefined) {
+          expect(joined, label).toThrow("[joinTexts] expected texts that fit");
+          continue;
+        }
+        const { ids, types, sources } = joined();
+        // Their encoders stop at the end of the word with which a text alone fills the row: who of two such texts has the odd token
+        // hangs on that word.
+        const fill = [pair.first, pair.second].every((line) => (rows[line]?.ids.length ?? 0) >= pair.length);
+        if (fill && truncation === "longest-first") {
+          expect(ids.length, label).toBe(pair.ids?.length);
+          continue;
+        }
+        numCut++;
+        expect({ ids, types }, label).toEqual({ ids: pair.ids, types: pair.types });
+        expect(
+          sources.map((source) => Number(source === undefined)),
+          label,
+        ).toEqual(pair.special);
+      }
+    }
+    expect(numCut).toBeGreaterThan(5000);
+  });
+});
+
+/** A WordPiece of a few words. */
+function words(postProcessor: object | null): HuggingFaceTokenizer {
+  const tokens = ["[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "sat", "on", "mat", ","];
+  return new HuggingFaceTokenizer({
+    added_tokens: [],
+    normalizer: {
+      type: "BertNormalizer",
+      clean_text: true,
+      handle_chinese_chars: true,
+      strip_accents: null,
+      lowercase: true,
+    },
+    pre_tokenizer: { type: "BertPreTokenizer" },
+    post_processor: postProcessor,
+    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
+    model: {
+      type: "WordPiece",
+      unk_token: "[UNK]",
+      continuing_subword_prefix: "##",
+      max_input_chars_per_word: 100,
+      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+    },
+  });
+}
+
+describe("joinTexts", () => {
+  const bert = { type: "BertProcessing", cls: ["[CLS]", 1], sep: ["[SEP]", 2] };
+  const roberta = { type: "RobertaProcessing", cls: ["[CLS]", 1], sep: ["[SEP]", 2] };
+
+  it("puts the tokenizer's own tokens around one text and between two, with their types", () => {
+    expect(joinTexts(words(bert), ["the cats"])).toEqual({
+      ids: [1, 3, 4, 5, 2],
+      types: [0, 0, 0, 0, 0],
+      sources: [undefined, 0, 0, 0, undefined],
+      spans: [
+        [0, 0],
+        [0, 3],
+        [4, 7],
+        [7, 8],
+        [0, 0],
+      ],
+    });
+    const { ids, types } = joinTexts(words(bert), ["cat", "mat"]);
+    expect([ids, types]).toEqual([
+      [1, 4, 2, 8, 2],
+      [0, 0, 0, 1, 1],
+    ]);
+    expect(joinTexts(words(roberta), ["cat", "mat"]).ids).toEqual([1, 4, 2, 2, 8, 2]);
+    expect(joinTexts(words(null), ["cat", "mat"]).types).toEqual([0, 1]);
+    expect(joinTexts(words(bert), ["cat", "mat"], { specialTokens: false }).ids).toEqual([4, 8]);
+  });
+
+  it("says where an unknown word, a word with accents and one behind emoji stand, in units that slice takes", () => {
+    const text = "The  dôg, 😀 çat";
+    const { spans, ids } = words(null).encodeWithSpans(text);
+    expect(ids).toEqual([3, 0, 9, 0, 4]);
+    expect(spans.map(([begin, end]) => text.slice(begin, end))).toEqual(["The", "dôg", ",", "😀", "çat"]);
+  });
+
+  it("cuts what it is told to cut, and refuses where that is too short", () => {
+    const cut = (mostTokens: number, truncation: Truncation) =>
+      joinTexts(words(null), ["the cat sat on", "the mat"], { mostTokens, truncation }).sources.join("");
+    expect(cut(5, "longest-first")).toBe("00011");
+    expect(cut(3, "longest-first")).toBe("001");
+    expect(cut(5, "only-first")).toBe("00011");
+    expect(cut(5, "only-second")).toBe("00001");
+    expect(() => cut(4, "only-second")).toThrow(
+      '[joinTexts] expected texts that fit 4 tokens by "only-second", got 4 and 2 (allow more tokens, or another truncation)',
+    );
+    expect(() => cut(5, "refuse")).toThrow("expected texts that fit 5 tokens, got 4 and 2");
+  });
+});
