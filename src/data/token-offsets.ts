@@ -46,10 +46,9 @@ function byteSpans(
   tokens: readonly Spelled[],
   { prefixSpace, trimmed }: Extract<Spelling, { kind: "bytes" }>,
 ): Span[] {
-  const begins: number[] = []; // of the character that each byte belongs to
-  const ends: number[] = [];
   const isPrefixed = prefixSpace && text !== "" && !text.startsWith(" ");
-  if (isPrefixed) begins.push(0), ends.push(0);
+  const begins = isPrefixed ? [0] : []; // of the character that each byte belongs to
+  const ends = isPrefixed ? [0] : [];
   let at = 0;
   for (const character of text) {
     for (let byte = 0; byte < Buffer.byteLength(character); byte++) {
