@@ -26,6 +26,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitAside(env, exports);
   troupe::InitSystem(env, exports);
   troupe::InitDevice(env, exports);
+  troupe::InitSim(env, exports);
   return exports;
 }
 

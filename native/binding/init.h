@@ -19,5 +19,6 @@ void InitAside(Napi::Env env, Napi::Object exports);
 void InitPaging(Napi::Env env, Napi::Object exports);
 void InitSystem(Napi::Env env, Napi::Object exports);
 void InitDevice(Napi::Env env, Napi::Object exports);
+void InitSim(Napi::Env env, Napi::Object exports);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Gradients: thin calls of libtorch's engine. On CPU backward runs in the calling thread.
+// Gradients: thin calls of libtorch's engine. Backward runs in the calling thread, on a device too.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -181,6 +181,27 @@ export interface Native {
   toDevice(handle: number, device: number): number;
   readBacks(): number;
 
+  /** The functions from here to `touch` are for tests of the pretend device. Of every schedule from now on. */
+  simSeed(seed: number): void;
+  simStatistics(): {
+    readonly lateOperators: number;
+    readonly readBacks: number;
+    readonly hostWaits: number;
+  };
+  /** This thread goes on in that stream, 0 the default one. @returns the number of the one before */
+  simStream(stream: number): number;
+  /** @returns the number of an event behind all that the stream was given */
+  simRecord(): number;
+  /** The stream goes on behind it. */
+  simBlock(event: number): void;
+  /** The stream uses the tensor's memory. */
+  simUse(handle: number): void;
+  simSynchronize(): void;
+  /** A copy that is not waited for. */
+  copyLate(handle: number, from: number): void;
+  /** The first byte, read by the CPU wherever it lies. */
+  touch(handle: number): number;
+
   setNumThreads(count: number): void;
   numThreads(): number;
   nativeInfo(): NativeInfo;

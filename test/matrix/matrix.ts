@@ -1,4 +1,4 @@
-import type { RuntimeOptions } from "../../src/index.ts";
+import type { Device, RuntimeOptions } from "../../src/index.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Switch } from "./switches.ts";
 
@@ -34,13 +34,16 @@ const FLOAT32_TOLERANCE_NATS = 1e-4;
 /**
  * Trains combinations of switches on a tiny GPT with four ranks. Two comparisons: with the same run without what promises
  * to change nothing, which must be equal to the bit, and with one rank that computes the same mathematics, which must be
- * equal up to the order of sums. A run that several combinations are compared with is made once, as `lossesOf` has it.
+ * equal up to the order of sums. A run that several combinations are compared with is made once, as `lossesOf` has it. Where
+ * a device is named the combinations train there, and what they are compared with on the CPU as ever.
  */
 export class Matrix {
   readonly #workspace: Workspace;
+  readonly #on: RuntimeOptions;
 
-  constructor(workspace: Workspace) {
+  constructor(workspace: Workspace, device: Device = "cpu") {
     this.#workspace = workspace;
+    this.#on = device === "cpu" ? {} : { device };
   }
 
   /** @returns what became of four ranks with these switches on */
@@ -49,7 +52,8 @@ export class Matrix {
     const toleranceNats = Math.max(FLOAT32_TOLERANCE_NATS, ...names.map((name) => TOLERANCE_NATS[name] ?? 0));
     try {
       const job = on.find((each) => each.job !== undefined)?.job;
-      const losses = await lossesOf(this.#workspace, ...spread(on), job);
+      const [options, config] = spread(on);
+      const losses = await lossesOf(this.#workspace, { ...options, ...this.#on }, config, job);
       const without = await lossesOf(
         this.#workspace,
         ...spread(on.filter(({ changes }) => changes !== "nothing")),

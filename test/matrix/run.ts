@@ -1,4 +1,4 @@
-// npm run matrix [-- SWITCH]: trains every pair of switches and prints what became of it.
+// npm run matrix [-- SWITCH] [--device sim:0]: trains every pair of switches and prints what became of it.
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
