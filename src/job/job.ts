@@ -85,7 +85,7 @@ export interface Job<Config extends JobConfig = JobConfig> {
   /** One optimizer, or several that share the parameters out among them. */
   optimizer(parameters: NamedShapes, config: Config): OptimizerSpec | readonly OptimizerSpec[];
   /** Asked once for each optimizer; its own rate, constant, unless told otherwise. */
-  schedule?(optimizer: OptimizerSpec, config: Config): Schedule;
+  schedule?(optimizer: OptimizerSpec, config: Config, facts: DatasetFacts): Schedule;
   /** How the model is split over tensor-parallel ranks, where it does not say so itself or should be split otherwise. */
   tensorPlan?(config: Config): TensorPlan;
   /** Something to look at when the run ends, for instance text the model writes. A pure function of its arguments. */
@@ -102,7 +102,7 @@ export interface JobDefinition<
   F extends DatasetFacts,
 > extends Omit<
     Job<Config>,
-    "training" | "data" | "model" | "loss" | "weigh" | "predict" | "sample" | "loop"
+    "training" | "data" | "model" | "loss" | "weigh" | "predict" | "schedule" | "sample" | "loop"
   > {
   training(config: Config, facts: F): TrainingPlan;
   data(config: Config, context: { readonly seed: number }): Awaitable<Dataset<B, F>>;
@@ -110,6 +110,7 @@ export interface JobDefinition<
   loss(model: M, batch: TensorsOf<B>, rank: Rank): Losses;
   weigh?(batch: B, config: Config): LossWeights;
   predict?(model: M, batch: TensorsOf<B>): Rows;
+  schedule?(optimizer: OptimizerSpec, config: Config, facts: F): Schedule;
   sample?(model: M, context: SampleContext<Config, F>): string;
 }
 
@@ -144,8 +145,13 @@ export function optimizersOf(job: Job, model: Module, config: JobConfig): readon
 }
 
 /** @returns the schedule of each optimizer */
-export function schedulesOf(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig): Schedule[] {
-  return optimizers.map((optimizer) => job.schedule?.(optimizer, config) ?? new Constant(optimizer));
+export function schedulesOf(
+  job: Job,
+  optimizers: readonly OptimizerSpec[],
+  config: JobConfig,
+  facts: DatasetFacts,
+): Schedule[] {
+  return optimizers.map((optimizer) => job.schedule?.(optimizer, config, facts) ?? new Constant(optimizer));
 }
 
 /** @returns how a job weighs a batch, where its losses are weighed */

@@ -23,7 +23,7 @@ export async function loadJob(url: string): Promise<Job> {
     if (cause instanceof TroupeError) throw cause;
     throw await explainImport(url, cause);
   }
-  const job = module.default;
+  const job = jobMadeBy(module.default);
   if (typeof job !== "object" || job === null)
     throw invalid(
       url,
@@ -32,6 +32,12 @@ export async function loadJob(url: string): Promise<Job> {
     );
   checkFields(url, job as Partial<Job>);
   return withOrigins(job as Job);
+}
+
+/** A class that makes a job of itself, as a template does, stands for that job. */
+function jobMadeBy(exported: unknown): unknown {
+  const { job } = (typeof exported === "function" ? exported : {}) as { readonly job?: unknown };
+  return typeof job === "function" ? job.call(exported) : exported;
 }
 
 function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
@@ -81,7 +87,7 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown) {
     noteOrigin(error, { call: name });
     throw error;
   };
-  return (...given: unknown[]): unknown => {
+  const told = (...given: unknown[]): unknown => {
     try {
       const result = call(...given);
       return result instanceof Promise ? result.catch(note) : result;
@@ -89,6 +95,8 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown) {
       return note(error);
     }
   };
+  // How much a job asks for is read off its functions: `training(config)` needs no data.
+  return Object.defineProperty(told, "length", { value: call.length });
 }
 
 function invalid(url: string, expected: string, got: string): TroupeError {

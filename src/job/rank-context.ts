@@ -77,9 +77,23 @@ export interface RankContext<
    * All of a step at once: its micro-batches forward and backward, in whatever order the layout wants, pipelines too, each
    * gradient on its way as soon as it is complete, and the step's end.
    * @param body - the losses of one batch, as a job's `loss`
-   * @throws {TroupeError} `LOOP_ORDER`
+   * @param options.measure - called once the step is made, on the updated parameters, as by {@link evaluate}: what it returns is
+   *   told with the step, as `metrics`; the same on all ranks
+   * @throws {TroupeError} `LOOP_ORDER`; `PIPELINE_LOOP` for a measure where there are stages
    */
-  trainStep(body: (batch: B) => Losses): void;
+  trainStep(
+    body: (batch: B) => Losses,
+    options?: { readonly measure?: (() => Readonly<Record<string, number>>) | undefined },
+  ): void;
+  /**
+   * Samples of any split, batch by batch, as they are asked for; each batch is released behind the turn of the loop that reads
+   * it. Tensor-parallel ranks must read the same.
+   * @param ranges - a batch each, below the split's number of samples
+   */
+  read(
+    split: string,
+    ranges: Iterable<{ readonly position: number; readonly numSamples: number }>,
+  ): Iterable<B>;
   /** Runs `body` without recording, with `training` off, on gathered parameters: for accuracies and the like. */
   evaluate<R>(body: () => R): R;
 }

@@ -169,7 +169,7 @@ export function dryRun(
   if (vocabSize !== undefined && numTokens !== undefined)
     checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
   const optimizers = optimizersOf(job, model, config);
-  const schedules = schedulesOf(job, optimizers, config);
+  const schedules = schedulesOf(job, optimizers, config, data.facts);
   checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
   const held = heldByFirst(job, config, data, settings).namedParameters();
   checkOptimizers(

@@ -1,3 +1,4 @@
+import type { DatasetFacts } from "../../data/index.ts";
 import { type Job, type JobConfig, schedulesOf } from "../../job/index.ts";
 import type { OptimizerSpec, Schedule } from "../../optim/index.ts";
 
@@ -7,9 +8,9 @@ export class LearningRates {
   readonly #schedules: readonly Schedule[];
 
   /** @throws {TroupeError} what the job's schedules refuse */
-  constructor(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig) {
+  constructor(job: Job, optimizers: readonly OptimizerSpec[], config: JobConfig, facts: DatasetFacts) {
     this.#optimizers = optimizers;
-    this.#schedules = schedulesOf(job, optimizers, config);
+    this.#schedules = schedulesOf(job, optimizers, config, facts);
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { TensorBatch } from "../../data/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
 import type { Job } from "../../job/index.ts";
 import { evaluating, loadInitializers, materializeTransient } from "../../nn/index.ts";
@@ -162,6 +163,17 @@ export class ModelRunner {
   /** Runs `body` on the present parameters without recording. */
   evaluateBody<R>(body: () => R): R {
     return evaluating(this.model.module, () => this.#engine.evaluate(body));
+  }
+
+  /** The same between the steps: on the parameters that `step` updates have made. */
+  measure<R>(step: number, body: () => R): R {
+    this.#begin(step, "evaluate");
+    return this.evaluateBody(body);
+  }
+
+  /** @returns samples of any split; the caller's to dispose */
+  read(request: BatchRequest): TensorBatch {
+    return this.#batches.fetch(request).batch;
   }
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */

@@ -1,4 +1,4 @@
-import type { DatasetFacts, TensorBatch } from "../../data/index.ts";
+import { type DatasetFacts, disposeBatch, type TensorBatch } from "../../data/index.ts";
 import { noteOrigin, TroupeError } from "../../errors.ts";
 import {
   type BackwardOptions,
@@ -153,7 +153,11 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#answer(step);
   }
 
-  trainStep(body: (batch: never) => Losses): void {
+  trainStep(
+    body: (batch: never) => Losses,
+    { measure }: { readonly measure?: (() => Readonly<Record<string, number>>) | undefined } = {},
+  ): void {
+    if (measure !== undefined) this.#refusePipeline("a measure");
     const step = this.#stepAt("rank.trainStep");
     if (this.#byBatches)
       throw loopOrder(
@@ -162,11 +166,27 @@ export class RankLoop extends MeshRank implements RankContext {
         "it goes through the micro-batches itself",
       );
     step.train(body as (batch: TensorBatch) => Losses);
-    this.#answer(step);
+    this.#answer(step, measure);
+  }
+
+  *read(
+    split: string,
+    ranges: Iterable<{ readonly position: number; readonly numSamples: number }>,
+  ): Generator<TensorBatch> {
+    for (const range of ranges) {
+      const batch = this.#runner.read({ split, ...range });
+      try {
+        using _ = new OpenScope();
+        yield batch;
+      } finally {
+        disposeBatch(batch);
+      }
+    }
   }
 
   evaluate<R>(body: () => R): R {
-    return this.#runner.evaluateBody(body);
+    if (this.#granted !== undefined) return this.#runner.evaluateBody(body);
+    return this.#runner.measure(this.#numSteps, body);
   }
 
   #isLastTurn = false;
@@ -209,13 +229,15 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
-  #answer(step: GrantedStep): void {
+  #answer(step: GrantedStep, measure?: () => Readonly<Record<string, number>>): void {
     const granted = this.#granted;
     const stepped = step.end();
     step[Symbol.dispose]();
-    this.#granted = undefined;
     this.#numSteps = step.index + 1;
-    granted?.order.reply(stepped);
+    const measured = measure === undefined ? {} : this.#runner.measure(this.#numSteps, measure);
+    const metrics = Object.entries(measured).map(([name, value]) => ({ name, sum: value, weight: 1 }));
+    this.#granted = undefined;
+    granted?.order.reply({ ...stepped, metrics: [...stepped.metrics, ...metrics] });
   }
 
   #stepAt(call: string): GrantedStep {

@@ -50,7 +50,7 @@ export class RankModel implements Disposable {
     this.randomness.step = plan.initial.step;
     bindRandomness(this.module, this.randomness);
     this.optimizers = optimizersOf(job, this.module, config);
-    this.rates = new LearningRates(job, this.optimizers, config);
+    this.rates = new LearningRates(job, this.optimizers, config, facts);
     const { deadlineMs, recompute } = plan.execution;
     const options = { generation: plan.generation, deadlineMs, status };
     this.groups = new RankGroups(plan.layout.groups, plan.layout.mesh, rank, options);
