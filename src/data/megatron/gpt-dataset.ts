@@ -4,10 +4,10 @@ import { basename } from "node:path";
 import { TroupeError } from "../../errors.ts";
 import { type Tensor, tensor } from "../../tensor/index.ts";
 import type { Dataset, DatasetFacts } from "../dataset.ts";
-import { blend, blendSizes } from "./blend.ts";
 import { type GptOrder, gptSamples, gptTokens } from "./gpt-samples.ts";
 import { IndexedDataset } from "./indexed-dataset.ts";
 import { type Npy, readNpy, writeNpy } from "./npy.ts";
+import { blendedSamples, type IndexedSamples, partsOf, type SplitName, splitNames } from "./parts.ts";
 import { type DocumentSplitRule, type Range, splitRanges } from "./split-ranges.ts";
 
 /** Rows of tokens, int64, [samples, length]. */
@@ -31,15 +31,28 @@ export interface MegatronGptOptions {
   readonly cache?: boolean;
 }
 
-type SplitName = "train" | "validation" | "test";
-
 /** Megatron's name of a split, as it stands in the names of its files. */
 const fileNames: Readonly<Record<SplitName, string>> = { train: "train", validation: "valid", test: "test" };
 
-/** Samples of one split, from one dataset or a blend. */
-interface Samples {
-  readonly length: number;
-  at(index: number): Int32Array;
+/**
+ * Megatron's GPT samples of indexed datasets, by split: rows of `length` + 1 tokens. A split that holds none is left out. The
+ * sample at a place is the one that Megatron-LM takes there.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
+ */
+export function megatronGptSamples(
+  options: MegatronGptOptions,
+): Readonly<Partial<Record<SplitName, IndexedSamples<Int32Array>>>> {
+  const parts = partsOf(options.dataPath).map(({ prefix, weight }) => ({
+    data: IndexedDataset.open(prefix),
+    weight,
+  }));
+  const found = splitNames.flatMap((name) => {
+    const samples = blendedSamples(parts, options.numSamples?.[name], (data, wanted) =>
+      samplesOf(data, name, wanted, options),
+    );
+    return samples === undefined || samples.length === 0 ? [] : [[name, samples] as const];
+  });
+  return Object.fromEntries(found);
 }
 
 /**
@@ -49,22 +62,15 @@ interface Samples {
  */
 export function megatronGptDataset(options: MegatronGptOptions): Dataset<MegatronGptBatch, DatasetFacts> {
   const { length, vocabSize } = options;
-  const parts = partsOf(options.dataPath).map(({ prefix, weight }) => ({
-    data: IndexedDataset.open(prefix),
-    weight,
-  }));
-  const found = (Object.keys(fileNames) as SplitName[]).flatMap((name) => {
-    const samples = blended(parts, name, options);
-    return samples === undefined || samples.length === 0 ? [] : [[name, samples] as const];
-  });
-  const splits = new Map<string, Samples>(found);
+  const found = megatronGptSamples(options);
+  const splits = new Map<string, IndexedSamples<Int32Array>>(Object.entries(found));
   if (!splits.has("train")) throw tooShort(options);
-  const prefixes = parts.map(({ data }) => data.prefix);
+  const prefixes = partsOf(options.dataPath).map(({ prefix }) => prefix);
   return {
     facts: { source: prefixes.join(", "), ...(vocabSize !== undefined && { vocabSize }) },
     splits: Object.fromEntries([...splits].map(([name, samples]) => [name, { numSamples: samples.length }])),
     batch: (split, position, numSamples) => {
-      const samples = splits.get(split) as Samples;
+      const samples = splits.get(split) as IndexedSamples<Int32Array>;
       const rows = Array.from({ length: numSamples }, (_, i) => samples.at((position + i) % samples.length));
       const shape = [numSamples, length];
       const columns = (first: number): Tensor => {
@@ -88,60 +94,15 @@ export function megatronGptDataset(options: MegatronGptOptions): Dataset<Megatro
   };
 }
 
-function partsOf(dataPath: MegatronGptOptions["dataPath"]): { prefix: string; weight: number }[] {
-  if (typeof dataPath === "string") return [{ prefix: dataPath, weight: 1 }];
-  if (dataPath.length === 1) return [{ prefix: String(dataPath[0]), weight: 1 }];
-  const parts = [];
-  for (let i = 0; i < dataPath.length; i += 2)
-    parts.push({ weight: Number(dataPath[i]), prefix: String(dataPath[i + 1] ?? "") });
-  if (parts.length > 0 && parts.every(({ weight, prefix }) => weight > 0 && prefix !== "")) return parts;
-  throw new TroupeError(
-    "DATA_OPTION",
-    {
-      where: "dataPath",
-      expected: "a prefix, or a weight above 0 and a prefix each",
-      got: dataPath.join(" "),
-      hint: "such as 0.7 data/books 0.3 data/web",
-    },
-    { fields: { dataPath: dataPath.join(" ") } },
-  );
-}
-
-interface Part {
-  readonly data: IndexedDataset;
-  readonly weight: number;
-}
-
-function blended(parts: readonly Part[], name: SplitName, options: MegatronGptOptions): Samples | undefined {
-  const [only, ...others] = parts;
-  if (only === undefined) return undefined;
-  const wanted = options.numSamples?.[name];
-  if (others.length === 0) return samplesOf(only.data, name, wanted, options);
-  // Without a number a blend has as many as its parts have together.
-  const weights = parts.map(({ weight }) => weight);
-  const sizes = wanted === undefined ? parts.map(() => undefined) : blendSizes(weights, wanted);
-  const each = parts.map(({ data }, i) => samplesOf(data, name, sizes[i], options));
-  const total = wanted ?? each.reduce((sum, samples) => sum + (samples?.length ?? 0), 0);
-  if (each.some((samples) => samples === undefined)) return undefined;
-  const { datasets, samples } = blend(weights, total);
-  return {
-    length: total,
-    at: (index) => {
-      const part = each[datasets[index] as number] as Samples;
-      return part.at((samples[index] as number) % part.length);
-    },
-  };
-}
-
 function samplesOf(
   data: IndexedDataset,
   name: SplitName,
   wanted: number | undefined,
   options: MegatronGptOptions,
-): Samples | undefined {
+): IndexedSamples<Int32Array> | undefined {
   const { length, split = "969, 30, 1", splitRule = "2022" } = options;
   const ranges = splitRanges(split, data.length, splitRule);
-  const range = ranges[Object.keys(fileNames).indexOf(name)] as Range;
+  const range = ranges[splitNames.indexOf(name)] as Range;
   let numTokens = 0;
   for (let sequence = range[0]; sequence < range[1]; sequence++)
     numTokens += data.lengths[sequence] as number;

@@ -1,6 +1,7 @@
+export { type MegatronBertOptions, maskVocabulary, megatronBertSamples } from "./bert-dataset.ts";
 export { type BertSample, type BertSampleOptions, bertSample } from "./bert-sample.ts";
 export { type Blend, blend, blendSizes } from "./blend.ts";
-export { type MegatronGptOptions, megatronGptDataset } from "./gpt-dataset.ts";
+export { type MegatronGptOptions, megatronGptDataset, megatronGptSamples } from "./gpt-dataset.ts";
 export {
   type GptOrder,
   type GptSampleOptions,
@@ -12,6 +13,7 @@ export { IndexedDataset, type IndexedDType, type IndexedFormat } from "./indexed
 export { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
 export { type DocumentEnds, type LeftToRight, leftToRight } from "./left-to-right.ts";
 export type { MaskVocabulary } from "./masked-tokens.ts";
+export type { IndexedSamples, SplitName } from "./parts.ts";
 export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess.ts";
 export {
   cyclicBatches,
