@@ -12,14 +12,14 @@ import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } f
  * @throws {TroupeError} `SINK` for what cannot be listened on or written
  */
 export async function sinksOf(
-  { json, pino, events, tensorboard, prometheus, traceFile }: CommandOptions["output"],
+  { json, pino, events, tensorboard, prometheus, traceFile, logEverySteps }: CommandOptions["output"],
   folder: string | undefined,
   debug: boolean,
 ): Promise<EventSink[]> {
   const sinks = [
     json || pino
       ? jsonLinesSink(STANDARD_OUTPUT, { fields: pino ? "pino" : "plain" })
-      : consoleSink({ debug, failure: false }),
+      : consoleSink({ debug, failure: false, everySteps: logEverySteps }),
   ];
   const hasTrace = traceFile !== undefined;
   // A run whose checkpoints go elsewhere than to a folder keeps its events only where it is told.

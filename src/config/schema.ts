@@ -604,6 +604,13 @@ const output = {
     "output",
     "the same with the fields of pino, for pino-pretty",
   ),
+  logEverySteps: option(
+    whole(1).optional(),
+    "--log-every <n>",
+    "output",
+    "steps between two lines of progress, where none is redrawn",
+    { otherwise: "five seconds" },
+  ),
   events: option(
     z.union([z.boolean(), z.string().min(1)], { error: "a file, true or false" }).default(true),
     "--events <file>",

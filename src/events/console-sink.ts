@@ -28,6 +28,8 @@ export interface ConsoleSinkOptions {
   readonly debug?: boolean;
   /** Whether the error that ends a run is told: no where the program tells what `run` throws. */
   readonly failure?: boolean;
+  /** Steps between two lines of progress where none is redrawn; five seconds unless told otherwise. */
+  readonly everySteps?: number | undefined;
   /** Milliseconds from any fixed point. */
   readonly clock?: () => number;
 }
@@ -58,8 +60,8 @@ export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
   // Set means set to something, as no-color.org has it.
   const live = options.live ?? (stream.isTTY === true && !CI && TERM !== "dumb");
   const color = options.color ?? (live && !NO_COLOR);
-  const { debug = isSet(TROUPE_DEBUG), failure = true } = options;
-  return new ConsoleSink({ stream, live, color, clock, debug, failure, writer });
+  const { debug = isSet(TROUPE_DEBUG), failure = true, everySteps } = options;
+  return new ConsoleSink({ stream, live, color, clock, debug, failure, everySteps, writer });
 }
 
 interface ConsoleParts extends Required<ConsoleSinkOptions> {
@@ -78,12 +80,13 @@ class ConsoleSink implements EventSink {
   readonly #clock: () => number;
   readonly #debug: boolean;
   readonly #tellsFailure: boolean;
+  readonly #everySteps: number | undefined;
   #progress = new Progress();
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
   #closed = false;
 
-  constructor({ stream, live, color, clock, debug, failure, writer }: ConsoleParts) {
+  constructor({ stream, live, color, clock, debug, failure, everySteps, writer }: ConsoleParts) {
     this.#stream = stream;
     this.#writer = writer;
     // Unheard, the error of a reader that has gone, or of a disk that is full, would end the process: lines are lost instead.
@@ -93,6 +96,7 @@ class ConsoleSink implements EventSink {
     this.#clock = clock;
     this.#debug = debug;
     this.#tellsFailure = failure;
+    this.#everySteps = everySteps;
   }
 
   attach(tell: TellTrouble): void {
@@ -103,7 +107,7 @@ class ConsoleSink implements EventSink {
     if (event.kind === "run.started") this.#progress.start(event.steps);
     if (event.kind === "step.finished") {
       this.#progress.update(event);
-      if (this.#clock() - this.#shownAtMs >= (this.#live ? redrawMs : plainLineMs)) this.#show();
+      if (this.#isDue(event.step)) this.#show();
       return;
     }
     if (event.kind === "run.finished" || event.kind === "run.failed") this.#leave();
@@ -118,6 +122,12 @@ class ConsoleSink implements EventSink {
     this.#closed = true;
     this.#leave();
     await this.#writer?.close();
+  }
+
+  #isDue(step: number): boolean {
+    const sinceMs = this.#clock() - this.#shownAtMs;
+    if (this.#live) return sinceMs >= redrawMs;
+    return this.#everySteps === undefined ? sinceMs >= plainLineMs : step % this.#everySteps === 0;
   }
 
   /** Writes the progress line, unless it is there already. */
