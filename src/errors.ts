@@ -37,6 +37,11 @@ export const errorTable = {
   CONVERT: "a checkpoint cannot be converted: something is missing, or does not fit the form asked for",
   // config
   CONFIG_FILE: "a file of options cannot be read or is neither TOML nor JSON",
+  // hub
+  HUB: "a model or dataset is not where its name leads, or the registry of names is none",
+  // rapidformer
+  ARGUMENTS: "what a run was asked for contradicts itself, or lacks what its task needs",
+  ARGUMENTS_UNREAD: "a script asks for its arguments before there are any",
   // cli
   OUTPUT_LOST: "what a command was asked for could not be written to standard output",
   USAGE: "the command line cannot be understood",

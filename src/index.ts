@@ -51,6 +51,27 @@ export * from "./nn/index.ts";
 export * from "./optim/index.ts";
 export { type BlockOptions, block, type ZeroLevel, type ZeroName } from "./parallel/index.ts";
 export type { HeldMemory, InspectedUpdate, RunResult } from "./protocols/index.ts";
+export {
+  type Arguments,
+  type BertRecord,
+  buildTrainValidTestDatasets,
+  buildTrainValidTestDatasetsForHuggingface,
+  type Composed,
+  type ComposedModel,
+  type Composition,
+  type DataLoader,
+  Finetuner,
+  type ForwardStep,
+  type GptRecord,
+  getArgs,
+  getTokenizer,
+  type ModelProvided,
+  PreTrainer,
+  Pretrainer,
+  type PretrainingData,
+  RapidformerEngine,
+  readModelConfig,
+} from "./rapidformer/index.ts";
 export * from "./service/index.ts";
 export {
   chromeTraceSink,

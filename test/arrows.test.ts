@@ -10,7 +10,9 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
  * longest of these paths that a file lies in.
  */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  cli: ["trainer", "planner", "convert", "service", "sinks", "tasks"],
+  cli: ["trainer", "planner", "convert", "service", "sinks", "rapidformer", "hub"],
+  rapidformer: ["tasks"],
+  hub: [],
   tasks: ["job", "models", "metrics"],
   trainer: ["actors", "planner", "dashboard", "config", "launch"],
   launch: ["runtime", "collectives"],

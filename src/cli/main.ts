@@ -8,6 +8,7 @@ import { addDoctorCommand } from "./doctor.ts";
 import { checkPrinted, tellsAll } from "./flags.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
+import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
 import { addRunCommand } from "./run.ts";
 
 /** Exit codes of the command line. `interrupted` is that of a run which a signal has ended and which is saved: EX_TEMPFAIL of sysexits.h. */
@@ -28,13 +29,14 @@ export async function main(args: readonly string[]): Promise<number> {
   for (const stream of [process.stdout, process.stderr])
     if (stream.listenerCount("error") === 0) stream.on("error", () => {});
   addRunCommand(program);
+  addRapidformerCommands(program);
   addPlanCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
   addPreprocessCommand(program);
   addDoctorCommand(program);
   try {
-    await program.parseAsync(args, { from: "user" });
+    await program.parseAsync([...withListing(args, process.env)], { from: "user" });
     await checkPrinted();
     return exitCodes.done;
   } catch (error) {
@@ -95,6 +97,8 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "DATA_INVALID",
   "DATA_UNREADABLE",
   "TOKENIZER_INVALID",
+  "HUB",
+  "ARGUMENTS",
 ]);
 
 function version(): string {

@@ -32,15 +32,7 @@ export function addRunCommand(program: Command): void {
     .command("run")
     .description("train a job: a module whose default export is defineJob({ … })")
     .argument("<job>", "path of the job's module");
-  command
-    .addOption(configFlag())
-    .addOption(
-      new Flag(
-        "--print-config",
-        "print every option with its value and where that comes from, as a file for --config, and train nothing",
-      ).helpGroup("Options:"),
-    )
-    .action(run);
+  command.addOption(configFlag()).addOption(printFlag()).action(run);
   addOptionFlags(command, options).addOption(settingFlag());
 }
 
@@ -49,6 +41,13 @@ export const configFlag = () =>
   new Flag(
     "--config <file>",
     "read options from a file, TOML or JSON; what is typed or in the environment (TROUPE_RANKS=2) goes before",
+  ).helpGroup("Options:");
+
+/** Asks for what would be run. */
+export const printFlag = () =>
+  new Flag(
+    "--print-config",
+    "print every option with its value and where that comes from, as a file for --config, and train nothing",
   ).helpGroup("Options:");
 
 /** Gives a setting of the job. */
@@ -77,13 +76,34 @@ export function givenAround({ config, set = {} }: ConfigFlags): Given[] {
   ];
 }
 
-interface RunFlags extends ConfigFlags {
+/** The same with what is to be done. */
+export interface RunFlags extends ConfigFlags {
   readonly printConfig?: boolean;
 }
 
 async function run(job: string, flags: RunFlags, command: Command): Promise<void> {
-  const url = jobUrlOf(job);
-  const given = await withRunFolder(url, [...givenAround(flags), ...typedOptions(command, options)]);
+  await runJob(
+    `troupe run ${job}`,
+    jobUrlOf(job),
+    [...givenAround(flags), ...typedOptions(command, options)],
+    flags,
+    command,
+  );
+}
+
+/**
+ * Trains a job, or prints what would be.
+ * @param called - the command, for who is to give it again
+ * @param said - of options and of the job's settings, the weakest first
+ */
+export async function runJob(
+  called: string,
+  url: string,
+  said: readonly Given[],
+  flags: RunFlags,
+  command: Command,
+): Promise<void> {
+  const given = await withRunFolder(url, said);
   checkDashboard(given);
   const asked = readCommand(given);
   if (asked.runtime.debug === true) tellAll(command);
@@ -92,11 +112,11 @@ async function run(job: string, flags: RunFlags, command: Command): Promise<void
   if (flags.printConfig === true) print((await describe(url, given, asked)).trimEnd());
   else if (launched !== undefined && launched.launch.rank > 0)
     await takePartIn(launched.launch, launched.about, asked);
-  else await train(job, url, asked, launched);
+  else await train(called, url, asked, launched);
 }
 
 async function train(
-  job: string,
+  called: string,
   url: string,
   { runtime: asked, output, set }: CommandOptions,
   launched: Launched | undefined,
@@ -115,7 +135,7 @@ async function train(
     where: "run",
     expected: "the run to reach its last step",
     got: `${interruptedBy} after step ${steps}, whose state is saved in ${folder}`,
-    hint: `go on with: troupe run ${job} --resume ${folder}`,
+    hint: `go on with: ${called} --resume ${folder}`,
   });
 }
 

@@ -12,7 +12,7 @@ import {
   tunedState,
 } from "../../src/deltas/index.ts";
 import { BertForSequenceClassification, GPT2LMHeadModel } from "../../src/models/index.ts";
-import { dematerialize, materialize, type Module } from "../../src/nn/index.ts";
+import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
 import { arange, noGrad, ops, scope, type Tensor } from "../../src/tensor/index.ts";
 
 const gpt2 = { vocab_size: 61, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 12 };

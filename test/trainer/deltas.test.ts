@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
 import { applyDelta, lora } from "../../src/deltas/index.ts";
-import { type HeldMemory, type RuntimeOptions, Runtime, stepFolder } from "../../src/index.ts";
+import { type HeldMemory, Runtime, type RuntimeOptions, stepFolder } from "../../src/index.ts";
 import { GPT2LMHeadModel, weightBytes } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
 import { Mesh, planBlocks } from "../../src/parallel/index.ts";

@@ -2,8 +2,8 @@ import { TroupeError } from "../../errors.ts";
 import {
   Embedding,
   Module,
-  normal,
   madeOnce,
+  normal,
   Parameter,
   paddingMask,
   type TensorPlan,

@@ -1,0 +1,124 @@
+import { readFileSync } from "node:fs";
+import { type Command, Option as CommandFlag } from "commander";
+import { commandSchema, type Given, optionsOf } from "../../config/index.ts";
+import { flags as rapidformerFlags } from "../../rapidformer/index.ts";
+import { jobUrlOf } from "../../trainer/index.ts";
+import { print, usage } from "../flags.ts";
+import { addOptionFlags, typedOptions } from "../option-flags.ts";
+import { configFlag, givenAround, printFlag, type RunFlags, runJob, settingFlag } from "../run.ts";
+import { readListing } from "./listing.ts";
+import { argvOf, parse, type TypedFlags } from "./parse.ts";
+import { launchVariables, settle } from "./settle.ts";
+
+const options = optionsOf(commandSchema);
+
+const jobOf = (name: string) => String(new URL(`../../rapidformer/jobs/${name}.ts`, import.meta.url));
+
+/** The command that is called as Rapidformer is. */
+const RAPIDFORMER = "rapidformer";
+
+type Work = "finetune" | "pretrain";
+
+/**
+ * Adds `troupe finetune` and `troupe pretrain`, which take Rapidformer's flags beside those of `troupe run`, and `troupe
+ * rapidformer`, where the task says which of both it is.
+ */
+export function addRapidformerCommands(program: Command): void {
+  add(program, "finetune", "fine-tune a model by name on data by name, or a template of one's own");
+  add(program, "pretrain", "train a model on indexed data, or a template of one's own");
+  add(
+    program,
+    RAPIDFORMER,
+    "either, as Rapidformer's own command line asks for it, or a script with one in it",
+  );
+}
+
+/**
+ * A command line whose first word behind `rapidformer` is a listing has the listing's words instead, what follows it behind
+ * them, and the environment that it exports.
+ * @throws {TroupeError} `USAGE` unless it holds one command of rapidformer
+ */
+export function withListing(args: readonly string[], environment: NodeJS.ProcessEnv): readonly string[] {
+  const [command, file = "", ...others] = args;
+  if (command !== RAPIDFORMER || file === "" || file.startsWith("-")) return args;
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw usage("a listing, or flags", file, (cause as Error).message);
+  }
+  const listing = readListing(text, environment);
+  const found = listing.commands.filter(([name = ""]) => /(^|\/)rapidformer(\.mjs)?$/.test(name));
+  const [words, second] = found;
+  if (words === undefined || second !== undefined)
+    throw usage(
+      `one rapidformer command in ${file}`,
+      `${found.length}`,
+      "a listing exports variables and runs it",
+    );
+  Object.assign(environment, listing.environment);
+  return [RAPIDFORMER, ...words.slice(1), ...others];
+}
+
+interface Flags extends RunFlags {
+  readonly printArgv?: boolean;
+}
+
+function add(program: Command, name: Work | typeof RAPIDFORMER, description: string): void {
+  const command = program
+    .command(name)
+    .description(description)
+    .usage("[Rapidformer's flags] [options]")
+    .addHelpText("after", () => `\n${helpOfFlags()}`)
+    .addOption(configFlag())
+    .addOption(printFlag())
+    .addOption(
+      new CommandFlag(
+        "--print-argv",
+        "print Rapidformer's flags as they were read, and train nothing",
+      ).helpGroup("Options:"),
+    )
+    // What the runtime's flags leave is Rapidformer's, and refused there where it is neither's.
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async (flags: Flags) => {
+      const own = command.options.map(({ long }) => long ?? "");
+      const typed = parse(command.args, own);
+      if (flags.printArgv === true) print(argvOf(typed).map(quoted).join(" "));
+      else await train(name, typed, flags, command);
+    });
+  addOptionFlags(command, options).addOption(settingFlag());
+}
+
+async function train(
+  name: Work | typeof RAPIDFORMER,
+  typed: TypedFlags,
+  flags: Flags,
+  command: Command,
+): Promise<void> {
+  const others = [...givenAround(flags), ...typedOptions(command, options)];
+  Object.assign(process.env, launchVariables(process.env));
+  const { given, userScript, notices } = settle(typed, others);
+  const byTask = typed.get("--task") === "pretraining" ? "pretrain" : "finetune";
+  const url = userScript === undefined ? jobOf(name === RAPIDFORMER ? byTask : name) : jobUrlOf(userScript);
+  if (flags.printConfig !== true) for (const notice of notices) process.stderr.write(`${notice}\n`);
+  const said = [...below(given), ...below(others), ...above(given), ...above(others)];
+  await runJob(`troupe ${name} ${argvOf(typed).map(quoted).join(" ")}`, url, said, flags, command);
+}
+
+/** What was typed goes before what stands in files and variables, whoever's flag it is. */
+const above = (given: readonly Given[]) => given.filter(({ origin }) => origin === "flag");
+const below = (given: readonly Given[]) => given.filter(({ origin }) => origin !== "flag");
+
+function helpOfFlags(): string {
+  const shown = rapidformerFlags.filter(({ isShown }) => isShown);
+  const lines = shown.map(({ flag, takes, meaning }) => {
+    const value = takes === "nothing" ? "" : ` <${typeof takes === "string" ? takes : "word"}>`;
+    return `  ${`${flag}${value}`.padEnd(40)}  ${meaning}`;
+  });
+  const heading = "Rapidformer's flags; Megatron-LM's of 2022 are known too (docs/reference/rapidformer.md):";
+  return `${heading}\n${lines.join("\n")}\n`;
+}
+
+const quoted = (word: string) =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

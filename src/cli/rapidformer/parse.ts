@@ -1,0 +1,87 @@
+import { whatWasMeant } from "../../errors.ts";
+import { type Flag, flags } from "../../rapidformer/index.ts";
+import { usage } from "../flags.ts";
+
+/** What a flag was given: nothing but its name, a value, or several. */
+export type Typed = true | string | number | readonly string[];
+
+/** A command line, read: what each flag was given, by the flag's first name. */
+export type TypedFlags = ReadonlyMap<string, Typed>;
+
+const byName = new Map(flags.flatMap((each) => [each.flag, ...each.also].map((name) => [plain(name), each])));
+
+/**
+ * Reads Rapidformer's flags, as its argparse does: `--lr 1e-3`, `--lr=1e-3`, dashes or underscores, of a flag given twice the
+ * last. An argument of blanks alone is passed over: a shell makes one of a backslash before a comment.
+ * @param others - flags of the runtime's own, for "did you mean"
+ * @throws {TroupeError} `USAGE` for a value that is none of the flag's, or for a flag that is refused, with what to write instead
+ */
+export function parse(argv: readonly string[], others: readonly string[] = []): TypedFlags {
+  const typed = new Map<string, Typed>();
+  const words = argv.filter((word) => word.trim() !== "");
+  for (let at = 0; at < words.length; ) {
+    const word = words[at] as string;
+    const [name = "", inline] = halves(word);
+    const flag = byName.get(plain(name));
+    at += 1;
+    if (flag === undefined || !name.startsWith("--"))
+      throw usage("a flag", word, whatWasMeant(name, [...flags.map(({ flag: own }) => own), ...others]));
+    if (flag.fate.is === "refused")
+      throw usage("a flag that means something here", name, `use ${flag.fate.use}`);
+    const end = inline === undefined ? at + numValues(flag, words, at) : at;
+    const values = inline === undefined ? words.slice(at, end) : [inline];
+    at = end;
+    typed.set(flag.flag, read(flag, name, values));
+  }
+  return typed;
+}
+
+/** @returns the command line that {@link parse} reads as this, flags in the order of their table */
+export function argvOf(typed: TypedFlags): string[] {
+  return flags.flatMap(({ flag }) => {
+    const value = typed.get(flag);
+    if (value === undefined) return [];
+    if (value === true) return [flag];
+    return typeof value === "object" && value.length > 1 ? [flag, ...value] : [`${flag}=${value}`];
+  });
+}
+
+function plain(name: string): string {
+  return name.replaceAll("_", "-").toLowerCase();
+}
+
+function halves(word: string): readonly [string, string | undefined] {
+  const equals = word.indexOf("=");
+  return word.startsWith("--") && equals > 0
+    ? [word.slice(0, equals), word.slice(equals + 1)]
+    : [word, undefined];
+}
+
+/** How many of the words behind a flag are its values. */
+function numValues({ takes }: Flag, words: readonly string[], at: number): number {
+  if (takes === "nothing") return 0;
+  if (takes !== "texts") return at < words.length && !(words[at] as string).startsWith("--") ? 1 : 0;
+  const next = words.findIndex((word, index) => index >= at && word.startsWith("--"));
+  return (next < 0 ? words.length : next) - at;
+}
+
+function read({ takes }: Flag, name: string, values: readonly string[]): Typed {
+  if (takes === "nothing") {
+    if (values.length === 0) return true;
+    throw usage(`${name} alone`, `${name}=${values[0]}`, "it is given or left out");
+  }
+  const [value] = values;
+  if (value === undefined) throw usage(`a value for ${name}`, "none", "write it behind the flag");
+  if (takes === "texts") return values;
+  if (takes === "text") return value;
+  if (takes === "number" || takes === "whole") return numberOf(name, value, takes === "whole");
+  if (takes.includes(value)) return value;
+  throw usage(`${name} to be ${takes.join(", ")}`, value, whatWasMeant(value, takes));
+}
+
+function numberOf(name: string, text: string, isWhole: boolean): number {
+  const value = Number(text);
+  const isGood = text.trim() !== "" && (isWhole ? Number.isSafeInteger(value) : Number.isFinite(value));
+  if (isGood) return value;
+  throw usage(`${name} to be a ${isWhole ? "whole number" : "number"}`, JSON.stringify(text), "such as 16");
+}

@@ -1,0 +1,271 @@
+import { commandSchema, type Given, optionsOf, readText } from "../../config/index.ts";
+import { findData, findModel, findPrefix } from "../../hub/index.ts";
+import { type Flag, flags } from "../../rapidformer/index.ts";
+import { usage } from "../flags.ts";
+import type { Typed, TypedFlags } from "./parse.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What Rapidformer's flags amount to. */
+export interface Settled {
+  /** Options of the runtime and settings of the job, the weakest first. */
+  readonly given: readonly Given[];
+  /** The module of one's own that is trained; undefined where the task alone says what is. */
+  readonly userScript: string | undefined;
+  /** What a person should know of it before the run begins. */
+  readonly notices: readonly string[];
+}
+
+/**
+ * Turns Rapidformer's flags and the variables of its launchers into options of the runtime and settings of the job.
+ * @param typed - by the flags' names
+ * @param others - what else was said of options: by flags of the runtime's own, which go before
+ * @throws {TroupeError} `USAGE`, `HUB` for what contradicts itself or is not there, before anything is started
+ */
+export function settle(
+  typed: TypedFlags,
+  others: readonly Given[],
+  environment: Environment = process.env,
+): Settled {
+  const notices: string[] = [];
+  const ranks = ranksOf(typed, others, environment);
+  const { batch, accumulation } = batchOf(typed, others, ranks.number);
+  const given = [
+    ...standing(typed),
+    ...others
+      .filter(({ path }) => path.join(".") === "seed")
+      .map((each): Given => ({ ...each, path: ["set", "seed"] })),
+    ...(ranks.given === undefined ? [] : [ranks.given]),
+    ...flags.flatMap((flag) => of(flag, typed)),
+    ...precisionOf(typed, others, notices),
+    ...lossScaleOf(typed),
+    ...chunksOf(typed),
+    ...(accumulation === undefined ? [] : [flagged("accumulation", accumulation, "--micro-batch-size")]),
+    ...batch,
+    ...places(typed),
+  ];
+  for (const { flag, fate } of flags)
+    if (fate.is === "no-op" && typed.has(flag)) notices.push(`${flag}: ${fate.reason}`);
+  const userScript = typed.get("--user-script");
+  return { given, userScript: userScript === undefined ? undefined : String(userScript), notices };
+}
+
+const flagged = (path: string, value: unknown, by: string): Given => ({
+  path: path.split("."),
+  value,
+  origin: "flag",
+  by,
+});
+
+const options = new Map(optionsOf(commandSchema).map((each) => [each.name, each]));
+
+/** What Rapidformer has where nothing is said, and Troupe has otherwise. */
+function standing(typed: TypedFlags): Given[] {
+  const given = flags.filter(
+    ({ flag, fate }) => typed.has(flag) && fate.is === "option" && fate.path === "zero",
+  );
+  if (given.length > 1)
+    throw usage(
+      "one of the flags that split states",
+      given.map(({ flag }) => flag).join(" and "),
+      "leave all but one out",
+    );
+  const standard = (path: string, value: unknown): Given => ({
+    path: path.split("."),
+    value,
+    origin: "default",
+    by: "",
+  });
+  return [standard("zero", 0), standard("seed", 1234), standard("set.seed", 1234)];
+}
+
+/** What one flag says by itself. */
+function of({ flag, fate }: Flag, typed: TypedFlags): Given[] {
+  const value = typed.get(flag);
+  if (value === undefined) return [];
+  if (fate.is === "setting") return [flagged(`set.${fate.name}`, fate.value ?? settingOf(value), flag)];
+  if (fate.is !== "option") return [];
+  const option = options.get(fate.path);
+  const read = typeof value === "string" && option !== undefined ? readText(option, value) : value;
+  const said = flagged(fate.path, fate.value ?? read, flag);
+  if (fate.path === "seed") return [said, flagged("set.seed", read, flag)];
+  return fate.path === "tp" ? [said, flagged("set.tensorModelParallelSize", read, flag)] : [said];
+}
+
+function settingOf(value: Typed): string | number | boolean {
+  if (typeof value === "object") return value.join(" ");
+  return value === "casual_lm" ? "causal_lm" : value;
+}
+
+/** As many ranks as the launcher lists devices on every host, unless the command line says how many. */
+function ranksOf(
+  typed: TypedFlags,
+  others: readonly Given[],
+  environment: Environment,
+): { readonly number: number; readonly given: Given | undefined } {
+  const split = size(typed, "--tensor-model-parallel-size") * size(typed, "--pipeline-model-parallel-size");
+  const said = others.findLast(({ path }) => path.join(".") === "ranks");
+  const devices = environment.CUDA_VISIBLE_DEVICES?.split(",").filter((device) => device.trim() !== "") ?? [];
+  const onAllHosts = devices.length * Number(environment.NNODES ?? 1);
+  const number = said === undefined ? onAllHosts || split : Number(said.value);
+  if (Number.isSafeInteger(number) && number % split !== 0)
+    throw usage(
+      `ranks that ${split} divide, which are --tensor-model-parallel-size × --pipeline-model-parallel-size`,
+      `${number}`,
+      number > split ? `--ranks ${number - (number % split)}` : largest(number),
+    );
+  if (said !== undefined) return { number, given: undefined };
+  const by = devices.length > 0 ? "CUDA_VISIBLE_DEVICES" : "--tensor-model-parallel-size";
+  const origin = devices.length > 0 ? "environment" : "default";
+  return {
+    number,
+    given: { path: ["ranks"], value: number, origin, by: split > 1 || devices.length > 0 ? by : "" },
+  };
+}
+
+/** Megatron would quietly take fewer stages: the largest layouts that there are. */
+function largest(ranks: number): string {
+  const layouts = Array.from({ length: ranks }, (_, index) => index + 1).filter((tp) => ranks % tp === 0);
+  return `on ${ranks} ranks there is room for ${layouts.map((tp) => `${tp} × ${ranks / tp}`).join(", ")}`;
+}
+
+function size(typed: TypedFlags, flag: string): number {
+  const value = typed.get(flag);
+  return typeof value === "number" && value >= 1 ? value : 1;
+}
+
+/** The batch of a step, and in how many micro-batches a replica goes through its part. */
+function batchOf(
+  typed: TypedFlags,
+  others: readonly Given[],
+  ranks: number,
+): { readonly batch: readonly Given[]; readonly accumulation: number | undefined } {
+  const [micro, whole] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
+  const split = size(typed, "--tensor-model-parallel-size") * size(typed, "--pipeline-model-parallel-size");
+  const replicas = Math.max(1, Math.floor(ranks / split));
+  if (typeof micro !== "number" || others.some(({ path }) => path.join(".") === "accumulation"))
+    return { batch: [], accumulation: undefined };
+  const at = flagged("set.microBatchSize", micro, "--micro-batch-size");
+  if (typeof whole !== "number")
+    return {
+      batch: [at, { path: ["set", "globalBatchSize"], value: micro * replicas, origin: "default", by: "" }],
+      accumulation: 1,
+    };
+  const accumulation = whole / (micro * replicas);
+  if (Number.isSafeInteger(accumulation) && accumulation >= 1) return { batch: [at], accumulation };
+  const nearest = Math.max(1, Math.ceil(accumulation)) * micro * replicas;
+  const fixes = [
+    `--global-batch-size ${nearest}`,
+    ...(whole % replicas === 0 ? [`--micro-batch-size ${whole / replicas}`] : []),
+    ...(whole % micro === 0 ? [`--ranks ${fitting(whole / micro, replicas) * split}`] : []),
+  ];
+  throw usage(
+    `--global-batch-size to be a multiple of ${micro * replicas}, --micro-batch-size ${micro} on each of ${replicas} replicas`,
+    `${whole}`,
+    fixes.join(", or "),
+  );
+}
+
+/** The largest number of replicas up to those there are that divides the micro-batches of a step. */
+function fitting(microBatches: number, replicas: number): number {
+  for (let number = Math.min(replicas, microBatches); number > 1; number--)
+    if (microBatches % number === 0) return number;
+  return 1;
+}
+
+/** Float16 is for GPUs: on the CPU bfloat16 stands for it, with the same bits saved and no scale to find. */
+function precisionOf(typed: TypedFlags, others: readonly Given[], notices: string[]): Given[] {
+  if (!typed.has("--mixed-precision")) return [];
+  const other = ["--fp16", "--bf16"].find((flag) => typed.has(flag));
+  if (other !== undefined) throw usage("one precision", `--mixed-precision and ${other}`, "leave one out");
+  const device = String(others.findLast(({ path }) => path.join(".") === "device")?.value ?? "cpu");
+  if (device.startsWith("cuda")) return [flagged("precision", "amp-fp16", "--mixed-precision")];
+  notices.push("--mixed-precision: amp-bf16, as float16 is for GPUs; another: --fp16, --bf16, --precision");
+  return [flagged("precision", "amp-bf16", "--mixed-precision")];
+}
+
+const scaleNames = {
+  "--initial-loss-scale": "scale",
+  "--min-loss-scale": "min",
+  "--loss-scale-window": "window",
+  "--hysteresis": "hysteresis",
+} as const;
+
+function lossScaleOf(typed: TypedFlags): Given[] {
+  const said = Object.entries(scaleNames).filter(([flag]) => typed.has(flag));
+  const [[first] = [""]] = said;
+  if (first === "") return [];
+  if (typed.has("--loss-scale"))
+    throw usage(`--loss-scale for good, or ${first} for one that changes`, "both", "leave one out");
+  const rule = Object.fromEntries(said.map(([flag, name]) => [name, typed.get(flag)]));
+  return [flagged("lossScale", { kind: "megatron", ...rule }, first)];
+}
+
+const CHUNKS = "--num-layers-per-virtual-pipeline-stage";
+
+function chunksOf(typed: TypedFlags): Given[] {
+  const [each, layers] = [typed.get(CHUNKS), typed.get("--num-layers")];
+  if (each === undefined) return [];
+  const stages = size(typed, "--pipeline-model-parallel-size");
+  const chunks = Number(layers) / (stages * Number(each));
+  if (Number.isSafeInteger(chunks)) return [flagged("chunks", chunks, CHUNKS)];
+  throw usage(
+    `${CHUNKS} × --pipeline-model-parallel-size ${stages} to divide --num-layers`,
+    `${each} of ${layers ?? "none given"}`,
+    "such as 1",
+  );
+}
+
+/** Names to where they lie, once, before any rank begins. */
+function places(typed: TypedFlags): Given[] {
+  const said = (flag: string) => typed.get(flag);
+  const model = said("--pretrained-model-name-or-path");
+  const part = String(said("--data-name") ?? "");
+  const path = said("--data-path");
+  const place = path === undefined ? undefined : dataPlace(path as readonly string[], part, typed);
+  return [
+    ...(model === undefined
+      ? []
+      : ["pretrainedModelNameOrPath", "load"].map((name) =>
+          flagged(`set.${name}`, findModel(String(model)), "--pretrained-model-name-or-path"),
+        )),
+    ...(place === undefined
+      ? []
+      : [
+          flagged("set.dataPath", place, "--data-path"),
+          flagged("set.datasetPath", (path as readonly string[]).join(" "), "--data-path"),
+          flagged("set.datasetName", part, "--data-path"),
+        ]),
+  ];
+}
+
+/** A prefix of indexed data, several with their weights, or a dataset. */
+function dataPlace(words: readonly string[], part: string, typed: TypedFlags): string {
+  if (words.length > 1)
+    return words.map((word, index) => (index % 2 === 0 ? word : findPrefix(word))).join(" ");
+  const [name = ""] = words;
+  return isIndexed(typed) ? findPrefix(name) : findData(name, part);
+}
+
+/** Pre-training reads indexed data; so does a script that says how they are split or laid out. */
+function isIndexed(typed: TypedFlags): boolean {
+  return typed.get("--task") === "pretraining" || typed.has("--data-impl") || typed.has("--split");
+}
+
+/**
+ * What the launchers of this package read, of the words that Rapidformer's scripts have for it: one command a host.
+ * @throws {TroupeError} `USAGE`
+ */
+export function launchVariables(environment: Environment): Readonly<Record<string, string>> {
+  const { NNODES = "1", NODE_RANK = "0", RANK, WORLD_SIZE } = environment;
+  const [hosts, host] = [Number(NNODES), Number(NODE_RANK)];
+  const isPlace = Number.isSafeInteger(hosts) && Number.isSafeInteger(host) && host >= 0 && host < hosts;
+  if (!isPlace)
+    throw usage(
+      "NODE_RANK from 0 to below NNODES",
+      `NNODES=${NNODES} and NODE_RANK=${NODE_RANK}`,
+      "such as 2 and 0",
+    );
+  if (hosts === 1 || RANK !== undefined || WORLD_SIZE !== undefined) return {};
+  return { RANK: NODE_RANK, WORLD_SIZE: NNODES };
+}

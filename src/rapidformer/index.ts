@@ -1,0 +1,25 @@
+/** Rapidformer's surface: its flags, its templates, and the jobs that its tasks amount to. */
+export { type Arguments, defaultArguments, getArgs } from "./arguments.ts";
+export {
+  type Composed,
+  type ComposedModel,
+  type Composition,
+  type DataLoader,
+  type LrSchedulerFn,
+  type OptimizerFn,
+  RapidformerEngine,
+} from "./engine.ts";
+export type { Fate, Flag, SettingValue, Takes } from "./flag.ts";
+export { flagGroups, flags } from "./flags.ts";
+export { paddedVocabulary, withArchitecture } from "./model-fields.ts";
+export {
+  type BertRecord,
+  buildTrainValidTestDatasets,
+  buildTrainValidTestDatasetsForHuggingface,
+  endOfDocument,
+  type GptRecord,
+  getTokenizer,
+  type PretrainingData,
+} from "./pretraining-data.ts";
+export { readModelConfig } from "./run-parts.ts";
+export { Finetuner, type ForwardStep, type ModelProvided, PreTrainer, Pretrainer } from "./trainer.ts";

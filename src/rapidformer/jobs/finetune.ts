@@ -1,0 +1,65 @@
+// The job of `troupe finetune` without a script: a task, by name, on data and a model that were found by theirs.
+import { type Batch, type Dataset, loadTokenizer, type TensorBatch, tensorsIn } from "../../data/index.ts";
+import { defineJob } from "../../job/index.ts";
+import type { TaskModel } from "../../models/index.ts";
+import { type AnyTask, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
+import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
+import { withArchitecture } from "../model-fields.ts";
+import { argumentError, epochSteps, optimizerOf, planOf, readModelConfig, scheduleOf } from "../run-parts.ts";
+
+const args = (config: Readonly<Record<string, string | number | boolean>>) => config as Arguments;
+
+function taskOf({ task }: Arguments): AnyTask {
+  if (task !== "") return taskNamed(task);
+  throw argumentError("--task", "none", "such as --task sequence_classification, or --user-script FILE");
+}
+
+function configOf(given: Arguments) {
+  const { pretrainedModelNameOrPath: folder } = given;
+  if (folder === "") throw argumentError("--pretrained-model-name-or-path", "none", "a folder, or a name");
+  return withArchitecture(readModelConfig(folder), given);
+}
+
+/** Tasks whose samples are texts. */
+const withoutTexts: ReadonlySet<string> = new Set(["image_classification"]);
+
+/** What a mean over samples is over. */
+function numRows(batch: Batch): number {
+  const [first] = tensorsIn(batch);
+  return first?.shape[0] ?? 1;
+}
+
+// Tasks infer what their batches are; here any may stand.
+type AnyDataset = Dataset<Batch, TaskFacts>;
+
+export default defineJob({
+  config: defaultArguments,
+  data: async (config, { seed }): Promise<AnyDataset> => {
+    const given = args(config);
+    const task = taskOf(given);
+    const place = given.dataDir || given.dataPath;
+    if (place === "") throw argumentError("--data-path or --data-dir", "neither", "a folder, or a name");
+    const hasTexts = !withoutTexts.has(given.task);
+    const { pretrainedModelNameOrPath: folder, seqLength } = given;
+    return task.dataset(await task.read(place), {
+      source: [given.datasetPath, given.datasetName].filter((word) => word !== "").join("/") || place,
+      config: configOf(given),
+      ...(hasTexts && { tokenizer: await loadTokenizer(folder) }),
+      ...(seqLength > 0 && { length: seqLength }),
+      seed,
+    });
+  },
+  training: (config, { numTrain }) => ({
+    ...planOf(args(config), numTrain),
+    evaluateEverySteps: epochSteps(args(config), numTrain),
+  }),
+  model: (config, facts) => {
+    const given = setArgs(config);
+    return taskModel(taskOf(given), configOf(given), facts);
+  },
+  loss: (model: TaskModel, batch: TensorBatch, rank) => taskOf(getArgs()).loss(model, batch, rank),
+  weigh: (batch, config) => taskOf(args(config)).weigh?.(batch) ?? numRows(batch),
+  predict: (model: TaskModel, batch: TensorBatch) => taskOf(getArgs()).predict(model, batch),
+  optimizer: (parameters, config) => optimizerOf(parameters, args(config)),
+  schedule: (optimizer, config, { numTrain }) => scheduleOf(optimizer, args(config), numTrain),
+});

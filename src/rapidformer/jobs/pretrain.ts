@@ -1,0 +1,130 @@
+// The job of `troupe pretrain` without a script: BERT on masked sentences and their order, or a causal model on what comes next.
+import {
+  type Batch,
+  type Dataset,
+  type SampleRecord,
+  type Samples,
+  sampleDataset,
+  stack,
+  type TensorBatch,
+} from "../../data/index.ts";
+import { defineJob } from "../../job/index.ts";
+import { autoModel, hasModel, type TaskModel } from "../../models/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
+import { paddedVocabulary, withArchitecture } from "../model-fields.ts";
+import {
+  buildTrainValidTestDatasets,
+  buildTrainValidTestDatasetsForHuggingface,
+  endOfDocument,
+  getTokenizer,
+} from "../pretraining-data.ts";
+import { argumentError, optimizerOf, planOf, readModelConfig, scheduleOf } from "../run-parts.ts";
+import { evaluationOf, numSamplesOf } from "../trainer.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+const args = (config: Readonly<Record<string, string | number | boolean>>) => config as Arguments;
+
+/** What the sizes alone do not say of a model is said by what its text is cut by. */
+function fieldsOf(given: Arguments): Fields {
+  const { pretrainedModelNameOrPath: folder, tokenizerType } = given;
+  if (folder !== "") return withArchitecture(readModelConfig(folder), given);
+  if (tokenizerType === "" || !(given.numLayers > 0))
+    throw argumentError(
+      "--pretrained-model-name-or-path, or --tokenizer-type with --num-layers, --hidden-size and --num-attention-heads",
+      "neither",
+    );
+  return withArchitecture({ model_type: tokenizerType === "GPT2BPETokenizer" ? "gpt2" : "bert" }, given);
+}
+
+/** What all models that say which token comes next have in common. */
+interface CausalModel {
+  forward(inputIds: Tensor, asked: { readonly targets: Tensor }): { readonly loss: Tensor };
+}
+
+/** Whether sentences are masked, rather than continued. */
+const isMasked = (fields: Fields) => hasModel("pretraining", fields);
+
+interface Facts {
+  readonly source: string;
+  readonly vocabSize: number;
+  readonly numTrain: number;
+  readonly numSamples: Readonly<Record<string, number>>;
+  /** Of documents, where it is to count for nothing. */
+  readonly ignored: number;
+}
+
+export default defineJob({
+  config: defaultArguments,
+  data: async (config, { seed }): Promise<Dataset<Batch, Facts>> => {
+    const given = setArgs({ ...config, seed });
+    const tokenizer = await getTokenizer(given);
+    const { dataPath, seqLength, eodMaskLoss, maskProb, shortSeqProb, bertBinaryHead } = given;
+    if (dataPath === "")
+      throw argumentError("--data-path", "none", "the prefix that troupe preprocess wrote");
+    if (!(seqLength > 0)) throw argumentError("--seq-length", "none", "such as --seq-length 512");
+    const common = {
+      dataPrefix: dataPath,
+      splitsString: given.split,
+      trainValidTestNumSamples: numSamplesOf(given),
+      seed,
+    };
+    const [train, validation, test] = isMasked(fieldsOf(given))
+      ? buildTrainValidTestDatasetsForHuggingface({
+          ...common,
+          maxSeqLength: seqLength,
+          maskedLmProb: maskProb,
+          shortSeqProb,
+          binaryHead: bertBinaryHead,
+          tokenizer,
+        })
+      : buildTrainValidTestDatasets({ ...common, seqLength });
+    const splits = Object.fromEntries(
+      Object.entries({ train, validation, test }).filter(([, samples]) => samples !== null),
+    ) as Record<string, typeof train>;
+    const lengths = Object.entries(splits).map(([name, { length }]) => [name, length]);
+    const numSamples = Object.fromEntries(lengths) as Record<string, number>;
+    const ignored = eodMaskLoss ? (endOfDocument(tokenizer) ?? -1) : -1;
+    const facts = {
+      source: given.datasetPath || dataPath,
+      vocabSize: tokenizer.vocabSize,
+      numTrain: train.length,
+      numSamples,
+      ignored,
+    };
+    return sampleDataset<SampleRecord, Batch, Facts>({
+      facts,
+      seed,
+      shuffle: false,
+      splits: splits as unknown as Readonly<Record<string, Samples<SampleRecord>>>,
+      collate: (samples) => stack()(samples) as Batch,
+      countTokens: ({ attentionMask, text }) => ((attentionMask ?? text) as Tensor).numel,
+    });
+  },
+  training: (config, { numTrain, numSamples }: Facts) => ({
+    ...planOf(args(config), numTrain),
+    ...evaluationOf(args(config), { numSamples }),
+  }),
+  model: (config, { vocabSize, ignored }: Facts) => {
+    const given = setArgs({ ...config, ignored });
+    const fields = fieldsOf(given);
+    const size = { vocab_size: fields.vocab_size ?? paddedVocabulary(vocabSize, given) };
+    const masked = given.bertBinaryHead ? "pretraining" : "masked_lm";
+    return autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
+  },
+  loss: (model: TaskModel, batch: TensorBatch) => {
+    if (batch.text === undefined) {
+      const { nextSentenceLabel, ...rows } = batch as Readonly<Record<string, Tensor>>;
+      return model.forward(getArgs().bertBinaryHead ? { ...rows, nextSentenceLabel } : rows).loss as Tensor;
+    }
+    const tokens = batch.text as Tensor;
+    const length = (tokens.shape[1] ?? 1) - 1;
+    const inputIds = tokens.narrow(1, 0, length).contiguous();
+    const targets = tokens.narrow(1, 1, length).contiguous();
+    const ignored = Number(getArgs().ignored ?? -1);
+    const labels = ignored < 0 ? targets : targets.maskedFill(inputIds.eq(ignored), -100);
+    return (model as unknown as CausalModel).forward(inputIds, { targets: labels }).loss;
+  },
+  optimizer: (parameters, config) => optimizerOf(parameters, args(config)),
+  schedule: (optimizer, config, { numTrain }) => scheduleOf(optimizer, args(config), numTrain),
+});

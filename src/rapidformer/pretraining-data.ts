@@ -1,0 +1,156 @@
+import {
+  type IndexedSamples,
+  loadGpt2Tokenizer,
+  loadTokenizer,
+  loadWordPiece,
+  maskVocabulary,
+  megatronBertSamples,
+  megatronGptSamples,
+  type Samples,
+  type SplitName,
+  type Tokenizer,
+} from "../data/index.ts";
+import { type Tensor, tensor } from "../tensor/index.ts";
+import { type Arguments, getArgs } from "./arguments.ts";
+import { argumentError } from "./run-parts.ts";
+
+/** How the data of pre-training is built, by the names of the seed's builders. */
+export interface PretrainingData {
+  /** `--data-path`: a prefix, or weights and prefixes. */
+  readonly dataPrefix: string;
+  readonly dataImpl?: string;
+  readonly splitsString: string;
+  readonly trainValidTestNumSamples: readonly [train: number, valid: number, test: number];
+  readonly seed: number;
+  /** Nothing is warmed up in any case. */
+  readonly skipWarmup?: boolean;
+}
+
+type ThreeSplits<T> = readonly [train: Samples<T>, valid: Samples<T> | null, test: Samples<T> | null];
+
+/** A row of GPT's tokens: one more than a sample predicts. */
+export type GptRecord = { readonly text: Tensor };
+
+/** A row of BERT's pre-training by Hugging Face's names in camel case, int64; labels are −100 where nothing is asked. */
+export type BertRecord = {
+  readonly inputIds: Tensor;
+  readonly attentionMask: Tensor;
+  readonly tokenTypeIds: Tensor;
+  readonly labels: Tensor;
+  readonly nextSentenceLabel: Tensor;
+};
+
+/**
+ * The seed's `build_train_valid_test_datasets`: Megatron's GPT samples, `text` int64 [seqLength + 1].
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` where nothing is left to train on
+ */
+export function buildTrainValidTestDatasets(
+  options: PretrainingData & { readonly seqLength: number },
+): ThreeSplits<GptRecord> {
+  const { dataPrefix, splitsString, seed, seqLength } = options;
+  const splits = megatronGptSamples({
+    dataPath: dataPathOf(dataPrefix),
+    split: splitsString,
+    length: seqLength,
+    seed,
+    numSamples: numSamplesOf(options),
+  });
+  return threeOf(dataPrefix, splits, (row) => ({ text: integers(row) }));
+}
+
+/**
+ * The seed's `build_train_valid_test_datasets_for_huggingface`: Megatron's BERT samples by the names of Hugging Face's inputs.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` where nothing is left to train on
+ */
+export function buildTrainValidTestDatasetsForHuggingface(
+  options: PretrainingData & {
+    readonly maxSeqLength: number;
+    readonly maskedLmProb: number;
+    readonly shortSeqProb: number;
+    readonly binaryHead?: boolean;
+    readonly tokenizer: Tokenizer;
+  },
+): ThreeSplits<BertRecord> {
+  const { dataPrefix, splitsString, seed, maxSeqLength, binaryHead = true, tokenizer } = options;
+  const splits = megatronBertSamples({
+    dataPath: dataPathOf(dataPrefix),
+    split: splitsString,
+    length: maxSeqLength,
+    seed,
+    numSamples: numSamplesOf(options),
+    maskProbability: options.maskedLmProb,
+    shortProbability: options.shortSeqProb,
+    nextSentence: binaryHead,
+    vocabulary: maskVocabulary(tokenizer),
+  });
+  return threeOf(dataPrefix, splits, ({ tokens, types, labels, paddingMask, isRandom }) => ({
+    inputIds: integers(tokens),
+    attentionMask: integers(paddingMask),
+    tokenTypeIds: integers(types),
+    labels: integers(labels.map((label) => (label < 0 ? -100 : label))),
+    nextSentenceLabel: tensor(BigInt64Array.of(isRandom ? 1n : 0n), { dtype: "int64" }).view([]),
+  }));
+}
+
+/**
+ * The tokenizer of `--tokenizer-type` with its files, else of the model's folder: the seed's `get_tokenizer()`.
+ * @throws {TroupeError} `ARGUMENTS` where neither is given, `TOKENIZER_INVALID`
+ */
+export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokenizer> {
+  const { tokenizerType, vocabFile, mergeFile, pretrainedModelNameOrPath: folder } = args;
+  if (tokenizerType === "" || (vocabFile === "" && folder !== "")) {
+    if (folder !== "") return loadTokenizer(folder);
+    throw argumentError(
+      "--tokenizer-type with --vocab-file, or a model whose folder has a tokenizer",
+      "neither",
+    );
+  }
+  if (vocabFile === "") throw argumentError(`--vocab-file with --tokenizer-type ${tokenizerType}`, "none");
+  if (tokenizerType !== "GPT2BPETokenizer")
+    return loadWordPiece(vocabFile, {
+      lowercase: tokenizerType === "BertWordPieceLowerCase",
+      maxCharacters: 200,
+    });
+  if (mergeFile === "") throw argumentError("--merge-file with --tokenizer-type GPT2BPETokenizer", "none");
+  return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
+}
+
+/** The token that ends a document; undefined where the vocabulary has none of those. */
+export function endOfDocument({ spec }: Tokenizer): number | undefined {
+  if (spec.kind !== "hugging-face") return undefined;
+  const { added_tokens: added, model } = spec.tokenizer as {
+    readonly added_tokens: readonly { readonly content: string; readonly id: number }[];
+    readonly model: { readonly vocab: Readonly<Record<string, number>> };
+  };
+  const ids = ["<|endoftext|>", "[SEP]", "</s>"].map(
+    (name) => added.find(({ content }) => content === name)?.id ?? model.vocab[name],
+  );
+  return ids.find((id) => id !== undefined);
+}
+
+/** Weights stand before prefixes, which are whole paths: `0.7 /data/books 0.3 /data/web`. */
+function dataPathOf(text: string): readonly string[] {
+  const parts = [...text.matchAll(/([\d.]+) (\/.*?)(?= [\d.]+ \/|$)/g)];
+  const isBlend = parts.length > 0 && parts[0]?.index === 0;
+  return isBlend ? parts.flatMap(([, weight = "", prefix = ""]) => [weight, prefix]) : [text];
+}
+
+function numSamplesOf({ trainValidTestNumSamples: [train, validation, test] }: PretrainingData) {
+  return { train, validation, test };
+}
+
+function threeOf<T, R>(
+  source: string,
+  { train, validation, test }: Readonly<Partial<Record<SplitName, IndexedSamples<T>>>>,
+  recordOf: (sample: T) => R,
+): ThreeSplits<R> {
+  const recorded = (samples: IndexedSamples<T> | undefined): Samples<R> | null =>
+    samples === undefined ? null : { length: samples.length, at: (index) => recordOf(samples.at(index)) };
+  const first = recorded(train);
+  if (first !== null) return [first, recorded(validation), recorded(test)];
+  throw argumentError(`documents for training in ${source}`, "none", "more data, or another --split");
+}
+
+function integers(values: Int32Array): Tensor {
+  return tensor(BigInt64Array.from(values, BigInt), { dtype: "int64" });
+}

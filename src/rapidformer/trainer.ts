@@ -1,0 +1,324 @@
+import {
+  type Awaitable,
+  type Batch,
+  type Collate,
+  type Dataset,
+  type Samples,
+  sampleDataset,
+  stack,
+  type TensorBatch,
+} from "../data/index.ts";
+import { defineLoop, type Job, type Losses, type Rank, type RankContext } from "../job/index.ts";
+import type { Module } from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+import { type Arguments, setArgs } from "./arguments.ts";
+import {
+  type DataLoader,
+  factsOf,
+  type LrSchedulerFn,
+  type OptimizerFn,
+  RapidformerEngine,
+} from "./engine.ts";
+import {
+  argumentError,
+  batchSizeOf,
+  epochSteps,
+  optimizerOf,
+  planOf,
+  scheduleOf,
+  stepsOf,
+} from "./run-parts.ts";
+
+/** What a model provider returns: the model, declared, and how it is optimized; null for what the flags say. */
+export type ModelProvided = readonly [model: Module, optimizer: OptimizerFn, lrScheduler: LrSchedulerFn];
+
+/** What a forward step returns: the loss, or what it is computed from with the function that does, and what it tells besides. */
+export type ForwardStep =
+  | Losses
+  | readonly [
+      output: Tensor,
+      loss: (output: Tensor) => readonly [loss: Tensor, told: Readonly<Record<string, Tensor | number>>],
+    ];
+
+type SamplesOrNone = Samples<unknown> | null;
+
+/** What {@link Finetuner} and {@link PreTrainer} have in common: hooks, and the job that they amount to. */
+abstract class Trainer {
+  readonly engine: RapidformerEngine;
+
+  constructor(engine: RapidformerEngine = new RapidformerEngine()) {
+    this.engine = engine;
+  }
+
+  /** Lets `export default MyTrainer` stand for `export default new MyTrainer(new RapidformerEngine()).train()`. */
+  static job(this: new (engine: RapidformerEngine) => Trainer): Job {
+    return new this(new RapidformerEngine()).train();
+  }
+
+  /**
+   * The seed's `model_optimizer_lr_scheduler_provider`: declares the model, in every rank; written for one device. Weights come
+   * from the folder of `--pretrained-model-name-or-path`, where it has any.
+   */
+  abstract modelOptimizerLrSchedulerProvider(): ModelProvided;
+
+  /** The seed's `run_forward_step`. `batchOrIterator`: a batch with {@link Finetuner}, an iterator of one with {@link PreTrainer}. */
+  abstract runForwardStep(batchOrIterator: unknown, model: Module, rank: Rank): ForwardStep;
+
+  /** The job that the hooks amount to, for `export default`: nothing is trained by the call itself. */
+  train(): Job {
+    return this.jobOf();
+  }
+
+  /** All replicas' rows, in their order; see `RapidformerEngine.gather`. */
+  gather(rows: Tensor): Tensor {
+    return this.engine.gather(rows);
+  }
+
+  protected abstract jobOf(): Job;
+
+  protected lossesOf(given: unknown, model: Module, rank: Rank): Losses {
+    const step = this.runForwardStep(given, model, rank);
+    if (!isPair(step)) return step;
+    const [output, lossOf] = step;
+    const [loss, told] = lossOf(output);
+    const numbers = Object.entries(told).map(([name, value]) => [
+      name,
+      typeof value === "number" ? value : value.item(),
+    ]);
+    rank.log(Object.fromEntries(numbers) as Record<string, number>);
+    return loss;
+  }
+
+  protected get commonParts() {
+    return {
+      config: this.engine.defaults,
+      model: (config: Readonly<Record<string, string | number | boolean>>) => {
+        setArgs(config);
+        return this.modelOptimizerLrSchedulerProvider()[0];
+      },
+      optimizer: (parameters: Parameters<typeof optimizerOf>[0], config: Arguments) => {
+        const args = setArgs(config);
+        return this.modelOptimizerLrSchedulerProvider()[1]?.(parameters) ?? optimizerOf(parameters, args);
+      },
+      schedule: (optimizer: Parameters<typeof scheduleOf>[0], config: Arguments, facts: unknown) => {
+        const args = setArgs(config);
+        const { numTrain } = facts as { readonly numTrain: number };
+        return (
+          this.modelOptimizerLrSchedulerProvider()[2]?.(optimizer) ?? scheduleOf(optimizer, args, numTrain)
+        );
+      },
+    };
+  }
+}
+
+/**
+ * The seed's `Finetuner`: derive from it, write the hooks, and make `new MyFinetuner(engine).train()` the module's default
+ * export. It is trained by epochs; after each, {@link runComputeMetrics} judges the model, and what it returns is told with the
+ * epoch's last step.
+ */
+export class Finetuner extends Trainer {
+  /**
+   * The seed's `train_valid_test_datasets_provider`: samples by index, and how some become a batch. Called where the data is fed
+   * from, once; it may take its time.
+   */
+  trainValidTestDatasetsProvider(): Awaitable<
+    readonly [
+      train: Samples<unknown>,
+      valid: Samples<unknown> | null,
+      test: Samples<unknown> | null,
+      collate: Collate<never, Batch>,
+    ]
+  > {
+    throw hookMissing("trainValidTestDatasetsProvider()");
+  }
+
+  modelOptimizerLrSchedulerProvider(): ModelProvided {
+    throw hookMissing("modelOptimizerLrSchedulerProvider()");
+  }
+
+  runForwardStep(_batch: TensorBatch, _model: Module, _rank?: Rank): ForwardStep {
+    throw hookMissing("runForwardStep(batch, model)");
+  }
+
+  /**
+   * The seed's `run_compute_metrics`, called on every rank after each epoch, without recording and dropout off: rows that
+   * {@link gather} has brought together are the same on all of them. Left out, the validation loss is told instead.
+   * @param model - in a list, as the seed has it
+   */
+  runComputeMetrics?(
+    model: readonly [Module],
+    evalDataloader: Iterable<TensorBatch>,
+  ): Readonly<Record<string, number>>;
+
+  /** The same as {@link train}. */
+  finetune(): Job {
+    return this.train();
+  }
+
+  /** The seed's `build_data_loader`, for a loop of one's own; see `RapidformerEngine.buildDataLoader`. */
+  buildDataLoader<T, B extends Batch>(
+    split: string,
+    samples: () => Awaitable<Samples<T>>,
+    collate: Collate<T, B>,
+  ): DataLoader<TensorBatch> {
+    return this.engine.buildDataLoader(split, samples, collate);
+  }
+
+  protected jobOf(): Job {
+    const job = defineLoop(
+      {
+        ...this.commonParts,
+        data: async (config, { seed }) => {
+          const args = setArgs({ ...config, seed });
+          const [train, valid, test, collate] = await this.trainValidTestDatasetsProvider();
+          return opened(args, { train, validation: valid, test }, collate as Collate<unknown, Batch>, {
+            seed,
+            shuffle: true,
+          });
+        },
+        training: (config, facts: Facts) => {
+          const args = setArgs(config);
+          const steps = epochSteps(args, facts.numTrain);
+          const isJudged = this.runComputeMetrics === undefined && (facts.numSamples.validation ?? 0) > 0;
+          return { ...planOf(args, facts.numTrain), ...(isJudged && { evaluateEverySteps: steps }) };
+        },
+        loss: (model: Module, batch: TensorBatch, rank: Rank) => this.lossesOf(batch, model, rank),
+      },
+      (rank) => this.#loop(rank as unknown as RankContext),
+    );
+    return job as unknown as Job;
+  }
+
+  #loop(rank: RankContext): void {
+    this.engine.enter(rank);
+    setArgs(rank.config);
+    const { numTrain } = rank.facts as unknown as Facts;
+    const steps = epochSteps(rank.config as Arguments, numTrain);
+    const measure = () => this.runComputeMetrics?.([rank.model], this.engine.heldOut("validation")) ?? {};
+    for (const step of rank.steps()) {
+      const isLast = this.runComputeMetrics !== undefined && (step + 1) % steps === 0;
+      rank.trainStep((batch) => this.lossesOf(batch, rank.model, rank), isLast ? { measure } : {});
+    }
+  }
+}
+
+/**
+ * The seed's `PreTrainer`, also spelled `Pretrainer`: as {@link Finetuner}, but trained by steps on samples in the order that
+ * their dataset gives them, and judged by its loss alone, every `--eval-interval` steps on `--eval-iters` batches.
+ */
+export class PreTrainer extends Trainer {
+  /**
+   * The seed's `train_valid_test_datasets_provider`.
+   * @param trainValTestNumSamples - how many of each the run reads
+   * @returns samples by index, null for a split that is not there; records of numbers and tensors are stacked unless a fourth
+   *   entry collates them
+   */
+  trainValidTestDatasetsProvider(
+    _trainValTestNumSamples: readonly [train: number, valid: number, test: number],
+  ): Awaitable<
+    readonly [
+      train: Samples<unknown>,
+      valid: Samples<unknown> | null,
+      test: Samples<unknown> | null,
+      collate?: Collate<never, Batch>,
+    ]
+  > {
+    throw hookMissing("trainValidTestDatasetsProvider(trainValTestNumSamples)");
+  }
+
+  modelOptimizerLrSchedulerProvider(): ModelProvided {
+    throw hookMissing("modelOptimizerLrSchedulerProvider()");
+  }
+
+  runForwardStep(_iterator: Iterator<TensorBatch>, _model: Module, _rank?: Rank): ForwardStep {
+    throw hookMissing("runForwardStep(iterator, model)");
+  }
+
+  /** The same as {@link train}. */
+  pretrain(): Job {
+    return this.train();
+  }
+
+  protected jobOf(): Job {
+    const lossOf = (model: Module, batch: TensorBatch, rank: Rank) =>
+      this.lossesOf([batch][Symbol.iterator](), model, rank);
+    const job = defineLoop(
+      {
+        ...this.commonParts,
+        data: async (config, { seed }) => {
+          const args = setArgs({ ...config, seed });
+          const numSamples = numSamplesOf(args);
+          const [train, valid, test, collate = stack()] =
+            await this.trainValidTestDatasetsProvider(numSamples);
+          const splits = { train, validation: valid, test };
+          return opened(args, splits, collate as Collate<unknown, Batch>, { seed, shuffle: false });
+        },
+        training: (config, facts: Facts) => {
+          const args = setArgs(config);
+          return { ...planOf(args, facts.numTrain), ...evaluationOf(args, facts) };
+        },
+        loss: lossOf,
+      },
+      (rank) => {
+        this.engine.enter(rank as unknown as RankContext);
+        setArgs(rank.config);
+        for (const _ of rank.steps())
+          rank.trainStep((batch) => lossOf(rank.model as unknown as Module, batch as TensorBatch, rank));
+      },
+    );
+    return job as unknown as Job;
+  }
+}
+
+/** The same class, as the seed spells it once. */
+export const Pretrainer = PreTrainer;
+
+interface Facts {
+  readonly source: string;
+  readonly numSamples: Readonly<Record<string, number>>;
+  readonly numTrain: number;
+}
+
+/** Samples that a pre-training run reads: training, its evaluations, and one of the test. */
+export function numSamplesOf(args: Arguments): readonly [number, number, number] {
+  const { evalInterval, evalIters } = args;
+  const steps = stepsOf(args, 0);
+  const evaluations = (Math.floor(steps / evalInterval) + 1) * evalIters;
+  const batchSize = batchSizeOf(args);
+  return [steps * batchSize, evaluations * batchSize, evalIters * batchSize];
+}
+
+/** How pre-training is evaluated: not at all where nothing is held out, or no evaluation falls due. */
+export function evaluationOf(args: Arguments, { numSamples }: Pick<Facts, "numSamples">) {
+  const { evalInterval, evalIters } = args;
+  if ((numSamples.validation ?? 0) === 0 || evalInterval === 0 || evalIters === 0) return {};
+  return { evaluateEverySteps: evalInterval, evaluationSamples: evalIters * batchSizeOf(args) };
+}
+
+function opened(
+  args: Arguments,
+  splits: Readonly<Record<string, SamplesOrNone>>,
+  collate: Collate<unknown, Batch>,
+  order: { readonly seed: number; readonly shuffle: boolean },
+): Dataset<Batch, Facts> {
+  const present = Object.fromEntries(
+    Object.entries(splits).filter(
+      (entry): entry is [string, Samples<unknown>] => (entry[1]?.length ?? 0) > 0,
+    ),
+  );
+  const { dataPath, datasetPath } = args;
+  return sampleDataset({
+    facts: factsOf(datasetPath || dataPath || "the script's data", present),
+    splits: present,
+    collate,
+    ...order,
+  });
+}
+
+function isPair(step: ForwardStep): step is Extract<ForwardStep, readonly unknown[]> {
+  return Array.isArray(step);
+}
+
+function hookMissing(hook: string) {
+  return argumentError(`the template to have a ${hook}`, "none");
+}

@@ -1,0 +1,202 @@
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { rapidformerPage } from "../../scripts/rapidformer-page.ts";
+import { readListing } from "../../src/cli/rapidformer/listing.ts";
+import { argvOf, parse } from "../../src/cli/rapidformer/parse.ts";
+import { launchVariables, settle } from "../../src/cli/rapidformer/settle.ts";
+import { type Flag, flags } from "../../src/rapidformer/index.ts";
+import { megatronFlags } from "../fixtures/rapidformer/megatron-flags.ts";
+
+const listing = (name: string) =>
+  readListing(readFileSync(new URL(`../fixtures/rapidformer/${name}.sh`, import.meta.url), "utf8"), {});
+const wordsOf = (name: string) => listing(name).commands.flat().slice(1);
+const lastOf = (given: readonly { path: readonly string[]; value: unknown }[], path: string) =>
+  given.findLast((each) => each.path.join(".") === path)?.value;
+const fourDevices = { CUDA_VISIBLE_DEVICES: "4,5,6,7", NNODES: "1", NODE_RANK: "0" };
+const without = (words: readonly string[], ...names: string[]) =>
+  words.filter((word, index) => !names.includes(word) && !names.includes(words[index - 1] ?? ""));
+
+describe("Rapidformer's command line", () => {
+  it("reads the original's listings as they are printed: comments behind backslashes, lines that lack one, variables", () => {
+    expect(listing("finetune").environment).toEqual({
+      ...fourDevices,
+      MASTER_ADDR: "localhost",
+      MASTER_PORT: "6010",
+    });
+    expect(Object.fromEntries(parse(wordsOf("finetune")))).toEqual({
+      "--task": "sequence_classification",
+      "--pretrained-model-name-or-path": "bert-base-cased",
+      "--data-path": ["glue"],
+      "--data-name": "mrpc",
+      "--epochs": 3,
+      "--micro-batch-size": 16,
+      "--global-batch-size": 64,
+      "--lr": 2e-5,
+      "--lr-decay-style": "linear",
+      "--lr-warmup-iters": 100,
+      "--weight-decay": 0.01,
+      "--clip-grad": 1,
+      "--mixed-precision": true,
+      "--onnx-runtime-training": true,
+      "--zero-1-memory-optimization": true,
+    });
+    const template = parse(wordsOf("finetune-template"));
+    expect(template.get("--user-script")).toBe("rapidformer_finetune_huggingface_bert_trainer.py");
+    expect([template.get("--mixed-precision"), template.get("--zero-3-memory-optimization")]).toEqual([
+      true,
+      true,
+    ]);
+    expect(parse(wordsOf("pretrain-gpt")).get("--data-path")).toEqual([
+      "book_wiki_owtv2_small_text_sentence",
+    ]);
+    expect(parse(wordsOf("pretrain-bert")).get("--lr-warmup-fraction")).toBe(0.01);
+    expect(parse(wordsOf("pretrain-bert-template")).get("--global-batch-size")).toBe(64);
+  });
+
+  it("is not misled by what a shell makes of a backslash before a comment", () => {
+    expect(parse(["--task", "pretraining", " ", "--lr=1e-3"]).get("--lr")).toBe(1e-3);
+  });
+
+  it("knows every flag of Megatron-LM of 2022: mapped, without effect for a reason, or refused with what to use", () => {
+    const known = new Set(flags.flatMap(({ flag, also }) => [flag, ...also]));
+    expect(megatronFlags.filter((name) => !known.has(name))).toEqual([]);
+    expect(new Set(flags.map(({ flag }) => flag)).size).toBe(flags.length);
+    for (const { flag, fate, takes } of flags) {
+      if (fate.is !== "refused") continue;
+      const words = takes === "nothing" ? [flag] : [flag, "1"];
+      expect(() => parse(words), flag).toThrow(`got ${flag} (use ${fate.use}`);
+    }
+  });
+
+  it("comes back to the same from its own options, whatever was typed", () => {
+    const words = fc
+      .string({ unit: fc.constantFrom(..."abcXYZ019/._ =-'$é") })
+      .filter((text) => text.trim() !== "");
+    const valuesOf = ({ takes }: Flag): fc.Arbitrary<string[]> => {
+      if (takes === "nothing") return fc.constant([]);
+      if (takes === "number")
+        return fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => [`${value}`]);
+      if (takes === "whole") return fc.integer().map((value) => [`${value}`]);
+      if (takes === "text") return words.map((value) => [value]);
+      if (takes === "texts")
+        return fc.array(
+          words.filter((word) => !word.startsWith("--")),
+          { minLength: 1, maxLength: 4 },
+        );
+      return fc.constantFrom(...takes).map((value) => [value]);
+    };
+    const accepted = flags.filter(({ fate }) => fate.is !== "refused");
+    const typed = fc
+      .constantFrom(...accepted)
+      .chain((flag) =>
+        fc
+          .tuple(fc.constantFrom(flag.flag, ...flag.also), valuesOf(flag))
+          .map(([name, values]) => (values.length === 1 ? [`${name}=${values[0]}`] : [name, ...values])),
+      );
+    fc.assert(
+      fc.property(fc.array(typed, { maxLength: 12 }), (all) => {
+        const read = parse(all.flat());
+        const written = argvOf(read);
+        expect(new Map(parse(written))).toEqual(new Map(read));
+        expect(argvOf(parse(written))).toEqual(written);
+      }),
+      { seed: 13, numRuns: 400 },
+    );
+  });
+
+  it.each([
+    [["--lr", "fast"], 'expected --lr to be a number, got "fast"'],
+    [["--epochs"], "expected a value for --epochs, got none"],
+    [["--train-iters", "1.5"], "expected --train-iters to be a whole number"],
+    [["--task", "sequence_clasification"], "did you mean sequence_classification?"],
+    [["--golbal-batch-size", "3"], "did you mean --global-batch-size?"],
+    [["--mixed-precision=yes"], "expected --mixed-precision alone"],
+  ])("refuses %j by name", (words, message) => {
+    expect(() => parse(words)).toThrow(message);
+  });
+
+  it("takes its ranks from the launcher's devices, its micro-batches from both batch sizes, its layout from the flags", () => {
+    const { given, userScript } = settle(
+      parse(without(wordsOf("pretrain-gpt"), "--data-path", "--data-impl", "--split")),
+      [],
+      fourDevices,
+    );
+    expect(userScript).toBe("rapidformer_pretrain_megatron_gpt_trainer.py");
+    const paths = [
+      "ranks",
+      "tp",
+      "pp",
+      "zero",
+      "recompute",
+      "precision",
+      "accumulation",
+      "output.logEverySteps",
+    ];
+    expect(paths.map((path) => lastOf(given, path))).toEqual([4, 2, 2, 2, true, "amp-bf16", 8, 1]);
+    const settings = [
+      "trainIters",
+      "lr",
+      "lrDecayIters",
+      "lrWarmupFraction",
+      "globalBatchSize",
+      "microBatchSize",
+      "seed",
+    ];
+    expect(settings.map((name) => lastOf(given, `set.${name}`))).toEqual([
+      100, 1e-3, 2000, 0.01, 128, 16, 1234,
+    ]);
+  });
+
+  it.each([
+    [
+      "a global batch that the replicas cannot share, with three ways out",
+      ["--micro-batch-size", "16", "--global-batch-size", "16"],
+      "expected --global-batch-size to be a multiple of 64, --micro-batch-size 16 on each of 4 replicas, got 16 (--global-batch-size 64, or --micro-batch-size 4, or --ranks 1)",
+    ],
+    [
+      "more stages than there are ranks, which Megatron would quietly take away",
+      ["--tensor-model-parallel-size", "4", "--pipeline-model-parallel-size", "4"],
+      "got 4 (on 4 ranks there is room for 1 × 4, 2 × 2, 4 × 1)",
+    ],
+    [
+      "two ways to split states",
+      ["--zero-1-memory-optimization", "--fsdp-memory-optimization"],
+      "expected one of the flags that split states, got --zero-1-memory-optimization and --fsdp-memory-optimization",
+    ],
+    ["two precisions", ["--mixed-precision", "--fp16"], "expected one precision"],
+    [
+      "a model that nobody has registered",
+      ["--pretrained-model-name-or-path", "nobody/has-it"],
+      "expected a model:",
+    ],
+  ])("refuses %s", (_, words, message) => {
+    expect(() => settle(parse(words), [], fourDevices)).toThrow(message);
+  });
+
+  it("has a page that is made of the table: npm run docs:rapidformer", () => {
+    const page = readFileSync(new URL("../../docs/reference/rapidformer.md", import.meta.url), "utf8");
+    expect(page).toBe(rapidformerPage());
+  });
+
+  it("joins several hosts by the launcher's words: one command on each, all with as many ranks", () => {
+    const hosts = { ...fourDevices, NNODES: "2", NODE_RANK: "1" };
+    expect(launchVariables(hosts)).toEqual({ RANK: "1", WORLD_SIZE: "2" });
+    expect(launchVariables(fourDevices)).toEqual({});
+    expect(lastOf(settle(parse([]), [], hosts).given, "ranks")).toBe(8);
+    expect(() => launchVariables({ NNODES: "2", NODE_RANK: "2" })).toThrow(
+      "expected NODE_RANK from 0 to below NNODES",
+    );
+  });
+
+  it("takes float16 for mixed precision on a GPU, and says aloud that bfloat16 stands for it on the CPU", () => {
+    const on = (device: string) =>
+      settle(
+        parse(["--mixed-precision"]),
+        [{ path: ["device"], value: device, origin: "flag", by: "--device" }],
+        {},
+      );
+    expect(lastOf(on("cuda").given, "precision")).toBe("amp-fp16");
+    expect(on("cpu").notices[0]).toMatch(/^--mixed-precision: amp-bf16/);
+  });
+});

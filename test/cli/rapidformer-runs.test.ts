@@ -1,0 +1,191 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { prepare } from "../../examples/rapidformer/prepare.ts";
+import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+
+const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const rapidformer = path("../../bin/rapidformer.mjs");
+const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+
+interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(...args: string[]): Promise<Finished> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [rapidformer, ...args], { cwd: folder }, (_, out, err) =>
+      resolve({ code: child.exitCode, out, err }),
+    );
+  });
+}
+
+interface Told {
+  readonly kind: string;
+  readonly lossNats: number;
+  readonly numSamples: number;
+  readonly metrics?: Readonly<Record<string, number>>;
+}
+
+function told({ out, err, code }: Finished, kind: string): Told[] {
+  expect({ code, err }).toMatchObject({ code: 0 });
+  const lines = out.split("\n").filter((line) => line.startsWith('{"kind"'));
+  return lines.map((line) => JSON.parse(line) as Told).filter((event) => event.kind === kind);
+}
+
+const lossesOf = (finished: Finished) => told(finished, "step.finished").map(({ lossNats }) => lossNats);
+const listing = (name: string) => path(`../fixtures/rapidformer/${name}.sh`);
+const example = (name: string) => path(`../../examples/rapidformer/${name}`);
+const quiet = ["--json", "--no-events", "--no-warm-standby", "--threads-per-rank", "1"];
+const small = [
+  "--num-layers",
+  "2",
+  "--hidden-size",
+  "64",
+  "--num-attention-heads",
+  "4",
+  "--max-position-embeddings",
+  "64",
+];
+
+/** The losses of a job by the runtime itself. */
+async function train(job: string, options: RuntimeOptions, config: Readonly<Record<string, unknown>>) {
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
+  const losses: number[] = [];
+  runtime.on("step.finished", ({ step, lossNats }) => {
+    losses[step - 1] = lossNats;
+  });
+  await runtime.run(job, config);
+  return losses;
+}
+
+describe("rapidformer", () => {
+  beforeAll(() => prepare(folder));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("fine-tunes by the original's own listing, as it is printed: 4 ranks, 3 epochs of whole batches, judged after each", async () => {
+    const finished = await run(listing("finetune"), ...quiet);
+    expect(finished.err).toMatch(/--mixed-precision: amp-bf16/);
+    expect(lossesOf(finished)).toHaveLength(12);
+    const judged = told(finished, "evaluation.finished");
+    expect(judged.map(({ numSamples }) => numSamples)).toEqual([61, 61, 61]);
+    expect(Object.keys(judged[0]?.metrics ?? {})).toEqual(["accuracy", "f1", "matthews"]);
+  });
+
+  it("pre-trains BERT by the original's listing, sizes aside, and the same where sharded otherwise", async () => {
+    const sizes = [
+      ...small,
+      "--micro-batch-size=4",
+      "--global-batch-size=16",
+      "--seq-length=64",
+      "--train-iters=5",
+    ];
+    const words = [
+      listing("pretrain-bert"),
+      ...sizes,
+      "--vocab-file=bert/vocab.txt",
+      "--lr-decay-iters=20",
+      ...quiet,
+    ];
+    const [fsdp, plain] = [await run(...words), await run(...words, "--zero", "0")];
+    expect(lossesOf(fsdp)).toHaveLength(5);
+    // log 128 and log 2: a model that knows nothing.
+    expect(lossesOf(fsdp)[0]).toBeGreaterThan(5);
+    expect(lossesOf(plain)).toEqual(lossesOf(fsdp));
+  });
+
+  it("pre-trains GPT by the original's listing and script at tp 2, pp 2, sizes aside, to the bits of the job that it amounts to", async () => {
+    const words = [
+      ...[listing("pretrain-gpt"), "--user-script", example("pretrain-gpt.ts"), ...small],
+      ...["--data-path", "gpt_small_text_document", "--micro-batch-size=4", "--global-batch-size=8"],
+      ...["--seq-length=64", "--train-iters=6", "--lr-decay-iters=120", "--lr-warmup-fraction=.05", ...quiet],
+    ];
+    const losses = lossesOf(await run(...words));
+    expect(losses).toHaveLength(6);
+    const config = { prefix: join(folder, "gpt_small_text_document") };
+    const layout = { ranks: 4, tp: 2, pp: 2, zero: 2, recompute: true, accumulation: 2, seed: 1234 } as const;
+    const job = path("../fixtures/rapidformer/gpt-job.ts");
+    expect(losses).toEqual(await train(job, { ...layout, precision: "amp-bf16" }, config));
+  });
+
+  it("fine-tunes by a template, whose metric after each epoch is the same on 1, 2 and 3 ranks, no sample counted twice", async () => {
+    const words = [
+      example("finetune-template.sh"),
+      "--user-script",
+      example("finetune-template.ts"),
+      ...quiet,
+    ];
+    const accuracies = async (...more: string[]) => {
+      const finished = await run(...words, "--precision", "fp32", "--epochs", "2", ...more);
+      const metrics = told(finished, "step.finished").flatMap(({ metrics: each }) =>
+        each === undefined ? [] : [each],
+      );
+      expect(metrics.map(({ judged }) => judged)).toEqual([61, 61]);
+      return metrics.map(({ accuracy }) => accuracy);
+    };
+    const one = await accuracies("--ranks", "1", "--micro-batch-size", "24", "--global-batch-size", "24");
+    const two = await accuracies("--ranks", "2", "--micro-batch-size", "12", "--global-batch-size", "24");
+    const three = await accuracies("--ranks", "3", "--micro-batch-size", "8", "--global-batch-size", "24");
+    expect(two).toEqual(one);
+    expect(three).toEqual(one);
+  });
+
+  it("runs a loop of one's own with compose, loaders and gather, in mixed precision, at ZeRO 3", async () => {
+    const script = path("../fixtures/rapidformer/own-loop.ts");
+    const words = [
+      "--user-script",
+      script,
+      "--pretrained-model-name-or-path",
+      "bert-base-cased",
+      "--data-path",
+      "glue",
+    ];
+    const more = [
+      "--data-name",
+      "mrpc",
+      "--epochs",
+      "2",
+      "--lr",
+      "1e-3",
+      "--mixed-precision",
+      "--global-batch-size",
+      "64",
+    ];
+    const trainLoop = (...layout: string[]) =>
+      run(...words, ...more, "--micro-batch-size", "16", ...layout, ...quiet);
+    const runs = [
+      await trainLoop("--ranks", "1", "--zero", "0"),
+      await trainLoop("--ranks", "2", "--zero", "3"),
+    ];
+    const labels = readFileSync(join(folder, "glue/mrpc/validation.tsv"), "utf8").trim().split("\n").slice(1);
+    const inOrder = labels.map((line) => line[0]).join("");
+    for (const finished of runs) {
+      expect(lossesOf(finished)).toHaveLength(8);
+      const epochs = finished.out
+        .split("\n")
+        .flatMap((line) => (line.startsWith('{"epoch"') ? [JSON.parse(line)] : []));
+      expect(epochs.map(({ seen }: { seen: string }) => seen)).toEqual([inOrder, inOrder]);
+      expect(epochs.map(({ rate }: { rate: number }) => rate)).toEqual([1e-3 * (36 / 38), 1e-3 * (32 / 38)]);
+    }
+  });
+
+  it("refuses the original's listing whose global batch four ranks cannot share, before any work begins", async () => {
+    const { code, out, err } = await run(listing("finetune-template"));
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain("got 16 (--global-batch-size 64, or --micro-batch-size 4, or --ranks 1)");
+  });
+
+  it("prints every option and setting with the flag that gave it", async () => {
+    const { code, out } = await run(listing("finetune"), "--print-config", "--lr", "1e-4");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ranks = 4 +# environment CUDA_VISIBLE_DEVICES$/m);
+    expect(out).toMatch(/^zero = 1 +# flag --zero-1-memory-optimization$/m);
+    expect(out).toMatch(/^lr = 0.0001 +# flag --lr$/m);
+    expect(out).toMatch(/^steps = 12 +# job$/m);
+  });
+});
