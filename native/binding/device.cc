@@ -5,6 +5,8 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "core/device.h"
+#include "core/error.h"
+#include "core/late_values.h"
 
 namespace troupe {
 namespace {
@@ -53,6 +55,20 @@ Napi::Value ToDevice(const Napi::CallbackInfo& info) {
   return Environment::give(info, tensor.to(tensor.options().device(device), /*non_blocking=*/device.is_cuda()));
 }
 
+// beginReading(handle): the number of what `endReading` waits for.
+Napi::Value BeginReading(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::of(info.Env());
+  environment.late_values.emplace(environment.next_late_value, std::make_shared<LateValues>(Environment::tensor(info, 0, "readLater")));
+  return Napi::Number::New(info.Env(), environment.next_late_value++);
+}
+
+// endReading(number): a handle of the elements, in host memory; once.
+Napi::Value EndReading(const Napi::CallbackInfo& info) {
+  const auto node = Environment::of(info.Env()).late_values.extract(info[0].As<Napi::Number>().DoubleValue());
+  if (node.empty()) throw CodedError("TENSOR_ARGUMENT", "[readLater] expected values that were not asked for yet: got those that were");
+  return Environment::give(info, node.mapped()->wait());
+}
+
 Napi::Value ReadBacks(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(read_backs()));
 }
@@ -65,6 +81,8 @@ void InitDevice(Napi::Env env, Napi::Object exports) {
   define<SetDefaultDevice>(env, exports, "setDefaultDevice");
   define<EnterDevice>(env, exports, "enterDevice");
   define<ToDevice>(env, exports, "toDevice");
+  define<BeginReading>(env, exports, "beginReading");
+  define<EndReading>(env, exports, "endReading");
   define<ReadBacks>(env, exports, "readBacks");
 }
 

@@ -17,6 +17,7 @@ class ScratchFiles;
 class SummedFiles;
 class UnderWay;
 class AwaitedWorks;
+class LateValues;
 
 namespace comm {
 class Work;
@@ -49,6 +50,8 @@ class Environment {
   double next_work = 1;
   std::vector<Napi::ObjectReference> told;  // memory in which memberships tell where they are
   void close_communicator(int64_t number);
+  std::unordered_map<double, std::shared_ptr<LateValues>> late_values;  // not asked for yet, by number
+  double next_late_value = 1;
 
   Napi::ObjectReference frame_owner;  // the Float64Array behind `frame`
   Napi::FunctionReference make_error;  // (code, message, fields) => TroupeError

@@ -13,6 +13,11 @@ namespace {
 
 // The gradient of an input for the gradient `d` of the value: times a scalar, or row by row for a vector of values.
 at::Tensor scaled(const at::Tensor& gradient, const at::Tensor& d, double factor) {
+  if (d.dim() == 0 && !d.is_cpu()) {
+    // The same numbers as below, without asking the device for one: rounded to float32 once, and the product to its dtype.
+    const at::ScalarType wide = gradient.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    return gradient.to(wide).mul(d.to(at::kDouble).mul(factor).to(wide)).to(gradient.scalar_type());
+  }
   if (d.dim() == 0) {
     const double scale = d.item<double>() * factor;
     return scale == 1.0 ? gradient : gradient.mul(scale);

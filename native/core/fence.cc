@@ -2,7 +2,10 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <thread>
 #include <utility>
+
+#include "core/torch_version.h"
 
 namespace troupe {
 namespace {
@@ -23,6 +26,15 @@ Fence Fence::here(c10::Device device) {
 
 void Fence::hold_back() const {
   if (event_) event_->block(present_stream(event_->device()));
+}
+
+void Fence::wait() const {
+  if (!event_) return;
+#if TROUPE_TORCH_AT_LEAST(2, 5)
+  event_->synchronize();
+#else
+  while (!event_->query()) std::this_thread::yield();
+#endif
 }
 
 void Departures::add(Fence fence) {

@@ -23,6 +23,9 @@ class Fence {
   // The calling thread's stream of the fence's device goes on only behind it; the thread itself does not wait.
   void hold_back() const;
 
+  // The calling thread waits.
+  void wait() const;
+
  private:
   std::shared_ptr<c10::Event> event_;  // null: nothing to wait for
 };

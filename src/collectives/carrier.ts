@@ -107,6 +107,7 @@ export class GlooCarrier implements Carrier {
     return {
       work,
       open() {
+        work.wait(); // complete as it is: but on a device the result is not where it belongs before
         const opened = tensor.alias();
         tensor.dispose();
         return opened;

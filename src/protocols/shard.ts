@@ -78,8 +78,8 @@ export interface StepUpdated {
 
 /** What one rank's forwards of a step came to. */
 export interface StepScored {
-  /** Of its micro-batches, where it tells them. */
-  readonly lossesNats: readonly number[];
+  /** Of its micro-batches, where it tells them; of a device, which has still to compute them, float64 [micro-batches]. */
+  readonly lossesNats: readonly number[] | TensorRef;
   /** Names of the model's parameters that the step does not train; left out where they are those of the step before. */
   readonly frozen?: readonly string[];
 }

@@ -50,6 +50,7 @@ export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { overHost } from "./over-host.ts";
 export { emptyPaged, markAway, occupy, sharesMemory, vacate } from "./paged.ts";
+export { type LateNumber, readLater } from "./read-later.ts";
 export {
   attach,
   type ExportedTensor,

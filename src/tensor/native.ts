@@ -179,6 +179,10 @@ export interface Native {
   enterDevice(device: number): void;
   /** A handle, of the same tensor where it is there already. */
   toDevice(handle: number, device: number): number;
+  /** The number of what {@link endReading} waits for. */
+  beginReading(handle: number): number;
+  /** A handle of the elements, in host memory; once. */
+  endReading(reading: number): number;
   readBacks(): number;
 
   /** The functions from here to `touch` are for tests of the pretend device. Of every schedule from now on. */

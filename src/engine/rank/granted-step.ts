@@ -15,9 +15,27 @@ import {
   type PassKey,
   type PipelineAction,
 } from "../../parallel/index.ts";
-import type { RankPlan, RankStepped, ShardProtocol, StepOrder } from "../../protocols/index.ts";
+import {
+  type RankPlan,
+  type RankStepped,
+  type ShardProtocol,
+  type StepOrder,
+  sentTo,
+} from "../../protocols/index.ts";
 import { type ActorRef, systemClock } from "../../runtime/index.ts";
-import { full, hold, scaleStatistics, scope, Tensor } from "../../tensor/index.ts";
+import {
+  full,
+  hold,
+  type LateNumber,
+  moveRef,
+  ops,
+  readLater,
+  scaleStatistics,
+  scope,
+  Tensor,
+  type TensorRef,
+  tensor,
+} from "../../tensor/index.ts";
 import type { BatchSource, WeighedBatch } from "./batch-source.ts";
 import { loopOrder } from "./loop-order.ts";
 import { type MicroBatches, namedValues, type StepReport } from "./micro-batches.ts";
@@ -49,8 +67,8 @@ interface OpenForward {
   /** The number that its random numbers were drawn by. */
   readonly draws: number;
   /** Weighed by the micro-batch's share. */
-  readonly lossNats: number;
-  readonly named: Readonly<Record<string, number>> | undefined;
+  readonly lossNats: LateNumber;
+  readonly named: (() => Readonly<Record<string, number>>) | undefined;
   /** Whether a parameter can be trained by it. */
   readonly isTrainable: boolean;
 }
@@ -65,14 +83,14 @@ export class GrantedStep implements Disposable {
   readonly #order: StepOrder;
   readonly #beginMs = performance.now();
   readonly #recording: TensorRecording | undefined;
-  readonly #report: StepReport = { lossesNats: [], namedLosses: [], numSamples: 0, numTokens: undefined };
+  readonly #report: StepReport = { losses: [], namedLosses: [], numSamples: 0, numTokens: undefined };
   /** The micro-batch that a loop is at, and its batch. */
   #at: { readonly microBatch: number; readonly batch: WeighedBatch } | undefined;
   /** Of the micro-batch that a loop is at, by what was returned as its loss; undefined once walked backwards. */
   readonly #forwards = new Map<Losses, OpenForward | undefined>();
-  /** Of that micro-batch: the sum of the losses walked backwards. */
-  #lossNats: number | undefined;
-  #named: Readonly<Record<string, number>> | undefined;
+  /** Of that micro-batch: the losses walked backwards, whose sum is its own. */
+  readonly #lossesNats: LateNumber[] = [];
+  readonly #named: (() => Readonly<Record<string, number>>)[] = [];
   #numForwards = 0;
   #hasBegun = false;
   /** What is told of what it trains, once its forwards are made. */
@@ -93,7 +111,7 @@ export class GrantedStep implements Disposable {
 
   /** Whether a micro-batch has given the step a gradient. */
   get isTrained(): boolean {
-    return this.#lossNats !== undefined;
+    return this.#lossesNats.length > 0;
   }
 
   /**
@@ -126,8 +144,8 @@ export class GrantedStep implements Disposable {
   beginMicroBatch(microBatch: number): TensorBatch {
     const batch = this.#parts.batches.next(this.index, microBatch);
     this.#at = { microBatch, batch };
-    this.#lossNats = undefined;
-    this.#named = undefined;
+    this.#lossesNats.length = 0;
+    this.#named.length = 0;
     this.#parts.model.metrics.begin(batch.weight);
     return batch.batch;
   }
@@ -154,7 +172,7 @@ export class GrantedStep implements Disposable {
       // The tape's own tensors go with its walk: what a loop is given are others, of the same memory.
       const given = mapTensors(result, (each) => each.detach()) as R;
       const losses = lossesIn(given);
-      const lossNats = (loss as Tensor).item();
+      const lossNats = readLater(loss as Tensor);
       this.#forwards.set(losses, { key, draws, lossNats, named: namedValues(losses), isTrainable });
       if (!this.#hasBegun) this.#sendBegin();
       report("forward", { microBatch }, beginMs);
@@ -186,8 +204,8 @@ export class GrantedStep implements Disposable {
     if (!open.isTrainable) refuseDetached(model.module, "rank.backward");
     const beginMs = systemClock.now();
     this.#forwards.set(losses, undefined);
-    this.#lossNats = this.#lossNats === undefined ? open.lossNats : this.#lossNats + open.lossNats;
-    if (open.named !== undefined) this.#named = { ...this.#named, ...open.named };
+    this.#lossesNats.push(open.lossNats);
+    if (open.named !== undefined) this.#named.push(open.named);
     model.randomness.microBatch = open.draws;
     const gradient = hold(() => full([], shard.progress.lossScale?.scale ?? 1));
     engine.backward(open.key, [gradient], undefined, only);
@@ -202,9 +220,22 @@ export class GrantedStep implements Disposable {
     this.#at = undefined;
     for (const open of this.#forwards.values()) if (open !== undefined) this.#parts.engine.drop(open.key);
     this.#forwards.clear();
-    if (this.#lossNats !== undefined)
-      this.#parts.microBatches.report(this.#lossNats, this.#named, at.batch, this.#report);
+    if (this.isTrained) this.#reportBatch(at.batch);
     disposeBatch(at.batch.batch);
+  }
+
+  #reportBatch(batch: WeighedBatch): void {
+    const [first, ...more] = this.#lossesNats.map((lossNats) => lossNats()) as [number, ...number[]];
+    const lossNats = more.reduce((sum, each) => sum + each, first);
+    const named = this.#named.map((values) => values());
+    const isOnDevice = this.#parts.plan.execution.device !== "cpu";
+    const onDevice = isOnDevice ? hold(() => tensor([lossNats], { dtype: "float64" })) : undefined;
+    this.#parts.microBatches.report(
+      { nats: () => lossNats, onDevice },
+      named.length === 0 ? undefined : () => Object.assign({}, ...named),
+      batch,
+      this.#report,
+    );
   }
 
   /** A loop's gradients are complete: they leave for the shard. */
@@ -230,7 +261,13 @@ export class GrantedStep implements Disposable {
     const recorded = this.#recording === undefined ? [] : this.#ofStepLoss(this.#recording.finish());
     const durationMs = performance.now() - this.#beginMs;
     const metrics = this.#parts.microBatches.reports ? model.metrics.take() : [];
-    return { ...this.#report, ...this.#training, learningRate, durationMs, waits, recorded, metrics };
+    const { losses, namedLosses, ...counts } = this.#report;
+    const told = {
+      ...counts,
+      lossesNats: losses.map(({ nats }) => nats()),
+      namedLosses: namedLosses.map((values) => values()),
+    };
+    return { ...told, ...this.#training, learningRate, durationMs, waits, recorded, metrics };
   }
 
   /** Stops looking at what the model records. */
@@ -270,8 +307,17 @@ export class GrantedStep implements Disposable {
     const { shardRef, engine, model } = this.#parts;
     this.#training = model.training.made(engine.settleTrained());
     const { frozen } = this.#training;
-    const { lossesNats } = this.#report;
+    const lossesNats = this.#lossesForShard();
     shardRef.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }) });
+  }
+
+  /** A device's losses go as they are: numbers would have to be waited for, and with them all that it has been given. */
+  #lossesForShard(): readonly number[] | TensorRef {
+    const tensors = this.#report.losses.flatMap(({ onDevice }) => onDevice ?? []);
+    if (tensors.length === 0) return this.#report.losses.map(({ nats }) => nats());
+    const joined = hold(() => ops.cat(tensors));
+    for (const each of tensors) each.dispose();
+    return moveRef(joined, sentTo(this.#parts.shardRef));
   }
 
   /** Number of the update that this step is to make, skipped ones left out. */

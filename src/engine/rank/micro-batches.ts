@@ -1,8 +1,8 @@
 import { disposeBatch, type TensorBatch } from "../../data/index.ts";
-import { type Losses, valuesOf, weighLosses, weighValues } from "../../job/index.ts";
+import { type Losses, weighLosses, weighValues } from "../../job/index.ts";
 import type { Randomness } from "../../nn/index.ts";
 import type { BlockEngine, MeshPlace, PassKey } from "../../parallel/index.ts";
-import { full, hold, scope, Tensor } from "../../tensor/index.ts";
+import { full, hold, type LateNumber, readLater, scope, Tensor } from "../../tensor/index.ts";
 import type { BatchSource, WeighedBatch } from "./batch-source.ts";
 import type { Gather, ShardLink } from "./shard-link.ts";
 import type { StageLink } from "./stage-link.ts";
@@ -22,12 +22,19 @@ export interface MicroBatchPath {
   readonly metrics: StepMetrics;
 }
 
+/** A loss as a step's end tells it and, while a device may still compute it, as the device has it: the report's to release. */
+export interface ReportedLoss {
+  readonly nats: LateNumber;
+  /** float64 [1] */
+  readonly onDevice: Tensor | undefined;
+}
+
 /** What a step adds up of its micro-batches, where their losses are computed and told. */
 export interface StepReport {
   /** Each weighed by its share. */
-  readonly lossesNats: number[];
-  /** The same by name, where losses have names. */
-  readonly namedLosses: Readonly<Record<string, number>>[];
+  readonly losses: ReportedLoss[];
+  /** The same by name, where losses have names; each waits for its values. */
+  readonly namedLosses: (() => Readonly<Record<string, number>>)[];
   numSamples: number;
   /** Undefined where they are not counted. */
   numTokens: number | undefined;
@@ -59,7 +66,7 @@ export class MicroBatches {
       };
       const { result: loss, sent } = engine.forward(key, weighed, received);
       if (loss === undefined) stages.sendActivations(work, key, sent);
-      else this.report(loss.item(), namedValues(losses as Losses), batch, report);
+      else this.report(lossOf(loss), namedValues(losses as Losses), batch, report);
     });
   }
 
@@ -105,18 +112,21 @@ export class MicroBatches {
 
   /**
    * Adds what a micro-batch came to, where this rank tells it.
-   * @param lossNats - of the losses together, weighed by their share
+   * @param loss - of the losses together, weighed by their share
    * @param named - each of them as it is, where they have names
    */
   report(
-    lossNats: number,
-    named: Readonly<Record<string, number>> | undefined,
+    loss: ReportedLoss,
+    named: (() => Readonly<Record<string, number>>) | undefined,
     batch: WeighedBatch,
     report: StepReport,
   ): void {
-    if (!this.reports) return;
-    report.lossesNats.push(lossNats);
-    if (named !== undefined) report.namedLosses.push(weighValues(named, batch.weight));
+    if (!this.reports) {
+      loss.onDevice?.dispose();
+      return;
+    }
+    report.losses.push(loss);
+    if (named !== undefined) report.namedLosses.push(() => weighValues(named(), batch.weight));
     report.numSamples += batch.numSamples;
     report.numTokens = batch.numTokens === undefined ? undefined : (report.numTokens ?? 0) + batch.numTokens;
   }
@@ -142,7 +152,16 @@ export class MicroBatches {
   }
 }
 
-/** The values of losses that have names. Waits for them */
-export function namedValues(losses: Losses): Record<string, number> | undefined {
-  return losses instanceof Tensor ? undefined : valuesOf(losses);
+/** The values of losses that have names, once they are known. */
+export function namedValues(losses: Losses): (() => Record<string, number>) | undefined {
+  if (losses instanceof Tensor) return undefined;
+  const late = Object.entries(losses).map(([name, loss]) => [name, readLater(loss)] as const);
+  return () => Object.fromEntries(late.map(([name, value]) => [name, value()]));
+}
+
+/** A loss for the report, a scalar of any floating dtype. */
+export function lossOf(loss: Tensor): ReportedLoss {
+  const isOnDevice = loss.device !== "cpu" && loss.device !== "meta";
+  const onDevice = isOnDevice ? hold(() => loss.detach().to("float64").view([1])) : undefined;
+  return { nats: readLater(loss), onDevice };
 }

@@ -2,7 +2,7 @@ import { type StepFinding, StepJudge } from "../../anomalies/index.ts";
 import { clipFactor } from "../../optim/index.ts";
 import { type FlatBlock, firstNotFinite, type ShardStore, sumOfSquares } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
-import { hold, ops, type Tensor, tensor } from "../../tensor/index.ts";
+import { hold, ops, scope, Tensor, tensor } from "../../tensor/index.ts";
 import { maySkipUpdates } from "./optimizer-clock.ts";
 import type { ShardGroups } from "./shard-groups.ts";
 
@@ -79,13 +79,13 @@ export class GlobalGradientStatistics {
    * Exchanges with all ranks what each has, and judges the step by it.
    * @param sums - {@link squareSums} of every block that the step trains and that counts, by block
    * @param divisor - of the gradients' sum
-   * @param losses - of the step's micro-batches on this rank, where it tells them
+   * @param losses - of the step's micro-batches on this rank, where it tells them; still the caller's
    */
   async judge(
     step: number,
     sums: ReadonlyMap<number, Tensor>,
     divisor: number,
-    losses: readonly number[],
+    losses: readonly number[] | Tensor,
   ): Promise<JudgedGradient> {
     const { optimizers, training } = this.#plan;
     const { clip } = training;
@@ -110,7 +110,7 @@ export class GlobalGradientStatistics {
   async #measure(
     step: number,
     sums: ReadonlyMap<number, Tensor>,
-    losses: readonly number[],
+    losses: readonly number[] | Tensor,
   ): Promise<Measured> {
     const { clip } = this.#plan.training;
     const { replicas, modelParallel } = this.#plan.peers;
@@ -119,8 +119,10 @@ export class GlobalGradientStatistics {
     const shares = hold(() => {
       const magnitudes =
         clip?.by === "inf" ? counted.map(({ index }) => this.#store.largestGradient(index)) : [];
-      const own = [Math.max(0, ...magnitudes), sum(losses), losses.length];
-      return ops.cat([...squareSums, tensor(own, { dtype: "float64" })]);
+      const largest = Math.max(0, ...magnitudes);
+      if (!(losses instanceof Tensor))
+        return ops.cat([...squareSums, numbers([largest, sum(losses), losses.length])]);
+      return ops.cat([...squareSums, numbers([largest]), sumInOrder(losses), numbers([losses.numel])]);
     });
     for (const each of squareSums) each.dispose();
     const bySlice = await this.#gathered(replicas, `norm/${step}`, shares);
@@ -137,7 +139,8 @@ export class GlobalGradientStatistics {
     const byPart = await this.#gathered(
       modelParallel,
       `norm of parts/${step}`,
-      hold(() => tensor(part, { dtype: "float64" })),
+      // Read from a device already: it goes from host to host.
+      hold(() => tensor(part, { dtype: "float64", device: "cpu" })),
     );
     const total = part.map((_, index) => sum(byPart.map((each) => each[index] as number)));
     const ofParts = byPart.map((each) => tailOf(each, 2));
@@ -155,10 +158,30 @@ export class GlobalGradientStatistics {
   /** The float64 values of all ranks of a group, in order; takes `value`. */
   async #gathered(group: readonly number[], key: string, value: Tensor): Promise<Float64Array[]> {
     const all = await this.#groups.of(group).allGather(key, value);
-    const values = all.map((each) => each.toTypedArray() as Float64Array);
+    const values = readAll(all);
     for (const each of all) each.dispose();
     return values;
   }
+}
+
+const numbers = (values: readonly number[]) => tensor(values, { dtype: "float64" });
+
+/** The sum of a vector's elements as a loop adds them, so that its bits are those of {@link sum}: a vector of one. */
+function sumInOrder(values: Tensor): Tensor {
+  const elements = Array.from({ length: values.numel }, (_, index) => values.narrow(0, index, 1));
+  return elements.reduce((total, element) => total.add(element));
+}
+
+/** The elements of float64 vectors. Those of a device are read together: it is waited for once. */
+function readAll(all: readonly Tensor[]): Float64Array[] {
+  if (all.every(({ device }) => device === "cpu"))
+    return all.map((each) => each.toTypedArray() as Float64Array);
+  const joined = scope(() => ops.cat(all).toTypedArray() as Float64Array);
+  let begin = 0;
+  return all.map(({ numel }) => {
+    begin += numel;
+    return joined.subarray(begin - numel, begin);
+  });
 }
 
 /** The last values of what a rank has told. */

@@ -18,8 +18,8 @@ export class ShardStep {
   readonly inspectUpdates: readonly string[];
   /** Sums of squares of the reduced gradients, by block that counts in the norm. */
   readonly sums = new Map<number, Tensor>();
-  /** Of the rank's micro-batches; undefined until it has told. */
-  lossesNats: readonly number[] | undefined;
+  /** Of the rank's micro-batches, a tensor of a device's; undefined until it has told. */
+  lossesNats: readonly number[] | Tensor | undefined;
   /** What the step reduces and updates; undefined until the rank's forwards are made. */
   updated: readonly FlatBlock[] | undefined;
   numReduced = 0;

@@ -25,7 +25,7 @@ import type {
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
 import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
 import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
-import { shareRef, type Tensor, type TensorRef } from "../../tensor/index.ts";
+import { attach, hold, shareRef, Tensor, type TensorRef } from "../../tensor/index.ts";
 import { type ClipFactors, GlobalGradientStatistics } from "./gradient-statistics.ts";
 import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
 import { placeBlocks } from "./place-blocks.ts";
@@ -169,7 +169,7 @@ export class Shard {
   async scored(step: number, { lossesNats, frozen }: StepScored): Promise<void> {
     const progress = this.#steps.at(step);
     if (frozen !== undefined) this.#clock.freeze(step, frozen);
-    progress.lossesNats = lossesNats;
+    progress.lossesNats = "kind" in lossesNats ? hold(() => attach(lossesNats)) : lossesNats;
     progress.updated = this.#plan.layouts.filter((layout) => isUpdated(layout, this.#clock.frozenAt(step)));
     if (!maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated);
     // A stage of which everything is frozen has nothing to reduce, and still takes part in what all exchange.
@@ -217,6 +217,7 @@ export class Shard {
     const { sums, lossesNats = [] } = progress;
     const divisor = this.#clock.divisor(step);
     const judged = await this.#statistics.judge(step, sums, divisor, lossesNats);
+    if (lossesNats instanceof Tensor) lossesNats.dispose();
     progress.judged = judged;
     this.#clock.advance(step, judged.updateSkipped);
     // Not before it is known how far the optimizer has come, which answers to gathers tell.
