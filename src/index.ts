@@ -8,6 +8,8 @@ import "./node-version.ts";
 export * from "./checkpoint/index.ts";
 export * from "./data/index.ts";
 export {
+  type AdapterOptions,
+  adapter,
   applyDelta,
   type BitFitOptions,
   bitFit,
@@ -19,7 +21,9 @@ export {
   loadDelta,
   lora,
   mergeDelta,
+  type SoftPromptOptions,
   saveDelta,
+  softPrompt,
   type Target,
 } from "./deltas/index.ts";
 export type { SavedState } from "./engine/conductor/index.ts";

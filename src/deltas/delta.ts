@@ -15,6 +15,8 @@ export interface Delta {
   attach(model: Module): void;
   /** Whether a parameter of the model's own is trained beside. @param name - in the model */
   trains(name: string, model: Module): boolean;
+  /** What a peft file calls a parameter, where it is not by its module. */
+  entryOf?(name: string): string;
   /** What peft has to know of it beside the values: the fields of `adapter_config.json`. Plain data. */
   configJson(model: Module): DeltaJson;
 }

@@ -1,3 +1,4 @@
+export { type AdapterOptions, adapter } from "./adapter.ts";
 export { type BitFitOptions, bitFit } from "./bit-fit.ts";
 export { applyDelta, type Delta, type DeltaJson, deltaOf, hasBase, tunedState } from "./delta.ts";
 export { type LoraOptions, lora } from "./lora.ts";
@@ -11,4 +12,5 @@ export {
   saveDelta,
 } from "./peft-folder.ts";
 export { ownName, peftName } from "./peft-names.ts";
+export { type SoftPromptOptions, softPrompt } from "./soft-prompt.ts";
 export type { Target } from "./target.ts";

@@ -10,11 +10,13 @@ import {
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { copyWeights, matchState, type WeightMatch, weightBytes } from "../models/index.ts";
-import type { Module } from "../nn/index.ts";
+import type { ActivationName, Module } from "../nn/index.ts";
+import { adapter } from "./adapter.ts";
 import { bitFit } from "./bit-fit.ts";
 import { type Delta, deltaOf, deltaTarget, tunedState } from "./delta.ts";
 import { lora } from "./lora.ts";
 import { ownName, peftName } from "./peft-names.ts";
+import { softPrompt } from "./soft-prompt.ts";
 
 /** What peft can be told of a LoRA that would change what it computes, and is not here: by field, what it must be. */
 const unsupported: Readonly<Record<string, readonly unknown[]>> = {
@@ -43,7 +45,9 @@ export function deltaFrom(path: string): Delta {
   if (type === "LORA") return loraFrom(path, config);
   if (type === "BITFIT")
     return bitFit({ modulesToSave: namesIn(config.modules_to_save) ?? [], folder: path });
-  throw deltaFolder(path, "peft_type LORA or BITFIT", `${type}`);
+  if (type === "PROMPT_TUNING") return promptFrom(path, config);
+  if (type === "BOTTLENECK") return bottleneckFrom(path, config);
+  throw deltaFolder(path, "peft_type LORA, PROMPT_TUNING, BOTTLENECK or BITFIT", `${type}`);
 }
 
 /**
@@ -71,8 +75,12 @@ export async function loadDelta(path: string, model: Module): Promise<void> {
 
 /** Which entry of a peft file holds what of a model's delta. @throws {TroupeError} `MODEL_WEIGHTS` */
 export function matchDelta(model: Module, file: Pick<SafetensorsFile, "tensors">): WeightMatch[] {
-  const entries = new Map([...file.tensors].map(([name, entry]) => [ownName(name), { ...entry, name }]));
-  const matched = matchState(model, tunedState(model), entries);
+  const tuned = tunedState(model);
+  const own = new Map([...tuned.keys()].map((name) => [peftName(name, model), name]));
+  const entries = new Map(
+    [...file.tensors].map(([name, entry]) => [own.get(name) ?? ownName(name), { ...entry, name }]),
+  );
+  const matched = matchState(model, tuned, entries);
   return matched.map((match) => ({ ...match, entry: entries.get(match.entry)?.name ?? match.entry }));
 }
 
@@ -117,6 +125,24 @@ function loraFrom(path: string, config: JsonObject): Delta {
     bias: (config.bias ?? "none") as "none",
     modulesToSave: namesIn(config.modules_to_save) ?? [],
     init: config.init_lora_weights === "gaussian" ? "gaussian" : "uniform",
+    folder: path,
+  });
+}
+
+function promptFrom(path: string, config: JsonObject): Delta {
+  if ((config.num_transformer_submodules ?? 1) !== 1)
+    throw deltaFolder(path, "num_transformer_submodules to be 1", `${config.num_transformer_submodules}`);
+  const modulesToSave = namesIn(config.modules_to_save) ?? [];
+  return softPrompt({ numTokens: config.num_virtual_tokens as number, modulesToSave, folder: path });
+}
+
+function bottleneckFrom(path: string, config: JsonObject): Delta {
+  const target = targetIn(path, config.target_modules, "target_modules");
+  return adapter({
+    width: config.bottleneck_dim as number,
+    activation: config.non_linearity as ActivationName,
+    ...(target === undefined ? {} : { target }),
+    modulesToSave: namesIn(config.modules_to_save) ?? [],
     folder: path,
   });
 }

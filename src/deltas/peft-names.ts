@@ -1,7 +1,8 @@
 import { moduleName, type StateNaming } from "../models/index.ts";
 import { Affine, type Module } from "../nn/index.ts";
+import { deltaOf } from "./delta.ts";
 
-/** What all of peft's names begin with. */
+/** What all of peft's names begin with; those beside a prompt with the first half. */
 const PREFIX = "base_model.model.";
 
 /** Names for one module's state that peft has beside the model's own. */
@@ -16,6 +17,8 @@ export function foreignNames(
 
 /** @returns what a peft file calls a parameter of a model that a delta was put to */
 export function peftName(name: string, model: Module): string {
+  const entry = deltaOf(model)?.entryOf?.(name);
+  if (entry !== undefined) return entry;
   const dot = name.lastIndexOf(".");
   const module = model.namedModules().get(name.slice(0, Math.max(0, dot)));
   const isWrapped = module instanceof Affine && module.added !== undefined;
@@ -25,6 +28,6 @@ export function peftName(name: string, model: Module): string {
 
 /** @returns the model's own name for what a peft file, or peft itself, calls so */
 export function ownName(name: string): string {
-  const bare = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name;
-  return bare.replaceAll(WRAPPERS, "");
+  const prefix = [PREFIX, "base_model."].find((each) => name.startsWith(each)) ?? "";
+  return name.slice(prefix.length).replaceAll(WRAPPERS, "");
 }

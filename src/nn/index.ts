@@ -79,6 +79,7 @@ export {
   type Held,
   type MaskRule,
   mask,
+  planTest,
   type RowRule,
   row,
   type SequenceRule,

@@ -146,6 +146,17 @@ export function mask(dim: number, size?: number): MaskRule {
   return { kind: "mask", dim, size };
 }
 
+/** @returns whether a module's full name is one that a rule of a plan, by its pattern, means */
+export function planTest(pattern: string): (name: string) => boolean {
+  const parts = pattern.split(".");
+  return (name) => {
+    const given = name.split(".");
+    return (
+      given.length === parts.length && parts.every((part, place) => part === "*" || part === given[place])
+    );
+  };
+}
+
 /** The same plan for a model that stands below `name` in another. */
 export function below(name: string, plan: TensorPlan): TensorPlan {
   return Object.fromEntries(Object.entries(plan).map(([pattern, rule]) => [`${name}.${pattern}`, rule]));

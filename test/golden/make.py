@@ -185,13 +185,27 @@ def adapters(rng):
            dict(pixel_values=torch.randn(3, 1, 24, 24), labels=torch.tensor([0, 4, 2])))
 
 
+def prompts(rng):
+    """name → (base, what peft is told, inputs)"""
+    config = hf.LlamaConfig(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=2,
+                            intermediate_size=70, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    inputs = text(rng, config, types=False)
+    inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+    yield "llama", hf.LlamaForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7)), inputs
+    config = encoder_config(rng, hf.BertConfig, num_labels=3)
+    inputs = text(rng, config, types=False)
+    yield ("bert", hf.BertForSequenceClassification(config), dict(task_type="SEQ_CLS", num_virtual_tokens=rng.randrange(1, 7)),
+           dict(inputs, labels=torch.randint(0, 3, (3,))))
+
+
 def write_adapter(folder, base, told, inputs):
     import peft
     base.eval()
     base.set_attn_implementation("eager")
     randomized(base)
     base.save_pretrained(os.path.join(folder, "base"))
-    model = peft.get_peft_model(base, peft.LoraConfig(lora_dropout=0, **told)).eval()
+    config = peft.PromptTuningConfig(**told) if "num_virtual_tokens" in told else peft.LoraConfig(lora_dropout=0, **told)
+    model = peft.get_peft_model(base, config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
@@ -246,6 +260,7 @@ def record(folder, model, inputs, more, decay):
     tensors["output.loss"] = outputs.loss.detach().reshape(1)
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
+            name = "prompt_embeddings" if name.startswith("prompt_encoder") else name
             tensors[f"grad.{name}"] = parameter.grad.contiguous().clone()
     save_file(tensors, os.path.join(folder, "golden.safetensors"))
     losses, norms = train(model, state, call, None)
@@ -265,6 +280,10 @@ def main():
         write(folder, model, inputs)
     for name, base, told, inputs in adapters(random.Random(seed)):
         folder = os.path.join(root, f"{name}-lora")
+        os.makedirs(folder, exist_ok=True)
+        write_adapter(folder, base, told, inputs)
+    for name, base, told, inputs in prompts(random.Random(seed)):
+        folder = os.path.join(root, f"{name}-prompt")
         os.makedirs(folder, exist_ok=True)
         write_adapter(folder, base, told, inputs)
 

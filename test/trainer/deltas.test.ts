@@ -171,6 +171,25 @@ describe("a run that tunes a delta", () => {
     expect(losses).toEqual(expected);
   });
 
+  it.each([
+    ["adapters", { delta: "adapter" }],
+    ["a soft prompt", { delta: "prompt" }],
+    ["biases", { delta: "bitfit" }],
+  ])(
+    "tunes %s alike on ranks that split layers and share positions, and on two stages",
+    async (_, chosen) => {
+      const own = { pretrained: "", ...chosen };
+      const one = await run({ ...plain, ranks: 1, zero: 0 }, own);
+      const sharing = { tp: 2, sequenceParallel: true, recompute: true };
+      for (const options of [{ tp: 2 }, sharing, { pp: 2 }, { zero: 3 }] as const) {
+        const losses = await run({ ...plain, ...options }, own);
+        expect(losses).toHaveLength(steps);
+        for (const [step, loss] of losses.entries()) expect(loss).toBeCloseTo(one[step] ?? Number.NaN, 5);
+      }
+      expect(one.at(-1)).not.toBe(one[0]);
+    },
+  );
+
   it("trains biases alone, on a base that its seed draws", async () => {
     const dir = workspace.path("biases");
     const options = { ...plain, checkpoint: { dir, everySteps: 3 } };

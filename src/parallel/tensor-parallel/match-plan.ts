@@ -7,6 +7,7 @@ import {
   type FeaturesRule,
   type MaskRule,
   type Module,
+  planTest,
   type RowRule,
   type SequenceRule,
   type SplitRule,
@@ -52,7 +53,7 @@ const splittable = {
  *   cannot split
  */
 export function matchPlan(model: Module, plan: TensorPlan): Match[] {
-  const rules = Object.entries(plan).map(([pattern, rule]) => ({ pattern, rule, names: nameTest(pattern) }));
+  const rules = Object.entries(plan).map(([pattern, rule]) => ({ pattern, rule, names: planTest(pattern) }));
   const used = new Set<string>();
   const matches: Match[] = [];
   for (const [name, module] of model.namedModules()) {
@@ -73,16 +74,6 @@ export function matchPlan(model: Module, plan: TensorPlan): Match[] {
     if (!used.has(pattern)) throw planError(`a module named "${pattern}"`, "none");
   }
   return matches;
-}
-
-function nameTest(pattern: string): (name: string) => boolean {
-  const parts = pattern.split(".");
-  return (name) => {
-    const given = name.split(".");
-    return (
-      given.length === parts.length && parts.every((part, place) => part === "*" || part === given[place])
-    );
-  };
 }
 
 function checkKind(name: string, module: Module, rule: SplitRule): void {

@@ -14,15 +14,15 @@ import type { SequenceRegion } from "./sequence-region.ts";
 
 /** Wraps a token embedding split by words: each rank looks up the words it holds, zeros stand for the rest, sums join them. */
 export function wrapEmbedding(module: Embedding, group: Communicator): void {
-  wrapForward(module, (forward, [ids]) =>
+  wrapForward(module, (_, [ids]) =>
     scope(() => {
       const [numHeld = 0] = module.weight.shape;
       const local = ids.sub(group.rank * numHeld);
       const elsewhere = local.lt(0).logicalOr(local.ge(numHeld));
       const padding = module.paddingRow === undefined ? -1 : module.paddingRow - group.rank * numHeld;
       const paddingHere = padding >= 0 && padding < numHeld ? padding : -1;
-      const rows = forward(local.maskedFill(elsewhere, 0), paddingHere);
-      return reduceFromGroup(rows.maskedFill(elsewhere.unsqueeze(-1), 0), group);
+      const rows = module.lookUp(local.maskedFill(elsewhere, 0), paddingHere);
+      return module.finish(reduceFromGroup(rows.maskedFill(elsewhere.unsqueeze(-1), 0), group));
     }),
   );
 }
