@@ -203,7 +203,8 @@ export class ActorSystem {
     return this.stop();
   }
 
-  async #stopAll(options: StopOptions): Promise<void> {
+  async #stopAll({ failure, ...options }: StopOptions): Promise<void> {
+    // What the run failed with is for other hosts: an actor that is stopped for it has not failed itself.
     const { registry } = this.#launcher;
     this.#watchdog.stop();
     const errors: unknown[] = [];
@@ -215,7 +216,7 @@ export class ActorSystem {
     for (const record of registry.census.running.toReversed())
       await attempt(this.#launcher.stop(record, options));
     registry.endpoint.close();
-    await this.#launcher.close(options.failure && toFailure(options.failure));
+    await this.#launcher.close(failure && toFailure(failure));
     if (errors.length > 0) throw errors[0];
   }
 
