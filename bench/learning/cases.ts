@@ -1,0 +1,190 @@
+// What is learnt beside transformers: small models that learn real data in minutes on two cores. Dropout is 0 everywhere and the
+// optimizer the plain one, so that both sides compute the same.
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { CharacterSet, CharacterTokenizer, loadWordPiece, type Tokenizer } from "../../src/data/index.ts";
+import { type AnyTask, type Examples, taskNamed } from "../../src/tasks/index.ts";
+
+/** One comparison. */
+export interface LearningCase {
+  readonly task: string;
+  /** As config.json has it. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly batch: number;
+  readonly steps: number;
+  readonly lr: number;
+  /** Tokens of a row, or samples of a recording. */
+  readonly length?: number;
+  /** Where its data lies below the folder of the data. */
+  readonly data: string;
+  /** What its score is called, and whether more of it is better. */
+  readonly score: string;
+  readonly isBetterAbove: boolean;
+  /** What one has who learns nothing. */
+  readonly chance: string;
+}
+
+export const cases = {
+  bert: {
+    task: "sequence_classification",
+    config: {
+      model_type: "bert",
+      vocab_size: 30522,
+      hidden_size: 256,
+      num_hidden_layers: 4,
+      num_attention_heads: 4,
+      intermediate_size: 1024,
+      max_position_embeddings: 128,
+      hidden_dropout_prob: 0,
+      attention_probs_dropout_prob: 0,
+    },
+    batch: 32,
+    steps: 240,
+    lr: 1e-4,
+    length: 96,
+    data: "mrpc",
+    score: "accuracy",
+    isBetterAbove: true,
+    chance: "0.665, the share of paraphrases",
+  },
+  vit: {
+    task: "image_classification",
+    config: {
+      model_type: "vit",
+      image_size: 28,
+      patch_size: 4,
+      num_channels: 1,
+      hidden_size: 128,
+      num_hidden_layers: 4,
+      num_attention_heads: 4,
+      intermediate_size: 512,
+      hidden_dropout_prob: 0,
+      attention_probs_dropout_prob: 0,
+    },
+    batch: 64,
+    steps: 300,
+    lr: 5e-4,
+    data: "mnist",
+    score: "accuracy",
+    isBetterAbove: true,
+    chance: "0.1",
+  },
+  wav2vec2: {
+    task: "speech_recognition",
+    config: {
+      model_type: "wav2vec2",
+      vocab_size: 20,
+      hidden_size: 128,
+      num_hidden_layers: 3,
+      num_attention_heads: 4,
+      intermediate_size: 512,
+      conv_dim: [64, 64, 64, 64, 64],
+      conv_kernel: [10, 3, 3, 3, 2],
+      conv_stride: [5, 2, 2, 2, 2],
+      num_feat_extract_layers: 5,
+      num_conv_pos_embeddings: 32,
+      num_conv_pos_embedding_groups: 8,
+      hidden_dropout: 0,
+      activation_dropout: 0,
+      attention_dropout: 0,
+      feat_proj_dropout: 0,
+      final_dropout: 0,
+      layerdrop: 0,
+      apply_spec_augment: false,
+      mask_time_prob: 0,
+      ctc_loss_reduction: "mean",
+      pad_token_id: 0,
+    },
+    batch: 16,
+    steps: 400,
+    lr: 5e-4,
+    length: 6000,
+    data: "fsdd",
+    score: "wordErrorRate",
+    isBetterAbove: false,
+    chance: "about 0.9 to 1",
+  },
+  llama: {
+    task: "causal_lm",
+    config: {
+      model_type: "llama",
+      vocab_size: 66,
+      hidden_size: 192,
+      num_hidden_layers: 4,
+      num_attention_heads: 6,
+      num_key_value_heads: 3,
+      intermediate_size: 512,
+      max_position_embeddings: 128,
+      tie_word_embeddings: false,
+    },
+    batch: 16,
+    steps: 300,
+    lr: 1e-3,
+    length: 128,
+    data: "tinyshakespeare",
+    score: "perplexity",
+    isBetterAbove: false,
+    chance: "about 28, what the frequencies of the characters alone come to",
+  },
+} as const satisfies Readonly<Record<string, LearningCase>>;
+
+export type CaseName = keyof typeof cases;
+
+/** Held-out samples that are scored, at most. */
+const MOST_HELD_OUT = 400;
+
+/** The data of a case, as both sides see it. */
+export interface OpenCase {
+  readonly task: AnyTask;
+  readonly examples: Examples<unknown>;
+  readonly tokenizer: Tokenizer | undefined;
+}
+
+/**
+ * @param root - the folder of the data
+ * @param shuffled - whether labels are dealt out anew: what is left to learn is chance
+ */
+export async function openCase(name: CaseName, root: string, shuffled: boolean): Promise<OpenCase> {
+  const { data, task: taskName } = cases[name];
+  const task = taskNamed(taskName);
+  const path = join(root, data);
+  if (!existsSync(path))
+    throw new Error(`[bench learning] expected the data of ${name} at ${path}: got none`);
+  const read = await task.read(path);
+  const validation = (read.validation ?? []).slice(0, MOST_HELD_OUT);
+  const examples = { train: shuffled ? dealtAnew(name, read.train) : read.train, validation };
+  return { task, examples, tokenizer: await tokenizerOf(name, root) };
+}
+
+async function tokenizerOf(name: CaseName, root: string): Promise<Tokenizer | undefined> {
+  if (name === "bert") {
+    const specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+    return loadWordPiece(join(root, "vocab", "bert-base-uncased-vocab.txt"), { lowercase: true, specials });
+  }
+  if (name !== "llama") return undefined;
+  const characters = new CharacterSet();
+  characters.add(await readFile(join(root, cases.llama.data, "input.txt"), "utf8"));
+  return new CharacterTokenizer(characters.toString());
+}
+
+/** The same examples with others' labels, or of a text its characters in another order. */
+function dealtAnew(name: CaseName, examples: readonly unknown[]): readonly unknown[] {
+  // Steps that share no factor with the length meet each place once, and none its own.
+  const place = (index: number, length: number) => (index * strideOf(length) + 1) % length;
+  if (name === "llama")
+    return (examples as readonly string[]).map((text) =>
+      Array.from({ length: text.length }, (_, index) => text[place(index, text.length)]).join(""),
+    );
+  const label = name === "wav2vec2" ? "text" : "label";
+  const all = examples as readonly Readonly<Record<string, unknown>>[];
+  return all.map((example, index) => ({ ...example, [label]: all[place(index, all.length)]?.[label] }));
+}
+
+/** About 0.6 of a length, and coprime to it. */
+function strideOf(length: number): number {
+  const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b));
+  let stride = Math.floor(0.618 * length);
+  while (divisor(stride, length) !== 1) stride++;
+  return stride;
+}
