@@ -6,6 +6,7 @@ import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { checkPrinted, tellsAll } from "./flags.ts";
+import { addGenerateCommand } from "./generate.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
 import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
@@ -15,7 +16,7 @@ import { addRunCommand } from "./run.ts";
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe preprocess`,
+ * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe generate FOLDER`, `troupe preprocess`,
  * `troupe doctor`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
@@ -33,6 +34,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addPlanCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
+  addGenerateCommand(program);
   addPreprocessCommand(program);
   addDoctorCommand(program);
   try {
@@ -96,6 +98,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "SINK",
   "DATA_INVALID",
   "DATA_UNREADABLE",
+  "GENERATE_OPTION",
   "TOKENIZER_INVALID",
   "HUB",
   "ARGUMENTS",

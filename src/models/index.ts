@@ -25,6 +25,7 @@ export {
   type GenerativeModel,
   generate,
   type Seq2SeqModel,
+  specialTokensOf,
 } from "./generation/index.ts";
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";

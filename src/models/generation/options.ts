@@ -90,3 +90,22 @@ function check(prompts: readonly (readonly number[])[], options: Settled): void 
   if (numBeams > 1 && drawn !== undefined && options[drawn] !== 0)
     refuse(`no ${drawn} beside numBeams, which draws nothing`, options[drawn]);
 }
+
+/** What a folder's config.json and generation_config.json, which goes before, say of the tokens that end, pad and are forced. */
+export function specialTokensOf(
+  config: Readonly<Record<string, unknown>>,
+  generation: Readonly<Record<string, unknown>> = {},
+): Required<Pick<GenerateOptions, "stopTokens">> &
+  Pick<GenerateOptions, "padToken" | "forcedFirstToken" | "forcedLastToken"> {
+  const idsOf = (name: string) =>
+    [generation[name] ?? config[name] ?? []].flat().filter((id): id is number => typeof id === "number");
+  const [padToken] = idsOf("pad_token_id");
+  const [forcedFirstToken] = idsOf("forced_bos_token_id");
+  const [forcedLastToken] = idsOf("forced_eos_token_id");
+  return {
+    stopTokens: idsOf("eos_token_id"),
+    ...(padToken !== undefined && { padToken }),
+    ...(forcedFirstToken !== undefined && { forcedFirstToken }),
+    ...(forcedLastToken !== undefined && { forcedLastToken }),
+  };
+}

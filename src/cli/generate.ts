@@ -1,0 +1,139 @@
+import { type Command, Option } from "commander";
+import { HuggingFaceFolder } from "../checkpoint/index.ts";
+import { loadTokenizer, type Tokenizer } from "../data/index.ts";
+import {
+  autoModel,
+  type GenerateOptions,
+  type GenerativeModel,
+  generate,
+  loadWeights,
+  specialTokensOf,
+  taskOf,
+} from "../models/index.ts";
+import { dematerialize, materialize } from "../nn/index.ts";
+import { setNumThreads } from "../tensor/index.ts";
+import { number, print, usage } from "./flags.ts";
+
+interface GenerateFlags {
+  readonly prompt: readonly string[];
+  readonly tokens: boolean;
+  readonly tokenizer?: string;
+  readonly maxNewTokens: number;
+  readonly temperature?: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly repetitionPenalty?: number;
+  readonly seed?: number;
+  readonly beams?: number;
+  readonly lengthPenalty?: number;
+  readonly earlyStopping?: boolean | "never";
+  readonly threads?: number;
+}
+
+const stopping = { true: true, false: false, never: "never" } as const;
+
+/** Adds `troupe generate FOLDER`. */
+export function addGenerateCommand(program: Command): void {
+  const command = program
+    .command("generate")
+    .description(
+      "continue prompts with a model of a Hugging Face folder, or have an encoder-decoder reply to them",
+    )
+    .argument("<folder>", "config.json, weights, and the tokenizer")
+    .requiredOption("--prompt <text...>", "one or several, written side by side")
+    .option("--tokens", "prompts are token ids with commas between, and so is what is printed", false)
+    .option("--tokenizer <path>", "a tokenizer.json or a folder that holds one, in place of the model's");
+  const value = (flag: string, text: string, otherwise?: number) =>
+    command.addOption(new Option(flag, text).argParser(number).default(otherwise));
+  value("--max-new-tokens <n>", "tokens that are added at most", 50);
+  value(
+    "--temperature <t>",
+    "0 takes the most likely token (0, unless --top-k, --top-p or --seed say that it is drawn)",
+  );
+  value("--top-k <n>", "draw from the n most likely tokens");
+  value("--top-p <p>", "draw from the most likely tokens that reach this probability together");
+  value("--repetition-penalty <x>", "above 1: what was said is less likely");
+  value("--seed <n>", "what is drawn is a pure function of it");
+  value("--beams <n>", "pursue n texts at once and keep the likeliest");
+  value("--length-penalty <x>", "of beams: above 0 long ones are preferred");
+  value("--threads <n>", "of this process; as many as there are cores unless told otherwise");
+  command
+    .addOption(
+      new Option(
+        "--early-stopping <when>",
+        "of beams: end once as many have ended as there are beams",
+      ).choices(Object.keys(stopping)),
+    )
+    .action(run);
+
+  async function run(folder: string, flags: GenerateFlags): Promise<void> {
+    if (flags.threads !== undefined) setNumThreads(flags.threads);
+    for (const text of await write(folder, flags)) print(text);
+  }
+}
+
+async function write(path: string, flags: GenerateFlags): Promise<string[]> {
+  await using folder = await HuggingFaceFolder.open(path);
+  const { config, generationConfig = {} } = folder;
+  const task = taskOf(config);
+  if (task !== "causal_lm" && task !== "seq2seq_lm")
+    throw usage(
+      "a folder of a causal language model or an encoder-decoder",
+      task ?? "no architecture in its config.json",
+      "`troupe generate` writes text",
+    );
+  const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? path);
+  const prompts = flags.prompt.map((prompt) =>
+    encode(prompt, tokenizer, task === "seq2seq_lm" ? endOf(config) : []),
+  );
+  const model = autoModel(task, config);
+  materialize(model, { seed: 0 });
+  try {
+    await loadWeights(model, folder);
+    const options = { ...specialTokensOf(config, generationConfig), ...optionsOf(flags) };
+    const texts = generate(model as unknown as GenerativeModel, prompts, options);
+    return texts.map((text, row) => {
+      const written = text.slice(task === "seq2seq_lm" ? 1 : (prompts[row]?.length ?? 0));
+      if (tokenizer === undefined) return written.join(",");
+      const bare = written.filter((token) => !options.stopTokens.includes(token));
+      return task === "seq2seq_lm"
+        ? tokenizer.decode(bare)
+        : tokenizer.decode([...(prompts[row] ?? []), ...bare]);
+    });
+  } finally {
+    dematerialize(model);
+  }
+}
+
+/** What an encoder's text ends with. */
+function endOf({ eos_token_id: end }: Readonly<Record<string, unknown>>): readonly number[] {
+  return typeof end === "number" ? [end] : [];
+}
+
+function encode(prompt: string, tokenizer: Tokenizer | undefined, end: readonly number[]): number[] {
+  if (tokenizer !== undefined) return [...tokenizer.encode(prompt), ...end];
+  return prompt.split(",").map((token) => number(token));
+}
+
+function optionsOf({
+  beams,
+  prompt: _,
+  tokens: __,
+  tokenizer: ___,
+  threads: ____,
+  earlyStopping,
+  ...flags
+}: GenerateFlags): GenerateOptions {
+  const isDrawn = [flags.temperature, flags.topK, flags.topP, flags.seed].some(
+    (value) => value !== undefined,
+  );
+  const temperature = flags.temperature ?? (isDrawn || beams !== undefined ? 1 : 0);
+  return {
+    ...flags,
+    temperature,
+    ...(beams !== undefined && { numBeams: beams }),
+    ...(earlyStopping !== undefined && {
+      earlyStopping: stopping[String(earlyStopping) as keyof typeof stopping],
+    }),
+  };
+}

@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
+import {
+  GPT2LMHeadModel,
+  generate,
+  T5ForConditionalGeneration,
+  weightBytes,
+} from "../../src/models/index.ts";
+import { dematerialize, materialize } from "../../src/nn/index.ts";
+
+const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
+
+function command(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [troupe, "generate", ...args], (_error, out, err) => {
+      resolve({ code: child.exitCode, out, err });
+    });
+  });
+}
+
+describe("troupe generate", () => {
+  let folder: string;
+  const prompts = [[1, 2, 3], [4]];
+  const expected: Record<string, number[][]> = {};
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "troupe-generate-"));
+    const gpt2 = new GPT2LMHeadModel({ vocab_size: 40, n_positions: 32, n_embd: 16, n_layer: 2, n_head: 2 });
+    const t5 = new T5ForConditionalGeneration({
+      vocab_size: 40,
+      d_model: 16,
+      d_kv: 8,
+      d_ff: 16,
+      num_layers: 1,
+      num_heads: 2,
+    });
+    for (const [name, model] of Object.entries({ gpt2, t5 })) {
+      materialize(model, { seed: 5 });
+      await saveHuggingFaceFolder(join(folder, name), {
+        config: model.configJson,
+        weights: weightBytes(model),
+      });
+      const options = name === "gpt2" ? { temperature: 0 } : { numBeams: 3 };
+      const texts = generate(model, prompts, { maxNewTokens: 6, stopTokens: [], ...options });
+      expected[name] = texts.map((text, row) => text.slice(name === "t5" ? 1 : prompts[row]?.length));
+      dematerialize(model);
+    }
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const asked = ["--tokens", "--max-new-tokens", "6", "--prompt", "1,2,3", "4"];
+  const told = (out: string) =>
+    out
+      .trim()
+      .split("\n")
+      .map((line) => line.split(",").map(Number));
+
+  it("writes what `generate` writes, of a decoder and of an encoder-decoder's folder", async () => {
+    const continued = await command(join(folder, "gpt2"), ...asked);
+    expect(continued.err).toBe("");
+    expect(told(continued.out)).toEqual(expected.gpt2);
+    const replied = await command(join(folder, "t5"), ...asked, "--beams", "3");
+    expect(replied.err).toBe("");
+    expect(told(replied.out)).toEqual(expected.t5);
+    const config = JSON.parse(readFileSync(join(folder, "t5", "config.json"), "utf8")) as object;
+    expect(config).toMatchObject({ architectures: ["T5ForConditionalGeneration"] });
+  });
+
+  it("refuses what cannot be by name, before anything is written", async () => {
+    const beside = await command(join(folder, "gpt2"), ...asked, "--beams", "2", "--top-k", "3");
+    expect(beside).toMatchObject({ code: 2, out: "" });
+    expect(beside.err).toMatch(/\[generate\] expected no topK beside numBeams/);
+    const nowhere = await command(join(folder, "none"), ...asked);
+    expect(nowhere).toMatchObject({ code: 1, out: "" });
+    expect(nowhere.err).toMatch(/config\.json/);
+  });
+});
