@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  attach,
+  full,
+  liveRefs,
+  liveTensors,
+  moveRef,
+  native,
+  onDevice,
+  ops,
+  requireDevice,
+  scope,
+  shareRef,
+  type Tensor,
+} from "../../src/tensor/index.ts";
+import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";
+
+const seeds = Array.from({ length: 12 }, (_, index) => index + 1);
+const numel = 4096;
+requireDevice("sim:0");
+
+/** Late, in the stream that the thread is in, and no number that lay there before. */
+function late(value: number): Tensor {
+  return onDevice("sim:0", () => ops.mul(full([numel], 1), value));
+}
+
+function last(tensor: Tensor): number {
+  return tensor.select(0, numel - 1).item();
+}
+
+function inStream<T>(stream: number, body: () => T): T {
+  const before = native().simStream(stream);
+  try {
+    return body();
+  } finally {
+    native().simStream(before);
+  }
+}
+
+function waitFor(stream: number): void {
+  inStream(stream, () => native().simSynchronize());
+}
+
+/** Both streams have come to their ends: a seed begins with no queue. */
+function begin(seed: number): void {
+  waitFor(1);
+  waitFor(2);
+  native().simSeed(seed);
+}
+
+afterEach(() => {
+  waitFor(1);
+  waitFor(2);
+  expect(liveTensors()).toBe(0);
+  expect(liveRefs()).toBe(0);
+});
+
+describe("tensors between streams", () => {
+  it("are read behind what their sender computed, moved or shared", () => {
+    scope(() => {
+      for (const seed of seeds) {
+        for (const refer of [moveRef, shareRef]) {
+          begin(seed);
+          scope(() => {
+            const ref = inStream(1, () => refer(late(seed)));
+            expect(inStream(2, () => last(attach(ref).add(1)))).toBe(seed + 1);
+          });
+        }
+      }
+    });
+  });
+
+  it("keep their memory until the stream that they went to has read it", () => {
+    scope(() => {
+      for (const seed of seeds) {
+        begin(seed);
+        scope(() => {
+          const ref = inStream(1, () => moveRef(late(seed)));
+          const read = inStream(2, () => {
+            const moved = attach(ref);
+            const result = moved.add(1);
+            moved.dispose();
+            return result;
+          });
+          // The memory is stream 1's: it would take it again, and come first.
+          const other = inStream(1, () => late(-1));
+          waitFor(1);
+          expect(inStream(2, () => last(read))).toBe(seed + 1);
+          expect(inStream(1, () => last(other))).toBe(-1);
+        });
+      }
+    });
+  });
+
+  it("are written again only behind what their readers have read", () => {
+    scope(() => {
+      for (const seed of seeds) {
+        begin(seed);
+        scope(() => {
+          const lent = inStream(1, () => late(seed));
+          const ref = inStream(1, () => shareRef(lent));
+          const read = inStream(2, () => {
+            const borrowed = attach(ref);
+            const result = borrowed.add(1);
+            borrowed.dispose();
+            return result;
+          });
+          inStream(1, () => lent.fill_(-1));
+          waitFor(1);
+          expect(inStream(2, () => last(read))).toBe(seed + 1);
+        });
+      }
+    });
+  });
+
+  it("are reduced and gathered by threads behind what each has computed, and read behind the result", async () => {
+    const size = 3;
+    for (const seed of seeds.slice(0, 4)) {
+      native().simSeed(seed);
+      const ranks = Array.from({ length: size }, (_, rank) => {
+        const workerData: StreamsRank = { name: `streams-${seed}`, rank, size, rounds: 30 };
+        return new Worker(new URL("../fixtures/devices/streams-rank.ts", import.meta.url), { workerData });
+      });
+      const wrong = await Promise.all(
+        ranks.map(async (rank) => (await once(rank, "message"))[0] as string[]),
+      );
+      await Promise.all(ranks.map((rank) => rank.terminate()));
+      expect(wrong).toEqual(wrong.map(() => []));
+    }
+  });
+});
