@@ -37,6 +37,11 @@ int wanted_devices() {
   return count;
 }
 
+// Composed of others for every device, by what each of them is, or by reading memory.
+bool is_whole_on_cpu(const std::string& name) {
+  return name == "troupe::all_finite" || name == "aten::convolution" || name == "aten::convolution_backward";
+}
+
 // Every operator that the CPU computes is computed late, in one go: composed of others, as libtorch would for a device that
 // lacks it, it might not have the CPU's bits.
 void register_late_operators(torch::Library& library, const std::string& name_space) {
@@ -44,7 +49,7 @@ void register_late_operators(torch::Library& library, const std::string& name_sp
     if (name.name.rfind(name_space + "::", 0) != 0) continue;
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     if (!op || op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;
-    const bool computes_on_cpu = op->hasKernelForDispatchKey(c10::DispatchKey::CPU) || name.name == "troupe::all_finite";
+    const bool computes_on_cpu = op->hasKernelForDispatchKey(c10::DispatchKey::CPU) || is_whole_on_cpu(name.name);
     if (!computes_on_cpu) continue;
     library.impl(qualified(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&run_late>());
   }

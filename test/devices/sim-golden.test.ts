@@ -1,0 +1,5 @@
+// The golden states of transformers on the pretend device: the same tests, of a thread that computes there.
+import { enterDevice } from "../../src/tensor/index.ts";
+
+enterDevice("sim:0");
+await import("../golden/alone.test.ts");
