@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/late_values.h"
+#include "core/timeline.h"
 
 namespace troupe {
 namespace {
@@ -55,6 +56,14 @@ Napi::Value ToDevice(const Napi::CallbackInfo& info) {
   return Environment::give(info, tensor.to(tensor.options().device(device), /*non_blocking=*/device.is_cuda()));
 }
 
+Napi::Value SayPlace(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), static_cast<double>(say_place())); }
+
+// followPlace(place)
+Napi::Value FollowPlace(const Napi::CallbackInfo& info) {
+  follow_place(info[0].As<Napi::Number>().Int64Value());
+  return info.Env().Undefined();
+}
+
 // beginReading(handle): the number of what `endReading` waits for.
 Napi::Value BeginReading(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
@@ -81,6 +90,8 @@ void InitDevice(Napi::Env env, Napi::Object exports) {
   define<SetDefaultDevice>(env, exports, "setDefaultDevice");
   define<EnterDevice>(env, exports, "enterDevice");
   define<ToDevice>(env, exports, "toDevice");
+  define<SayPlace>(env, exports, "sayPlace");
+  define<FollowPlace>(env, exports, "followPlace");
   define<BeginReading>(env, exports, "beginReading");
   define<EndReading>(env, exports, "endReading");
   define<ReadBacks>(env, exports, "readBacks");

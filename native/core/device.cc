@@ -96,7 +96,9 @@ void enter_device(c10::Device device) {
   set_default_device(device);
   entered = device;
   if (device.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.setDevice(device);
+  guard.exchangeStream(guard.getStreamFromGlobalPool(device));
 }
 
 int64_t read_backs() { return num_read_backs.load(std::memory_order_relaxed); }

@@ -34,7 +34,7 @@ c10::Device set_default_device(c10::Device device);
 // What the calling thread computes on: the device that it has entered.
 c10::Device compute_device();
 
-// From now on the calling thread makes its tensors on a device and computes there.
+// From now on the calling thread makes its tensors on a device and computes there, in a stream of its own.
 void enter_device(c10::Device device);
 
 // Times that values of a device were waited for and read, by this process.

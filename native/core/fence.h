@@ -23,6 +23,9 @@ class Fence {
   // The calling thread's stream of the fence's device goes on only behind it; the thread itself does not wait.
   void hold_back() const;
 
+  // The host where there is nothing to wait for.
+  c10::Device device() const { return event_ ? event_->device() : c10::Device(c10::DeviceType::CPU); }
+
   // The calling thread waits.
   void wait() const;
 

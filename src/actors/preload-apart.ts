@@ -11,7 +11,7 @@ import {
 } from "../tensor/index.ts";
 import { isTensorRef } from "./preload.ts";
 
-export { onUndelivered } from "./preload.ts";
+export { onUndelivered, order } from "./preload.ts";
 
 /**
  * What actors need to live in processes that share no memory: none of them is in a shared folder, and a tensor in a message

@@ -1,5 +1,5 @@
 import { recipientName } from "../protocols/index.ts";
-import type { ProcessSupport } from "../runtime/index.ts";
+import type { MessageOrder, ProcessSupport } from "../runtime/index.ts";
 import {
   type ExportedTensor,
   enterSharedFolder,
@@ -10,6 +10,7 @@ import {
   mapShared,
   releaseRef,
   releaseRefsOf,
+  streamOrder,
   type TensorRef,
 } from "../tensor/index.ts";
 
@@ -23,6 +24,9 @@ export function onUndelivered(message: unknown): void {
   if (isTensorRef(message)) releaseRef(message);
   else for (const part of Object.values(message)) onUndelivered(part);
 }
+
+/** Work of devices is in the order of the messages between who gives it. */
+export const order: MessageOrder = streamOrder;
 
 /** What actors need to live in processes of their own: memory that these share, and tensors that go from one to another. */
 export const processes: ProcessSupport = {

@@ -41,5 +41,6 @@ export type {
 export { checkTimeoutLadder, type Rung } from "./timeout-ladder.ts";
 export type { Codec } from "./transport/codec.ts";
 export type { IpcCodec } from "./transport/ipc-codec.ts";
+export type { MessageOrder } from "./transport/link.ts";
 export type { ProcessSupport } from "./transport/link-opener.ts";
 export type { Keys, Network } from "./transport/tcp/tcp-door.ts";

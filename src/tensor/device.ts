@@ -68,12 +68,28 @@ export function onDevice<T>(device: Device | undefined, body: () => T): T {
 }
 
 /**
- * Has this thread compute on a device for the rest of its life: new tensors are made there.
+ * Has this thread compute on a device for the rest of its life, in a stream of its own: new tensors are made there.
  * @throws {TroupeError} `DEVICE_UNAVAILABLE`
  */
 export function enterDevice(device: Device): void {
   native().enterDevice(deviceNumber(device));
+  hasStream ||= device !== "cpu";
 }
+
+/** Whether this thread gives work to a device's stream, or has followed one that does. */
+let hasStream = false;
+
+/**
+ * What goes with the messages of threads: the place at which the sender's stream is, behind which the receiver's goes on. So
+ * what happened before a message was sent has happened for who acts on it, on a device too. A thread of the host alone says 0.
+ */
+export const streamOrder = {
+  said: (): number => (hasStream ? native().sayPlace() : 0),
+  heard(place: number): void {
+    hasStream = true;
+    native().followPlace(place);
+  },
+};
 
 /** How often this process has waited for a device and read values of it, by whatever thread: what a step must not do. */
 export function readBacks(): number {

@@ -31,6 +31,7 @@ export {
   parseDevice,
   readBacks,
   requireDevice,
+  streamOrder,
 } from "./device.ts";
 export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export { mapFile } from "./map-file.ts";

@@ -179,6 +179,9 @@ export interface Native {
   enterDevice(device: number): void;
   /** A handle, of the same tensor where it is there already. */
   toDevice(handle: number, device: number): number;
+  /** 0 for a thread without a device. */
+  sayPlace(): number;
+  followPlace(place: number): void;
   /** The number of what {@link endReading} waits for. */
   beginReading(handle: number): number;
   /** A handle of the elements, in host memory; once. */

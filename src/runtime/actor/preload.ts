@@ -1,5 +1,6 @@
 import { refCodec, type Sender } from "../messaging/actor-ref.ts";
 import { type Codec, CodecSet } from "../transport/codec.ts";
+import type { MessageOrder } from "../transport/link.ts";
 import { LinkOpener, type ProcessSupport } from "../transport/link-opener.ts";
 
 /** What the module named by `preload` may export. */
@@ -10,6 +11,8 @@ export interface Preload {
   onUndelivered?(message: unknown): void;
   /** What placement "process" needs. */
   readonly processes?: ProcessSupport;
+  /** What goes beside messages between threads. */
+  readonly order?: MessageOrder;
 }
 
 /** Imports the preload module, if there is one. */
@@ -20,7 +23,10 @@ export async function loadPreload(url: string | undefined): Promise<Preload> {
 /** What an actor or the system gains by the preload module; before it is loaded, messages hold plain data and refs alone. */
 export class Preloaded {
   readonly codecs: CodecSet;
-  readonly opener = new LinkOpener(() => this.processes);
+  readonly opener = new LinkOpener(
+    () => this.processes,
+    () => this.#module.order,
+  );
   readonly #url: string | undefined;
   #loading: Promise<void> | undefined;
   #module: Preload = {};

@@ -5,7 +5,7 @@ import type { Credits } from "../mailbox/credits.ts";
 import { ReportedCredits } from "../mailbox/reported-credits.ts";
 import type { Address } from "../protocol/address.ts";
 import { type IpcCodec, IpcEncoding } from "./ipc-codec.ts";
-import type { CreditsEnd, Link, LinkEnd } from "./link.ts";
+import type { CreditsEnd, Link, LinkEnd, MessageOrder } from "./link.ts";
 import { PackedLink, PortPipe } from "./packed-link.ts";
 import { PortLink } from "./port-link.ts";
 import type { MapFile, MemoryPlace } from "./shared-memory.ts";
@@ -31,17 +31,25 @@ export interface ProcessSupport {
 export class LinkOpener {
   readonly #support: () => ProcessSupport | undefined;
   readonly #mapped = new Map<string, ArrayBuffer>();
+  readonly #order: () => MessageOrder | undefined;
   #ipc: IpcEncoding | undefined;
 
-  /** @param support - asked for when the first link to another process is opened */
-  constructor(support: () => ProcessSupport | undefined) {
+  /**
+   * @param support - asked for when the first link to another process is opened
+   * @param order - asked for with every packet to another thread
+   */
+  constructor(
+    support: () => ProcessSupport | undefined,
+    order: () => MessageOrder | undefined = () => undefined,
+  ) {
     this.#support = support;
+    this.#order = order;
   }
 
   /** Opens an actor's end of a link. */
   open(end: LinkEnd): Link {
     if (end.kind === "memory") return end.link;
-    if (end.kind === "port") return new PortLink(end);
+    if (end.kind === "port") return new PortLink(end, this.#order);
     const pipe = end.pipe instanceof MessagePort ? new PortPipe(end.pipe) : end.pipe;
     return new PackedLink(this.credits(end.credits, end.side), pipe, this.ipc, end.maxFrameBytes);
   }

@@ -23,6 +23,17 @@ export interface Link {
   close(): void;
 }
 
+/**
+ * What goes beside the packets between two threads of a process: how far something else has come that the sender has begun, such
+ * as a device's work.
+ */
+export interface MessageOrder {
+  /** @returns what whoever takes the next packet is to hear; 0: nothing */
+  said(): number;
+  /** Called, before the packet is read, with what its sender has said. */
+  heard(place: number): void;
+}
+
 /** Packed packets on their way between an actor and the hub of its process; or a packet of the hub's own, as it is. */
 export type Parcel =
   | { readonly flags: number; readonly bytes: Uint8Array<ArrayBuffer> }

@@ -5,39 +5,53 @@ import {
   type Transferable,
 } from "node:worker_threads";
 import { CreditCounters, creditCountersBytes } from "../mailbox/credit-counters.ts";
-import type { Link, LinkEnd } from "./link.ts";
+import type { Link, LinkEnd, MessageOrder } from "./link.ts";
 import type { Packet } from "./packet.ts";
 import { Signal } from "./signal.ts";
+
+/** A packet as it comes, or with what its sender said beside it. */
+type Posted = Packet | { readonly place: number; readonly packet: Packet };
 
 /** A link between two threads of one process, over a message port; the receiver is rung after each post. */
 export class PortLink implements Link {
   readonly credits: CreditCounters;
   readonly #port: MessagePort;
   readonly #peerSignal: Signal;
+  readonly #order: () => MessageOrder | undefined;
 
-  constructor(end: Extract<LinkEnd, { kind: "port" }>) {
+  constructor(end: Extract<LinkEnd, { kind: "port" }>, order: () => MessageOrder | undefined) {
+    this.#order = order;
     this.credits = new CreditCounters(end.credits, end.side);
     this.#port = end.port;
     this.#peerSignal = new Signal(end.peerSignal);
   }
 
   post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
-    if (transfer.length === 0) this.#port.postMessage(packet);
-    else this.#port.postMessage(packet, transfer);
+    const place = this.#order()?.said() ?? 0;
+    const posted: Posted = place === 0 ? packet : { place, packet };
+    if (transfer.length === 0) this.#port.postMessage(posted);
+    else this.#port.postMessage(posted, transfer);
     this.#peerSignal.ring(urgent);
   }
 
   listen(receive: (packet: Packet) => void, garbled: (error: Error) => void): void {
-    this.#port.on("message", receive);
+    this.#port.on("message", (posted: Posted) => receive(this.#taken(posted)));
     this.#port.on("messageerror", garbled);
   }
 
   poll(): Packet | undefined {
-    return receiveMessageOnPort(this.#port)?.message;
+    const received = receiveMessageOnPort(this.#port);
+    return received && this.#taken(received.message);
   }
 
   close(): void {
     this.#port.close();
+  }
+
+  #taken(posted: Posted): Packet {
+    if (Array.isArray(posted)) return posted;
+    this.#order()?.heard(posted.place);
+    return posted.packet;
   }
 }
 

@@ -1,0 +1,54 @@
+import { afterAll, describe, expect, it } from "vitest";
+import type { RuntimeOptions } from "../../src/index.ts";
+import { native } from "../../src/tensor/index.ts";
+import { atEachStep, lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+const onDevice = { device: "sim" } as const;
+
+describe("a run on a device", () => {
+  it.each<[string, RuntimeOptions]>([
+    ["on two replicas at ZeRO 3", { ranks: 2, zero: 3, steps: 4 }],
+    ["in bfloat16 with chance", { ranks: 2, zero: 1, precision: "bf16", rounding: "stochastic", steps: 4 }],
+    ["split by layer and stage", { ranks: 4, tp: 2, pp: 2, accumulation: 2, steps: 3 }],
+    ["with its optimizer on the host", { ranks: 2, offload: { optimizer: "host" }, steps: 3 }],
+    ["in processes", { ranks: 2, placement: "process", steps: 2 }],
+  ])("has the host's losses, to the bit, %s", async (_, options) => {
+    const expected = await lossesOf(workspace, options);
+    expect(expected).toHaveLength(options.steps as number);
+    expect(await lossesOf(workspace, { ...options, ...onDevice })).toEqual(expected);
+  });
+
+  it("waits for the device once a rank and step, for the gradient's statistics", async () => {
+    const ranks = 2;
+    const counts: number[] = [];
+    const sink = atEachStep(() => counts.push(native().simStatistics().readBacks));
+    const { error } = await runTiny(workspace, { ranks, steps: 8, sinks: [sink], ...onDevice });
+    expect(error).toBeUndefined();
+    // Told while the next step is under way: over several steps the counts are whole.
+    const perStep = ((counts[7] as number) - (counts[1] as number)) / 6;
+    expect(Math.abs(perStep - ranks)).toBeLessThanOrEqual(ranks / 6);
+  });
+
+  it("goes on from a checkpoint of the host, and the host from one of the device", async () => {
+    const options = { ranks: 2, zero: 3 } as const;
+    const expected = await lossesOf(workspace, { ...options, steps: 4 });
+    for (const [name, first, second] of [
+      ["down", {}, onDevice],
+      ["up", onDevice, {}],
+    ] as const) {
+      const dir = workspace.path(name);
+      await lossesOf(workspace, { ...options, ...first, steps: 2, checkpoint: { dir } });
+      const losses = await lossesOf(workspace, { ...options, ...second, steps: 4, resume: dir });
+      expect(losses.slice(2)).toEqual(expected.slice(2));
+    }
+  });
+
+  it("is refused where there is none, before anything is spawned", async () => {
+    await expect(runTiny(workspace, { device: "sim:9" })).rejects.toMatchObject({
+      code: "DEVICE_UNAVAILABLE",
+    });
+  });
+});
