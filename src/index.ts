@@ -21,6 +21,8 @@ export {
   loadDelta,
   lora,
   mergeDelta,
+  type PrefixOptions,
+  prefix,
   type SoftPromptOptions,
   saveDelta,
   softPrompt,

@@ -12,5 +12,6 @@ export {
   saveDelta,
 } from "./peft-folder.ts";
 export { ownName, peftName } from "./peft-names.ts";
+export { type PrefixOptions, prefix } from "./prefix.ts";
 export { type SoftPromptOptions, softPrompt } from "./soft-prompt.ts";
 export type { Target } from "./target.ts";

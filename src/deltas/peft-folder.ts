@@ -16,6 +16,7 @@ import { bitFit } from "./bit-fit.ts";
 import { type Delta, deltaOf, deltaTarget, tunedState } from "./delta.ts";
 import { lora } from "./lora.ts";
 import { ownName, peftName } from "./peft-names.ts";
+import { prefix } from "./prefix.ts";
 import { softPrompt } from "./soft-prompt.ts";
 
 /** What peft can be told of a LoRA that would change what it computes, and is not here: by field, what it must be. */
@@ -46,8 +47,9 @@ export function deltaFrom(path: string): Delta {
   if (type === "BITFIT")
     return bitFit({ modulesToSave: namesIn(config.modules_to_save) ?? [], folder: path });
   if (type === "PROMPT_TUNING") return promptFrom(path, config);
+  if (type === "PREFIX_TUNING") return prefixFrom(path, config);
   if (type === "BOTTLENECK") return bottleneckFrom(path, config);
-  throw deltaFolder(path, "peft_type LORA, PROMPT_TUNING, BOTTLENECK or BITFIT", `${type}`);
+  throw deltaFolder(path, "peft_type LORA, PROMPT_TUNING, PREFIX_TUNING, BOTTLENECK or BITFIT", `${type}`);
 }
 
 /**
@@ -134,6 +136,10 @@ function promptFrom(path: string, config: JsonObject): Delta {
     throw deltaFolder(path, "num_transformer_submodules to be 1", `${config.num_transformer_submodules}`);
   const modulesToSave = namesIn(config.modules_to_save) ?? [];
   return softPrompt({ numTokens: config.num_virtual_tokens as number, modulesToSave, folder: path });
+}
+
+function prefixFrom(path: string, config: JsonObject): Delta {
+  return prefix({ numTokens: config.num_virtual_tokens as number, folder: path });
 }
 
 function bottleneckFrom(path: string, config: JsonObject): Delta {

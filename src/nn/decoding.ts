@@ -1,4 +1,5 @@
 import { arange, empty, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { prefixLength, prefixOf } from "./prefix.ts";
 
 // B rows, T positions of a pass, S positions so far, C of them at most, G key/value heads, K head width.
 
@@ -105,7 +106,8 @@ export class Decoding implements Disposable {
  * @returns [B, G, S, K] each
  */
 export function withPast(owner: object, keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
-  return current?.append(owner, keys, values) ?? [keys, values];
+  const soFar = current?.append(owner, keys, values) ?? ([keys, values] as [Tensor, Tensor]);
+  return prefixOf(owner)?.inFront(...soFar) ?? soFar;
 }
 
 /**
@@ -123,9 +125,9 @@ export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly
   }
 }
 
-/** Positions that a model has seen before those of this pass: 0, unless it writes a text. */
+/** Positions before those of this pass: what a prefix takes, and what a model has seen that writes a text. */
 export function numPast(): number {
-  return current?.length ?? 0;
+  return prefixLength() + (current?.length ?? 0);
 }
 
 /**
@@ -133,14 +135,14 @@ export function numPast(): number {
  * transformers counts them.
  */
 export function positionsHere(length: number): Tensor {
-  const first = numPast();
+  const first = current?.length ?? 0;
   const present = current?.present;
-  if (present === undefined) return arange(length, { dtype: "int64" }).add(first);
+  if (present === undefined) return arange(length, { dtype: "int64" }).add(numPast());
   const counted = present
     .narrow(1, 0, first + length)
     .to("int64")
     .cumsum(1)
     .sub(1)
     .clamp(0);
-  return counted.narrow(1, first, length);
+  return counted.narrow(1, first, length).add(prefixLength());
 }

@@ -46,6 +46,7 @@ export {
   type ParameterSplit,
   type SplitOptions,
 } from "./parameter-split.ts";
+export { behindPrefix, PrefixHeads, setPrefix } from "./prefix.ts";
 export { Generator, rand, randint, randn } from "./random-tensors.ts";
 export { Randomness, streamOf } from "./randomness.ts";
 export {

@@ -3,6 +3,7 @@ import { type ActivationName, activations } from "./activation.ts";
 import { type Initializer, uniform, zeros } from "./initializer.ts";
 import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
+import type { PrefixHeads } from "./prefix.ts";
 
 /** What an affine map may be told beside its sizes. */
 export interface AffineOptions {
@@ -37,6 +38,7 @@ export abstract class Affine extends Module {
   abstract readonly bias: Parameter | null;
   readonly activation: ActivationName | undefined;
   #added: AddedProduct | undefined;
+  #prefix: PrefixHeads | undefined;
   #behind: (Module & { forward(y: Tensor): Tensor }) | undefined;
 
   constructor(activation: ActivationName | undefined) {
@@ -57,6 +59,15 @@ export abstract class Affine extends Module {
 
   set added(added: AddedProduct | undefined) {
     this.#added = added;
+  }
+
+  /** What an attention finds in front of the heads that this map makes: split as its outputs are. Set from outside. */
+  get prefix(): PrefixHeads | undefined {
+    return this.#prefix;
+  }
+
+  set prefix(prefix: PrefixHeads | undefined) {
+    this.#prefix = prefix;
   }
 
   /** What follows bias and activation, [..., out] → [..., out], a child of this map. Set from outside; nothing unless told otherwise. */

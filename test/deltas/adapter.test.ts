@@ -10,6 +10,7 @@ import {
   deltaFrom,
   loadDelta,
   mergeDelta,
+  prefix,
   saveDelta,
   softPrompt,
   tunedState,
@@ -135,6 +136,44 @@ describe("a soft prompt", () => {
     });
     expect(() => applyDelta(t5, softPrompt())).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
     expect(() => softPrompt({ numTokens: 0 })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
+  });
+});
+
+describe("a prefix", () => {
+  it("is one table for all layers, trained alone, saved and read to the bit, before positions that there is room for", async () => {
+    const model = applyDelta(new GPT2LMHeadModel(gpt2).eval(), prefix({ numTokens: 3 }));
+    materialize(model, { seed: 1 });
+    expect([...tunedState(model)].map(([name, { shape }]) => [name, shape])).toEqual([
+      ["prompt.prompt_embeddings", [3, 64]],
+    ]);
+    const logits = logitsOf(model);
+    expect(logits).toHaveLength(12 * 61);
+    await saveDelta(join(directory, "prefix"), model);
+    const again = applyDelta(new GPT2LMHeadModel(gpt2).eval(), deltaFrom(join(directory, "prefix")));
+    materialize(again, { seed: 1 });
+    shake(again);
+    expect(logitsOf(again)).not.toEqual(logits);
+    await loadDelta(join(directory, "prefix"), again);
+    expect(logitsOf(again)).toEqual(logits);
+    dematerialize(model);
+    dematerialize(again);
+    const crowded = applyDelta(new GPT2LMHeadModel(gpt2).eval(), prefix({ numTokens: 5 }));
+    materialize(crowded, { seed: 1 });
+    expect(() => logitsOf(crowded)).toThrow(expect.objectContaining({ code: "MODEL_INPUT" }));
+    dematerialize(crowded);
+  });
+
+  it("is refused of a model that it cannot be put in front of", () => {
+    const t5 = new T5ForConditionalGeneration({
+      vocab_size: 40,
+      d_model: 16,
+      d_kv: 8,
+      d_ff: 24,
+      num_layers: 1,
+      num_heads: 2,
+    });
+    expect(() => applyDelta(t5, prefix())).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
+    expect(() => prefix({ numTokens: 1.5 })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
   });
 });
 

@@ -192,6 +192,12 @@ def prompts(rng):
     inputs = text(rng, config, types=False)
     inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
     yield "llama", hf.LlamaForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7)), inputs
+    config = hf.LlamaConfig(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=3, num_hidden_layers=2,
+                            intermediate_size=70, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    yield "llama-prefix", hf.LlamaForCausalLM(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7), prefix=True), inputs
+    config = hf.GPT2Config(vocab_size=79, n_positions=32, n_embd=40, n_head=4, n_layer=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+                           bos_token_id=0, eos_token_id=0)
+    yield "gpt2-prefix", hf.GPT2LMHeadModel(config), dict(task_type="CAUSAL_LM", num_virtual_tokens=rng.randrange(1, 7), prefix=True), inputs
     config = encoder_config(rng, hf.BertConfig, num_labels=3)
     inputs = text(rng, config, types=False)
     yield ("bert", hf.BertForSequenceClassification(config), dict(task_type="SEQ_CLS", num_virtual_tokens=rng.randrange(1, 7)),
@@ -204,7 +210,10 @@ def write_adapter(folder, base, told, inputs):
     base.set_attn_implementation("eager")
     randomized(base)
     base.save_pretrained(os.path.join(folder, "base"))
-    config = peft.PromptTuningConfig(**told) if "num_virtual_tokens" in told else peft.LoraConfig(lora_dropout=0, **told)
+    if told.pop("prefix", False):
+        config = peft.PrefixTuningConfig(**told)
+    else:
+        config = peft.PromptTuningConfig(**told) if "num_virtual_tokens" in told else peft.LoraConfig(lora_dropout=0, **told)
     model = peft.get_peft_model(base, config).eval()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -26,6 +26,7 @@ const optimizers = "test/trainer/optimizers.test.ts";
 const layers = "test/parallel/tensor-parallel/layers.test.ts";
 const surroundings = "test/acceptance/bmtrain/surroundings.test.ts";
 const scaled = "test/trainer/loss-scale.test.ts";
+const deltas = "test/trainer/deltas.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -673,6 +674,39 @@ export const mutations: readonly Mutation[] = [
     from: "if (other !== undefined)\n",
     to: "if (other === spec)\n",
     caughtBy: [by(parameters, "are refused where two optimizers would train the same one")],
+  },
+  {
+    name: "where positions are shared, nothing is added to what a delta stands beside",
+    file: "src/parallel/tensor-parallel/sequence-region.ts",
+    from: "return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));",
+    to: "return own;",
+    caughtBy: [
+      by(
+        deltas,
+        "has the same losses up to the order of sums on ranks that split its layers and share its positions, its dropout included",
+      ),
+    ],
+  },
+  {
+    name: "a delta's base keeps masters",
+    file: "src/parallel/block-state.ts",
+    from: "this.#keepsMaster = this.#isLowPrecision && !layout.base;",
+    to: "this.#keepsMaster = this.#isLowPrecision;",
+    caughtBy: [by(deltas, "keeps no master and no optimizer state of its base in bfloat16, to the byte")],
+  },
+  {
+    name: "a delta's base is saved each time",
+    file: "src/parallel/owned-range.ts",
+    from: "return !layout.base && sendsPart(layout, rank);",
+    to: "return sendsPart(layout, rank);",
+    caughtBy: [by(deltas, "the delta alone, by peft's names")],
+  },
+  {
+    name: "a delta goes on upon any base",
+    file: "src/trainer/delta-base.ts",
+    from: "if (was.sha256 === now.sha256 && was.seed === now.seed) return;",
+    to: "if (was.seed === now.seed) return;",
+    caughtBy: [by(deltas, "what a run on another base refuses")],
   },
 ];
 

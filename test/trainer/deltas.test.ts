@@ -174,6 +174,7 @@ describe("a run that tunes a delta", () => {
   it.each([
     ["adapters", { delta: "adapter" }],
     ["a soft prompt", { delta: "prompt" }],
+    ["a prefix", { delta: "prefix" }],
     ["biases", { delta: "bitfit" }],
   ])(
     "tunes %s alike on ranks that split layers and share positions, and on two stages",

@@ -57,7 +57,7 @@ export function wrapShared(
  * Which units the readers of a rank read: each once where equally many readers share it, else one for each reader. Readers
  * beyond the last, which are padding, read the unit behind the last one, zeros: so what they make of it is zero too.
  */
-function unitsRead(numUnits: number, readers: number, rank: number, count: number): number[] {
+export function unitsRead(numUnits: number, readers: number, rank: number, count: number): number[] {
   const numReaders = Math.ceil((numUnits * readers) / count);
   const read = Array.from({ length: numReaders }, (_, index) =>
     Math.min(numUnits, Math.floor((rank * numReaders + index) / readers)),

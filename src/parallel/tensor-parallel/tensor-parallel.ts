@@ -1,11 +1,13 @@
 import { type Communicator, copyToGroup } from "../../collectives/index.ts";
 import {
   type Affine,
+  type ColumnRule,
   Dropout,
   type MaskRule,
   type MaskSplit,
   type Module,
   type Parameter,
+  type PrefixHeads,
   type SequenceRule,
   type TensorPlan,
   VocabularyHead,
@@ -16,7 +18,7 @@ import { mapTensors } from "../map-tensors.ts";
 import { cutParameters } from "./cut-parameters.ts";
 import { type Match, matchPlan } from "./match-plan.ts";
 import { SequenceRegion } from "./sequence-region.ts";
-import { wrapColumn, wrapRow, wrapShared } from "./split-affine.ts";
+import { unitsRead, wrapColumn, wrapRow, wrapShared } from "./split-affine.ts";
 import { wrapEmbedding, wrapHead } from "./split-vocabulary.ts";
 
 /** How a plan is carried out. */
@@ -99,7 +101,8 @@ function splitOutputs(
   input: "whole" | "sequence",
   region: SequenceRegion,
 ): void {
-  const { added } = module;
+  const { added, prefix } = module;
+  if (prefix !== undefined) splitPrefix(prefix, module, rule, region.group);
   if (input === "sequence") maskPositions(added?.before, region);
   if (module.weight.split === undefined) {
     for (const parameter of module.parameters()) sumGradient(parameter, region.group);
@@ -108,6 +111,22 @@ function splitOutputs(
     sumGradient(added?.down.weight, region.group); // each rank has the gradient of its own outputs
     wrapColumn(module, rule, input, region);
   }
+}
+
+/** Each rank finds in front of its own heads what belongs to them, and has the gradient of that. */
+function splitPrefix(
+  prefix: PrefixHeads,
+  { weight, outputDim }: Affine,
+  rule: ColumnRule,
+  group: Communicator,
+): void {
+  const { numHeads, headWidth, table } = prefix;
+  const held = (weight.shape[outputDim] ?? 0) / rule.parts / headWidth;
+  prefix.heads =
+    weight.split === undefined
+      ? unitsRead(numHeads, rule.readers, group.rank, group.size)
+      : Array.from({ length: held }, (_, place) => Math.min(numHeads, group.rank * held + place));
+  sumGradient(table, group);
 }
 
 /** Behind a row that scatters positions, what computes on a rank's own positions sees the gradient of those only. */
