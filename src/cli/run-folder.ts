@@ -3,6 +3,7 @@ import { basename, dirname, join, parse, resolve } from "node:path";
 import { LocalFolder, placeOf, stepOf } from "../checkpoint/index.ts";
 import type { Given } from "../config/index.ts";
 import { makeFolder } from "../make-folder.ts";
+import { RESUME_AUTO } from "../trainer/index.ts";
 import { usage } from "./flags.ts";
 
 /** What asks for a folder of the run's own, chosen by its job. */
@@ -44,9 +45,10 @@ export function checkRunFolder(folder: string): void {
 async function folderOf(url: string, given: readonly Given[]): Promise<string> {
   const said = (path: string) => given.findLast((each) => each.path.join(".") === path)?.value;
   const resume = said("resume");
-  if (typeof resume === "string") return (await placeOf(resume)).storage.location;
+  if (typeof resume === "string" && resume !== RESUME_AUTO) return (await placeOf(resume)).storage.location;
   const base = join("runs", nameOf(url));
-  if (said("checkpoint.overwrite") === true) return base;
+  // Who goes on where anything was begun has one folder for it.
+  if (said("checkpoint.overwrite") === true || resume === RESUME_AUTO) return base;
   for (let number = 1; ; number++) {
     const folder = number === 1 ? base : `${base}-${number}`;
     const names = await new LocalFolder(folder).list();

@@ -16,7 +16,16 @@ import type { DatasetFacts } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Job, type JobConfig, loadJob } from "../job/index.ts";
 import { readLaunch } from "../launch/index.ts";
-import { configure, jobUrlOf, type Launched, Runtime, settingsIn, trainingOf } from "../trainer/index.ts";
+import {
+  configure,
+  jobUrlOf,
+  type Launched,
+  RESUME_AUTO,
+  Runtime,
+  settingsIn,
+  startedIn,
+  trainingOf,
+} from "../trainer/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { print, setting, tellAll, usage } from "./flags.ts";
 import { aboutRun, takePartIn } from "./launched.ts";
@@ -147,7 +156,8 @@ async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
 /** With what the job and the checkpoint say, where nothing else does. */
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
-  const { resume } = asked.runtime;
+  const { resume: asAsked, checkpoint } = asked.runtime;
+  const resume = asAsked === RESUME_AUTO ? await startedIn(checkpoint?.dir) : asAsked;
   const resumed = resume === undefined ? undefined : await stateIn(resume);
   const remembered = resumed === undefined ? {} : settingsIn(resumed);
   const config = configure(job, asked.set, remembered);

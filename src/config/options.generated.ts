@@ -63,7 +63,10 @@ export interface RuntimeOptions {
   readonly accumulation?: number | undefined;
   /** Every random number of the run follows from it. Default: 1337, or the checkpoint's. */
   readonly seed?: number | undefined;
-  /** Go on from a checkpoint, or from the newest whole one of a run. Default: a run from its first step. */
+  /**
+   * Go on from a checkpoint, or from the newest whole one of a run; auto: from that of --checkpoint, where it holds
+   * any, so that the same command begins a run and goes on with it. Default: a run from its first step.
+   */
   readonly resume?: string | undefined;
   /**
    * What may be other than in the run of the checkpoint, such as optimizer.lr,data; all: whatever it is. What is not

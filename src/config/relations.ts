@@ -75,6 +75,11 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
+  relation("resume", "auto needs checkpoint.dir", ({ chosen: { resume, checkpoint } }) =>
+    resume === "auto" && checkpoint?.dir === undefined
+      ? { expected: "used with checkpoint.dir", got: resume, hint: "the folder that the run goes on in" }
+      : undefined,
+  ),
   relation("carrier", 'gloo needs placement "process"', ({ chosen: { carrier, placement } }) =>
     carrier === "gloo" && placement !== "process"
       ? {

@@ -123,10 +123,10 @@ const training = {
     },
   ),
   resume: option(
-    text("the folder of a checkpoint, or of a run's checkpoints").optional(),
+    text("the folder of a checkpoint, or of a run's checkpoints, or auto").optional(),
     "--resume <dir>",
     "training",
-    "go on from a checkpoint, or from the newest whole one of a run",
+    "go on from a checkpoint, or from the newest whole one of a run; auto: from that of --checkpoint, where it holds any, so that the same command begins a run and goes on with it",
     { otherwise: "a run from its first step" },
   ),
   change: option(

@@ -26,6 +26,7 @@ import { Interruption } from "./interruption.ts";
 import { jobUrlOf } from "./job-url.ts";
 import { launchedOptions, numHostsOf } from "./launched.ts";
 import { optionError } from "./option-error.ts";
+import { settleResume } from "./resume-auto.ts";
 import type { Run } from "./run.ts";
 
 /** How a run of several hosts was started. */
@@ -166,10 +167,11 @@ export class Runtime implements AsyncDisposable {
         hint: "await the first",
       });
     }
+    const settings = await settleResume(this.#settings);
     using head = this.#launched && (await openHead(this.#launched.launch));
     let hostSignal: NodeJS.Signals | undefined;
     const run = new this.#Run({
-      settings: this.#settings,
+      settings,
       head,
       about: this.#launched?.about ?? "",
       emit: (event) => this.#hub.emit(event),
