@@ -11,6 +11,7 @@ const slow = [
   "test/trainer/gloo.test.ts",
   // A program for each host.
   "test/launch/launch.test.ts",
+  "test/launch/namespaces.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.

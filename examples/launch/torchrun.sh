@@ -1,0 +1,7 @@
+#!/bin/bash
+# On every host, with the same words; hosts may come and go between one and two. When one does, torchrun ends the others by a
+# signal, the run saves, and goes on with those that are there.
+set -euo pipefail
+exec torchrun --nnodes=1:2 --nproc-per-node=1 --max-restarts=10 \
+  --rdzv-backend=c10d --rdzv-endpoint="${RDZV_ENDPOINT:?host:port of one of them}" --rdzv-id=train \
+  --no-python troupe run job.ts --ranks 2 --checkpoint runs/train --resume auto

@@ -1,0 +1,66 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { nativeInfo, type RuntimeOptions } from "../../src/index.ts";
+import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { LaunchedRun } from "./launched-hosts.ts";
+import { TwoHosts, whyNoNamespaces } from "./namespaces.ts";
+
+const reason = nativeInfo().gloo ? whyNoNamespaces() : "the addon has no Gloo";
+// Loud: nobody is to take what was not tried for what holds.
+if (reason !== undefined)
+  process.stderr.write(`test/launch/namespaces: SKIPPED, no hosts can be made here: ${reason}\n`);
+
+describe.skipIf(reason !== undefined)("two hosts, each a network and a memory of its own", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  function start(hosts: TwoHosts, args: readonly string[]) {
+    return ([0, 1] as const).map((rank) => {
+      const env = {
+        RANK: `${rank}`,
+        WORLD_SIZE: "2",
+        MASTER_ADDR: hosts.addresses[0] as string,
+        MASTER_PORT: "29500",
+      };
+      const all = ["--threads-per-rank", "1", "--no-warm-standby", ...args];
+      return new LaunchedRun(workspace, env, all, hosts.command(rank, process.execPath));
+    }) as [LaunchedRun, LaunchedRun];
+  }
+
+  const layouts: readonly (readonly [string, RuntimeOptions & { readonly ranks: number }])[] = [
+    ["replicas at ZeRO 0", { ranks: 2, zero: 0 }],
+    ["replicas at ZeRO 1", { ranks: 2, zero: 1 }],
+    ["replicas at ZeRO 2", { ranks: 2, zero: 2 }],
+    ["replicas at ZeRO 3", { ranks: 2, zero: 3 }],
+    ["a layer split within each, stages across", { ranks: 4, tp: 2, pp: 2 }],
+  ];
+
+  it.each(layouts)("train to the 17 digits of one host: %s", async (_, options) => {
+    using hosts = new TwoHosts();
+    const given = Object.entries(options).flatMap(([name, value]) => [`--${name}`, `${value}`]);
+    const [head, member] = start(hosts, [...given, "--steps", "4"]);
+    using _head = head;
+    using _member = member;
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+    expect(head.events.find(({ kind }) => kind === "host.joined")).toMatchObject({
+      index: 1,
+      name: "host-b",
+    });
+    expect(head.losses).toEqual(await lossesOf(workspace, { ...options, steps: 4 }));
+  });
+
+  it("notice a link that is cut, which closes no connection, name the host, and go on without it to the same losses", async () => {
+    using hosts = new TwoHosts();
+    const args = ["--ranks", "2", "--zero", "3", "--steps", "12", "--checkpoint-in-memory-every", "2"];
+    const [head, member] = start(hosts, args);
+    using _head = head;
+    using _member = member;
+    await head.until((event) => event.kind === "step.finished" && event.step === 4);
+    hosts.cut();
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 1]);
+    expect(head.events.filter(({ kind }) => kind === "host.failed")).toMatchObject([
+      { index: 1, name: "host-b", error: { code: "HOST_LOST" } },
+    ]);
+    expect(member.err).toMatch(/expected host 0, which leads the run, to stay/);
+    expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 }));
+  });
+});
