@@ -12,6 +12,7 @@ const slow = [
   // A program for each host.
   "test/launch/launch.test.ts",
   "test/launch/namespaces.test.ts",
+  "test/launch/torchrun.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.

@@ -1,4 +1,4 @@
-import { type CheckpointStorage, openStorage } from "../checkpoint/index.ts";
+import { type CheckpointStorage, openStorage, readForOthers } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type {
   CheckpointerInit,
@@ -21,7 +21,7 @@ import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
 
 export default defineActor<CheckpointerProtocol, CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
-  concurrent: ["save"],
+  concurrent: ["save", "readStored"],
   async start(context, { directory, keep }) {
     lowerPriority();
     const storage = directory === undefined ? undefined : await openDirectory(directory);
@@ -82,6 +82,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         progress({ generation, step, progress }) {
           if (generation >= collection.generation) collectionOf(generation, step).setProgress(progress);
         },
+        readStored: (asked) => readForOthers(asked),
         kept: () => ({ state: kept?.state }),
         restore: (request) => ({ values: restored(kept, request) }),
       },

@@ -1,4 +1,4 @@
-import { itemBytes, liveHandle, Tensor } from "../tensor/index.ts";
+import { arrayFor, itemBytes, liveHandle, scope, Tensor } from "../tensor/index.ts";
 
 /** Elements `begin` to `begin + numel` of a contiguous tensor, in row-major order. */
 export interface TensorRange {
@@ -39,6 +39,24 @@ export function isBytes(value: unknown): value is Bytes {
     value instanceof Uint8Array ||
     value instanceof Tensor ||
     (typeof value === "object" && value !== null && "tensor" in value)
+  );
+}
+
+/** Lays bytes into memory, `target` bytes from where it begins. */
+export function layInto(bytes: Uint8Array, into: Bytes, target: number): void {
+  if (into instanceof Uint8Array) {
+    into.set(bytes, target);
+    return;
+  }
+  const { tensor, begin } = into instanceof Tensor ? { tensor: into, begin: 0 } : into;
+  const values = arrayFor(tensor.dtype, bytes.length / itemBytes(tensor.dtype));
+  new Uint8Array(values.buffer).set(bytes);
+  scope(
+    () =>
+      void tensor
+        .view([-1])
+        .narrow(0, begin + target / itemBytes(tensor.dtype), values.length)
+        .copyFrom(values),
   );
 }
 

@@ -24,6 +24,7 @@ export { type AdapterTexts, type ModelTexts, textsAfter } from "./model-texts.ts
 export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
+export { type RelayedBytes, RelayedFolder, type RelayedRead, readForOthers } from "./relayed-folder.ts";
 export {
   type OwnerRecord,
   ownerOf,

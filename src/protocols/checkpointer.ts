@@ -1,4 +1,4 @@
-import type { KeepRule, ModelTexts, TrainerState } from "../checkpoint/index.ts";
+import type { KeepRule, ModelTexts, RelayedBytes, RelayedRead, TrainerState } from "../checkpoint/index.ts";
 import type { SavedProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
@@ -78,6 +78,8 @@ export type CheckpointerProtocol = {
   progress: { in: { generation: number; step: number; progress: SavedProgress } };
   /** The state that is kept in memory, if any. */
   kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
+  /** Reads a checkpoint's file for a host that may not have its folder. */
+  readStored: { in: RelayedRead; out: RelayedBytes };
   /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
   restore: { in: RestoreRequest; out: { values: readonly (readonly TensorRef[])[] } };
 };

@@ -22,6 +22,13 @@ interface OnBase {
   readonly base?: Beginning | undefined;
 }
 
+/** Who reads checkpoints for others. Plain data, but for the ref. */
+export interface StoredReader {
+  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  /** How long one answer may take. */
+  readonly deadlineMs: number;
+}
+
 /** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
 export type InitialState = OnBase & (Beginning | Stored);
 
@@ -33,6 +40,8 @@ type Stored =
       /** Its folder. */
       readonly path: string;
       readonly progress: SavedProgress;
+      /** Who reads it for those whose host may not have it; all have it where left out. */
+      readonly reader?: StoredReader | undefined;
     }
   /** Everything from the copy that a checkpointer holds in memory, after `step` updates. */
   | {

@@ -25,6 +25,8 @@ export interface LeadOptions {
   /** What the run goes on from, where that is a checkpoint or a folder of them. */
   readonly resume: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  /** Whether ranks live on hosts that may not have the folder of checkpoints. */
+  readonly isSpread: boolean;
   readonly inspections: Inspections;
   readonly control: RunControl;
   readonly emit: (event: TroupeEventBody) => void;
@@ -81,6 +83,9 @@ async function leadGenerations(
     },
     saveFailed: (step) => saves.ended(step),
   };
+  const reader = options.isSpread && checkpointer ? { checkpointer, deadlineMs } : undefined;
+  const readable = (initial: InitialState): InitialState =>
+    initial.kind === "checkpoint" && !initial.path.includes("://") ? { ...initial, reader } : initial;
   for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
     const { generation } = ranks;
@@ -88,7 +93,7 @@ async function leadGenerations(
     const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
     const conductor = new Conductor(ranks.group, {
       schedule: plan.schedule,
-      plan: { ...plan.ranks, training, initial, generation: generation },
+      plan: { ...plan.ranks, training, initial: readable(initial), generation: generation },
       checkpointer,
       inspections,
       control,

@@ -208,6 +208,7 @@ export class Run {
       onPrepared: async () => folder?.empty(),
       resume: training.resume,
       checkpointer,
+      isSpread: head !== undefined,
       inspections: this.inspections,
       control: this.control,
       emit,

@@ -1,6 +1,7 @@
+import { mkdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { nativeInfo, type RuntimeOptions } from "../../src/index.ts";
-import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { LaunchedRun } from "./launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "./namespaces.ts";
 
@@ -13,7 +14,7 @@ describe.skipIf(reason !== undefined)("two hosts, each a network and a memory of
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  function start(hosts: TwoHosts, args: readonly string[]) {
+  function start(hosts: TwoHosts, args: readonly string[], own?: string) {
     return ([0, 1] as const).map((rank) => {
       const env = {
         RANK: `${rank}`,
@@ -22,7 +23,7 @@ describe.skipIf(reason !== undefined)("two hosts, each a network and a memory of
         MASTER_PORT: "29500",
       };
       const all = ["--threads-per-rank", "1", "--no-warm-standby", ...args];
-      return new LaunchedRun(workspace, env, all, hosts.command(rank, process.execPath));
+      return new LaunchedRun(workspace, env, all, hosts.command(rank, process.execPath, own));
     }) as [LaunchedRun, LaunchedRun];
   }
 
@@ -46,6 +47,38 @@ describe.skipIf(reason !== undefined)("two hosts, each a network and a memory of
       name: "host-b",
     });
     expect(head.losses).toEqual(await lossesOf(workspace, { ...options, steps: 4 }));
+  });
+
+  it("go on from checkpoints in a folder that host 0 alone has, in any layout, as one host does from theirs", async () => {
+    using hosts = new TwoHosts();
+    const folder = workspace.path("of-the-head");
+    mkdirSync(folder);
+    const saving = ["--ranks", "2", "--steps", "4", "--checkpoint", folder];
+    const [head, member] = start(hosts, saving, folder);
+    using _head = head;
+    using _member = member;
+    expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+    const going = [
+      "--ranks",
+      "4",
+      "--tp",
+      "2",
+      "--zero",
+      "1",
+      "--steps",
+      "6",
+      "--resume",
+      `${folder}/step-000004`,
+    ];
+    const [again, other] = start(hosts, [...going, "--checkpoint", workspace.path("on")], folder);
+    using _again = again;
+    using _other = other;
+    expect([await again.ended, await other.ended], again.err + other.err).toEqual([0, 0]);
+    const alone = { ranks: 4, tp: 2, zero: 1, steps: 6, resume: `${folder}/step-000004` } as const;
+    const { losses, error } = await runTiny(workspace, alone);
+    expect(error).toBeUndefined();
+    expect(losses.slice(4)).toHaveLength(2);
+    expect(again.losses.slice(4)).toEqual(losses.slice(4));
   });
 
   it("notice a link that is cut, which closes no connection, name the host, and go on without it to the same losses", async () => {

@@ -35,9 +35,13 @@ export class TwoHosts implements Disposable {
     }
   }
 
-  /** What runs a program on a host: put before it. */
-  command(host: 0 | 1, program: string): readonly string[] {
-    const script = `mount -t tmpfs tmpfs /dev/shm && hostname host-${"ab"[host]} && exec "$0" "$@"`;
+  /**
+   * What runs a program on a host: put before it.
+   * @param own - a folder that lies elsewhere on host 1, and is empty there at first
+   */
+  command(host: 0 | 1, program: string, own?: string): readonly string[] {
+    const hide = own === undefined || host === 0 ? "" : `mount -t tmpfs tmpfs '${own}' && `;
+    const script = `${hide}mount -t tmpfs tmpfs /dev/shm && hostname host-${"ab"[host]} && exec "$0" "$@"`;
     return [
       "ip",
       "netns",

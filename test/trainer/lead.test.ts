@@ -156,6 +156,7 @@ class StuckRun {
       onPrepared: async () => {},
       resume: undefined,
       checkpointer,
+      isSpread: false,
       inspections: new Inspections(),
       control: new RunControl(),
       emit: (event) => this.events.push(event),

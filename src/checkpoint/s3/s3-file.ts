@@ -1,6 +1,5 @@
 import { TroupeError } from "../../errors.ts";
-import { arrayFor, scope, Tensor } from "../../tensor/index.ts";
-import { type Bytes, sizeOf } from "../bytes.ts";
+import { type Bytes, layInto } from "../bytes.ts";
 import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
 import { crc32c } from "../summed-file.ts";
 import { type S3Connection, s3Failure } from "./s3-client.ts";
@@ -70,7 +69,7 @@ export class S3File implements StoredFile {
       }
     }
     for (const [from, target, sizeBytes] of stretches)
-      place(bytes.subarray(from - begin, from - begin + sizeBytes), into, target);
+      layInto(bytes.subarray(from - begin, from - begin + sizeBytes), into, target);
   }
 
   #damaged(begin: number, end: number, what: string, expected: string, got: string): TroupeError {
@@ -135,23 +134,4 @@ function planFetches(stretches: Float64Array, sums: FileSums | undefined, fileBy
     }
   }
   return fetches;
-}
-
-/** Lays bytes into memory, `target` bytes from where it begins. */
-function place(bytes: Uint8Array, into: Bytes, target: number): void {
-  if (into instanceof Uint8Array) {
-    into.set(bytes, target);
-    return;
-  }
-  const { tensor, begin } = into instanceof Tensor ? { tensor: into, begin: 0 } : into;
-  const itemBytes = sizeOf({ tensor, begin: 0, numel: 1 });
-  const values = arrayFor(tensor.dtype, bytes.length / itemBytes);
-  new Uint8Array(values.buffer).set(bytes);
-  scope(
-    () =>
-      void tensor
-        .view([-1])
-        .narrow(0, begin + target / itemBytes, values.length)
-        .copyFrom(values),
-  );
 }

@@ -2,6 +2,7 @@ import {
   Checkpoint,
   HuggingFaceFolder,
   openCheckpoint,
+  RelayedFolder,
   type SafetensorsDType,
   type TensorPart,
   toSafetensorsDType,
@@ -39,9 +40,7 @@ export class StoredValues implements InitialValues {
 
   static async open(initial: InitialStateOf<"weights" | "checkpoint">): Promise<StoredValues> {
     const stored =
-      initial.kind === "weights"
-        ? await HuggingFaceFolder.open(initial.folder)
-        : await openCheckpoint(initial.path);
+      initial.kind === "weights" ? await HuggingFaceFolder.open(initial.folder) : await openStored(initial);
     return new StoredValues(initial, stored);
   }
 
@@ -101,6 +100,15 @@ export class StoredValues implements InitialValues {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stored[Symbol.asyncDispose]();
   }
+}
+
+/** Where the run has several hosts, by messages: this one may not have the folder. */
+async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promise<Checkpoint> {
+  if (reader === undefined) return openCheckpoint(path);
+  const { checkpointer, deadlineMs } = reader;
+  return Checkpoint.open(
+    new RelayedFolder(path, (asked) => checkpointer.ask("readStored", asked, { deadlineMs })),
+  );
 }
 
 /** Fills what a folder lacks as a run from nothing would. */

@@ -1,0 +1,99 @@
+import type { Bytes } from "./bytes.ts";
+import { layInto } from "./bytes.ts";
+import { placeOf } from "./open-checkpoint.ts";
+import type { FileSums, ReadHow, StoredFile, StoredFolder } from "./storage.ts";
+
+/** Stretches of a file of a checkpoint, wanted by somebody who may not have the folder. Plain data. */
+export interface RelayedRead {
+  /** Of the checkpoint's folder. */
+  readonly path: string;
+  readonly file: string;
+  /** Two numbers each, in bytes: where it begins in the file, its size. */
+  readonly stretches: readonly number[];
+  readonly sums: FileSums | undefined;
+  /** What is read, for messages. */
+  readonly what: string;
+}
+
+/** What was read. Plain data. */
+export interface RelayedBytes {
+  /** Of the whole file. */
+  readonly fileBytes: number;
+  /** The stretches, one behind the other. */
+  readonly bytes: Uint8Array;
+  /** How many bytes of the file were read. */
+  readonly readBytes: number;
+}
+
+/**
+ * Reads for somebody else.
+ * @throws what opening and reading the file throws
+ */
+export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
+  const { path, file, stretches, sums, what } = asked;
+  const { storage, name } = await placeOf(path);
+  const folder = await storage.open(name ?? "");
+  await using opened = await folder.openFile(file);
+  const triples: number[] = [];
+  let sizeBytes = 0;
+  for (let index = 0; index < stretches.length; index += 2) {
+    const [begin = 0, size = 0] = [stretches[index], stretches[index + 1]];
+    triples.push(begin, sizeBytes, size);
+    sizeBytes += size;
+  }
+  const bytes = new Uint8Array(sizeBytes);
+  const readBytes = await opened.read(Float64Array.from(triples), bytes, { sums, what });
+  return { fileBytes: opened.sizeBytes, bytes, readBytes };
+}
+
+/** A checkpoint's folder that lies on another host, read by somebody who has it. */
+export class RelayedFolder implements StoredFolder {
+  readonly name: string;
+  readonly path: string;
+  readonly #read: (asked: RelayedRead) => Promise<RelayedBytes>;
+
+  constructor(path: string, read: (asked: RelayedRead) => Promise<RelayedBytes>) {
+    this.path = path;
+    this.name = path.slice(path.lastIndexOf("/") + 1);
+    this.#read = read;
+  }
+
+  async openFile(name: string): Promise<StoredFile> {
+    const read = (stretches: readonly number[], how: ReadHow) =>
+      this.#read({ path: this.path, file: name, stretches, sums: how.sums, what: how.what });
+    const { fileBytes } = await read([], { what: name });
+    return new RelayedFile(`${this.path}/${name}`, fileBytes, read);
+  }
+}
+
+class RelayedFile implements StoredFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly #read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>;
+
+  constructor(
+    path: string,
+    sizeBytes: number,
+    read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>,
+  ) {
+    this.path = path;
+    this.sizeBytes = sizeBytes;
+    this.#read = read;
+  }
+
+  async read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number> {
+    const wanted: number[] = [];
+    for (let at = 0; at < stretches.length; at += 3)
+      wanted.push(stretches[at] as number, stretches[at + 2] as number);
+    const { bytes, readBytes } = await this.#read(wanted, how);
+    let from = 0;
+    for (let at = 0; at < stretches.length; at += 3) {
+      const size = stretches[at + 2] as number;
+      layInto(bytes.subarray(from, from + size), into, stretches[at + 1] as number);
+      from += size;
+    }
+    return readBytes;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
