@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { stepFolder } from "../../src/index.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+import { holds, Matrix } from "../matrix/matrix.ts";
+import { switches } from "../matrix/switches.ts";
+
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+const named = (...names: string[]) =>
+  names.map((name) => {
+    const found = switches.find((each) => each.name === name);
+    if (found === undefined) throw new Error(`no switch ${name}`);
+    return found;
+  });
+
+// What composes most of what has an order of its own on a device; `npm run matrix -- --device sim` tries every pair.
+describe("training on the pretend device has the CPU's bits", () => {
+  const matrix = new Matrix(workspace, "sim:0");
+
+  it.each([
+    ["zero 3", "tp 2 sp", "dropout"],
+    ["pp 2 × 2", "zero 1", "recompute", "offload half"],
+    ["zero 2", "bf16 stochastic", "accumulate 2", "offload host"],
+    ["own loop", "fp16", "ep 2"],
+    ["amp-bf16", "tp 2 sp overlapped", "ragged targets"],
+  ])("with %s and %s and more", async (...names) => {
+    const outcome = await matrix.try(named(...names));
+    expect(outcome.failure).toBeUndefined();
+    expect(outcome).toSatisfy(holds);
+  });
+
+  it("through a checkpoint, from the CPU to the device and back", async () => {
+    const options = { ranks: 2, zero: 3 } as const;
+    const whole = await lossesOf(workspace, { ...options, steps: 9 });
+    const dir = workspace.path("run");
+    const checkpoint = { dir, everySteps: 3 };
+    const parts: (readonly number[])[] = [];
+    for (const [steps, device] of [
+      [3, "cpu"],
+      [6, "sim:1"],
+      [9, "cpu"],
+    ] as const) {
+      const resume = steps === 3 ? {} : { resume: join(dir, stepFolder(steps - 3)) };
+      const told = await runTiny(workspace, { ...options, ...resume, device, steps, checkpoint });
+      expect(told.error).toBeUndefined();
+      parts.push(told.losses.slice(steps - 3));
+    }
+    expect(parts.flat()).toEqual(whole);
+  });
+
+  it("after a rank has died and the run went on from its last state", async () => {
+    const options = { ranks: 2, zero: 2, steps: 8 } as const;
+    const told = await runTiny(
+      workspace,
+      { ...options, device: "sim:0", checkpoint: { inMemoryEverySteps: 2 } },
+      { fault: "exit", faultRank: 1, faultAt: 5, faultOnce: workspace.path("struck") },
+    );
+    expect(told.error).toBeUndefined();
+    expect(told.losses).toEqual(await lossesOf(workspace, options));
+  });
+});
