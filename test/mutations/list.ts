@@ -2,6 +2,11 @@ import type { Catcher, Mutation } from "./mutation.ts";
 
 const by = (file: string, ...titles: readonly string[]): Catcher => ({ file, titles });
 
+const fences = "test/devices/fences.test.ts";
+const behindSender = "are read behind what their sender computed, moved or shared";
+const behindReaders = "are written again only behind what their readers have read";
+const betweenThreads =
+  "are reduced and gathered by threads behind what each has computed, and read behind the result";
 const schedules = "test/optim/schedule.test.ts";
 const scales = "test/optim/loss-scale.test.ts";
 const bmtrainOptim = "test/optim/bmtrain.test.ts";
@@ -30,6 +35,62 @@ const deltas = "test/trainer/deltas.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
+  {
+    name: "a fence stands nowhere",
+    file: "native/core/fence.cc",
+    from: "  fence.event_->record(present_stream(device));\n",
+    to: "",
+    caughtBy: [by(fences, behindSender, behindReaders, betweenThreads)],
+  },
+  {
+    name: "who attaches a ref does not wait for its sender's stream",
+    file: "native/core/refs.cc",
+    from: "  pending.ready.hold_back();\n  use_in_stream",
+    to: "  use_in_stream",
+    caughtBy: [by(fences, behindSender)],
+  },
+  {
+    name: "memory that went to another stream is free at once",
+    file: "native/core/refs.cc",
+    from: "  use_in_stream(pending.tensor);\n",
+    to: "",
+    caughtBy: [by(fences, "keep their memory until the stream that they went to has read it")],
+  },
+  {
+    name: "a reader in another stream does not say where it ended",
+    file: "native/core/refs.cc",
+    from: "            reading->upstream->departures->add(Fence::here(device));\n",
+    to: "",
+    caughtBy: [by(fences, behindReaders)],
+  },
+  {
+    name: "a writer does not wait for readers in other streams",
+    file: "native/core/handles.cc",
+    from: "  if (guard(handle).departures) guard(handle).departures->hold_back();\n",
+    to: "",
+    caughtBy: [by(fences, behindReaders)],
+  },
+  {
+    name: "a collective of threads does not wait for what they have computed",
+    file: "native/comm/meeting.cc",
+    from: "  for (const Fence& arrival : arrivals) arrival.hold_back();\n",
+    to: "",
+    caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "what a collective still reads may be freed",
+    file: "native/comm/meeting.cc",
+    from: "    use_in_stream(part.input);\n",
+    to: "",
+    caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "a collective's result is read before it is there",
+    file: "native/comm/local.cc",
+    from: "    meeting_->result().hold_back();\n",
+    to: "",
+    caughtBy: [by(fences, betweenThreads)],
+  },
   {
     name: "the cosine is a straight line",
     file: "src/optim/schedule.ts",

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { mutations } from "./list.ts";
+import { buildAddon } from "./mutated-addon.ts";
 import { type Catcher, mutate, titlePattern } from "./mutation.ts";
 import { ScratchTree } from "./scratch-tree.ts";
 
@@ -43,7 +44,8 @@ for (const [index, { mutation, text }] of mutants.entries()) {
       else keep(sound);
     }
     tree.write(mutation.file, text);
-    const { failed } = await test(catcher);
+    const isNative = mutation.file.startsWith("native/");
+    const { failed } = await test(catcher, isNative ? { TROUPE_ADDON: buildAddon(tree.path) } : {});
     tree.write(mutation.file, tree.read(mutation.file));
     const silent = catcher.titles.filter((title) => !failed.has(title));
     if (silent.length > 0) missed.push(`${catcher.file}: ${silent.join(", ")}: passes with it`);
@@ -66,12 +68,16 @@ interface Verdict {
 }
 
 /** Runs a catcher's tests in the copy. A file that cannot even be loaded fails all of them. */
-async function test({ file, titles }: Catcher): Promise<Verdict> {
+async function test(
+  { file, titles }: Catcher,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Verdict> {
   const report = join(tree.path, "mutate.json");
   const pattern = titles.map((title) => titlePattern(title).source).join("|");
   const vitest = join(tree.path, "node_modules/vitest/vitest.mjs");
   const args = ["run", runnerOf(file), "-t", pattern, "--reporter=json", `--outputFile=${report}`];
-  await ended(spawn(process.execPath, [vitest, ...args], { cwd: tree.path, stdio: "ignore" }));
+  const env = { ...process.env, ...environment };
+  await ended(spawn(process.execPath, [vitest, ...args], { cwd: tree.path, stdio: "ignore", env }));
   const { testResults } = JSON.parse(readFileSync(report, "utf8")) as {
     testResults: {
       status: string;

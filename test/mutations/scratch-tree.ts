@@ -7,10 +7,10 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** What tests read of the repository, and what they only use as it is. */
 const copied = [
-  ...["src", "test", "examples", "scripts", "bin", "docs", "bench"],
+  ...["src", "native", "test", "examples", "scripts", "bin", "docs", "bench"],
   ...["package.json", "tsconfig.json", "vitest.config.ts", "README.md", "CONTRIBUTING.md"],
 ];
-const linked = ["node_modules", "build", "native", ".libtorch"];
+const linked = ["node_modules", "build", ".libtorch"];
 
 /** A copy of the tree in which mistakes are made; `using` removes it. */
 export class ScratchTree implements Disposable {

@@ -1,0 +1,37 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+
+/** The first build compiles everything; later ones what a mistake was made in. */
+const numJobs = availableParallelism();
+
+/**
+ * Builds the addon of a copy of the tree, in that copy, against the libtorch that the tree's own was built against.
+ * @param tree - the copy's folder
+ * @returns where the addon is
+ * @throws {Error} when it does not compile
+ */
+export function buildAddon(tree: string): string {
+  const { torch } = JSON.parse(readFileSync(join(tree, "build/build-info.json"), "utf8")) as {
+    torch: { configFolder: string };
+  };
+  // As deep as the tree's own build folder, so that a compiler cache that knows paths by their steps knows these.
+  const work = join(tree, "mutated/native");
+  const settings = {
+    CMAKE_BUILD_TYPE: "Release",
+    Torch_DIR: torch.configFolder,
+    NODE_API_INCLUDE: join(tree, "node_modules/node-api-headers/include"),
+    NODE_ADDON_API_INCLUDE: join(tree, "node_modules/node-addon-api"),
+  };
+  const defines = Object.entries(settings).map(([name, value]) => `-D${name}=${value}`);
+  cmake(["-S", join(tree, "native"), "-B", work, ...defines]);
+  cmake(["--build", work, "--parallel", String(numJobs)]);
+  return join(work, "troupe.node");
+}
+
+function cmake(args: readonly string[]): void {
+  const { status, stdout, stderr } = spawnSync("cmake", args, { encoding: "utf8" });
+  if (status === 0) return;
+  throw new Error(`[mutate] expected native/ to compile: got ${(stdout + stderr).slice(-2000)}`);
+}
