@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statfsSync } from "node:fs";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
 import { join } from "node:path";
 import { aptCommand } from "./apt.mjs";
@@ -38,6 +38,8 @@ export function diagnose() {
     graphicsCards(),
     sharedMemory(),
     openFiles(),
+    language(),
+    ...network(),
     disk(),
   ];
 }
@@ -160,6 +162,34 @@ function openFiles() {
   const enough = limit === "unlimited" || Number(limit) >= 4096;
   if (enough) return { name: "open files", state: "ok", found: limit };
   return { name: "open files", state: "advice", found: `at most ${limit}`, mend: "ulimit -n 65536" };
+}
+
+/**
+ * Troupe itself reads and writes UTF-8 whatever stands here; Python, shells and terminals beside it may not.
+ * @returns {Finding}
+ */
+function language() {
+  const name = "language";
+  const said = process.env.LC_ALL || process.env.LC_CTYPE || process.env.LANG || "none";
+  if (/utf-?8/i.test(said)) return { name, state: "ok", found: said };
+  const found = `${said}: programs beside may take text for other characters`;
+  return { name, state: "advice", found, mend: "export LC_ALL=C.UTF-8" };
+}
+
+/**
+ * Several hosts with GPUs talk by NCCL, which takes InfiniBand where it sees some; where that does not carry, it fails.
+ * @returns {Finding[]}
+ */
+function network() {
+  if (!ask("nvidia-smi", ["--list-gpus"]).ok) return [];
+  const name = "NCCL";
+  const hasInfiniBand =
+    existsSync("/sys/class/infiniband") && readdirSync("/sys/class/infiniband").length > 0;
+  if (hasInfiniBand) return [{ name, state: "ok", found: "InfiniBand" }];
+  if (process.env.NCCL_IB_DISABLE === "1")
+    return [{ name, state: "ok", found: "sockets: NCCL_IB_DISABLE=1" }];
+  const found = "no InfiniBand; between hosts NCCL may look for it in vain";
+  return [{ name, state: "advice", found, mend: "export NCCL_IB_DISABLE=1" }];
 }
 
 /** @returns {Finding} */
