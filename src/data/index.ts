@@ -39,6 +39,7 @@ export {
 export {
   type BatchPlace,
   type Collate,
+  type LengthBuckets,
   type SampleDatasetOptions,
   type Samples,
   sampleDataset,

@@ -20,6 +20,18 @@ export interface BatchPlace {
 /** Makes one batch of several samples; synchronous, in a tensor scope. */
 export type Collate<T, B> = (samples: readonly T[], place: BatchPlace) => B;
 
+/**
+ * How samples are brought together by length: within each window of so many samples, counted from the first of all epochs, they
+ * come shortest first. Which samples a window has does not change: with a window of one step's batch each step has the samples
+ * that it would have anyway, and its micro-batches are of one length each.
+ */
+export interface LengthBuckets {
+  /** Samples of a window; the same for a run's whole life. */
+  readonly window: number;
+  /** Length of the sample of `train` at `index`. */
+  readonly lengthOf: (index: number) => number;
+}
+
 /** What {@link sampleDataset} is made of. */
 export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts> {
   readonly facts: F;
@@ -30,6 +42,8 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
   readonly seed: number;
   /** Whether `train` is in another order in every epoch; the others never are. true */
   readonly shuffle?: boolean;
+  /** Has samples of about one length stand side by side in `train`. */
+  readonly buckets?: LengthBuckets | undefined;
   readonly countTokens?: Dataset<B>["countTokens"];
   readonly score?: Dataset<B>["score"];
   readonly fingerprint?: Dataset<B>["fingerprint"];
@@ -43,13 +57,15 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
 export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   options: SampleDatasetOptions<T, B, F>,
 ): Dataset<B, F> {
-  const { facts, splits, collate, seed, shuffle = true, countTokens, score, fingerprint } = options;
+  const { facts, splits, collate, seed, shuffle = true, buckets, countTokens, score, fingerprint } = options;
   checkOptions(options);
-  const indexOf = (split: string, position: number, length: number) => {
-    if (split !== "train") return position;
+  const drawn = (position: number, length: number) => {
     const place = position % length;
     return shuffle ? permute(place, length, seed, Math.floor(position / length)) : place;
   };
+  const ordered = buckets === undefined ? drawn : byLength(buckets, drawn);
+  const indexOf = (split: string, position: number, length: number) =>
+    split === "train" ? ordered(position, length) : position;
   return {
     facts,
     splits: Object.fromEntries(
@@ -74,10 +90,31 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   };
 }
 
+/** Windows that are kept sorted: of those that the ranks are at, and of one ahead. */
+const WINDOWS_KEPT = 4;
+
+/** The same samples window by window, each window shortest first; of equal ones the first drawn. */
+function byLength({ window, lengthOf }: LengthBuckets, drawn: (position: number, length: number) => number) {
+  const kept = new Map<number, readonly number[]>();
+  return (position: number, length: number): number => {
+    const number = Math.floor(position / window);
+    let sorted = kept.get(number);
+    if (sorted === undefined) {
+      const all = Array.from({ length: window }, (_, place) => drawn(number * window + place, length));
+      sorted = all.toSorted((left, right) => lengthOf(left) - lengthOf(right));
+      kept.set(number, sorted);
+      const [oldest] = kept.keys();
+      if (kept.size > WINDOWS_KEPT && oldest !== undefined) kept.delete(oldest);
+    }
+    return sorted[position % window] as number;
+  };
+}
+
 function checkOptions<T, B extends Batch, F extends DatasetFacts>({
   facts,
   splits,
   seed,
+  buckets,
 }: SampleDatasetOptions<T, B, F>): void {
   for (const [name, { length }] of Object.entries(splits)) {
     if (Number.isSafeInteger(length) && length > 0) continue;
@@ -89,6 +126,13 @@ function checkOptions<T, B extends Batch, F extends DatasetFacts>({
       },
     );
   }
+  const { window = 1 } = buckets ?? {};
+  if (!(Number.isSafeInteger(window) && window >= 1))
+    throw new TroupeError(
+      "DATA_OPTION",
+      { where: "data", expected: "a window of at least 1 sample", got: `${window}` },
+      { fields: { window } },
+    );
   if (Number.isSafeInteger(seed)) return;
   throw new TroupeError(
     "DATA_OPTION",

@@ -41,7 +41,9 @@ export const maskedLm: TaskDefinition<string, GappedTexts> = {
       facts: { source, fields: {}, numTrain: splits.train?.length ?? 0 },
       splits,
       seed,
-      collate: (batch, { position }): GappedTexts => {
+      ...rows.bucketsOf(splits.train ?? []),
+      collate: (batch, { split, position }): GappedTexts => {
+        const width = rows.widthOf(batch, split, length);
         const gapped = batch.map(({ ids, isText }, index) =>
           hideTokens(ids, isText, {
             mask,
@@ -53,11 +55,11 @@ export const maskedLm: TaskDefinition<string, GappedTexts> = {
         return {
           ...rows.stack(
             batch.map((row, index) => ({ ...row, ids: gapped[index]?.ids ?? [] })),
-            length,
+            width,
           ),
           labels: rows.pad(
             gapped.map(({ labels }) => labels),
-            length,
+            width,
             IGNORE_INDEX,
           ),
         };

@@ -55,7 +55,8 @@ export const questionAnswering: TaskDefinition<Question, Questions> = {
       facts: { source: options.source, fields: {}, numTrain: examples.train.length },
       splits: encoded,
       seed: options.seed,
-      collate: (batch): Questions => {
+      ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
+      collate: (batch, { split }): Questions => {
         const isCut = batch.map(({ start, last }) => start < 0 || last < 0);
         const positions = (of: readonly number[]) =>
           tensor(
@@ -63,8 +64,9 @@ export const questionAnswering: TaskDefinition<Question, Questions> = {
             { dtype: "int64" },
           );
         return {
-          ...rows.stack(
+          ...rows.stackTo(
             batch.map(({ row }) => row),
+            split,
             length,
           ),
           startPositions: positions(batch.map(({ start }) => start)),

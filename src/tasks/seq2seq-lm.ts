@@ -51,17 +51,20 @@ export const seq2seqLm: TaskDefinition<TextPair, TextPairs> = {
       facts: { source: options.source, fields: {}, numTrain: examples.train.length },
       splits: encoded,
       seed: options.seed,
-      collate: (batch): TextPairs => {
-        const texts = rows.stack(
+      ...rows.bucketsOf(encoded.train.map(({ source }) => source)),
+      collate: (batch, { split }): TextPairs => {
+        const texts = rows.stackTo(
           batch.map(({ source }) => source),
+          split,
           options.length ?? longest,
         );
+        const targets = batch.map(({ target }) => target);
         return {
           inputIds: texts.inputIds,
           attentionMask: texts.attentionMask,
           labels: rows.pad(
-            batch.map(({ target }) => target.ids),
-            options.length ?? longestTarget,
+            targets.map(({ ids }) => ids),
+            rows.widthOf(targets, split, options.length ?? longestTarget),
             IGNORE_INDEX,
           ),
         };

@@ -60,9 +60,11 @@ export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> 
       },
       splits: encoded,
       seed: options.seed,
-      collate: (batch): LabelledTexts => ({
-        ...rows.stack(
+      ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
+      collate: (batch, { split }): LabelledTexts => ({
+        ...rows.stackTo(
           batch.map(({ row }) => row),
+          split,
           length,
         ),
         labels: tensor(

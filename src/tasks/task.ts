@@ -16,6 +16,14 @@ export interface TaskFacts extends DatasetFacts {
   readonly numTrain: number;
 }
 
+/** How rows of training are no longer than they must be. */
+export interface DynamicShapes {
+  /** Samples that are sorted by length at a time, such as a step's batch: see `LengthBuckets`. */
+  readonly window: number;
+  /** What lengths are rounded up to, such as 8, or the ranks that share positions. */
+  readonly multiple: number;
+}
+
 /** What examples are turned into tensors by. */
 export interface TaskData {
   /** What the data is called in messages to people. */
@@ -28,6 +36,8 @@ export interface TaskData {
   readonly length?: number | undefined;
   /** Orders the examples of each epoch, and hides words where a task hides some. */
   readonly seed: number;
+  /** Rows of training as long as the longest of their batch; all as long as the longest example unless told otherwise. */
+  readonly dynamicShapes?: DynamicShapes | undefined;
 }
 
 /**

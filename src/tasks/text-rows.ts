@@ -1,7 +1,7 @@
-import { longestFirst, type Tokenizer } from "../data/index.ts";
+import { type LengthBuckets, longestFirst, type Tokenizer } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
-import type { Fields, TaskData } from "./task.ts";
+import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 
 /** A row of tokens, and what is known of each. */
 export interface TextRow {
@@ -54,12 +54,19 @@ export class TextRows {
   readonly #hasTypes: boolean;
   /** Positions that the family has, or fewer where a length is told. */
   readonly mostTokens: number;
+  readonly #dynamic: DynamicShapes | undefined;
 
   /** @throws {TroupeError} `DATA_OPTION` without a tokenizer, or for one that lacks a token of the family's */
-  constructor({ config, tokenizer, length }: Pick<TaskData, "config" | "tokenizer" | "length">) {
+  constructor({
+    config,
+    tokenizer,
+    length,
+    dynamicShapes,
+  }: Pick<TaskData, "config" | "tokenizer" | "length" | "dynamicShapes">) {
     if (tokenizer === undefined) throw refuse("a tokenizer for a task with texts", "none");
     const { begin, between, end } = joints[String(config.model_type)] ?? none;
     const idsOf = (tokens: readonly string[]) => tokens.map((token) => idOf(tokenizer, token));
+    this.#dynamic = dynamicShapes;
     this.padding = Number(config.pad_token_id ?? 0);
     this.#tokenizer = tokenizer;
     this.#joint = { begin: idsOf(begin), between: idsOf(between), end: idsOf(end) };
@@ -90,11 +97,32 @@ export class TextRows {
     return this.#row(first, pieces, before !== undefined);
   }
 
+  /**
+   * Positions of a batch: with dynamic shapes those of its longest row, rounded up, where it is trained on; else `length`.
+   * @param length - of every other batch
+   */
+  widthOf(rows: readonly TextRow[], split: string, length: number): number {
+    if (this.#dynamic === undefined || split !== "train") return length;
+    const { multiple } = this.#dynamic;
+    return Math.min(length, Math.ceil(this.longest(rows) / multiple) * multiple);
+  }
+
+  /** How `sampleDataset` brings rows of training together by length, where shapes are dynamic. */
+  bucketsOf(train: readonly TextRow[]): { readonly buckets?: LengthBuckets } {
+    if (this.#dynamic === undefined) return {};
+    return { buckets: { window: this.#dynamic.window, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
+  }
+
   /** @returns the longest of rows */
   longest(rows: Iterable<TextRow>): number {
     let most = 1;
     for (const { ids } of rows) most = Math.max(most, ids.length);
     return most;
+  }
+
+  /** {@link stack}, to {@link widthOf} the batch. */
+  stackTo(rows: readonly TextRow[], split: string, length: number): TextTensors {
+    return this.stack(rows, this.widthOf(rows, split, length));
   }
 
   /** int64 [rows, length], padded at the end. */

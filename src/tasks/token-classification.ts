@@ -59,17 +59,13 @@ export const tokenClassification: TaskDefinition<TaggedWords, TaggedTexts> = {
       facts: { source: options.source, fields: labels.fields, numTrain: examples.train.length },
       splits: encoded,
       seed: options.seed,
-      collate: (batch): TaggedTexts => ({
-        ...rows.stack(
-          batch.map(({ row }) => row),
-          length,
-        ),
-        labels: rows.pad(
-          batch.map((each) => each.labels),
-          length,
-          IGNORE_INDEX,
-        ),
-      }),
+      ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
+      collate: (batch, { split }): TaggedTexts => {
+        const ofBatch = batch.map(({ row }) => row);
+        const width = rows.widthOf(ofBatch, split, length);
+        const answers = batch.map((each) => each.labels);
+        return { ...rows.stack(ofBatch, width), labels: rows.pad(answers, width, IGNORE_INDEX) };
+      },
       countTokens: ({ attentionMask }) => attentionMask.sum().item(),
       score: (split, predicted) => {
         const guesses = numbersOf(predicted, "guesses");

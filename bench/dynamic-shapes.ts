@@ -1,0 +1,91 @@
+// npm run bench -- dynamic-shapes --data MRPC: tokens a second of fine-tuning with rows padded to the longest of all, and with
+// dynamic shapes, by turns, on the same samples in the same steps; real tokens are counted, padding is not.
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { Runtime } from "../src/index.ts";
+import { median } from "./median.ts";
+
+const { values } = parseArgs({
+  options: {
+    data: { type: "string" },
+    vocab: { type: "string" },
+    ranks: { type: "string", default: "2" },
+    layers: { type: "string", default: "4" },
+    width: { type: "string", default: "256" },
+    steps: { type: "string", default: "12" },
+    rounds: { type: "string", default: "2" },
+    precision: { type: "string", default: "fp32" },
+  },
+});
+const { data, vocab } = values;
+if (data === undefined || vocab === undefined)
+  throw new Error("--data FOLDER (MRPC's files, or others by tabs) and --vocab FILE (BERT's vocab.txt)");
+
+const job = fileURLToPath(new URL("../src/rapidformer/jobs/finetune.ts", import.meta.url));
+const [ranks, steps, rounds, width] = [values.ranks, values.steps, values.rounds, values.width].map(
+  Number,
+) as [number, number, number, number];
+const precision = values.precision as "fp32" | "amp-bf16";
+const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
+
+interface Measured {
+  readonly tokensPerSecond: number;
+  readonly losses: readonly number[];
+}
+
+async function train(dynamicShapes: boolean): Promise<Measured> {
+  await using runtime = await Runtime.spawn({
+    ranks,
+    zero: 1,
+    precision,
+    warmStandby: false,
+    accumulation: 4 / ranks,
+  });
+  const [speeds, losses]: [number[], number[]] = [[], []];
+  runtime.on("step.finished", ({ step, lossNats, tokensPerSecond = 0 }) => {
+    losses[step - 1] = lossNats;
+    // The first steps find their memory.
+    if (step > 3) speeds.push(tokensPerSecond);
+  });
+  await runtime.run(job, {
+    ...{ task: "sequence_classification", dataPath: data, pretrainedModelNameOrPath: folder },
+    ...{ trainIters: steps, globalBatchSize: 64, lr: 1e-4, dynamicShapes },
+  });
+  return { tokensPerSecond: median(speeds), losses };
+}
+
+try {
+  const sizes = {
+    hidden_size: width,
+    num_hidden_layers: Number(values.layers),
+    num_attention_heads: width / 64,
+  };
+  const dropout = { hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 };
+  const config = {
+    model_type: "bert",
+    ...sizes,
+    intermediate_size: 4 * width,
+    vocab_size: 30522,
+    ...dropout,
+  };
+  writeFileSync(join(folder, "config.json"), JSON.stringify(config));
+  copyFileSync(vocab, join(folder, "vocab.txt"));
+  const ratios: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const [fixed, dynamic] = [await train(false), await train(true)];
+    const apart = Math.max(
+      ...fixed.losses.map((loss, index) => Math.abs(loss - (dynamic.losses[index] ?? Number.NaN))),
+    );
+    ratios.push(dynamic.tokensPerSecond / fixed.tokensPerSecond);
+    process.stdout.write(
+      `fixed ${fixed.tokensPerSecond.toFixed(0)} tokens/s, dynamic ${dynamic.tokensPerSecond.toFixed(0)}: ` +
+        `${ratios.at(-1)?.toFixed(2)} x; losses of ${fixed.losses.length} steps at most ${apart.toExponential(1)} apart\n`,
+    );
+  }
+  process.stdout.write(`median ${median(ratios).toFixed(2)} x\n`);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

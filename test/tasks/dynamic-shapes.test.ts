@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { prepare } from "../../examples/rapidformer/prepare.ts";
+import { type Batch, Runtime, type RuntimeOptions, sampleDataset } from "../../src/index.ts";
+
+const facts = { source: "lengths" };
+/** Any lengths will do. */
+const lengthOf = (index: number) => (index * 7919) % 53;
+const job = fileURLToPath(new URL("../../src/rapidformer/jobs/finetune.ts", import.meta.url));
+
+const indicesOf = (size: number, window?: number) => {
+  const dataset = sampleDataset({
+    facts,
+    splits: { train: Array.from({ length: size }, (_, index) => index) },
+    collate: (items: readonly number[]) => ({ items }) as Batch,
+    seed: 3,
+    ...(window !== undefined && { buckets: { window, lengthOf } }),
+  });
+  return (position: number, numSamples: number) =>
+    (dataset.batch("train", position, numSamples) as { items: number[] }).items;
+};
+
+describe("dynamic shapes", () => {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  beforeAll(() => prepare(folder));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("keep the samples of every window, shortest first, however the window is dealt, in whatever order it is asked for", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 1, max: 24 }),
+        fc.integer({ min: 1, max: 9 }),
+        (size, window, share) => {
+          const [plain, bucketed, again] = [
+            indicesOf(size),
+            indicesOf(size, window),
+            indicesOf(size, window),
+          ];
+          for (const number of [3, 0, 5, 1]) {
+            const first = number * window;
+            const whole = bucketed(first, window);
+            expect(whole.toSorted()).toEqual(plain(first, window).toSorted());
+            expect(whole.map(lengthOf)).toEqual(whole.map(lengthOf).toSorted((a, b) => a - b));
+            // By ranks and micro-batches, and by a run that goes on in the middle.
+            const parts = [];
+            for (let at = 0; at < window; at += share)
+              parts.push(again(first + at, Math.min(share, window - at)));
+            expect(parts.flat()).toEqual(whole);
+          }
+        },
+      ),
+      { seed: 6, numRuns: 60 },
+    );
+  });
+
+  it("refuse a window without samples", () => {
+    expect(() => indicesOf(4, 0)).toThrow("expected a window of at least 1 sample, got 0");
+  });
+
+  it("train to the losses of fixed padding on 1 and 2 ranks, on fewer positions, and go on where they were", async () => {
+    const config = {
+      ...{ task: "sequence_classification", dataPath: join(folder, "glue/mrpc") },
+      ...{ pretrainedModelNameOrPath: join(folder, "bert"), trainIters: 6, globalBatchSize: 32, lr: 1e-3 },
+      ...{ hiddenDropout: 0, attentionDropout: 0, padToMultipleOf: 1 },
+    };
+    const train = async (options: RuntimeOptions, dynamicShapes: boolean) => {
+      await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
+      const losses: number[] = [];
+      runtime.on("step.finished", ({ step, lossNats }) => {
+        losses[step - 1] = lossNats;
+      });
+      await runtime.run(job, { ...config, dynamicShapes });
+      return losses;
+    };
+    const dir = join(folder, "runs");
+    const fixed = await train({ ranks: 1, accumulation: 4 }, false);
+    const one = await train({ ranks: 1, accumulation: 4 }, true);
+    const two = await train({ ranks: 2, accumulation: 2, zero: 3, checkpoint: { dir, everySteps: 3 } }, true);
+    expect(fixed).toHaveLength(6);
+    // The same numbers, zeros of padding apart, are added up in another order, and nothing else differs.
+    for (const losses of [one, two])
+      expect(Math.max(...fixed.map((loss, step) => Math.abs(loss - (losses[step] ?? 0))))).toBeLessThan(2e-6);
+    expect(await train({ ranks: 2, accumulation: 2, zero: 0 }, true)).toEqual(two);
+    const rest = await train({ ranks: 2, accumulation: 2, zero: 3, resume: join(dir, "step-000003") }, true);
+    expect(rest.slice(3)).toEqual(two.slice(3));
+  });
+});
