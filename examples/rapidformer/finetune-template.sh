@@ -10,10 +10,10 @@ rapidformer --user-script $HERE/finetune-template.ts \
             --pretrained-model-name-or-path 'bert-base-cased' \
             --data-path glue \
             --data-name mrpc \
-            --epochs 3 \
-            --micro-batch-size 16 \
-            --global-batch-size 32 \
-            --lr 2e-3 \
+            --epochs 6 \
+            --micro-batch-size 8 \
+            --global-batch-size 16 \
+            --lr 1e-3 \
             --lr-decay-style linear \
             --lr-warmup-iters 4 \
             --weight-decay 1e-2 \

@@ -36,16 +36,14 @@ export async function prepare(folder: string): Promise<void> {
   };
   const fact = () => ({ who: pick(who), did: pick(did), what: pick(what), when: pick(when) });
 
+  // The same said the other way round, or something else said straight.
   const row = () => {
     const first = fact();
-    const same = draws.next().value < 0.5;
-    const { who: by, did: done, what: of, when: at } = same ? first : fact();
-    const line = [
-      same ? 1 : 0,
-      `${first.who} ${first.did} ${first.what} ${first.when} .`,
-      `${at} ${by} ${done} ${of} .`,
-    ];
-    return line.join("\t");
+    const isSame = draws.next().value < 0.5;
+    const other = fact();
+    const turned = `${first.when} ${first.who} ${first.did} ${first.what} .`;
+    const second = isSame ? turned : `${other.who} ${other.did} ${other.what} ${other.when} .`;
+    return [isSame ? 1 : 0, `${first.who} ${first.did} ${first.what} ${first.when} .`, second].join("\t");
   };
   const table = (rows: number) =>
     `label\tsentence1\tsentence2\n${Array.from({ length: rows }, row).join("\n")}\n`;
@@ -55,7 +53,8 @@ export async function prepare(folder: string): Promise<void> {
   const words = [...new Set([...who, ...did, ...what, ...when].join(" ").split(" ")), "."];
   write("bert/vocab.txt", `${["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ...words].join("\n")}\n`);
   const sizes = { hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 256 };
-  const bert = { model_type: "bert", ...sizes, vocab_size: 128, max_position_embeddings: 64 };
+  const dropout = { hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 };
+  const bert = { model_type: "bert", ...sizes, ...dropout, vocab_size: 128, max_position_embeddings: 64 };
   write("bert/config.json", `${JSON.stringify(bert, null, 2)}\n`);
 
   const sentence = () => {

@@ -62,6 +62,8 @@ export interface Arguments {
   readonly shortSeqProb: number;
   readonly eodMaskLoss: boolean;
   readonly vocabExtraIds: number;
+  readonly dynamicShapes: boolean;
+  readonly padToMultipleOf: number;
   readonly evalInterval: number;
   readonly evalIters: number;
   readonly seed: number;

@@ -315,6 +315,14 @@ const data: readonly Flag[] = [
     value: true,
   }),
   setting("--vocab-extra-ids", "whole", 0, "tokens added to the vocabulary, for T5's spans"),
+  setting(
+    "--dynamic-shapes",
+    "nothing",
+    false,
+    "fine-tuning on texts: rows of training as long as the longest of their batch, a step's samples dealt to its batches by length; the same samples in each step",
+    { value: true },
+  ),
+  setting("--pad-to-multiple-of", "whole", 8, "what those lengths are rounded up to"),
   refused(
     "--reset-position-ids",
     "nothing",

@@ -11,6 +11,7 @@ export {
 } from "./engine.ts";
 export type { Fate, Flag, SettingValue, Takes } from "./flag.ts";
 export { flagGroups, flags } from "./flags.ts";
+export { jobModules } from "./job-modules.ts";
 export { paddedVocabulary, withArchitecture } from "./model-fields.ts";
 export {
   type BertRecord,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option as CommandFlag } from "commander";
 import { commandSchema, type Given, optionsOf } from "../../config/index.ts";
-import { flags as rapidformerFlags } from "../../rapidformer/index.ts";
+import { jobModules, flags as rapidformerFlags } from "../../rapidformer/index.ts";
 import { jobUrlOf } from "../../trainer/index.ts";
 import { print, usage } from "../flags.ts";
 import { addOptionFlags, typedOptions } from "../option-flags.ts";
@@ -11,8 +11,6 @@ import { argvOf, parse, type TypedFlags } from "./parse.ts";
 import { launchVariables, settle } from "./settle.ts";
 
 const options = optionsOf(commandSchema);
-
-const jobOf = (name: string) => String(new URL(`../../rapidformer/jobs/${name}.ts`, import.meta.url));
 
 /** The command that is called as Rapidformer is. */
 const RAPIDFORMER = "rapidformer";
@@ -100,7 +98,10 @@ async function train(
   Object.assign(process.env, launchVariables(process.env));
   const { given, userScript, notices } = settle(typed, others);
   const byTask = typed.get("--task") === "pretraining" ? "pretrain" : "finetune";
-  const url = userScript === undefined ? jobOf(name === RAPIDFORMER ? byTask : name) : jobUrlOf(userScript);
+  const url =
+    userScript === undefined
+      ? String(jobModules[name === RAPIDFORMER ? byTask : name])
+      : jobUrlOf(userScript);
   if (flags.printConfig !== true) for (const notice of notices) process.stderr.write(`${notice}\n`);
   const said = [...below(given), ...below(others), ...above(given), ...above(others)];
   await runJob(`troupe ${name} ${argvOf(typed).map(quoted).join(" ")}`, url, said, flags, command);

@@ -2,10 +2,18 @@
 import { type Batch, type Dataset, loadTokenizer, type TensorBatch, tensorsIn } from "../../data/index.ts";
 import { defineJob } from "../../job/index.ts";
 import type { TaskModel } from "../../models/index.ts";
-import { type AnyTask, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
+import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
 import { withArchitecture } from "../model-fields.ts";
-import { argumentError, epochSteps, optimizerOf, planOf, readModelConfig, scheduleOf } from "../run-parts.ts";
+import {
+  argumentError,
+  batchSizeOf,
+  epochSteps,
+  optimizerOf,
+  planOf,
+  readModelConfig,
+  scheduleOf,
+} from "../run-parts.ts";
 
 const args = (config: Readonly<Record<string, string | number | boolean>>) => config as Arguments;
 
@@ -29,6 +37,26 @@ function numRows(batch: Batch): number {
   return first?.shape[0] ?? 1;
 }
 
+/** Tasks whose rows are texts of unequal length. */
+const withLengths: ReadonlySet<string> = new Set([
+  "sequence_classification",
+  "token_classification",
+  "question_answering",
+  "masked_lm",
+  "seq2seq_lm",
+]);
+
+/** Sorted within the step: each has the samples that it has anyway. */
+function shapesOf(given: Arguments): DynamicShapes {
+  if (!withLengths.has(given.task))
+    throw argumentError(
+      `--dynamic-shapes with ${[...withLengths].join(", ")}`,
+      given.task,
+      "its rows are of one length",
+    );
+  return { window: batchSizeOf(given), multiple: Math.max(1, given.padToMultipleOf) };
+}
+
 // Tasks infer what their batches are; here any may stand.
 type AnyDataset = Dataset<Batch, TaskFacts>;
 
@@ -46,6 +74,7 @@ export default defineJob({
       config: configOf(given),
       ...(hasTexts && { tokenizer: await loadTokenizer(folder) }),
       ...(seqLength > 0 && { length: seqLength }),
+      ...(given.dynamicShapes && { dynamicShapes: shapesOf(given) }),
       seed,
     });
   },
