@@ -20,17 +20,8 @@ import {
   withPast,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import {
-  type CausalBatch,
-  type LanguageModel,
-  type Logits,
-  type Loss,
-  requestOf,
-  type TextRequest,
-  type TextTargets,
-} from "../language-model.ts";
-import type { ModelOutputs, TaskModel } from "../task-model.ts";
-import { checkTokenIds, targetsOf } from "../token-ids.ts";
+import { CausalLanguageModel } from "../causal-language-model.ts";
+import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
@@ -174,10 +165,10 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 }
 
 /** GPT-2 that predicts the next token. */
-export class GPT2LMHeadModel extends Module implements LanguageModel, TaskModel {
+export class GPT2LMHeadModel extends CausalLanguageModel {
   readonly config: GPT2Config;
   readonly transformer: GPT2Model;
-  readonly lm_head: VocabularyHead;
+  override readonly lm_head: VocabularyHead;
 
   /** @throws `MODEL_CONFIG` for fields out of range */
   constructor(fields: Partial<GPT2Config> = {}) {
@@ -190,47 +181,30 @@ export class GPT2LMHeadModel extends Module implements LanguageModel, TaskModel 
   }
 
   /** How Hugging Face's files name these parameters. */
-  get stateNaming(): StateNaming {
+  override get stateNaming(): StateNaming {
     return gpt2Naming(this.config.tie_word_embeddings);
   }
 
-  get configJson(): NamedState["configJson"] {
+  override get configJson(): NamedState["configJson"] {
     return gpt2ConfigJson(this.config, "GPT2LMHeadModel");
   }
 
-  get tensorPlan(): TensorPlan {
+  override get tensorPlan(): TensorPlan {
     return { ...below("transformer", gpt2StackPlan(this.config)), lm_head: vocabulary() };
   }
 
   /** Tokens it knows: ids lie below it. */
-  get vocabSize(): number {
+  override get vocabSize(): number {
     return this.config.vocab_size;
   }
 
   /** Longest context. */
-  get maxPositions(): number {
+  override get maxPositions(): number {
     return this.config.n_positions;
   }
 
-  override forward(inputIds: Tensor, targets: TextTargets): Loss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
-  override forward(batch: CausalBatch): ModelOutputs;
-  /**
-   * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record
-   * @param request.attentionMask - [B, T], 0 where a row is padded
-   * @param request.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
-   * @param request.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
-   * @param request.logitsToKeep - of the last positions only; all unless told otherwise
-   * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
-   *   never exist as a whole; else `logits` [B, kept, V]
-   * @throws `MODEL_INPUT`
-   */
-  override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {
-    const { inputIds, request } = requestOf(input, asked);
-    const targets = targetsOf("GPT2LMHeadModel", inputIds, request);
-    const hidden = this.transformer.forward(inputIds, request.attentionMask); // [B, T, D]
-    if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
-    return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
+  protected override states(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
+    return this.transformer.forward(inputIds, attentionMask);
   }
 }
 

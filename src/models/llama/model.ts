@@ -27,17 +27,8 @@ import {
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import {
-  type CausalBatch,
-  type LanguageModel,
-  type Logits,
-  type Loss,
-  requestOf,
-  type TextRequest,
-  type TextTargets,
-} from "../language-model.ts";
-import type { ModelOutputs, TaskModel } from "../task-model.ts";
-import { checkTokenIds, targetsOf } from "../token-ids.ts";
+import { CausalLanguageModel } from "../causal-language-model.ts";
+import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { biasesOf, type LlamaConfig, llamaConfig, scalingOf, windowOf } from "./config.ts";
 import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
@@ -200,10 +191,10 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 }
 
 /** LLaMA, Mistral or Qwen2 that predicts the next token. */
-export class LlamaForCausalLM extends Module implements LanguageModel, TaskModel {
+export class LlamaForCausalLM extends CausalLanguageModel {
   readonly config: LlamaConfig;
   readonly model: LlamaModel;
-  readonly lm_head: VocabularyHead;
+  override readonly lm_head: VocabularyHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Fields = {}) {
@@ -216,47 +207,30 @@ export class LlamaForCausalLM extends Module implements LanguageModel, TaskModel
   }
 
   /** How Hugging Face's files name these parameters. */
-  get stateNaming(): StateNaming {
+  override get stateNaming(): StateNaming {
     return llamaNaming(this.config.tie_word_embeddings);
   }
 
-  get configJson(): NamedState["configJson"] {
+  override get configJson(): NamedState["configJson"] {
     return llamaConfigJson(this.config, "ForCausalLM");
   }
 
-  get tensorPlan(): TensorPlan {
+  override get tensorPlan(): TensorPlan {
     return { ...below("model", llamaStackPlan(this.config)), lm_head: vocabulary() };
   }
 
   /** Tokens it knows: ids lie below it. */
-  get vocabSize(): number {
+  override get vocabSize(): number {
     return this.config.vocab_size;
   }
 
   /** Longest context. */
-  get maxPositions(): number {
+  override get maxPositions(): number {
     return this.config.max_position_embeddings;
   }
 
-  override forward(inputIds: Tensor, targets: TextTargets): Loss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
-  override forward(batch: CausalBatch): ModelOutputs;
-  /**
-   * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record
-   * @param asked.attentionMask - [B, T], 0 where a row is padded
-   * @param asked.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
-   * @param asked.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
-   * @param asked.logitsToKeep - of the last positions only; all unless told otherwise
-   * @returns `loss` (float32 scalar, mean nats a token) where labels or targets are given, and then no logits, which
-   *   never exist as a whole; else `logits` [B, kept, V]
-   * @throws {TroupeError} `MODEL_INPUT`
-   */
-  override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {
-    const { inputIds, request } = requestOf(input, asked);
-    const targets = targetsOf("LlamaForCausalLM", inputIds, request);
-    const hidden = this.model.forward(inputIds, request.attentionMask); // [B, T, D]
-    if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
-    return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
+  protected override states(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
+    return this.model.forward(inputIds, attentionMask);
   }
 }
 
