@@ -2,6 +2,7 @@ import { noteOrigin, TroupeError } from "../errors.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
 import type { Job } from "./job.ts";
+import { refusingExit } from "./refusing-exit.ts";
 
 /** What a job cannot be without. */
 const REQUIRED = ["training", "data", "model", "loss", "optimizer"] as const;
@@ -89,7 +90,7 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown) {
   };
   const told = (...given: unknown[]): unknown => {
     try {
-      const result = call(...given);
+      const result = refusingExit(name, () => call(...given));
       return result instanceof Promise ? result.catch(note) : result;
     } catch (error) {
       return note(error);

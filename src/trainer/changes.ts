@@ -2,6 +2,7 @@ import type { JsonValue, TrainerState } from "../checkpoint/index.ts";
 import type { RunChange } from "../events/index.ts";
 import type { JobConfig } from "../job/index.ts";
 import type { ParameterGroup } from "../optim/index.ts";
+import type { ModuleIdentity } from "./module-identity.ts";
 import { groupsIn, type Recipe, recipeIn } from "./recipe.ts";
 
 /** What a run that goes on is, to be compared with what its checkpoint says. */
@@ -42,10 +43,15 @@ function runChanges(before: Partial<Recipe>, now: Recipe): RunChange[] {
   const { job } = before;
   // Where it lies is another's matter; what it says is this one's.
   if (job !== undefined && job.sha256 !== now.job.sha256) note("job", moduleWord(job), moduleWord(now.job));
+  // What it imports no longer, or now, is a change of another text.
+  for (const [file, sha256] of Object.entries(job?.imports ?? {})) {
+    const is = now.job.imports?.[file] ?? sha256;
+    if (sha256 !== is) note(`job.${file}`, moduleWord({ file, sha256 }), moduleWord({ file, sha256: is }));
+  }
   return changes;
 }
 
-function moduleWord({ file, sha256 }: Recipe["job"]): string {
+function moduleWord({ file, sha256 }: ModuleIdentity): string {
   return sha256 === "" ? file : `${file} (sha256 ${sha256.slice(0, 12)})`;
 }
 

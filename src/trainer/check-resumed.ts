@@ -86,7 +86,7 @@ function checkModel({ path, weights }: Resumed, model: Module, changes: readonly
 function whyAnother(changes: readonly RunChange[]): string {
   const settings = changes.filter(({ of }) => of === "settings");
   if (settings.length > 0) return `${sentence(settings)}; leave that setting out to have the checkpoint's`;
-  const job = changes.filter(({ of, name }) => of === "run" && name === "job");
+  const job = changes.filter(({ of, name }) => of === "run" && covers("job", name));
   return job.length > 0 ? sentence(job) : "is it the same job?";
 }
 

@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import type { JsonObject, JsonValue } from "../checkpoint/index.ts";
 import type { Fingerprint } from "../data/index.ts";
 import type { TrainingPlan } from "../job/index.ts";
 import { clipRuleOf, type OptimizerSpec, type ParameterGroup, type Schedule } from "../optim/index.ts";
+import type { ModuleIdentity } from "./module-identity.ts";
 
 /**
  * What a run is trained by, beside its settings and its seed. Plain JSON: every manifest has it, and a run that goes on compares
  * its own with that of the checkpoint.
  */
 export type Recipe = JsonObject & {
-  /** The job's module. */
+  /** The job's module, and what of the user's own it imports. */
   readonly job: ModuleIdentity;
   /** Steps in all, what the job itself has planned, and whether an option has put the total in its place. */
   readonly steps: { readonly total: number; readonly planned: JsonValue; readonly asked: boolean };
@@ -25,13 +24,6 @@ export type Recipe = JsonObject & {
   readonly schedules: readonly JsonObject[];
   /** What tells the data from other data. Left out where the dataset could not tell. */
   readonly data?: Fingerprint;
-};
-
-/** Which text a job's module has. */
-export type ModuleIdentity = {
-  readonly file: string;
-  /** Of the module alone, not of what it imports; empty where it is no file. */
-  readonly sha256: string;
 };
 
 /** What a {@link Recipe} is made of. */
@@ -82,13 +74,6 @@ export class KnownRecipe {
   get now(): Recipe {
     return this.#now;
   }
-}
-
-/** @param file - what the module is called in messages */
-export async function identityOf(jobUrl: string, file: string): Promise<ModuleIdentity> {
-  if (!jobUrl.startsWith("file:")) return { file, sha256: "" };
-  const text = await readFile(fileURLToPath(jobUrl));
-  return { file, sha256: createHash("sha256").update(text).digest("hex") };
 }
 
 /** @returns what a manifest says of its run's recipe: of older versions nothing, of others maybe less than all */

@@ -191,6 +191,18 @@ describe("an error of a job's own", () => {
     expect(code).toBe(1);
   });
 
+  it.each(["model", "training"] as const)(
+    "is what process.exit in %s is, which the first thread calls too",
+    async (name) => {
+      const { code, err } = await run({ [name]: "() => process.exit(0)" });
+      expect(err).toMatch(
+        new RegExp(`expected ${name}\\(…\\) of the job to return or to throw, got process\\.exit\\(0\\)`),
+      );
+      expect(err).toMatch(new RegExp(`at job\\.ts:\\d+:\\d+ \\(${name}\\)`));
+      expect(code).toBe(1);
+    },
+  );
+
   it.each([
     [
       "loaded, for an await that nothing settles",

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -97,10 +97,20 @@ describe("a run that goes on", () => {
     expect(first).toMatchObject({ step: 3, numSamples: 8 });
   });
 
-  it("is told of other steps, another precision and another text of its job, which are said by hand", async () => {
+  it("is told of other steps, another precision and another text of its job or of what that imports, which are said by hand", async () => {
     const job = workspace.path("job.ts");
-    const write = (note: string) =>
-      writeFileSync(job, `export { default } from ${JSON.stringify(tuned.href)}; // ${note}\n`);
+    const write = (note: string) => {
+      writeFileSync(job, `export { default } from "./parts/all.ts"; // ${note}\n`);
+      mkdirSync(workspace.path("parts"), { recursive: true });
+      for (const [file, from] of [
+        ["all.ts", "./same.ts"],
+        ["same.ts", tuned.href],
+      ] as const)
+        writeFileSync(
+          workspace.path(`parts/${file}`),
+          `export { default } from ${JSON.stringify(from)}; // ${file === "all.ts" ? note : ""}\n`,
+        );
+    };
     write("first");
     const url = pathToFileURL(job);
     const checkpoint = { dir: workspace.path("edited"), everySteps: 1 };
@@ -117,6 +127,12 @@ describe("a run that goes on", () => {
         name: "job",
         was: expect.stringMatching(/job\.ts \(sha256 [0-9a-f]{12}\)$/),
         is: expect.stringMatching(/job\.ts \(sha256 [0-9a-f]{12}\)$/),
+      },
+      {
+        of: "run",
+        name: "job.parts/all.ts",
+        was: expect.stringMatching(/^parts\/all\.ts \(sha256 [0-9a-f]{12}\)$/),
+        is: expect.stringMatching(/^parts\/all\.ts \(sha256 [0-9a-f]{12}\)$/),
       },
     ]);
   });

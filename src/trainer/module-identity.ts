@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { dirname, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Which text a job's module has. */
+export type ModuleIdentity = {
+  readonly file: string;
+  /** Of the module alone; empty where it is no file. */
+  readonly sha256: string;
+  /**
+   * Of each of the user's own files that it imports, and they in turn, by path from the module's folder. Left out where there is
+   * none, and by older versions.
+   */
+  readonly imports?: Readonly<Record<string, string>>;
+};
+
+/** What names another file in a module's text, as Node takes it: an import, a re-export, a module that a thread is to load. */
+const NAMED_FILE = [
+  /\b(?:from|import)\s*\(?\s*["']((?:\.{1,2}\/|file:)[^"']+)["']/g,
+  /\bnew URL\(\s*["'](\.{1,2}\/[^"']+\.[mc]?[jt]s)["']\s*,\s*import\.meta\.url/g,
+];
+
+/** This package's own modules: their version is not the job's text. */
+const OWN = import.meta.url.replace(/trainer\/[^/]*$/, "");
+
+/** @param file - what the module is called in messages */
+export async function identityOf(jobUrl: string, file: string): Promise<ModuleIdentity> {
+  if (!jobUrl.startsWith("file:")) return { file, sha256: "" };
+  const folder = dirname(fileURLToPath(jobUrl));
+  const digests = new Map<string, string>();
+  const read = async (url: string): Promise<void> => {
+    const text = await readFile(new URL(url), "utf8");
+    digests.set(url, createHash("sha256").update(text).digest("hex"));
+    for (const named of filesNamedIn(text, url)) {
+      if (digests.has(named)) continue;
+      // What is no file, Node has found where it was imported; what stands in a comment nobody needs.
+      await read(named).catch(() => {});
+    }
+  };
+  await read(jobUrl);
+  const { [jobUrl]: sha256 = "", ...others } = Object.fromEntries(digests);
+  const imports = Object.entries(others)
+    .map(([url, digest]) => [relative(folder, fileURLToPath(url)), digest] as const)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return imports.length === 0 ? { file, sha256 } : { file, sha256, imports: Object.fromEntries(imports) };
+}
+
+function filesNamedIn(text: string, url: string): string[] {
+  return NAMED_FILE.flatMap((pattern) => [...text.matchAll(pattern)])
+    .map(([, specifier = ""]) => new URL(specifier, url).href)
+    .filter((named) => !named.startsWith(OWN) && !named.includes("/node_modules/"));
+}
