@@ -10,31 +10,15 @@
 #include <cmath>
 
 #include "kernels/cpu/flat_step.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
 
-// What is the same for every element of a segment; rounded to float once, here.
-struct Coefficients {
-  float keep;          // 1 - lr * weight_decay
-  float decay;         // weight_decay, or lr * weight_decay in BMTrain's form
-  float beta1;
-  float beta1_rest;    // 1 - beta1
-  float beta2;
-  float beta2_rest;    // 1 - beta2
-  float correction1;   // 1 - beta1^step
-  float correction2;   // 1 - beta2^step
-  float root_scale;    // sqrt(1 - beta2^step)
-  float eps;
-  float lr;
-  float step_size;     // lr / (1 - beta1^step)
-  float grad_scale;
-};
-
 template <class Grad, class Low, bool coupled>
 struct TorchAdam {
   static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 2> moments, const Grad* __restrict grad,
-                                Low* __restrict low, int64_t begin, int64_t end, Coefficients c) {
+                                Low* __restrict low, int64_t begin, int64_t end, AdamNumbers c) {
     float* __restrict exp_avg = moments[0];
     float* __restrict exp_avg_sq = moments[1];
     for (int64_t i = begin; i < end; i++) {
@@ -61,7 +45,7 @@ using Adam = TorchAdam<Grad, Low, true>;
 template <class Grad, class Low>
 struct BMTrainAdam {
   static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 2> moments, const Grad* __restrict grad,
-                                Low* __restrict low, int64_t begin, int64_t end, Coefficients c) {
+                                Low* __restrict low, int64_t begin, int64_t end, AdamNumbers c) {
     float* __restrict exp_avg = moments[0];
     float* __restrict exp_avg_sq = moments[1];
     for (int64_t i = begin; i < end; i++) {
@@ -80,13 +64,13 @@ struct BMTrainAdam {
 
 using Step = FlatStep<2>;
 
-struct Numbers {
+struct Moments {
   double beta1, beta2, eps;
   int64_t step;
   double grad_scale;
 };
 
-Coefficients coefficients_of(const Numbers& numbers, double lr, double weight_decay) {
+AdamNumbers coefficients_of(const Moments& numbers, double lr, double weight_decay) {
   const double correction1 = 1 - std::pow(numbers.beta1, static_cast<double>(numbers.step));
   const double correction2 = 1 - std::pow(numbers.beta2, static_cast<double>(numbers.step));
   return {static_cast<float>(1 - lr * weight_decay), static_cast<float>(weight_decay),
@@ -99,18 +83,18 @@ Coefficients coefficients_of(const Numbers& numbers, double lr, double weight_de
 }
 
 // BMTrain computes in float what torch rounds once.
-Coefficients bmtrain_coefficients_of(const Numbers& numbers, double lr, double weight_decay) {
-  Coefficients c = coefficients_of(numbers, lr, weight_decay);
+AdamNumbers bmtrain_coefficients_of(const Moments& numbers, double lr, double weight_decay) {
+  AdamNumbers c = coefficients_of(numbers, lr, weight_decay);
   c.beta1_rest = 1.0f - c.beta1;
   c.beta2_rest = 1.0f - c.beta2;
   c.decay = c.lr * static_cast<float>(weight_decay);
   return c;
 }
 
-template <template <class, class> class Body, class CoefficientsOf>
-void run(const Step& step, const Numbers& numbers, const CoefficientsOf& of) {
+template <template <class, class> class Body, class Coefficients, class CoefficientsOf>
+void run(const Step& step, const Moments& numbers, const CoefficientsOf& of) {
   TORCH_CHECK(numbers.step >= 1, "[", step.op, "] steps count from 1: got ", numbers.step);
-  run_step<Body>(step, [&](double lr, double weight_decay) { return of(numbers, lr, weight_decay); });
+  run_step<Body>(step, [&](double lr, double weight_decay) { return Coefficients{of(numbers, lr, weight_decay)}; });
 }
 
 #define TROUPE_ADAM_ARGUMENTS                                                                                        \
@@ -122,15 +106,15 @@ void run(const Step& step, const Numbers& numbers, const CoefficientsOf& of) {
   Step{op, param, {exp_avg, exp_avg_sq}, grad, low_precision, {segment_ends, learning_rates, weight_decays}}
 
 void adamw_(TROUPE_ADAM_ARGUMENTS) {
-  run<AdamW>(TROUPE_ADAM_STEP("adamw_"), {beta1, beta2, eps, step, grad_scale}, coefficients_of);
+  run<AdamW, AdamWCoefficients>(TROUPE_ADAM_STEP("adamw_"), {beta1, beta2, eps, step, grad_scale}, coefficients_of);
 }
 
 void adam_(TROUPE_ADAM_ARGUMENTS) {
-  run<Adam>(TROUPE_ADAM_STEP("adam_"), {beta1, beta2, eps, step, grad_scale}, coefficients_of);
+  run<Adam, AdamCoefficients>(TROUPE_ADAM_STEP("adam_"), {beta1, beta2, eps, step, grad_scale}, coefficients_of);
 }
 
 void bmtrain_adam_(TROUPE_ADAM_ARGUMENTS) {
-  run<BMTrainAdam>(TROUPE_ADAM_STEP("bmtrain_adam_"), {beta1, beta2, eps, step, grad_scale}, bmtrain_coefficients_of);
+  run<BMTrainAdam, BMTrainAdamCoefficients>(TROUPE_ADAM_STEP("bmtrain_adam_"), {beta1, beta2, eps, step, grad_scale}, bmtrain_coefficients_of);
 }
 
 const std::string kSchema =
@@ -144,7 +128,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   for (const char* op : {"adamw_", "adam_", "bmtrain_adam_"}) m.def((op + kSchema).c_str());
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("adamw_", adamw_);
   m.impl("adam_", adam_);
   m.impl("bmtrain_adam_", bmtrain_adam_);

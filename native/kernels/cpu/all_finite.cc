@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cuda/kernels.h"
 
 namespace troupe {
 namespace {
@@ -46,6 +47,9 @@ bool contiguous_is_finite(const at::Tensor& tensor) {
 }
 
 bool all_finite(at::TensorList tensors) {
+#if HAVE_CUDA
+  if (!tensors.empty() && tensors[0].is_cuda()) return cuda::all_finite(tensors);
+#endif
   for (const at::Tensor& tensor : tensors) {
     bool finite = true;
     const bool known = with_float_type(tensor.scalar_type(), [&](auto* type) {

@@ -15,6 +15,8 @@
 #include "core/differentiable.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -142,11 +144,17 @@ AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, 
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
+#if HAVE_CUDA
+  if (q.is_cuda()) return cuda::attention(q, k, v, causal, scale);
+#endif
   return attend(q, k, v, {causal, static_cast<float>(scale)}).out_BHTD;
 }
 
 at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
+#if HAVE_CUDA
+  if (q.is_cuda()) return cuda::attention(q, k, v, causal, scale);
+#endif
   const Options options{causal, static_cast<float>(scale)};
   const Attended attended = without_recording([&] { return attend(q, k, v, options); });
   record("attention", {q, k, v}, {attended.out_BHTD}, {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1},
@@ -164,7 +172,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("attention", attention); }
+TROUPE_KERNELS(m) { m.impl("attention", attention); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("attention", attention_autograd); }
 

@@ -15,6 +15,8 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/row_blocks.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -66,6 +68,9 @@ void check(const at::Tensor& x, const at::Tensor& bias) {
 }
 
 at::Tensor activate(const at::Tensor& x, const at::Tensor& bias) {
+#if HAVE_CUDA
+  if (x.is_cuda()) return cuda::bias_gelu(x, bias);
+#endif
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
   at::Tensor y = at::empty_like(x);
@@ -84,6 +89,12 @@ struct BiasGeluGradients {
 };
 
 BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
+#if HAVE_CUDA
+  if (x.is_cuda()) {
+    const auto [dx, dbias] = cuda::bias_gelu_backward(dy, x, bias);
+    return {dx, dbias};
+  }
+#endif
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
   const at::Tensor dx = at::empty_like(x), sums = blocks.zero_sums(x);
@@ -121,7 +132,7 @@ at::Tensor bias_gelu_autograd(const at::Tensor& x, const at::Tensor& bias) {
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("bias_gelu(Tensor x, Tensor bias) -> Tensor"); }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("bias_gelu", bias_gelu); }
+TROUPE_KERNELS(m) { m.impl("bias_gelu", bias_gelu); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("bias_gelu", bias_gelu_autograd); }
 

@@ -12,6 +12,8 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -38,6 +40,12 @@ at::Tensor chunk_square_sums(const at::Tensor& flat) {
   TORCH_CHECK(flat.is_contiguous(), "[chunk_square_sums] flat must be contiguous: got strides ", flat.strides());
   const int64_t num_chunks = (flat.numel() + kChunk - 1) / kChunk;
   at::Tensor sums = at::empty({num_chunks}, flat.options().dtype(at::kDouble));
+#if HAVE_CUDA
+  if (flat.is_cuda()) {
+    cuda::chunk_square_sums(flat, sums);
+    return sums;
+  }
+#endif
   const bool known = with_float_type(flat.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const auto* from = flat.data_ptr<Element>();
@@ -54,6 +62,6 @@ at::Tensor chunk_square_sums(const at::Tensor& flat) {
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("chunk_square_sums(Tensor flat) -> Tensor"); }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("chunk_square_sums", chunk_square_sums); }
+TROUPE_KERNELS(m) { m.impl("chunk_square_sums", chunk_square_sums); }
 
 }  // namespace troupe

@@ -7,6 +7,8 @@
 #include <type_traits>
 
 #include "kernels/cpu/add_range.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -38,6 +40,13 @@ bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool ac
     with_float_type(gradient.scalar_type(), [&](auto* from_type) {
       using To = std::remove_pointer_t<decltype(to_type)>;
       using From = std::remove_pointer_t<decltype(from_type)>;
+#if HAVE_CUDA
+      if (piece.is_cuda()) {
+        cuda::add_range(piece, gradient, accumulate);
+        done = true;
+        return;
+      }
+#endif
       To* to = piece.data_ptr<To>();
       const From* from = gradient.data_ptr<From>();
       at::parallel_for(0, piece.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
@@ -81,6 +90,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("collect_gradients_", collect_gradients_); }
+TROUPE_KERNELS(m) { m.impl("collect_gradients_", collect_gradients_); }
 
 }  // namespace troupe

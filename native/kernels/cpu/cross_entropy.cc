@@ -9,14 +9,20 @@
 #include "core/differentiable.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
 
-Targets check(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {
+void check_logits(const at::Tensor& logits) {
   TORCH_CHECK(logits.dim() == 2 && with_float_type(logits.scalar_type(), [](auto*) {}),
               "[cross_entropy] logits must be [rows, classes], float32, bfloat16 or float16: got ", logits.scalar_type(), " ",
               logits.sizes());
+}
+
+Targets check(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {
+  check_logits(logits);
   return check_targets("cross_entropy", targets, logits.size(0), logits.size(1), ignore_index);
 }
 
@@ -32,10 +38,22 @@ Statistics compute(const at::Tensor& logits_RV, const Targets& targets) {
 }
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
+#if HAVE_CUDA
+  if (logits.is_cuda()) {
+    check_logits(logits);
+    return cuda::cross_entropy(logits, target_ids, ignore_index);
+  }
+#endif
   return compute(logits.contiguous(), check(logits, target_ids, ignore_index)).loss;
 }
 
 at::Tensor cross_entropy_autograd(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
+#if HAVE_CUDA
+  if (logits.is_cuda()) {
+    check_logits(logits);
+    return cuda::cross_entropy(logits, target_ids, ignore_index);
+  }
+#endif
   const Targets targets = check(logits, target_ids, ignore_index);
   const at::Tensor logits_RV = logits.detach().contiguous();
   const Statistics out = without_recording([&] { return compute(logits_RV, targets); });
@@ -55,7 +73,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("cross_entropy", cross_entropy); }
+TROUPE_KERNELS(m) { m.impl("cross_entropy", cross_entropy); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("cross_entropy", cross_entropy_autograd); }
 

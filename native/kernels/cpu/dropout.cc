@@ -13,6 +13,8 @@
 #include "core/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/philox.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -55,6 +57,12 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
   const auto threshold = static_cast<uint64_t>(p * 0x1p32);
   const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0f;
   const at::Tensor from = x.contiguous();
+#if HAVE_CUDA
+  if (x.is_cuda()) {
+    const cuda::PhiloxPlace place{row.seed, row.stream, static_cast<uint64_t>(places.offset)};
+    return cuda::dropout(from, place, places.run, places.stride, threshold, scale);
+  }
+#endif
   at::Tensor to = at::empty_like(from);
   const bool known = with_float_type(x.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
@@ -96,7 +104,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("dropout", dropout); }
+TROUPE_KERNELS(m) { m.impl("dropout", dropout); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("dropout", dropout_autograd); }
 

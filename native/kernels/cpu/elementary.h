@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/float_bits.h"
+#include "kernels/cpu/isa.h"
 
 namespace troupe {
 

@@ -9,8 +9,11 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -32,6 +35,9 @@ struct LargestMagnitude {
 
 at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
   check("segment_maxima", flat, ends);
+#if HAVE_CUDA
+  if (flat.is_cuda()) return cuda::segment_maxima(flat, ends);
+#endif
   const at::Tensor maxima = at::empty({static_cast<int64_t>(ends.size())}, flat.options().dtype(at::kDouble));
   const float* from = flat.data_ptr<float>();
   int64_t begin = 0;
@@ -70,6 +76,16 @@ at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::A
   check("exact_square_sums", flat, ends);
   TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] each segment must have a bound: got ", ends.size(), " and ",
               bounds.size());
+#if HAVE_CUDA
+  if (flat.is_cuda()) {
+    std::vector<double> units;
+    for (const double bound : bounds) {
+      const ExactBins bins(bound);
+      units.insert(units.end(), {bins.coarse(), bins.fine()});
+    }
+    return cuda::exact_square_sums(flat, ends, units);
+  }
+#endif
   const at::Tensor sums = at::zeros({static_cast<int64_t>(ends.size()), 2}, flat.options().dtype(at::kDouble));
   const float* from = flat.data_ptr<float>();
   int64_t begin = 0;
@@ -110,6 +126,12 @@ std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, 
   check("factored_square_sums", grad, {});
   TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
               "[factored_square_sums] grad must lie within ", shape, ": got ", grad.numel(), " elements from ", begin);
+#if HAVE_CUDA
+  if (grad.is_cuda()) {
+    const ExactBins bins(bound);
+    return cuda::factored_square_sums(grad, shape, begin, scale, bins.coarse(), bins.fine());
+  }
+#endif
   const int64_t rows = shape[1], columns = shape[2];
   const at::TensorOptions options = grad.options().dtype(at::kDouble);
   const at::Tensor row_sums = at::zeros({shape[0] * rows, 2}, options);
@@ -137,7 +159,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "factored_square_sums(Tensor grad, int[] shape, int begin, float scale, float bound) -> (Tensor rows, Tensor columns)");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("segment_maxima", segment_maxima);
   m.impl("exact_square_sums", exact_square_sums);
   m.impl("factored_square_sums", factored_square_sums);

@@ -27,6 +27,10 @@ class ExactBins {
     fine = (fine_ + (term - coarse)) - fine_;
   }
 
+  // What terms are split by.
+  double coarse() const { return coarse_; }
+  double fine() const { return fine_; }
+
  private:
   double coarse_;
   double fine_;

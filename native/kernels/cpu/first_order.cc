@@ -7,18 +7,10 @@
 #include <cmath>
 
 #include "kernels/cpu/flat_step.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-struct SgdCoefficients {
-  float lr;
-  float decay;
-  float momentum;
-  float rest;  // 1 - dampening; 1 at the first step
-  float grad_scale;
-  bool nesterov;
-};
 
 template <class Grad, class Low>
 struct Sgd {
@@ -70,13 +62,6 @@ void sgd_(at::Tensor param, c10::optional<at::Tensor> momentum_buffer, const at:
   run_step<PlainMomentum>(step_of, coefficients_of);
 }
 
-struct LionCoefficients {
-  float keep;  // 1 - lr * weight_decay
-  float lr;
-  float beta1, beta1_rest, beta2, beta2_rest;
-  float grad_scale;
-};
-
 template <class Grad, class Low>
 struct Lion {
   static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 1> states, const Grad* __restrict grad,
@@ -118,7 +103,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("sgd_", sgd_);
   m.impl("lion_", lion_);
 }

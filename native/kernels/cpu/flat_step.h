@@ -13,6 +13,8 @@
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/step_coefficients.h"
+#include "kernels/cuda/kernels.h"
 
 namespace troupe {
 
@@ -35,13 +37,16 @@ struct FlatStep {
 
 namespace detail {
 
-inline void check_flat(const char* op, const at::Tensor& tensor, const char* name, int64_t numel) {
-  TORCH_CHECK(tensor.is_contiguous() && tensor.numel() == numel && tensor.device().is_cpu(), "[", op, "] ", name,
-              " must be a contiguous CPU tensor of ", numel, " elements as param is: got ", tensor.sizes());
+inline void check_flat(const char* op, const at::Tensor& tensor, const char* name, int64_t numel,
+                       c10::Device device) {
+  TORCH_CHECK(tensor.is_contiguous() && tensor.numel() == numel && tensor.device() == device, "[", op, "] ", name,
+              " must be a contiguous tensor of ", numel, " elements on ", device, " as param is: got ", tensor.sizes(), " on ",
+              tensor.device());
 }
 
-inline void check_master(const char* op, const at::Tensor& tensor, const char* name, int64_t numel) {
-  check_flat(op, tensor, name, numel);
+inline void check_master(const char* op, const at::Tensor& tensor, const char* name, int64_t numel,
+                         c10::Device device) {
+  check_flat(op, tensor, name, numel, device);
   TORCH_CHECK(tensor.scalar_type() == at::kFloat, "[", op, "] ", name, " must be float32: got ", tensor.scalar_type());
 }
 
@@ -58,11 +63,12 @@ inline void check_segments(const char* op, const Segments& segments, int64_t num
 template <size_t num_states>
 void check(const FlatStep<num_states>& step) {
   const int64_t numel = step.param.numel();
-  check_master(step.op, step.param, "param", numel);
-  for (const at::Tensor& state : step.states) check_master(step.op, state, "each state", numel);
-  check_flat(step.op, step.grad, "grad", numel);
+  const c10::Device device = step.param.device();
+  check_master(step.op, step.param, "param", numel, device);
+  for (const at::Tensor& state : step.states) check_master(step.op, state, "each state", numel, device);
+  check_flat(step.op, step.grad, "grad", numel, device);
   if (step.low_precision) {
-    check_flat(step.op, *step.low_precision, "low_precision", numel);
+    check_flat(step.op, *step.low_precision, "low_precision", numel, device);
     const auto dtype = step.low_precision->scalar_type();
     TORCH_CHECK(dtype == at::kBFloat16 || dtype == at::kHalf, "[", step.op,
                 "] low_precision must be bfloat16 or float16: got ", dtype);
@@ -105,6 +111,14 @@ void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficien
   for (size_t i = 0; i < step.segments.ends.size(); i++) {
     coefficients.push_back(coefficients_of(step.segments.learning_rates[i], step.segments.weight_decays[i]));
   }
+#if HAVE_CUDA
+  if (step.param.is_cuda()) {
+    cuda::StepTensors tensors{&step.param, {}, &step.grad, step.low_precision, step.segments.ends};
+    for (size_t i = 0; i < num_states; i++) tensors.states[i] = &step.states[i];
+    cuda::run_step(tensors, coefficients.data());
+    return;
+  }
+#endif
   const bool known = with_float_type(step.grad.scalar_type(), [&](auto* type) {
     using Grad = std::remove_pointer_t<decltype(type)>;
     if (!step.low_precision) {

@@ -8,12 +8,10 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/float_bits.h"
 #include "kernels/cpu/isa.h"
 
 namespace troupe {
-
-TROUPE_INLINE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
-TROUPE_INLINE float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 TROUPE_INLINE float load(const float* from, int64_t index) { return from[index]; }
 

@@ -20,8 +20,12 @@ Isa isa();
 const char* isa_name();
 
 // Bodies and what they call must become part of the function that is compiled for an instruction set; the second form goes
-// behind the parameters of a lambda.
+// behind the parameters of a lambda. What is elementary is compiled for GPUs too.
+#ifdef __CUDACC__
+#define TROUPE_INLINE __host__ __device__ __forceinline__
+#else
 #define TROUPE_INLINE inline __attribute__((always_inline))
+#endif
 #define TROUPE_INLINE_LAMBDA __attribute__((always_inline))
 
 // Elements that are worth a thread of their own: some 10 us of work.
@@ -30,7 +34,7 @@ constexpr int64_t kGrainElements = 1 << 14;
 // The grain of a parallel loop over rows of `dim` elements.
 inline int64_t grain_rows(int64_t dim) { return dim >= kGrainElements ? 1 : kGrainElements / (dim > 0 ? dim : 1); }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define TROUPE_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))
 #define TROUPE_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi,bmi2,prefer-vector-width=512")))

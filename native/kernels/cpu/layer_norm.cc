@@ -19,6 +19,8 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/row_blocks.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -77,13 +79,8 @@ struct NormalizeBackward {
   }
 };
 
-struct Normalized {
-  at::Tensor y, mean, rstd;
-};
-
-struct NormGradients {
-  at::Tensor x, weight, bias;
-};
+using cuda::Normalized;
+using cuda::NormGradients;
 
 void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias) {
   TORCH_CHECK(x.dim() >= 1 && weight.dim() == 1 && weight.size(0) == x.size(-1), "[", op, "] weight must have one element ",
@@ -97,6 +94,9 @@ void check(const char* op, const at::Tensor& x, const at::Tensor& weight, const 
 at::Tensor as_float(const at::Tensor& tensor) { return tensor.to(at::kFloat).contiguous(); }
 
 Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
+#if HAVE_CUDA
+  if (x.is_cuda()) return cuda::layer_norm(x, weight, bias.value_or(at::Tensor()), eps);
+#endif
   const RowBlocks blocks(x);
   const at::Tensor mean = at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat));
   const Normalized out{at::empty_like(x), mean, at::empty_like(mean)};
@@ -118,6 +118,9 @@ Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::o
 
 NormGradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
                              const at::Tensor& rstd, const at::Tensor& dsum) {
+#if HAVE_CUDA
+  if (x.is_cuda()) return cuda::layer_norm_backward(dy, x, weight, mean, rstd, dsum);
+#endif
   const RowBlocks blocks(x);
   const at::Tensor weight32 = as_float(weight);
   const at::Tensor dx = at::empty_like(x), dweights = blocks.zero_sums(x), dbiases = blocks.zero_sums(x);
@@ -202,7 +205,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("layer_norm", layer_norm);
   m.impl("add_layer_norm", add_layer_norm);
 }

@@ -15,6 +15,8 @@
 #include "core/differentiable.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -38,13 +40,17 @@ float deferred_factor(const at::Tensor& hidden, const Targets& targets) {
   return hidden.scalar_type() == at::kHalf ? targets.row_weight() : 1.0f;
 }
 
-Targets check(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore_index) {
+void check_factors(const at::Tensor& hidden, const at::Tensor& weight) {
   TORCH_CHECK(hidden.dim() == 2 && weight.dim() == 2 && hidden.size(1) == weight.size(1),
               "[linear_cross_entropy] hidden must be [rows, width] and weight [classes, width]: got ", hidden.sizes(),
               " and ", weight.sizes());
   TORCH_CHECK(hidden.scalar_type() == weight.scalar_type() && with_float_type(hidden.scalar_type(), [](auto*) {}),
               "[linear_cross_entropy] hidden and weight must both be float32, bfloat16 or float16: got ",
               hidden.scalar_type(), " and ", weight.scalar_type());
+}
+
+Targets check(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore_index) {
+  check_factors(hidden, weight);
   return check_targets("linear_cross_entropy", targets, hidden.size(0), weight.size(0), ignore_index);
 }
 
@@ -91,12 +97,24 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
                                 int64_t ignore_index) {
+#if HAVE_CUDA
+  if (hidden.is_cuda()) {
+    check_factors(hidden, weight);
+    return cuda::linear_cross_entropy(hidden, weight, target_ids, ignore_index);
+  }
+#endif
   const Targets targets = check(hidden, weight, target_ids, ignore_index);
   return compute(hidden.contiguous(), weight.contiguous(), targets, {false, false}).loss;
 }
 
 at::Tensor linear_cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
                                          int64_t ignore_index) {
+#if HAVE_CUDA
+  if (hidden.is_cuda()) {
+    check_factors(hidden, weight);
+    return cuda::linear_cross_entropy(hidden, weight, target_ids, ignore_index);
+  }
+#endif
   const Targets targets = check(hidden, weight, target_ids, ignore_index);
   const Wanted wanted{wants_gradient({hidden}), wants_gradient({weight})};
   const LossAndGradients out =
@@ -119,7 +137,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("linear_cross_entropy", linear_cross_entropy); }
+TROUPE_KERNELS(m) { m.impl("linear_cross_entropy", linear_cross_entropy); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("linear_cross_entropy", linear_cross_entropy_autograd); }
 

@@ -19,6 +19,8 @@
 #include "kernels/cpu/add_range.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -297,6 +299,9 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
                             const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
                             int64_t window, double scale) {
   check_masked(q, k, v, mask, bias, window);
+#if HAVE_CUDA
+  if (q.is_cuda()) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
+#endif
   return attend_masked(q, k, v, sight_of(mask, bias, causal, window, scale)).out_BHTD;
 }
 
@@ -304,6 +309,9 @@ at::Tensor masked_attention_autograd(const at::Tensor& q, const at::Tensor& k, c
                                      const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias,
                                      bool causal, int64_t window, double scale) {
   check_masked(q, k, v, mask, bias, window);
+#if HAVE_CUDA
+  if (q.is_cuda()) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
+#endif
   const bool wants_bias = bias && bias->requires_grad();
   const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;
   Sight sight;
@@ -330,7 +338,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("masked_attention", masked_attention); }
+TROUPE_KERNELS(m) { m.impl("masked_attention", masked_attention); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("masked_attention", masked_attention_autograd); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/differentiable.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -61,7 +62,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("observed(int id) -> Tensor[]");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("observe", observe); }
+TROUPE_KERNELS(m) { m.impl("observe", observe); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("observe", observe_autograd); }
 

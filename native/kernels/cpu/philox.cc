@@ -11,6 +11,8 @@
 
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/philox.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -25,6 +27,9 @@ TROUPE_INLINE float unit_interval(uint32_t word) { return static_cast<float>(sta
 
 template <class To>
 struct Uniform {
+#if HAVE_CUDA
+  static constexpr auto on_cuda = cuda::philox_uniform;
+#endif
   static TROUPE_INLINE void run(To* to, PhiloxRow row, uint64_t offset, Range range, float low, float high) {
     philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index,
                                                                int64_t count) TROUPE_INLINE_LAMBDA {
@@ -36,6 +41,9 @@ struct Uniform {
 // Box and Muller 1958: two words give two normals.
 template <class To>
 struct Normal {
+#if HAVE_CUDA
+  static constexpr auto on_cuda = cuda::philox_normal;
+#endif
   static TROUPE_INLINE void run(To* to, PhiloxRow row, uint64_t offset, Range range, float mean, float std) {
     philox_each(row, offset, range.begin, range.end, [&](const uint32_t* words, int64_t skip, int64_t index,
                                                                int64_t count) TROUPE_INLINE_LAMBDA {
@@ -61,6 +69,12 @@ at::Tensor& fill(at::Tensor& self, float first, float second, int64_t seed, int6
   const bool direct = self.is_contiguous() && with_float_type(self.scalar_type(), [&](auto* type) {
     using To = std::remove_pointer_t<decltype(type)>;
     To* to = self.data_ptr<To>();
+#if HAVE_CUDA
+    if (self.is_cuda()) {
+      Body<To>::on_cuda(self, {row.seed, row.stream, static_cast<uint64_t>(offset)}, first, second);
+      return;
+    }
+#endif
     at::parallel_for(0, self.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
       run_best<Body<To>>(to, row, static_cast<uint64_t>(offset), Range{begin, end}, first, second);
     });
@@ -85,7 +99,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("philox_uniform_", philox_uniform_);
   m.impl("philox_normal_", philox_normal_);
 }

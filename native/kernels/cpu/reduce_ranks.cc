@@ -8,6 +8,8 @@
 #include <type_traits>
 
 #include "kernels/cpu/add_range.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -25,6 +27,14 @@ void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool a
     TORCH_CHECK(with_float_type(source.scalar_type(), [](auto*) {}),
                 "[reduce_ranks_] sources must be float32, bfloat16 or float16: got ", source.scalar_type());
   }
+#if HAVE_CUDA
+  if (out.is_cuda()) {
+    for (size_t rank = 0; rank < sources.size(); rank++) {
+      cuda::add_range(out, sources[rank].view({-1}).narrow(0, begin, out.numel()), accumulate || rank > 0);
+    }
+    return;
+  }
+#endif
   float* to = out.data_ptr<float>();
   const int64_t num_blocks = (out.numel() + kSumBlock - 1) / kSumBlock;
   at::parallel_for(0, num_blocks, grain_rows(kSumBlock), [&](int64_t first, int64_t last) {
@@ -48,6 +58,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("reduce_ranks_", reduce_ranks_); }
+TROUPE_KERNELS(m) { m.impl("reduce_ranks_", reduce_ranks_); }
 
 }  // namespace troupe

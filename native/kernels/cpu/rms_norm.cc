@@ -19,6 +19,8 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/row_blocks.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -82,6 +84,12 @@ void check_rms(const char* op, const at::Tensor& x, const at::Tensor& weight) {
 }
 
 RmsNormalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, double eps) {
+#if HAVE_CUDA
+  if (x.is_cuda()) {
+    const cuda::Normalized out = cuda::rms_norm(x, weight, eps);
+    return {out.y, out.rstd};
+  }
+#endif
   const RowBlocks blocks(x);
   const RmsNormalized out{at::empty_like(x), at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat))};
   const at::Tensor weight32 = weight.to(at::kFloat).contiguous();
@@ -100,6 +108,12 @@ RmsNormalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, doubl
 
 RmsNormGradients rms_normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                                         const at::Tensor& rstd, const at::Tensor& dsum) {
+#if HAVE_CUDA
+  if (x.is_cuda()) {
+    const cuda::NormGradients d = cuda::rms_norm_backward(dy, x, weight, rstd, dsum);
+    return {d.x, d.weight};
+  }
+#endif
   const RowBlocks blocks(x);
   const at::Tensor weight32 = weight.to(at::kFloat).contiguous();
   const at::Tensor dx = at::empty_like(x), dweights = blocks.zero_sums(x);
@@ -177,7 +191,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor sum, Tensor normed)");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("rms_norm", rms_norm);
   m.impl("add_rms_norm", add_rms_norm);
 }

@@ -12,6 +12,8 @@
 #include "core/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -43,6 +45,9 @@ void check_rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tens
 // Laid out as [B,T,H,K], the way projections are, and seen as [B,H,T,K].
 at::Tensor rotate(const at::Tensor& given, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
   const at::Tensor x = given.stride(3) == 1 ? given : given.contiguous();
+#if HAVE_CUDA
+  if (x.is_cuda()) return cuda::rotary(x, cosines, sines, sign);
+#endif
   const int64_t batches = x.size(0), heads = x.size(1), time = x.size(2), width = x.size(3), half = cosines.size(1);
   at::Tensor y_BTHK = at::empty({batches, time, heads, width}, x.options());
   const auto *cosine_TR = cosines.data_ptr<float>(), *sine_TR = sines.data_ptr<float>();
@@ -84,7 +89,7 @@ at::Tensor rotary_autograd(const at::Tensor& x, const at::Tensor& cosines, const
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("rotary(Tensor x, Tensor cosines, Tensor sines) -> Tensor"); }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("rotary", rotary); }
+TROUPE_KERNELS(m) { m.impl("rotary", rotary); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("rotary", rotary_autograd); }
 

@@ -10,6 +10,8 @@
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/philox.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -68,6 +70,10 @@ void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, i
               values.scalar_type(), " ", values.sizes(), " for ", out.sizes());
   TORCH_CHECK(offset >= 0, "[round_stochastic_] offset must not be negative: got ", offset);
   const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
+#if HAVE_CUDA
+  const bool narrow = out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf;
+  if (out.is_cuda() && narrow) return cuda::round_stochastic(out, values, {row.seed, row.stream, static_cast<uint64_t>(offset)});
+#endif
   switch (out.scalar_type()) {
     case at::kBFloat16: return launch<at::BFloat16>(out, values, row, offset);
     case at::kHalf: return launch<at::Half>(out, values, row, offset);
@@ -82,6 +88,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("round_stochastic_(Tensor(a!) out, Tensor values, int seed, int stream, int offset) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("round_stochastic_", round_stochastic_); }
+TROUPE_KERNELS(m) { m.impl("round_stochastic_", round_stochastic_); }
 
 }  // namespace troupe

@@ -15,6 +15,8 @@
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -51,6 +53,9 @@ void check_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 }
 
 at::Tensor apply_swiglu(const at::Tensor& gate, const at::Tensor& up) {
+#if HAVE_CUDA
+  if (gate.is_cuda()) return cuda::swiglu(gate, up);
+#endif
   at::Tensor y = at::empty_like(gate);
   with_float_type(gate.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
@@ -64,6 +69,12 @@ at::Tensor apply_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 }
 
 Tensors apply_swiglu_backward(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up) {
+#if HAVE_CUDA
+  if (gate.is_cuda()) {
+    const auto [dgate, dup] = cuda::swiglu_backward(dy, gate, up);
+    return {dgate, dup};
+  }
+#endif
   const at::Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
   with_float_type(gate.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
@@ -98,7 +109,7 @@ at::Tensor swiglu_autograd(const at::Tensor& gate, const at::Tensor& up) {
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) { m.def("swiglu(Tensor gate, Tensor up) -> Tensor"); }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("swiglu", swiglu); }
+TROUPE_KERNELS(m) { m.impl("swiglu", swiglu); }
 
 TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("swiglu", swiglu_autograd); }
 

@@ -7,6 +7,9 @@
 
 #include <tuple>
 
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
+
 namespace troupe {
 namespace {
 
@@ -39,6 +42,9 @@ std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::I
     TORCH_CHECK(start >= 0 && start + length < tokens.numel(), "[token_windows] a window of ", length,
                 " tokens and its last target must lie within ", tokens.numel(), " tokens: got start ", start);
   }
+#if HAVE_CUDA
+  if (tokens.is_cuda()) return cuda::token_windows(tokens, starts, length);
+#endif
   const auto num_windows = static_cast<int64_t>(starts.size());
   at::Tensor inputs = at::empty({num_windows, length}, tokens.options().dtype(at::kLong));
   at::Tensor targets = at::empty_like(inputs);
@@ -57,6 +63,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("token_windows(Tensor tokens, int[] starts, int length) -> (Tensor inputs, Tensor targets)");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("token_windows", token_windows); }
+TROUPE_KERNELS(m) { m.impl("token_windows", token_windows); }
 
 }  // namespace troupe

@@ -17,6 +17,8 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/sum_exponentials.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -71,6 +73,10 @@ Classes check(const char* op, const at::Tensor& logits, const at::Tensor& target
 at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64_t first_class, int64_t num_all_classes,
                       int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
   const Classes classes = check("vocabulary_statistics", logits, targets, first_class, weights);
+#if HAVE_CUDA
+  if (logits.is_cuda()) return cuda::vocabulary_statistics(
+        logits, {classes.targets, first_class, num_all_classes, ignore_index, classes.weights});
+#endif
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
   for (int64_t row = 0; row < num_rows; row++) {
     const int64_t id = classes.targets[row];
@@ -110,6 +116,11 @@ void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::T
                   coefficients.numel() == 3 * num_rows,
               "[vocabulary_gradient_] logsumexp must be float32 [rows] and coefficients float32 [3, rows]: got ",
               logsumexp.sizes(), " and ", coefficients.sizes());
+#if HAVE_CUDA
+  if (logits.is_cuda()) {
+    return cuda::vocabulary_gradient(logits, logsumexp, {classes.targets, first_class, 0, 0, classes.weights}, coefficients);
+  }
+#endif
   const auto* logsumexps = logsumexp.data_ptr<float>();
   const auto* coefficient = coefficients.data_ptr<float>();
   with_float_type(logits.scalar_type(), [&](auto* type) {
@@ -148,7 +159,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "Tensor? weights) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("vocabulary_statistics", statistics);
   m.impl("vocabulary_gradient_", gradient);
 }

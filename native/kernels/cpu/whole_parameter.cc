@@ -8,13 +8,10 @@
 #include <cmath>
 
 #include "kernels/cpu/flat_step.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-struct LambCoefficients {
-  float beta1_rest, beta2, beta2_rest, correction1, correction2, eps, decay, grad_scale;
-};
 
 // `grad` and `low` of the common shape are not used: the gradient is the third state, overwritten by the direction.
 template <class Grad, class Low>
@@ -55,14 +52,10 @@ void lamb_direction_(at::Tensor grad, at::Tensor param, at::Tensor exp_avg, at::
       });
 }
 
-struct Along {
-  float rate, keep;
-};
-
 template <class Grad, class Low>
 struct StepAlong {
   static TROUPE_INLINE void run(float* __restrict param, std::array<float*, 0>, const Grad* __restrict direction,
-                                Low* __restrict low, int64_t begin, int64_t end, Along c) {
+                                Low* __restrict low, int64_t begin, int64_t end, AlongCoefficients c) {
     for (int64_t i = begin; i < end; i++) {
       const float p = param[i] * c.keep - c.rate * direction[i];
       param[i] = p;
@@ -76,17 +69,13 @@ void step_along_(at::Tensor param, const at::Tensor& direction, c10::optional<at
                  at::IntArrayRef segment_ends, at::ArrayRef<double> rates, at::ArrayRef<double> keeps) {
   run_step<StepAlong>(
       FlatStep<0>{"step_along_", param, {}, direction, low_precision, {segment_ends, rates, keeps}},
-      [](double rate, double keep) { return Along{static_cast<float>(rate), static_cast<float>(keep)}; });
+      [](double rate, double keep) { return AlongCoefficients{static_cast<float>(rate), static_cast<float>(keep)}; });
 }
-
-struct Blend {
-  float rate, beta, rest;
-};
 
 template <class Grad, class Low>
 struct BlendDirection {
   static TROUPE_INLINE void run(float* __restrict exp_avg, std::array<float*, 1> states, const Grad*, Low*, int64_t begin,
-                                int64_t end, Blend c) {
+                                int64_t end, BlendCoefficients c) {
     float* __restrict direction = states[0];
     for (int64_t i = begin; i < end; i++) {
       const float m = exp_avg[i] * c.beta + c.rest * (c.rate * direction[i]);
@@ -102,18 +91,14 @@ void blend_direction_(at::Tensor direction, at::Tensor exp_avg, at::IntArrayRef 
   run_step<BlendDirection>(
       FlatStep<1>{"blend_direction_", exp_avg, {direction}, direction, c10::nullopt, {segment_ends, rates, rates}},
       [&](double rate, double) {
-        return Blend{static_cast<float>(rate), static_cast<float>(beta), static_cast<float>(1 - beta)};
+        return BlendCoefficients{static_cast<float>(rate), static_cast<float>(beta), static_cast<float>(1 - beta)};
       });
 }
-
-struct SecondMoment {
-  float beta2, beta2_rest, eps, grad_scale;
-};
 
 template <class Grad, class Low>
 struct AdafactorVector {
   static TROUPE_INLINE void run(float* __restrict exp_avg_sq, std::array<float*, 1> states, const Grad*, Low*,
-                                int64_t begin, int64_t end, SecondMoment c) {
+                                int64_t begin, int64_t end, SecondMomentCoefficients c) {
     float* __restrict direction = states[0];
     for (int64_t i = begin; i < end; i++) {
       const float g = direction[i] * c.grad_scale;
@@ -131,7 +116,7 @@ void adafactor_vector_(at::Tensor grad, at::Tensor exp_avg_sq, double beta2, dou
   run_step<AdafactorVector>(
       FlatStep<1>{"adafactor_vector_", exp_avg_sq, {grad}, grad, c10::nullopt, {end, nothing, nothing}},
       [&](double, double) {
-        return SecondMoment{static_cast<float>(beta2), static_cast<float>(1 - beta2), static_cast<float>(eps),
+        return SecondMomentCoefficients{static_cast<float>(beta2), static_cast<float>(1 - beta2), static_cast<float>(eps),
                             static_cast<float>(grad_scale)};
       });
 }
@@ -149,9 +134,12 @@ void adafactor_matrix_(at::Tensor grad, const at::Tensor& row_factors, const at:
   TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
               "[adafactor_matrix_] grad must lie within ", shape, ": got ", grad.numel(), " elements from ", begin);
   const int64_t rows = shape[1], columns = shape[2];
-  detail::check_master("adafactor_matrix_", grad, "grad", grad.numel());
-  detail::check_master("adafactor_matrix_", row_factors, "row_factors", shape[0] * rows);
-  detail::check_master("adafactor_matrix_", column_factors, "column_factors", shape[0] * columns);
+  detail::check_master("adafactor_matrix_", grad, "grad", grad.numel(), grad.device());
+  detail::check_master("adafactor_matrix_", row_factors, "row_factors", shape[0] * rows, grad.device());
+  detail::check_master("adafactor_matrix_", column_factors, "column_factors", shape[0] * columns, grad.device());
+#if HAVE_CUDA
+  if (grad.is_cuda()) return cuda::adafactor_matrix(grad, row_factors, column_factors, shape, begin, grad_scale);
+#endif
   float* to = grad.data_ptr<float>();
   const float* of_row = row_factors.data_ptr<float>();
   const float* of_column = column_factors.data_ptr<float>();
@@ -183,7 +171,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "float grad_scale) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) {
+TROUPE_KERNELS(m) {
   m.impl("lamb_direction_", lamb_direction_);
   m.impl("step_along_", step_along_);
   m.impl("blend_direction_", blend_direction_);

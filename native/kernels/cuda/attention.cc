@@ -1,0 +1,74 @@
+// Attention by libtorch's fused kernels, which choose between flash attention and their own for other formats and masks; its
+// autograd is theirs. What rows see is made one mask: a key that is not seen has its score lowered so far that float32 forgets
+// what it was, so that a query which sees nothing gets the mean of all values.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+
+#include "kernels/cuda/kernels.h"
+
+namespace troupe::cuda {
+namespace {
+
+// float16 ends at 65,504; a sum of two of them must stay finite.
+double hidden_score(at::ScalarType dtype) { return dtype == at::kHalf ? -30000.0 : -1e30; }
+
+// bool [T, S] of the keys that a query may see by its place: query t stands beside key t + S - T.
+at::Tensor seen_by_place(const at::Tensor& q, const at::Tensor& k, bool causal, int64_t window) {
+  const auto options = q.options().dtype(at::kLong);
+  const at::Tensor query = at::arange(q.size(2), options).add(k.size(2) - q.size(2)).unsqueeze(1);
+  const at::Tensor key = at::arange(k.size(2), options).unsqueeze(0);
+  at::Tensor seen;
+  if (causal) seen = key.le(query);
+  if (window > 0) {
+    const at::Tensor near = key.gt(query.sub(window));
+    seen = seen.defined() ? seen.logical_and(near) : near;
+  }
+  return seen;
+}
+
+// A group's keys for each of its heads.
+at::Tensor for_heads(const at::Tensor& x_BGSD, int64_t heads) {
+  const int64_t readers = heads / x_BGSD.size(1);
+  if (readers == 1) return x_BGSD;
+  return x_BGSD.unsqueeze(2)
+      .expand({x_BGSD.size(0), x_BGSD.size(1), readers, x_BGSD.size(2), x_BGSD.size(3)})
+      .reshape({x_BGSD.size(0), heads, x_BGSD.size(2), x_BGSD.size(3)});
+}
+
+}  // namespace
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, scale);
+}
+
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
+                            int64_t window, double scale) {
+  if (k.size(2) == 0) return at::zeros_like(q);
+  const int64_t heads = q.size(1);
+  const at::Tensor keys = for_heads(k, heads), values = for_heads(v, heads);
+  const bool one_query = q.size(2) == 1 && window == 0;  // it stands last, and sees all
+  const bool square = q.size(2) == k.size(2) && window == 0;
+  if (!mask && !bias && (!causal || one_query || square)) {
+    return attention(q, keys, values, causal && !one_query, scale);
+  }
+  at::Tensor seen = seen_by_place(q, k, causal && !one_query, window);
+  if (mask) seen = seen.defined() ? mask->logical_and(seen) : *mask;
+  const at::ScalarType dtype = q.scalar_type();
+  at::Tensor added = bias ? bias->to(dtype) : at::Tensor();
+  if (seen.defined()) {
+    const at::Tensor hidden = at::scalar_tensor(hidden_score(dtype), q.options());
+    const at::Tensor shown = added.defined() ? added : at::scalar_tensor(0.0, q.options());
+    added = at::where(seen, shown, hidden);
+  }
+  while (added.dim() < 4) added = added.unsqueeze(0);
+  added = added.expand({q.size(0), heads, q.size(2), k.size(2)});
+  return at::scaled_dot_product_attention(q, keys, values, added, 0.0, false, scale);
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,221 @@
+// Rows of logits: statistics and gradients, of all classes or of a rank's. See kernels/cpu/cross_entropy_rows.h and
+// kernels/cpu/vocabulary_loss.cc. A block a row, which is read once for the statistics and once for the gradient.
+#include <cfloat>
+
+#include "kernels/cuda/rows.cuh"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr int kMostThreads = 512;
+
+// Calls body(Count<N>, index) for a row that may begin anywhere: what lies before the first whole piece, and after the last, one by
+// one. Rows of 50,257 classes begin at each of the places.
+template <class T, class Body>
+__device__ __forceinline__ void each_logit(const T* row, int64_t dim, const Body& body) {
+  const int64_t past = reinterpret_cast<uintptr_t>(row) / sizeof(T) % kWide;
+  const int64_t head = min(dim, (kWide - past) % kWide);
+  const int64_t pieces = (dim - head) / kWide;
+  if (threadIdx.x < head) body(Count<1>{}, threadIdx.x);
+  for (int64_t piece = threadIdx.x; piece < pieces; piece += blockDim.x) body(Count<kWide>{}, head + piece * kWide);
+  const int64_t tail = head + pieces * kWide + threadIdx.x;
+  if (tail < dim) body(Count<1>{}, tail);
+}
+
+struct MaxAndSum {
+  float max;
+  float sum;  // of exp(x - max)
+};
+
+// Milakov and Gimelshein 2018, https://arxiv.org/abs/1805.02867: by each thread, then by the block.
+template <class T>
+__device__ MaxAndSum sum_exponentials(const T* row, int64_t dim) {
+  MaxAndSum mine{-FLT_MAX, 0.0f};
+  each_logit(row, dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N];
+    read<N>(row + i, value);
+    float max = mine.max;
+#pragma unroll
+    for (int j = 0; j < N; j++) max = value[j] > max ? value[j] : max;
+    if (max > mine.max) {
+      mine.sum *= exp_f32(mine.max - max);
+      mine.max = max;
+    }
+#pragma unroll
+    for (int j = 0; j < N; j++) mine.sum += exp_f32(value[j] - max);
+  });
+  const float max = join_block<Max>(mine.max);
+  return {max, sum_block(mine.sum * exp_f32(mine.max - max))};
+}
+
+template <class T>
+__global__ void cross_entropy_rows(const T* logits, int64_t dim, const int64_t* targets, int64_t ignore_index,
+                                   float* logsumexp, double* losses) {
+  const int64_t row = blockIdx.x;
+  const int64_t target = targets[row];
+  if (target == ignore_index) {
+    if (threadIdx.x == 0) {
+      losses[row] = 0;
+      logsumexp[row] = 0.0f;
+    }
+    return;
+  }
+  const T* x = logits + row * dim;
+  const MaxAndSum sums = sum_exponentials(x, dim);
+  if (threadIdx.x != 0) return;
+  const double log_sum = log(static_cast<double>(sums.sum));
+  logsumexp[row] = static_cast<float>(sums.max + log_sum);
+  const bool known = target >= 0 && target < dim;
+  losses[row] = known ? sums.max + log_sum - load(x[target]) : __longlong_as_double(0x7FF8000000000000ll);
+}
+
+template <class T>
+__global__ void cross_entropy_gradient(const T* logits, int64_t dim, const float* logsumexp, const int64_t* targets,
+                                       int64_t ignore_index, const float* row_weight, const float* upstream, T* to_RV) {
+  const int64_t row = blockIdx.x;
+  const T* x = logits + row * dim;
+  T* to = to_RV + row * dim;
+  const int64_t target = targets[row];
+  const float scale = (upstream == nullptr ? 1.0f : *upstream) * (row_weight == nullptr ? 1.0f : *row_weight);
+  const float all = logsumexp[row];
+  const bool counts = target != ignore_index;
+  each_logit(x, dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N];
+    read<N>(x + i, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      const float probability = exp_f32(value[j] - all);
+      value[j] = counts ? (i + j == target ? probability - 1.0f : probability) * scale : 0.0f;
+    }
+    write<N>(to + i, value);
+  });
+}
+
+template <class T>
+__global__ void vocabulary_statistics(const T* logits, int64_t num_rows, int64_t dim, Classes classes, float* to) {
+  const int64_t row = blockIdx.x;
+  const T* x = logits + row * dim;
+  const MaxAndSum sums = sum_exponentials(x, dim);
+  float weighted = 0.0f;
+  if (classes.weights != nullptr) {
+    each_logit(x, dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+      float value[N];
+      read<N>(x + i, value);
+#pragma unroll
+      for (int j = 0; j < N; j++) weighted += classes.weights[i + j] * value[j];
+    });
+    weighted = sum_block(weighted);
+  }
+  if (threadIdx.x != 0) return;
+  const int64_t id = classes.targets[row], target = id - classes.first;
+  const bool known = id == classes.ignore_index || (id >= 0 && id < classes.all);
+  const bool here = id != classes.ignore_index && target >= 0 && target < dim;
+  to[row] = known ? sums.max : __int_as_float(0x7FC00000);
+  to[num_rows + row] = sums.sum;
+  to[2 * num_rows + row] = here ? load(x[target]) : 0.0f;
+  to[3 * num_rows + row] = weighted;
+}
+
+template <class T>
+__global__ void vocabulary_gradient(T* logits, int64_t num_rows, int64_t dim, const float* logsumexp, Classes classes,
+                                    const float* coefficients) {
+  const int64_t row = blockIdx.x;
+  T* x = logits + row * dim;
+  const float a = coefficients[row], b = coefficients[num_rows + row], c = coefficients[2 * num_rows + row];
+  const bool counts = !(a == 0.0f && b == 0.0f && c == 0.0f);
+  const int64_t target = classes.targets[row] - classes.first;
+  const float all = logsumexp[row];
+  each_logit(x, dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N];
+    read<N>(x + i, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      float gradient = exp_f32(value[j] - all) * a;
+      if (i + j == target) gradient -= b;
+      if (classes.weights != nullptr) gradient -= c * classes.weights[i + j];
+      value[j] = counts ? gradient : 0.0f;
+    }
+    write<N>(x + i, value);
+  });
+}
+
+__global__ void count_targets(const int64_t* targets, int64_t rows, int64_t ignore_index, float* row_weight, double* count) {
+  double mine = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x) mine += targets[row] == ignore_index ? 0 : 1;
+  const double all = sum_block(mine);
+  if (threadIdx.x != 0) return;
+  *count = all;
+  *row_weight = all == 0 ? 0.0f : 1.0f / static_cast<float>(all);
+}
+
+__global__ void mean_loss(const double* losses, int64_t rows, const double* count, float* loss) {
+  double mine = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x) mine += losses[row];
+  const double sum = sum_block(mine);
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / *count);
+}
+
+}  // namespace
+
+void launch_vocabulary_statistics(Stream stream, Format format, Rows rows, const void* logits, const Classes& classes,
+                                  float* statistics) {
+  if (rows.rows == 0) return;
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    vocabulary_statistics<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
+        static_cast<const T*>(logits), rows.rows, rows.dim, classes, statistics);
+  });
+  check_launch("vocabulary_statistics");
+}
+
+void launch_vocabulary_gradient(Stream stream, Format format, Rows rows, void* logits, const float* logsumexp,
+                                const Classes& classes, const float* coefficients) {
+  if (rows.rows == 0) return;
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    vocabulary_gradient<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
+        static_cast<T*>(logits), rows.rows, rows.dim, logsumexp, classes, coefficients);
+  });
+  check_launch("vocabulary_gradient_");
+}
+
+void launch_cross_entropy_rows(Stream stream, Format format, Rows rows, const void* logits, const int64_t* targets,
+                               int64_t ignore_index, float* logsumexp, double* losses) {
+  if (rows.rows == 0) return;
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    cross_entropy_rows<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
+        static_cast<const T*>(logits), rows.dim, targets, ignore_index, logsumexp, losses);
+  });
+  check_launch("cross_entropy");
+}
+
+// `to` is aligned as `logits` is: both are whole tensors, or one.
+void launch_cross_entropy_gradient(Stream stream, Format format, Rows rows, const void* logits, const float* logsumexp,
+                                   const int64_t* targets, int64_t ignore_index, const float* row_weight,
+                                   const float* upstream, void* to) {
+  if (rows.rows == 0) return;
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    cross_entropy_gradient<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
+        static_cast<const T*>(logits), rows.dim, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
+  });
+  check_launch("cross_entropy");
+}
+
+void launch_count_targets(Stream stream, const int64_t* targets, int64_t rows, int64_t ignore_index, float* row_weight,
+                          double* count) {
+  count_targets<<<1, 1024, 0, stream>>>(targets, rows, ignore_index, row_weight, count);
+  check_launch("cross_entropy");
+}
+
+void launch_mean_loss(Stream stream, const double* losses, int64_t rows, const double* count, float* loss) {
+  mean_loss<<<1, 1024, 0, stream>>>(losses, rows, count, loss);
+  check_launch("cross_entropy");
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,81 @@
+// Kernels that look at each element alone: memory for what they write.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros.h>
+
+#include "kernels/cuda/call.h"
+#include "kernels/cuda/kernels.h"
+
+namespace troupe::cuda {
+
+at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
+  const Call call(gate);
+  const at::Tensor y = at::empty_like(gate);
+  launch_swiglu(call.stream(), format_of(gate), y.numel(), gate.data_ptr(), up.data_ptr(), y.data_ptr());
+  return y;
+}
+
+std::tuple<at::Tensor, at::Tensor> swiglu_backward(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up) {
+  const Call call(gate);
+  const at::Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
+  launch_swiglu_backward(call.stream(), format_of(gate), dy.numel(), dy.data_ptr(), gate.data_ptr(), up.data_ptr(),
+                         dgate.data_ptr(), dup.data_ptr());
+  return {dgate, dup};
+}
+
+at::Tensor rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
+  const Call call(x);
+  const RotaryShape shape{x.size(0), x.size(1), x.size(2), x.size(3), cosines.size(1), x.stride(0), x.stride(1), x.stride(2)};
+  const at::Tensor y_BTHK = at::empty({shape.batches, shape.time, shape.heads, shape.width}, x.options());
+  launch_rotary(call.stream(), format_of(x), shape, x.data_ptr(), floats(cosines), floats(sines), sign, y_BTHK.data_ptr());
+  return y_BTHK.transpose(1, 2);
+}
+
+at::Tensor dropout(const at::Tensor& x, PhiloxPlace place, int64_t run, int64_t stride, uint64_t threshold, float scale) {
+  const Call call(x);
+  const at::Tensor y = at::empty_like(x);
+  launch_dropout(call.stream(), format_of(x), x.numel(), x.data_ptr(), place, run, stride, threshold, scale, y.data_ptr());
+  return y;
+}
+
+void philox_uniform(const at::Tensor& to, PhiloxPlace place, float low, float high) {
+  const Call call(to);
+  launch_philox_uniform(call.stream(), array_of(to), to.numel(), place, low, high);
+}
+
+void philox_normal(const at::Tensor& to, PhiloxPlace place, float mean, float std) {
+  const Call call(to);
+  launch_philox_normal(call.stream(), array_of(to), to.numel(), place, mean, std);
+}
+
+void round_stochastic(const at::Tensor& out, const at::Tensor& values, PhiloxPlace place) {
+  const Call call(out);
+  launch_round_stochastic(call.stream(), array_of(out), floats(values), out.numel(), place);
+}
+
+void add_range(const at::Tensor& to, const at::Tensor& from, bool accumulate) {
+  const Call call(to);
+  launch_add_range(call.stream(), array_of(to), array_of(from), to.numel(), accumulate);
+}
+
+bool all_finite(at::TensorList tensors) {
+  at::Tensor bad;
+  for (const at::Tensor& tensor : tensors) {
+    const at::ScalarType dtype = tensor.scalar_type();
+    if (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf) {
+      if (!at::isfinite(tensor).all().item<bool>()) return false;
+      continue;
+    }
+    const Call call(tensor);
+    if (!bad.defined() || bad.device() != tensor.device()) {
+      if (bad.defined() && bad.item<int>() != 0) return false;
+      bad = at::zeros({}, tensor.options().dtype(at::kInt));
+    }
+    const at::Tensor contiguous = tensor.contiguous();
+    launch_find_bad(call.stream(), array_of(contiguous), contiguous.numel(), bad.data_ptr<int>());
+  }
+  return !bad.defined() || bad.item<int>() == 0;
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,137 @@
+// Layer norm: see kernels/cpu/layer_norm.cc. A block a row; what a row is read again for comes from the nearest cache.
+#include "kernels/cuda/rows.cuh"
+
+namespace troupe::cuda {
+namespace {
+
+template <class T, bool wide>
+__global__ void normalize(const T* x_RD, const float* weight_D, const float* bias_D, float eps, int64_t dim, T* y_RD,
+                          float* mean_R, float* rstd_R) {
+  const int64_t row = blockIdx.x;
+  const T* x = x_RD + row * dim;
+  T* y = y_RD + row * dim;
+  float sum = 0.0f;
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N];
+    read<N>(x + i, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) sum += value[j];
+  });
+  const float mean = sum_block(sum) / static_cast<float>(dim);
+  float squares = 0.0f;
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N];
+    read<N>(x + i, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) squares += (value[j] - mean) * (value[j] - mean);
+  });
+  const float rstd = 1.0f / sqrtf(sum_block(squares) / static_cast<float>(dim) + eps);
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N], weight[N], bias[N] = {};
+    read<N>(x + i, value);
+    read<N>(weight_D + i, weight);
+    if (bias_D != nullptr) read<N>(bias_D + i, bias);
+#pragma unroll
+    for (int j = 0; j < N; j++) value[j] = (value[j] - mean) * rstd * weight[j] + bias[j];
+    write<N>(y + i, value);
+  });
+  if (threadIdx.x == 0) {
+    mean_R[row] = mean;
+    rstd_R[row] = rstd;
+  }
+}
+
+template <class T, bool wide>
+__global__ void normalize_backward(const T* dy_RD, const T* x_RD, const float* weight_D, const float* mean_R,
+                                   const float* rstd_R, const T* dsum_RD, int64_t dim, T* dx_RD) {
+  const int64_t row = blockIdx.x;
+  const T* dy = dy_RD + row * dim;
+  const T* x = x_RD + row * dim;
+  const T* dsum = dsum_RD == nullptr ? nullptr : dsum_RD + row * dim;
+  T* dx = dx_RD + row * dim;
+  const float mean = mean_R[row], rstd = rstd_R[row];
+  float scaled = 0.0f, projected = 0.0f;
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float g[N], value[N], weight[N];
+    read<N>(dy + i, g);
+    read<N>(x + i, value);
+    read<N>(weight_D + i, weight);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      scaled += g[j] * weight[j];
+      projected += g[j] * weight[j] * ((value[j] - mean) * rstd);
+    }
+  });
+  const float mean_scaled = sum_block(scaled) / static_cast<float>(dim);
+  const float mean_projected = sum_block(projected) / static_cast<float>(dim);
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float g[N], value[N], weight[N], more[N] = {};
+    read<N>(dy + i, g);
+    read<N>(x + i, value);
+    read<N>(weight_D + i, weight);
+    if (dsum != nullptr) read<N>(dsum + i, more);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      const float xhat = (value[j] - mean) * rstd;
+      value[j] = rstd * (g[j] * weight[j] - mean_scaled - xhat * mean_projected) + more[j];
+    }
+    write<N>(dx + i, value);
+  });
+}
+
+template <class T>
+struct LayerNormTerms {
+  const T *dy_RD, *x_RD;
+  const float *mean_R, *rstd_R;
+  int64_t dim;
+
+  __device__ void at(int64_t row, int64_t column, float (&terms)[2]) const {
+    const float g = load(dy_RD[row * dim + column]);
+    terms[0] = g * ((load(x_RD[row * dim + column]) - mean_R[row]) * rstd_R[row]);
+    terms[1] = g;
+  }
+};
+
+}  // namespace
+
+void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, const float* weight, const float* bias,
+                       float eps, void* y, float* mean, float* rstd) {
+  if (rows.rows == 0 || rows.dim == 0) return;
+  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight, Format::float32) &&
+                    is_wide(bias, Format::float32);
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto kernel = wide ? normalize<T, true> : normalize<T, false>;
+    kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
+        static_cast<const T*>(x), weight, bias, eps, rows.dim, static_cast<T*>(y), mean, rstd);
+  });
+  check_launch("layer_norm");
+}
+
+void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
+                                const float* mean, const float* rstd, const void* dsum, void* dx, float* partial,
+                                float* dweight, float* dbias) {
+  if (rows.dim == 0) return;
+  const bool wide = rows.dim % kWide == 0 && is_wide(dy, format) && is_wide(x, format) && is_wide(dsum, format) &&
+                    is_wide(dx, format) && is_wide(weight, Format::float32);
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto* gradient = static_cast<const T*>(dy);
+    const auto* input = static_cast<const T*>(x);
+    if (rows.rows > 0) {
+      const auto kernel = wide ? normalize_backward<T, true> : normalize_backward<T, false>;
+      kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
+          gradient, input, weight, mean, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
+      check_launch("layer_norm");
+    }
+    launch_sum_columns<2>("layer_norm", stream, LayerNormTerms<T>{gradient, input, mean, rstd, rows.dim}, rows, partial,
+                          {dweight, dbias});
+  });
+}
+
+}  // namespace troupe::cuda

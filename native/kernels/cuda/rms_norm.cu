@@ -1,0 +1,111 @@
+// Root-mean-square norm: see kernels/cpu/rms_norm.cc. A block a row.
+#include "kernels/cuda/rows.cuh"
+
+namespace troupe::cuda {
+namespace {
+
+template <class T, bool wide>
+__global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, int64_t dim, T* y_RD, float* rstd_R) {
+  const int64_t row = blockIdx.x;
+  const T* x = x_RD + row * dim;
+  T* y = y_RD + row * dim;
+  float squares = 0.0f;
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N];
+    read<N>(x + i, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) squares += value[j] * value[j];
+  });
+  const float rstd = 1.0f / sqrtf(sum_block(squares) / static_cast<float>(dim) + eps);
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float value[N], weight[N];
+    read<N>(x + i, value);
+    read<N>(weight_D + i, weight);
+#pragma unroll
+    for (int j = 0; j < N; j++) value[j] = value[j] * rstd * weight[j];
+    write<N>(y + i, value);
+  });
+  if (threadIdx.x == 0) rstd_R[row] = rstd;
+}
+
+template <class T, bool wide>
+__global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, const float* weight_D, const float* rstd_R,
+                                       const T* dsum_RD, int64_t dim, T* dx_RD) {
+  const int64_t row = blockIdx.x;
+  const T* dy = dy_RD + row * dim;
+  const T* x = x_RD + row * dim;
+  const T* dsum = dsum_RD == nullptr ? nullptr : dsum_RD + row * dim;
+  T* dx = dx_RD + row * dim;
+  const float rstd = rstd_R[row];
+  float projected = 0.0f;
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float g[N], value[N], weight[N];
+    read<N>(dy + i, g);
+    read<N>(x + i, value);
+    read<N>(weight_D + i, weight);
+#pragma unroll
+    for (int j = 0; j < N; j++) projected += g[j] * weight[j] * (value[j] * rstd);
+  });
+  const float mean_projected = sum_block(projected) / static_cast<float>(dim);
+  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+    constexpr int N = decltype(wide_or_one)::value;
+    float g[N], value[N], weight[N], more[N] = {};
+    read<N>(dy + i, g);
+    read<N>(x + i, value);
+    read<N>(weight_D + i, weight);
+    if (dsum != nullptr) read<N>(dsum + i, more);
+#pragma unroll
+    for (int j = 0; j < N; j++) value[j] = rstd * (g[j] * weight[j] - value[j] * rstd * mean_projected) + more[j];
+    write<N>(dx + i, value);
+  });
+}
+
+template <class T>
+struct RmsNormTerms {
+  const T *dy_RD, *x_RD;
+  const float* rstd_R;
+  int64_t dim;
+
+  __device__ void at(int64_t row, int64_t column, float (&terms)[1]) const {
+    terms[0] = load(dy_RD[row * dim + column]) * (load(x_RD[row * dim + column]) * rstd_R[row]);
+  }
+};
+
+}  // namespace
+
+void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, const float* weight, float eps, void* y,
+                     float* rstd) {
+  if (rows.rows == 0 || rows.dim == 0) return;
+  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight, Format::float32);
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto kernel = wide ? rms_normalize<T, true> : rms_normalize<T, false>;
+    kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
+        static_cast<const T*>(x), weight, eps, rows.dim, static_cast<T*>(y), rstd);
+  });
+  check_launch("rms_norm");
+}
+
+void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
+                              const float* rstd, const void* dsum, void* dx, float* partial, float* dweight) {
+  if (rows.dim == 0) return;
+  const bool wide = rows.dim % kWide == 0 && is_wide(dy, format) && is_wide(x, format) && is_wide(dsum, format) &&
+                    is_wide(dx, format) && is_wide(weight, Format::float32);
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto* gradient = static_cast<const T*>(dy);
+    const auto* input = static_cast<const T*>(x);
+    if (rows.rows > 0) {
+      const auto kernel = wide ? rms_normalize_backward<T, true> : rms_normalize_backward<T, false>;
+      kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
+          gradient, input, weight, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
+      check_launch("rms_norm");
+    }
+    launch_sum_columns<1>("rms_norm", stream, RmsNormTerms<T>{gradient, input, rstd, rows.dim}, rows, partial, {dweight});
+  });
+}
+
+}  // namespace troupe::cuda

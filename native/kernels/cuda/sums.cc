@@ -1,0 +1,75 @@
+// Sums whose bits do not depend on who makes them: segments are told to the device, results are zeros before.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "kernels/cuda/call.h"
+#include "kernels/cuda/kernels.h"
+
+namespace troupe::cuda {
+namespace {
+
+// A copy on the device of numbers of the host, which may go at once: CUDA has taken in what is not pinned when the copy returns.
+template <class T>
+at::Tensor on_device(const std::vector<T>& numbers, at::ScalarType dtype, const at::Tensor& like) {
+  const at::Tensor host = at::empty({static_cast<int64_t>(numbers.size())}, at::TensorOptions().dtype(dtype));
+  std::copy(numbers.begin(), numbers.end(), host.data_ptr<T>());
+  return host.to(like.device(), /*non_blocking=*/true);
+}
+
+// [2, segments]: where each begins and ends.
+at::Tensor bounds_of(at::IntArrayRef ends, const at::Tensor& like) {
+  std::vector<int64_t> bounds{0};
+  bounds.insert(bounds.end(), ends.begin(), ends.end());
+  if (!ends.empty()) bounds.pop_back();
+  bounds.insert(bounds.end(), ends.begin(), ends.end());
+  return on_device(bounds, at::kLong, like);
+}
+
+}  // namespace
+
+void chunk_square_sums(const at::Tensor& flat, const at::Tensor& sums) {
+  const Call call(flat);
+  launch_chunk_square_sums(call.stream(), array_of(flat), flat.numel(), sums.data_ptr<double>());
+}
+
+at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
+  const Call call(flat);
+  const auto segments = static_cast<int64_t>(ends.size());
+  const at::Tensor maxima = at::zeros({segments}, flat.options().dtype(at::kDouble));
+  if (segments == 0) return maxima;
+  const at::Tensor bounds = bounds_of(ends, flat);
+  const auto* begins = bounds.data_ptr<int64_t>();
+  launch_segment_maxima(call.stream(), floats(flat), begins, begins + segments, segments, maxima.data_ptr<double>());
+  return maxima;
+}
+
+at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, const std::vector<double>& bins) {
+  const Call call(flat);
+  const auto segments = static_cast<int64_t>(ends.size());
+  const at::Tensor sums = at::zeros({segments, 2}, flat.options().dtype(at::kDouble));
+  if (segments == 0) return sums;
+  const at::Tensor bounds = bounds_of(ends, flat), units = on_device(bins, at::kDouble, flat);
+  const auto* begins = bounds.data_ptr<int64_t>();
+  launch_exact_square_sums(call.stream(), floats(flat), begins, begins + segments, units.data_ptr<double>(), segments,
+                           sums.data_ptr<double>());
+  return sums;
+}
+
+std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, at::IntArrayRef shape, int64_t begin,
+                                                        double scale, double coarse, double fine) {
+  const Call call(grad);
+  const at::TensorOptions options = grad.options().dtype(at::kDouble);
+  const at::Tensor rows = at::zeros({shape[0] * shape[1], 2}, options), columns = at::zeros({2, shape[0] * shape[2]}, options);
+  launch_factored_square_sums(call.stream(), floats(grad), {shape[0], shape[1], shape[2], begin, grad.numel()},
+                              static_cast<float>(scale), coarse, fine, rows.data_ptr<double>(), columns.data_ptr<double>());
+  return {rows, columns};
+}
+
+void adafactor_matrix(const at::Tensor& grad, const at::Tensor& row_factors, const at::Tensor& column_factors,
+                      at::IntArrayRef shape, int64_t begin, double scale) {
+  const Call call(grad);
+  launch_adafactor_matrix(call.stream(), floats(grad), {shape[0], shape[1], shape[2], begin, grad.numel()},
+                          floats(row_factors), floats(column_factors), static_cast<float>(scale));
+}
+
+}  // namespace troupe::cuda
