@@ -21,7 +21,7 @@ const slow = [
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: mode === "slow" ? slow : ["test/**/*.test.ts"],
+    include: mode === "slow" ? slow : mode === "gpu" ? ["test/gpu/**/*.test.ts"] : ["test/**/*.test.ts"],
     exclude: mode === "quick" ? slow : [],
     globalSetup: "test/fixtures/suite-folder.ts",
     // A process for each file: the addon's threads and allocator belong to a process, and a crash fails one file only.
