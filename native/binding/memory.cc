@@ -3,8 +3,10 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "core/allocator.h"
+#include "core/error.h"
 #include "core/exported_tensor.h"
 #include "core/kept_mappings.h"
+#include "devices/cuda/cuda.h"
 
 namespace troupe {
 namespace {
@@ -43,8 +45,26 @@ Napi::Value ResetPeakMemory(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// cudaMemory(index): { freeBytes, totalBytes, heldBytes, liveBytes } of a GPU.
+Napi::Value CudaMemory([[maybe_unused]] const Napi::CallbackInfo& info) {
+#if HAVE_CUDA
+  const cuda::DeviceMemory memory = cuda::device_memory(info[0].As<Napi::Number>().Int64Value());
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("freeBytes", static_cast<double>(memory.free_bytes));
+  result.Set("totalBytes", static_cast<double>(memory.total_bytes));
+  result.Set("heldBytes", static_cast<double>(memory.held_bytes));
+  result.Set("liveBytes", static_cast<double>(memory.live_bytes));
+  return result;
+#else
+  throw CodedError("DEVICE_UNAVAILABLE", "[cudaMemory] expected an addon with CUDA: got one without (npm run doctor)");
+#endif
+}
+
 Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
   release_cached_memory();
+#if HAVE_CUDA
+  cuda::release_cached_memory();
+#endif
   release_kept_mappings();
   return info.Env().Undefined();
 }
@@ -56,6 +76,7 @@ void InitMemory(Napi::Env env, Napi::Object exports) {
   define<AllocationTag>(env, exports, "allocationTag");
   define<SetAllocationTag>(env, exports, "setAllocationTag");
   define<ResetPeakMemory>(env, exports, "resetPeakMemory");
+  define<CudaMemory>(env, exports, "cudaMemory");
   define<ReleaseCachedMemory>(env, exports, "releaseCachedMemory");
 }
 

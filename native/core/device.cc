@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "devices/cuda/cuda.h"
 
 namespace troupe {
 namespace {
@@ -20,10 +21,16 @@ struct KnownKind {
   explicit KnownKind(DeviceKind known) : kind(known) {}
 };
 
+#if HAVE_CUDA
+constexpr void (*kPrepareCuda)() = cuda::prepare;
+#else
+constexpr void (*kPrepareCuda)() = nullptr;
+#endif
+
 // Never freed: threads may end after the library's own statics.
 std::vector<KnownKind*>& kinds() {
   static auto* const known = new std::vector<KnownKind*>{new KnownKind({"cpu", c10::DeviceType::CPU, nullptr}),
-                                                         new KnownKind({"cuda", c10::DeviceType::CUDA, nullptr})};
+                                                         new KnownKind({"cuda", c10::DeviceType::CUDA, kPrepareCuda})};
   return *known;
 }
 

@@ -37,6 +37,8 @@ export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtyp
 export { mapFile } from "./map-file.ts";
 export {
   chargeThreadTo,
+  type GpuMemory,
+  gpuMemory,
   type MemoryUse,
   memory,
   releaseCachedMemory,

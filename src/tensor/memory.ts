@@ -27,7 +27,7 @@ export interface MemoryUse {
 /** Between an owner and a tag. */
 const OWNED_BY = ":";
 
-/** The ledger of CPU memory now. */
+/** The ledger now, of the host and of its devices together. */
 export function memory(): MemoryUse {
   const { liveBytes, peakBytes, residentBytes, tags } = native().memory();
   const byTag: Record<string, number> = {};
@@ -81,7 +81,26 @@ export function resetPeakMemory(): void {
   native().resetPeakMemory();
 }
 
-/** Gives cached memory that no tensor uses back to the system. */
+/** A GPU's memory, in bytes. */
+export interface GpuMemory {
+  /** Free on the whole GPU, as CUDA tells: what other processes hold is not. */
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  /** Held by this process's caching allocator, in use or cached. */
+  readonly heldBytes: number;
+  /** Of these in use, in blocks of 512 bytes; the ledger of {@link memory} has what tensors asked for, by tag. */
+  readonly liveBytes: number;
+}
+
+/**
+ * The memory of GPU `index` of this process.
+ * @throws {TroupeError} `DEVICE_UNAVAILABLE` where the addon has no CUDA
+ */
+export function gpuMemory(index: number): GpuMemory {
+  return native().cudaMemory(index);
+}
+
+/** Gives cached memory that no tensor uses back to the system, and to the GPUs. */
 export function releaseCachedMemory(): void {
   native().releaseCachedMemory();
 }

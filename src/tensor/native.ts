@@ -118,6 +118,7 @@ export interface Native {
   allocationTag(name: string): number;
   setAllocationTag(tag: number): number;
   resetPeakMemory(): void;
+  cudaMemory(index: number): { freeBytes: number; totalBytes: number; heldBytes: number; liveBytes: number };
   releaseCachedMemory(): void;
 
   /** A new 1-D tensor that begins on a page of memory. */

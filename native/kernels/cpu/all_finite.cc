@@ -48,7 +48,7 @@ bool contiguous_is_finite(const at::Tensor& tensor) {
 
 bool all_finite(at::TensorList tensors) {
 #if HAVE_CUDA
-  if (!tensors.empty() && tensors[0].is_cuda()) return cuda::all_finite(tensors);
+  if (!tensors.empty() && cuda::holds(tensors[0])) return cuda::all_finite(tensors);
 #endif
   for (const at::Tensor& tensor : tensors) {
     bool finite = true;

@@ -145,7 +145,7 @@ AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
 #if HAVE_CUDA
-  if (q.is_cuda()) return cuda::attention(q, k, v, causal, scale);
+  if (cuda::holds(q)) return cuda::attention(q, k, v, causal, scale);
 #endif
   return attend(q, k, v, {causal, static_cast<float>(scale)}).out_BHTD;
 }
@@ -153,7 +153,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   check(q, k, v, causal);
 #if HAVE_CUDA
-  if (q.is_cuda()) return cuda::attention(q, k, v, causal, scale);
+  if (cuda::holds(q)) return cuda::attention(q, k, v, causal, scale);
 #endif
   const Options options{causal, static_cast<float>(scale)};
   const Attended attended = without_recording([&] { return attend(q, k, v, options); });

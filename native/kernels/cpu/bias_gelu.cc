@@ -69,7 +69,7 @@ void check(const at::Tensor& x, const at::Tensor& bias) {
 
 at::Tensor activate(const at::Tensor& x, const at::Tensor& bias) {
 #if HAVE_CUDA
-  if (x.is_cuda()) return cuda::bias_gelu(x, bias);
+  if (cuda::holds(x)) return cuda::bias_gelu(x, bias);
 #endif
   const RowBlocks blocks(x);
   const at::Tensor bias32 = bias.to(at::kFloat).contiguous();
@@ -90,7 +90,7 @@ struct BiasGeluGradients {
 
 BiasGeluGradients activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
 #if HAVE_CUDA
-  if (x.is_cuda()) {
+  if (cuda::holds(x)) {
     const auto [dx, dbias] = cuda::bias_gelu_backward(dy, x, bias);
     return {dx, dbias};
   }

@@ -41,7 +41,7 @@ at::Tensor chunk_square_sums(const at::Tensor& flat) {
   const int64_t num_chunks = (flat.numel() + kChunk - 1) / kChunk;
   at::Tensor sums = at::empty({num_chunks}, flat.options().dtype(at::kDouble));
 #if HAVE_CUDA
-  if (flat.is_cuda()) {
+  if (cuda::holds(flat)) {
     cuda::chunk_square_sums(flat, sums);
     return sums;
   }

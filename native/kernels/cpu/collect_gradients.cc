@@ -41,7 +41,7 @@ bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool ac
       using To = std::remove_pointer_t<decltype(to_type)>;
       using From = std::remove_pointer_t<decltype(from_type)>;
 #if HAVE_CUDA
-      if (piece.is_cuda()) {
+      if (cuda::holds(piece)) {
         cuda::add_range(piece, gradient, accumulate);
         done = true;
         return;

@@ -39,7 +39,7 @@ Statistics compute(const at::Tensor& logits_RV, const Targets& targets) {
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
 #if HAVE_CUDA
-  if (logits.is_cuda()) {
+  if (cuda::holds(logits)) {
     check_logits(logits);
     return cuda::cross_entropy(logits, target_ids, ignore_index);
   }
@@ -49,7 +49,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids,
 
 at::Tensor cross_entropy_autograd(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
 #if HAVE_CUDA
-  if (logits.is_cuda()) {
+  if (cuda::holds(logits)) {
     check_logits(logits);
     return cuda::cross_entropy(logits, target_ids, ignore_index);
   }

@@ -58,7 +58,7 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
   const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0f;
   const at::Tensor from = x.contiguous();
 #if HAVE_CUDA
-  if (x.is_cuda()) {
+  if (cuda::holds(x)) {
     const cuda::PhiloxPlace place{row.seed, row.stream, static_cast<uint64_t>(places.offset)};
     return cuda::dropout(from, place, places.run, places.stride, threshold, scale);
   }

@@ -36,7 +36,7 @@ struct LargestMagnitude {
 at::Tensor segment_maxima(const at::Tensor& flat, at::IntArrayRef ends) {
   check("segment_maxima", flat, ends);
 #if HAVE_CUDA
-  if (flat.is_cuda()) return cuda::segment_maxima(flat, ends);
+  if (cuda::holds(flat)) return cuda::segment_maxima(flat, ends);
 #endif
   const at::Tensor maxima = at::empty({static_cast<int64_t>(ends.size())}, flat.options().dtype(at::kDouble));
   const float* from = flat.data_ptr<float>();
@@ -77,7 +77,7 @@ at::Tensor exact_square_sums(const at::Tensor& flat, at::IntArrayRef ends, at::A
   TORCH_CHECK(ends.size() == bounds.size(), "[exact_square_sums] each segment must have a bound: got ", ends.size(), " and ",
               bounds.size());
 #if HAVE_CUDA
-  if (flat.is_cuda()) {
+  if (cuda::holds(flat)) {
     std::vector<double> units;
     for (const double bound : bounds) {
       const ExactBins bins(bound);
@@ -127,7 +127,7 @@ std::tuple<at::Tensor, at::Tensor> factored_square_sums(const at::Tensor& grad, 
   TORCH_CHECK(shape.size() == 3 && begin >= 0 && begin + grad.numel() <= shape[0] * shape[1] * shape[2],
               "[factored_square_sums] grad must lie within ", shape, ": got ", grad.numel(), " elements from ", begin);
 #if HAVE_CUDA
-  if (grad.is_cuda()) {
+  if (cuda::holds(grad)) {
     const ExactBins bins(bound);
     return cuda::factored_square_sums(grad, shape, begin, scale, bins.coarse(), bins.fine());
   }

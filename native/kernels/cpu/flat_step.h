@@ -112,7 +112,7 @@ void run_step(const FlatStep<num_states>& step, const CoefficientsOf& coefficien
     coefficients.push_back(coefficients_of(step.segments.learning_rates[i], step.segments.weight_decays[i]));
   }
 #if HAVE_CUDA
-  if (step.param.is_cuda()) {
+  if (cuda::holds(step.param)) {
     cuda::StepTensors tensors{&step.param, {}, &step.grad, step.low_precision, step.segments.ends};
     for (size_t i = 0; i < num_states; i++) tensors.states[i] = &step.states[i];
     cuda::run_step(tensors, coefficients.data());

@@ -1,4 +1,5 @@
-// A float32 and the bits it is made of.
+// A float32 and the bits it is made of, and the narrow formats' bits: with integer operations that every processor has, a GPU
+// too. Rounding is to nearest, ties to even, as in libtorch.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +10,39 @@ namespace troupe {
 
 TROUPE_INLINE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 TROUPE_INLINE float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+TROUPE_INLINE float float_of_bfloat16(uint16_t bits) { return float_of(static_cast<uint32_t>(bits) << 16); }
+
+TROUPE_INLINE uint16_t bfloat16_of(float value) {
+  const uint32_t bits = bits_of(value);
+  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  const bool is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+  return static_cast<uint16_t>(is_nan ? 0x7FC0u : rounded);
+}
+
+TROUPE_INLINE float float_of_float16(uint16_t half) {
+  constexpr uint32_t kRebias = (127u - 15u) << 23;
+  const uint32_t magnitude = (half & 0x7FFFu) << 13;
+  const uint32_t normal = magnitude + kRebias;
+  // Below the smallest normal: with an exponent put in front, subtracting that power of two leaves the value.
+  constexpr uint32_t kSmallestNormal = kRebias + (1u << 23);
+  const uint32_t subnormal = bits_of(float_of(magnitude + kSmallestNormal) - float_of(kSmallestNormal));
+  uint32_t bits = magnitude < (1u << 23) ? subnormal : normal;
+  bits = magnitude >= (0x1Fu << 23) ? magnitude + 2 * kRebias : bits;  // infinity and NaN
+  return float_of(bits | (half & 0x8000u) << 16);
+}
+
+TROUPE_INLINE uint16_t float16_of(float value) {
+  constexpr uint32_t kRebias = (127u - 15u) << 23;
+  const uint32_t bits = bits_of(value);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t normal = (magnitude - kRebias + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
+  // Below 2^-14: adding one half lets the adder round to multiples of 2^-24.
+  const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
+  uint32_t half = magnitude < (113u << 23) ? subnormal : normal;
+  half = magnitude >= (143u << 23) ? 0x7C00u : half;       // 2^16 and above
+  half = magnitude > 0x7F800000u ? 0x7E00u : half;         // NaN
+  return static_cast<uint16_t>(half | (bits >> 16 & 0x8000u));
+}
 
 }  // namespace troupe

@@ -95,7 +95,7 @@ at::Tensor as_float(const at::Tensor& tensor) { return tensor.to(at::kFloat).con
 
 Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
 #if HAVE_CUDA
-  if (x.is_cuda()) return cuda::layer_norm(x, weight, bias.value_or(at::Tensor()), eps);
+  if (cuda::holds(x)) return cuda::layer_norm(x, weight, bias.value_or(at::Tensor()), eps);
 #endif
   const RowBlocks blocks(x);
   const at::Tensor mean = at::empty({blocks.num_rows()}, x.options().dtype(at::kFloat));
@@ -119,7 +119,7 @@ Normalized normalize(const at::Tensor& x, const at::Tensor& weight, const c10::o
 NormGradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& mean,
                              const at::Tensor& rstd, const at::Tensor& dsum) {
 #if HAVE_CUDA
-  if (x.is_cuda()) return cuda::layer_norm_backward(dy, x, weight, mean, rstd, dsum);
+  if (cuda::holds(x)) return cuda::layer_norm_backward(dy, x, weight, mean, rstd, dsum);
 #endif
   const RowBlocks blocks(x);
   const at::Tensor weight32 = as_float(weight);

@@ -98,7 +98,7 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
                                 int64_t ignore_index) {
 #if HAVE_CUDA
-  if (hidden.is_cuda()) {
+  if (cuda::holds(hidden)) {
     check_factors(hidden, weight);
     return cuda::linear_cross_entropy(hidden, weight, target_ids, ignore_index);
   }
@@ -110,7 +110,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
 at::Tensor linear_cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& target_ids,
                                          int64_t ignore_index) {
 #if HAVE_CUDA
-  if (hidden.is_cuda()) {
+  if (cuda::holds(hidden)) {
     check_factors(hidden, weight);
     return cuda::linear_cross_entropy(hidden, weight, target_ids, ignore_index);
   }

@@ -300,7 +300,7 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
                             int64_t window, double scale) {
   check_masked(q, k, v, mask, bias, window);
 #if HAVE_CUDA
-  if (q.is_cuda()) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
+  if (cuda::holds(q)) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
 #endif
   return attend_masked(q, k, v, sight_of(mask, bias, causal, window, scale)).out_BHTD;
 }
@@ -310,7 +310,7 @@ at::Tensor masked_attention_autograd(const at::Tensor& q, const at::Tensor& k, c
                                      bool causal, int64_t window, double scale) {
   check_masked(q, k, v, mask, bias, window);
 #if HAVE_CUDA
-  if (q.is_cuda()) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
+  if (cuda::holds(q)) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
 #endif
   const bool wants_bias = bias && bias->requires_grad();
   const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;

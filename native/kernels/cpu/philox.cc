@@ -70,7 +70,7 @@ at::Tensor& fill(at::Tensor& self, float first, float second, int64_t seed, int6
     using To = std::remove_pointer_t<decltype(type)>;
     To* to = self.data_ptr<To>();
 #if HAVE_CUDA
-    if (self.is_cuda()) {
+    if (cuda::holds(self)) {
       Body<To>::on_cuda(self, {row.seed, row.stream, static_cast<uint64_t>(offset)}, first, second);
       return;
     }

@@ -28,7 +28,7 @@ void reduce_ranks_(at::Tensor out, at::TensorList sources, int64_t begin, bool a
                 "[reduce_ranks_] sources must be float32, bfloat16 or float16: got ", source.scalar_type());
   }
 #if HAVE_CUDA
-  if (out.is_cuda()) {
+  if (cuda::holds(out)) {
     for (size_t rank = 0; rank < sources.size(); rank++) {
       cuda::add_range(out, sources[rank].view({-1}).narrow(0, begin, out.numel()), accumulate || rank > 0);
     }

@@ -85,7 +85,7 @@ void check_rms(const char* op, const at::Tensor& x, const at::Tensor& weight) {
 
 RmsNormalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, double eps) {
 #if HAVE_CUDA
-  if (x.is_cuda()) {
+  if (cuda::holds(x)) {
     const cuda::Normalized out = cuda::rms_norm(x, weight, eps);
     return {out.y, out.rstd};
   }
@@ -109,7 +109,7 @@ RmsNormalized rms_normalize(const at::Tensor& x, const at::Tensor& weight, doubl
 RmsNormGradients rms_normalize_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                                         const at::Tensor& rstd, const at::Tensor& dsum) {
 #if HAVE_CUDA
-  if (x.is_cuda()) {
+  if (cuda::holds(x)) {
     const cuda::NormGradients d = cuda::rms_norm_backward(dy, x, weight, rstd, dsum);
     return {d.x, d.weight};
   }

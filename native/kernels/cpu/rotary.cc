@@ -46,7 +46,7 @@ void check_rotary(const at::Tensor& x, const at::Tensor& cosines, const at::Tens
 at::Tensor rotate(const at::Tensor& given, const at::Tensor& cosines, const at::Tensor& sines, float sign) {
   const at::Tensor x = given.stride(3) == 1 ? given : given.contiguous();
 #if HAVE_CUDA
-  if (x.is_cuda()) return cuda::rotary(x, cosines, sines, sign);
+  if (cuda::holds(x)) return cuda::rotary(x, cosines, sines, sign);
 #endif
   const int64_t batches = x.size(0), heads = x.size(1), time = x.size(2), width = x.size(3), half = cosines.size(1);
   at::Tensor y_BTHK = at::empty({batches, time, heads, width}, x.options());

@@ -72,7 +72,7 @@ void round_stochastic_(at::Tensor out, const at::Tensor& values, int64_t seed, i
   const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
 #if HAVE_CUDA
   const bool narrow = out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf;
-  if (out.is_cuda() && narrow) return cuda::round_stochastic(out, values, {row.seed, row.stream, static_cast<uint64_t>(offset)});
+  if (cuda::holds(out) && narrow) return cuda::round_stochastic(out, values, {row.seed, row.stream, static_cast<uint64_t>(offset)});
 #endif
   switch (out.scalar_type()) {
     case at::kBFloat16: return launch<at::BFloat16>(out, values, row, offset);

@@ -54,7 +54,7 @@ void check_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 
 at::Tensor apply_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 #if HAVE_CUDA
-  if (gate.is_cuda()) return cuda::swiglu(gate, up);
+  if (cuda::holds(gate)) return cuda::swiglu(gate, up);
 #endif
   at::Tensor y = at::empty_like(gate);
   with_float_type(gate.scalar_type(), [&](auto* type) {
@@ -70,7 +70,7 @@ at::Tensor apply_swiglu(const at::Tensor& gate, const at::Tensor& up) {
 
 Tensors apply_swiglu_backward(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up) {
 #if HAVE_CUDA
-  if (gate.is_cuda()) {
+  if (cuda::holds(gate)) {
     const auto [dgate, dup] = cuda::swiglu_backward(dy, gate, up);
     return {dgate, dup};
   }

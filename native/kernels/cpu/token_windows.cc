@@ -43,7 +43,7 @@ std::tuple<at::Tensor, at::Tensor> token_windows(const at::Tensor& tokens, at::I
                 " tokens and its last target must lie within ", tokens.numel(), " tokens: got start ", start);
   }
 #if HAVE_CUDA
-  if (tokens.is_cuda()) return cuda::token_windows(tokens, starts, length);
+  if (cuda::holds(tokens)) return cuda::token_windows(tokens, starts, length);
 #endif
   const auto num_windows = static_cast<int64_t>(starts.size());
   at::Tensor inputs = at::empty({num_windows, length}, tokens.options().dtype(at::kLong));

@@ -74,7 +74,7 @@ at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64
                       int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
   const Classes classes = check("vocabulary_statistics", logits, targets, first_class, weights);
 #if HAVE_CUDA
-  if (logits.is_cuda()) return cuda::vocabulary_statistics(
+  if (cuda::holds(logits)) return cuda::vocabulary_statistics(
         logits, {classes.targets, first_class, num_all_classes, ignore_index, classes.weights});
 #endif
   const int64_t num_rows = logits.size(0), num_classes = logits.size(1);
@@ -117,7 +117,7 @@ void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::T
               "[vocabulary_gradient_] logsumexp must be float32 [rows] and coefficients float32 [3, rows]: got ",
               logsumexp.sizes(), " and ", coefficients.sizes());
 #if HAVE_CUDA
-  if (logits.is_cuda()) {
+  if (cuda::holds(logits)) {
     return cuda::vocabulary_gradient(logits, logsumexp, {classes.targets, first_class, 0, 0, classes.weights}, coefficients);
   }
 #endif

@@ -138,7 +138,7 @@ void adafactor_matrix_(at::Tensor grad, const at::Tensor& row_factors, const at:
   detail::check_master("adafactor_matrix_", row_factors, "row_factors", shape[0] * rows, grad.device());
   detail::check_master("adafactor_matrix_", column_factors, "column_factors", shape[0] * columns, grad.device());
 #if HAVE_CUDA
-  if (grad.is_cuda()) return cuda::adafactor_matrix(grad, row_factors, column_factors, shape, begin, grad_scale);
+  if (cuda::holds(grad)) return cuda::adafactor_matrix(grad, row_factors, column_factors, shape, begin, grad_scale);
 #endif
   float* to = grad.data_ptr<float>();
   const float* of_row = row_factors.data_ptr<float>();

@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
+#if !TROUPE_CUDA_ON_HOST
 #include <c10/cuda/CUDAStream.h>
+#endif
 
 #include "kernels/cuda/launch.h"
 
@@ -12,8 +14,12 @@ namespace troupe::cuda {
 // The device of a tensor is the current one while this lives.
 class Call {
  public:
+#if TROUPE_CUDA_ON_HOST
+  explicit Call(const at::Tensor& tensor) : guard_(tensor.device()), stream_(nullptr) {}
+#else
   explicit Call(const at::Tensor& tensor)
       : guard_(tensor.device()), stream_(c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream()) {}
+#endif
 
   Stream stream() const { return stream_; }
 

@@ -29,10 +29,9 @@ void launch_chunk_square_sums(Stream stream, Array from, int64_t numel, double* 
   if (num_chunks == 0) return;
   with_format(from.format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    sum_chunks<<<static_cast<unsigned>((num_chunks + 7) / 8), 8 * kWarp, 0, stream>>>(static_cast<const T*>(from.data), numel,
+    start("chunk_square_sums", sum_chunks<T>, static_cast<unsigned>((num_chunks + 7) / 8), 8 * kWarp, stream, static_cast<const T*>(from.data), numel,
                                                                                    num_chunks, sums);
   });
-  check_launch("chunk_square_sums");
 }
 
 }  // namespace troupe::cuda

@@ -166,10 +166,8 @@ void launch_vocabulary_statistics(Stream stream, Format format, Rows rows, const
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    vocabulary_statistics<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
-        static_cast<const T*>(logits), rows.rows, rows.dim, classes, statistics);
+    start("vocabulary_statistics", vocabulary_statistics<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows.rows, rows.dim, classes, statistics);
   });
-  check_launch("vocabulary_statistics");
 }
 
 void launch_vocabulary_gradient(Stream stream, Format format, Rows rows, void* logits, const float* logsumexp,
@@ -177,10 +175,8 @@ void launch_vocabulary_gradient(Stream stream, Format format, Rows rows, void* l
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    vocabulary_gradient<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
-        static_cast<T*>(logits), rows.rows, rows.dim, logsumexp, classes, coefficients);
+    start("vocabulary_gradient_", vocabulary_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream, static_cast<T*>(logits), rows.rows, rows.dim, logsumexp, classes, coefficients);
   });
-  check_launch("vocabulary_gradient_");
 }
 
 void launch_cross_entropy_rows(Stream stream, Format format, Rows rows, const void* logits, const int64_t* targets,
@@ -188,10 +184,8 @@ void launch_cross_entropy_rows(Stream stream, Format format, Rows rows, const vo
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    cross_entropy_rows<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
-        static_cast<const T*>(logits), rows.dim, targets, ignore_index, logsumexp, losses);
+    start("cross_entropy", cross_entropy_rows<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows.dim, targets, ignore_index, logsumexp, losses);
   });
-  check_launch("cross_entropy");
 }
 
 // `to` is aligned as `logits` is: both are whole tensors, or one.
@@ -201,21 +195,17 @@ void launch_cross_entropy_gradient(Stream stream, Format format, Rows rows, cons
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    cross_entropy_gradient<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), 0, stream>>>(
-        static_cast<const T*>(logits), rows.dim, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
+    start("cross_entropy", cross_entropy_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows.dim, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
   });
-  check_launch("cross_entropy");
 }
 
 void launch_count_targets(Stream stream, const int64_t* targets, int64_t rows, int64_t ignore_index, float* row_weight,
                           double* count) {
-  count_targets<<<1, 1024, 0, stream>>>(targets, rows, ignore_index, row_weight, count);
-  check_launch("cross_entropy");
+  start("cross_entropy", count_targets, 1, 1024, stream, targets, rows, ignore_index, row_weight, count);
 }
 
 void launch_mean_loss(Stream stream, const double* losses, int64_t rows, const double* count, float* loss) {
-  mean_loss<<<1, 1024, 0, stream>>>(losses, rows, count, loss);
-  check_launch("cross_entropy");
+  start("cross_entropy", mean_loss, 1, 1024, stream, losses, rows, count, loss);
 }
 
 }  // namespace troupe::cuda

@@ -25,8 +25,7 @@ void launch_each(const char* name, Stream stream, int64_t numel, bool wide, cons
   if (numel == 0) return;
   const int64_t threads = wide ? (numel + kWide - 1) / kWide : numel;
   const int64_t blocks = std::min<int64_t>(kMaxBlocks, (threads + kElementThreads - 1) / kElementThreads);
-  each_element<<<static_cast<unsigned>(blocks), kElementThreads, 0, stream>>>(numel, wide, body);
-  check_launch(name);
+  start(name, each_element<Body>, static_cast<unsigned>(blocks), kElementThreads, stream, numel, wide, body);
 }
 
 }  // namespace troupe::cuda

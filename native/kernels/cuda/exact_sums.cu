@@ -90,15 +90,13 @@ dim3 segment_grid(int64_t segments) { return dim3(kBlocksASegment, static_cast<u
 void launch_segment_maxima(Stream stream, const float* from, const int64_t* begins, const int64_t* ends, int64_t segments,
                            double* maxima) {
   if (segments == 0) return;
-  find_maxima<<<segment_grid(segments), kSumThreads, 0, stream>>>(from, begins, ends, maxima);
-  check_launch("segment_maxima");
+  start("segment_maxima", find_maxima, segment_grid(segments), kSumThreads, stream, from, begins, ends, maxima);
 }
 
 void launch_exact_square_sums(Stream stream, const float* from, const int64_t* begins, const int64_t* ends,
                               const double* bins, int64_t segments, double* sums) {
   if (segments == 0) return;
-  sum_squares<<<segment_grid(segments), kSumThreads, 0, stream>>>(from, begins, ends, bins, sums);
-  check_launch("exact_square_sums");
+  start("exact_square_sums", sum_squares, segment_grid(segments), kSumThreads, stream, from, begins, ends, bins, sums);
 }
 
 void launch_factored_square_sums(Stream stream, const float* from, const MatrixSlice& slice, float scale, double coarse,
@@ -108,8 +106,7 @@ void launch_factored_square_sums(Stream stream, const float* from, const MatrixS
   const int64_t rows = (slice.begin + slice.numel - 1) / slice.columns + 1 - first_row;
   const dim3 grid(static_cast<unsigned>((slice.columns + kSumThreads - 1) / kSumThreads),
                   static_cast<unsigned>((rows + kStripRows - 1) / kStripRows));
-  sum_factored<<<grid, kSumThreads, 0, stream>>>(from, slice, first_row, scale, coarse, fine, row_sums, column_sums);
-  check_launch("factored_square_sums");
+  start("factored_square_sums", sum_factored, grid, kSumThreads, stream, from, slice, first_row, scale, coarse, fine, row_sums, column_sums);
 }
 
 }  // namespace troupe::cuda

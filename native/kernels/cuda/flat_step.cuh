@@ -101,8 +101,7 @@ void launch_flat_step(const char* name, Stream stream, const StepOf& step, const
     if (a.end > a.begin) {
       const int64_t threads = (a.end - a.begin + kWide - 1) / kWide + 1;
       const int64_t blocks = std::min<int64_t>(132 * 16, (threads + kStepThreads - 1) / kStepThreads);
-      step_kernel<Body><<<static_cast<unsigned>(blocks), kStepThreads, 0, stream>>>(a);
-      check_launch(name);
+      start(name, step_kernel<Body>, static_cast<unsigned>(blocks), kStepThreads, stream, a);
     }
     a.begin = a.end;
   }

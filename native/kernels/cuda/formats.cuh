@@ -18,23 +18,12 @@ struct Float16 {
 };
 
 __device__ __forceinline__ float load(float value) { return value; }
-__device__ __forceinline__ float load(BFloat16 value) { return float_of(static_cast<uint32_t>(value.x) << 16); }
-__device__ __forceinline__ float load(Float16 value) {
-  float result;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.x));
-  return result;
-}
+__device__ __forceinline__ float load(BFloat16 value) { return float_of_bfloat16(value.x); }
+__device__ __forceinline__ float load(Float16 value) { return float_of_float16(value.x); }
 
-// To nearest, ties to even.
 __device__ __forceinline__ void store(float& to, float value) { to = value; }
-__device__ __forceinline__ void store(BFloat16& to, float value) {
-  const uint32_t bits = bits_of(value);
-  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  to.x = static_cast<uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : rounded);
-}
-__device__ __forceinline__ void store(Float16& to, float value) {
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.x) : "f"(value));
-}
+__device__ __forceinline__ void store(BFloat16& to, float value) { to.x = bfloat16_of(value); }
+__device__ __forceinline__ void store(Float16& to, float value) { to.x = float16_of(value); }
 
 constexpr int kWide = 4;  // elements that a thread takes at a time
 
@@ -94,6 +83,17 @@ void with_format(Format format, const Body& body) {
     case Format::bfloat16: return body(static_cast<BFloat16*>(nullptr));
     default: return body(static_cast<Float16*>(nullptr));
   }
+}
+
+// Queues a kernel, of blocks of `threads`. In one place: where there is no nvcc the kernels run on the host (test/gpu).
+template <class... Parameters, class... Arguments>
+void start(const char* name, void (*kernel)(Parameters...), dim3 blocks, dim3 threads, Stream stream, Arguments... arguments) {
+#if TROUPE_CUDA_ON_HOST
+  on_host::run(blocks, threads, [&] { kernel(arguments...); });
+#else
+  kernel<<<blocks, threads, 0, stream>>>(arguments...);
+#endif
+  check_launch(name);
 }
 
 inline int64_t bytes_of(Format format) { return format == Format::float32 ? 4 : 2; }

@@ -12,6 +12,13 @@
 
 namespace troupe::cuda {
 
+// Whether a tensor is for the kernels here.
+#if TROUPE_CUDA_ON_HOST
+bool holds(const at::Tensor& tensor);
+#else
+inline bool holds(const at::Tensor& tensor) { return tensor.is_cuda(); }
+#endif
+
 struct Normalized {
   at::Tensor y, mean, rstd;
 };

@@ -107,10 +107,8 @@ void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, c
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto kernel = wide ? normalize<T, true> : normalize<T, false>;
-    kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
-        static_cast<const T*>(x), weight, bias, eps, rows.dim, static_cast<T*>(y), mean, rstd);
+    start("layer_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, static_cast<const T*>(x), weight, bias, eps, rows.dim, static_cast<T*>(y), mean, rstd);
   });
-  check_launch("layer_norm");
 }
 
 void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
@@ -125,9 +123,7 @@ void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const v
     const auto* input = static_cast<const T*>(x);
     if (rows.rows > 0) {
       const auto kernel = wide ? normalize_backward<T, true> : normalize_backward<T, false>;
-      kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
-          gradient, input, weight, mean, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
-      check_launch("layer_norm");
+      start("layer_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, gradient, input, weight, mean, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
     }
     launch_sum_columns<2>("layer_norm", stream, LayerNormTerms<T>{gradient, input, mean, rstd, rows.dim}, rows, partial,
                           {dweight, dbias});

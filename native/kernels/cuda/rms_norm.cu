@@ -83,10 +83,8 @@ void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, con
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto kernel = wide ? rms_normalize<T, true> : rms_normalize<T, false>;
-    kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
-        static_cast<const T*>(x), weight, eps, rows.dim, static_cast<T*>(y), rstd);
+    start("rms_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, static_cast<const T*>(x), weight, eps, rows.dim, static_cast<T*>(y), rstd);
   });
-  check_launch("rms_norm");
 }
 
 void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
@@ -100,9 +98,7 @@ void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const voi
     const auto* input = static_cast<const T*>(x);
     if (rows.rows > 0) {
       const auto kernel = wide ? rms_normalize_backward<T, true> : rms_normalize_backward<T, false>;
-      kernel<<<static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), 0, stream>>>(
-          gradient, input, weight, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
-      check_launch("rms_norm");
+      start("rms_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, gradient, input, weight, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
     }
     launch_sum_columns<1>("rms_norm", stream, RmsNormTerms<T>{gradient, input, rstd, rows.dim}, rows, partial, {dweight});
   });

@@ -107,12 +107,10 @@ void launch_sum_columns(const char* name, Stream stream, const Term& term, Rows 
   if (shape.dim == 0) return;
   const int64_t rows_a_block = (shape.rows + blocks - 1) / blocks;
   const dim3 grid(static_cast<unsigned>((shape.dim + kColumnThreads - 1) / kColumnThreads), static_cast<unsigned>(blocks));
-  sum_columns<S><<<grid, dim3(kColumnThreads, kRowThreads), 0, stream>>>(term, shape, rows_a_block, blocks, partial);
-  check_launch(name);
+  start(name, sum_columns<S, Term>, grid, dim3(kColumnThreads, kRowThreads), stream, term, shape, rows_a_block, blocks, partial);
   for (int s = 0; s < S; s++) {
-    add_row_blocks<<<static_cast<unsigned>((shape.dim + 127) / 128), 128, 0, stream>>>(partial + s * blocks * shape.dim,
+    start(name, add_row_blocks, static_cast<unsigned>((shape.dim + 127) / 128), 128, stream, partial + s * blocks * shape.dim,
                                                                                     blocks, shape.dim, to[s]);
-    check_launch(name);
   }
 }
 

@@ -1,0 +1,92 @@
+#include "devices/cuda/cuda.h"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <type_traits>
+#include <unordered_map>
+
+#include "core/allocator.h"
+
+namespace troupe::cuda {
+namespace {
+
+std::atomic<bool> prepared{false};
+
+// Blocks of the caching allocator that are in use, each with what it is charged to. Never freed: tensors in static storage
+// are freed after every destructor has run.
+class Blocks {
+ public:
+  static Blocks& get() {
+    static Blocks* const blocks = new Blocks;
+    return *blocks;
+  }
+
+  void add(size_t address, int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    blocks_[address] = {charge_memory(bytes, present_tag()), bytes};
+  }
+
+  void remove(size_t address) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return;  // taken before anybody looked
+    credit_memory(found->second.charge, found->second.bytes);
+    blocks_.erase(found);
+  }
+
+ private:
+  struct Block {
+    void* charge;
+    int64_t bytes;
+  };
+  std::mutex mutex_;
+  std::unordered_map<size_t, Block> blocks_;
+};
+
+// Called with the allocator's lock held, in the thread that takes or gives.
+template <class Entry>
+void follow(const Entry& entry) {
+  if (entry.action_ == Entry::ALLOC) {
+    Blocks::get().add(static_cast<size_t>(entry.addr_), static_cast<int64_t>(entry.size_));
+  } else if (entry.action_ == Entry::FREE_COMPLETED) {
+    Blocks::get().remove(static_cast<size_t>(entry.addr_));
+  }
+}
+
+}  // namespace
+
+void prepare() {
+  if (c10::cuda::device_count() == 0) return;
+  // What cuBLAS asks for before it promises the same bits; the size that libtorch takes on these GPUs anyhow.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  // New memory need not be filled: nobody reads it before it is written, which the pretend device proves.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const auto& entry) { follow(entry); });
+  prepared = true;
+}
+
+DeviceMemory device_memory(int64_t index) {
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  const c10::cuda::CUDAGuard guard(device);
+  size_t free_bytes = 0, total_bytes = 0;
+  const cudaError_t error = cudaMemGetInfo(&free_bytes, &total_bytes);
+  TORCH_CHECK(error == cudaSuccess, "[deviceMemory] CUDA to tell of cuda:", index, " was expected: ", cudaGetErrorString(error));
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device);
+  return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes), stats.reserved_bytes[0].current,
+          stats.allocated_bytes[0].current};
+}
+
+void release_cached_memory() {
+  if (prepared) c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
+}  // namespace troupe::cuda
