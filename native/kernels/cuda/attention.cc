@@ -1,6 +1,6 @@
 // Attention by libtorch's fused kernels, which choose between flash attention and their own for other formats and masks; its
-// autograd is theirs. What rows see is made one mask: a key that is not seen has its score lowered so far that float32 forgets
-// what it was, so that a query which sees nothing gets the mean of all values.
+// autograd is theirs. What rows see is made one mask. A query that sees nothing gets the mean of all values, as on the CPU: it
+// is made zero and sees all; so it and the keys get no gradient from there, where the CPU's get that of equal scores.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -14,7 +14,7 @@
 namespace troupe::cuda {
 namespace {
 
-// float16 ends at 65,504; a sum of two of them must stay finite.
+// exp() of it is 0 beside any score that is seen; float16 ends at 65,504.
 double hidden_score(at::ScalarType dtype) { return dtype == at::kHalf ? -30000.0 : -1e30; }
 
 // bool [T, S] of the keys that a query may see by its place: query t stands beside key t + S - T.
@@ -60,15 +60,16 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
   at::Tensor seen = seen_by_place(q, k, causal && !one_query, window);
   if (mask) seen = seen.defined() ? mask->logical_and(seen) : *mask;
   const at::ScalarType dtype = q.scalar_type();
-  at::Tensor added = bias ? bias->to(dtype) : at::Tensor();
+  at::Tensor added = bias ? bias->to(dtype) : at::Tensor(), queries = q;
   if (seen.defined()) {
-    const at::Tensor hidden = at::scalar_tensor(hidden_score(dtype), q.options());
-    const at::Tensor shown = added.defined() ? added : at::scalar_tensor(0.0, q.options());
-    added = at::where(seen, shown, hidden);
+    const at::Tensor blind = seen.any(-1, /*keepdim=*/true).logical_not();
+    const at::Tensor none = at::scalar_tensor(0.0, q.options()), hidden = at::scalar_tensor(hidden_score(dtype), q.options());
+    added = at::where(blind, none, at::where(seen, added.defined() ? added : none, hidden));
+    queries = q.masked_fill(blind, 0);
   }
   while (added.dim() < 4) added = added.unsqueeze(0);
   added = added.expand({q.size(0), heads, q.size(2), k.size(2)});
-  return at::scaled_dot_product_attention(q, keys, values, added, 0.0, false, scale);
+  return at::scaled_dot_product_attention(queries, keys, values, added, 0.0, false, scale);
 }
 
 }  // namespace troupe::cuda
