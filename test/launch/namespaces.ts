@@ -62,15 +62,6 @@ export class TwoHosts implements Disposable {
     this.#within(1, "link", "set", this.#cable(1), "down");
   }
 
-  /** Bytes that a host has sent over the cable. */
-  sentBytes(host: 0 | 1): number {
-    const path = `/sys/class/net/${this.#cable(host)}/statistics/tx_bytes`;
-    // Its own /sys shows a network's cables, not that of whoever asks.
-    const show = `mount -t sysfs sysfs /sys && cat ${path}`;
-    const shell = ["netns", "exec", this.#name(host), "unshare", "--mount", "sh", "-c", show];
-    return Number(execFileSync("ip", shell, { encoding: "utf8" }));
-  }
-
   [Symbol.dispose](): void {
     for (const name of this.#names) ip("netns", "del", name);
   }
