@@ -1,10 +1,10 @@
 /** How often processes of different hosts give a sign of life. */
 export const HEARTBEAT_MS = 200;
 
-/** @returns after how many of its own beats in silence a process counts another as lost */
+/** @returns after how many of its own beats in silence a process counts another as lost: with the next, `silenceMs` have passed */
 export function heartbeatOf({ silenceMs }: { readonly silenceMs: number }): {
   readonly everyMs: number;
   readonly lostAfter: number;
 } {
-  return { everyMs: HEARTBEAT_MS, lostAfter: Math.max(1, Math.round(silenceMs / HEARTBEAT_MS)) };
+  return { everyMs: HEARTBEAT_MS, lostAfter: Math.max(1, Math.round(silenceMs / HEARTBEAT_MS) - 1) };
 }
