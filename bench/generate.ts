@@ -1,7 +1,7 @@
 // How many tokens a second are written, beside transformers in the same minutes? GPT-2 of 124 million random parameters in
 // float32, prompts of 32 tokens, the most likely token each time: 1 prompt, and 8 side by side.
 //
-//   npm run bench -- generate        (PYTHON names a Python with torch and transformers; without one our own figures only)
+//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS)
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { liveTensors, memory, setNumThreads } from "../src/tensor/index.ts";
 import { Transformers } from "./generate/transformers.ts";
 import { median } from "./median.ts";
 
-const NEW_TOKENS = 64;
+const NEW_TOKENS = Number(process.env.TOKENS ?? 64);
 const PROMPT_TOKENS = 32;
 const NUM_ROUNDS = Number(process.env.ROUNDS ?? 5);
 const BATCHES = [1, 8];

@@ -4,7 +4,7 @@ import type { ModelBatch } from "../models/index.ts";
 import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../nn/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
 import { numbersOf } from "./rows.ts";
-import type { TaskDefinition } from "./task.ts";
+import type { WeighedTask } from "./task.ts";
 import { TextRows } from "./text-rows.ts";
 import { readTexts, windowsOf } from "./texts.ts";
 
@@ -27,7 +27,7 @@ const LENGTH = 256;
  *
  * Files: see `readTexts`. Long texts that lie on the disk and are read again and again are better off with `textDataset`.
  */
-export const causalLm: TaskDefinition<string, TextWindowBatch> = {
+export const causalLm: WeighedTask<string, TextWindowBatch> = {
   task: "causal_lm",
   read: readTexts,
 

@@ -8,6 +8,13 @@ export { type Question, type Questions, questionAnswering } from "./question-ans
 export { seq2seqLm, type TextPair, type TextPairs } from "./seq2seq-lm.ts";
 export { type LabelledTexts, sequenceClassification, type TextExample } from "./sequence-classification.ts";
 export { type SpokenText, type SpokenTexts, speechRecognition } from "./speech-recognition.ts";
-export type { DynamicShapes, Examples, TaskData, TaskDefinition, TaskFacts } from "./task.ts";
+export type {
+  DynamicShapes,
+  Examples,
+  TaskData,
+  TaskDefinition,
+  TaskFacts,
+  WeighedTask,
+} from "./task.ts";
 export type { TextTensors } from "./text-rows.ts";
 export { type TaggedTexts, tokenClassification } from "./token-classification.ts";

@@ -5,7 +5,7 @@ import { ops, type Tensor } from "../tensor/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { mapExamples } from "./example.ts";
 import { numbersOf } from "./rows.ts";
-import type { TaskDefinition } from "./task.ts";
+import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 import { readTexts } from "./texts.ts";
 
@@ -24,7 +24,7 @@ const masks: Readonly<Record<string, string>> = { roberta: "<mask>", "data2vec-t
  *
  * Files: see `readTexts`; a text of several lines is one text a line.
  */
-export const maskedLm: TaskDefinition<string, GappedTexts> = {
+export const maskedLm: WeighedTask<string, GappedTexts> = {
   task: "masked_lm",
   read: readTexts,
 

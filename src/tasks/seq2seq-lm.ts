@@ -6,7 +6,7 @@ import type { Tensor } from "../tensor/index.ts";
 import { mapExamples, textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
 import { numbersOf } from "./rows.ts";
-import type { TaskDefinition } from "./task.ts";
+import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
 /** A text, and the one that is to be written for it. */
@@ -27,7 +27,7 @@ export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
  *
  * Files: `.jsonl` or `.tsv` with `source` and `target`.
  */
-export const seq2seqLm: TaskDefinition<TextPair, TextPairs> = {
+export const seq2seqLm: WeighedTask<TextPair, TextPairs> = {
   task: "seq2seq_lm",
 
   read: async (path) =>

@@ -59,3 +59,8 @@ export interface TaskDefinition<E, B extends Batch> {
   weigh?(batch: B): LossWeights;
   predict(model: TaskModel, batch: TensorsOf<B>): Rows;
 }
+
+/** One whose losses are means over something else than samples. */
+export interface WeighedTask<E, B extends Batch> extends TaskDefinition<E, B> {
+  weigh(batch: B): LossWeights;
+}

@@ -13,7 +13,7 @@ import { example, mapExamples } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
 import { Labels } from "./labels.ts";
 import { numbersOf } from "./rows.ts";
-import type { TaskDefinition } from "./task.ts";
+import type { WeighedTask } from "./task.ts";
 import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
 
 /** Texts with a label on the first token of each word. */
@@ -28,7 +28,7 @@ export type TaggedTexts = TextTensors & {
  *
  * Files: CoNLL-U, of which the universal parts of speech are read; `.jsonl` with `words` and `tags`.
  */
-export const tokenClassification: TaskDefinition<TaggedWords, TaggedTexts> = {
+export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
   task: "token_classification",
 
   read: async (path) =>
