@@ -485,8 +485,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a parameter that nothing used has a gradient of one",
     file: "src/parallel/gradient-buckets.ts",
-    from: "zeros([numel], { dtype: this.#dtype })",
-    to: "zeros([numel], { dtype: this.#dtype }).add(1)",
+    from: "gradients.map((gradient) => gradient ?? undefined);",
+    to: "gradients.map((given, index) => given ?? zeros(layout.parameters[index].shape, { dtype: this.#dtype }).add(1));",
     caughtBy: [
       by(
         blocks,
@@ -502,10 +502,33 @@ export const mutations: readonly Mutation[] = [
     from: "if (!firstUse.has(input)) firstUse.set(input, call);",
     to: "firstUse.set(input, call);",
     caughtBy: [
+      by("test/parallel/block-engine.test.ts", "sums the gradient of a tensor that several blocks read"),
+    ],
+  },
+  {
+    name: "of the gradients that come to a tensor the last one counts",
+    file: "src/parallel/tensor-gradients.ts",
+    from: "hold(sum === undefined ? gradient : ops.add(sum, gradient))",
+    to: "hold(sum === undefined ? gradient : ops.add(gradient, 0))",
+    caughtBy: [
+      by(blocks, "give the gradients of a loss on the last hidden state, on those in the middle, and on all"),
+    ],
+  },
+  {
+    name: "a block without anything to train hands no gradient on",
+    file: "src/parallel/block-tape.ts",
+    from: "const isCut = roots.length === 0 ||",
+    to: "const isCut = roots.length === 0 || leaves.length === 0 ||",
+    caughtBy: [by(blocks, "have gradients behind frozen blocks, and hand them on through frozen ones")],
+  },
+  {
+    name: "weights outside the blocks have no gradient",
+    file: "src/parallel/outer-graph.ts",
+    from: "if (ofRoot.length > 0) this.#contribute",
+    to: "if (ofRoot.length < 0) this.#contribute",
+    caughtBy: [
       by(
         blocks,
-        "give the gradients of a loss on the last hidden state, on those in the middle, and on all",
-        "have gradients behind frozen blocks, and hand them on through frozen ones",
         "are made of a user's own modules as they stand: lists in lists, null children, lone parameters",
       ),
     ],
@@ -573,6 +596,18 @@ export const mutations: readonly Mutation[] = [
     file: "src/parallel/wrapped-blocks.ts",
     from: "const drawn = this.#randomness?.drawnOnce(run) ?? run;",
     to: "const drawn = run;",
+    caughtBy: [
+      by(
+        "test/trainer/own-pieces.test.ts",
+        "draws anew in each call of a dropout that its layers share, the same under every layout and when computed again",
+      ),
+    ],
+  },
+  {
+    name: "every replica draws alike",
+    file: "src/engine/rank/micro-batches.ts",
+    from: "randomness.microBatch = place.dp * accumulation + microBatch;",
+    to: "randomness.microBatch = microBatch;",
     caughtBy: [
       by(
         training,
