@@ -32,6 +32,7 @@ const layers = "test/parallel/tensor-parallel/layers.test.ts";
 const surroundings = "test/acceptance/bmtrain/surroundings.test.ts";
 const scaled = "test/trainer/loss-scale.test.ts";
 const deltas = "test/trainer/deltas.test.ts";
+const device = "test/trainer/device.test.ts";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
 export const mutations: readonly Mutation[] = [
@@ -90,6 +91,20 @@ export const mutations: readonly Mutation[] = [
     from: "    meeting_->result().hold_back();\n",
     to: "",
     caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "streams of a device know nothing of messages",
+    file: "src/tensor/device.ts",
+    from: "said: (): number => (hasStream ? native().sayPlace() : 0),",
+    to: "said: (): number => 0,",
+    caughtBy: [by(device, "has the host's losses, to the bit, on two replicas at ZeRO 3")],
+  },
+  {
+    name: "a device's losses are waited for before backward",
+    file: "src/engine/rank/micro-batches.ts",
+    from: "return { nats: readLater(loss), onDevice };",
+    to: "const nats = loss.item();\n  return { nats: () => nats, onDevice };",
+    caughtBy: [by(device, "waits for the device once a rank and step, for the gradient's statistics")],
   },
   {
     name: "the cosine is a straight line",
