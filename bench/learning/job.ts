@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AdamW, defineJob } from "troupe";
 import type { Batch, TensorBatch } from "../../src/data/index.ts";
-import { taskModel, taskNamed, type TaskFacts } from "../../src/tasks/index.ts";
+import { type TaskFacts, taskModel, taskNamed } from "../../src/tasks/index.ts";
 import { type CaseName, cases, type LearningCase, openCase } from "./cases.ts";
 
 const taskOf = (name: string) => taskNamed(cases[name as CaseName].task);

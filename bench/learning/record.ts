@@ -4,7 +4,7 @@ import { SafetensorsFile, saveHuggingFaceFolder, writeSafetensors } from "../../
 import { type Batch, type Dataset, disposeBatch, type Rows } from "../../src/data/index.ts";
 import { weightBytes } from "../../src/models/index.ts";
 import { dematerialize, materialize } from "../../src/nn/index.ts";
-import { taskModel, type TaskFacts } from "../../src/tasks/index.ts";
+import { type TaskFacts, taskModel } from "../../src/tasks/index.ts";
 import { keep, type Tensor, tensor } from "../../src/tensor/index.ts";
 import type { OpenCase } from "./cases.ts";
 

@@ -1,7 +1,7 @@
 // LLaMA learns a text of one's own by LoRA: two narrow matrices beside each projection, the model itself as it was.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { AdamW, causalLm as task, defineJob, loadTokenizer, lora, taskModel } from "troupe";
+import { AdamW, defineJob, loadTokenizer, lora, causalLm as task, taskModel } from "troupe";
 
 const configIn = (folder: string): Record<string, unknown> =>
   JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
