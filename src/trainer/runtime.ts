@@ -54,6 +54,8 @@ export class Runtime implements AsyncDisposable {
   #dashboard: Dashboard | undefined;
   /** The one under way. */
   #run: Run | undefined;
+  /** Settled once what `run` was asked for is under way, or is not to be: what is asked of it meanwhile waits. */
+  #beginning: Promise<void> | undefined;
   /** Settled once it is over, and never rejected. */
   #over: Promise<void> = Promise.resolve();
 
@@ -159,7 +161,7 @@ export class Runtime implements AsyncDisposable {
    *   saved is kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
-    if (this.#run !== undefined) {
+    if (this.#run !== undefined || this.#beginning !== undefined) {
       throw new TroupeError("RUN_IN_PROGRESS", {
         where: "runtime",
         expected: "one run at a time",
@@ -167,6 +169,21 @@ export class Runtime implements AsyncDisposable {
         hint: "await the first",
       });
     }
+    const begun = Promise.withResolvers<void>();
+    this.#beginning = begun.promise;
+    try {
+      return await this.#train(jobUrl, overrides, begun.resolve);
+    } finally {
+      this.#beginning = undefined;
+      begun.resolve();
+    }
+  }
+
+  async #train(
+    jobUrl: URL | string,
+    overrides: Readonly<Record<string, unknown>>,
+    begun: () => void,
+  ): Promise<RunResult> {
     const settings = await settleResume(this.#settings);
     using head = this.#launched && (await openHead(this.#launched.launch));
     let hostSignal: NodeJS.Signals | undefined;
@@ -189,7 +206,9 @@ export class Runtime implements AsyncDisposable {
         })
       : undefined;
     try {
-      const result = await run.train(jobUrlOf(jobUrl), overrides);
+      const training = run.train(jobUrlOf(jobUrl), overrides);
+      begun();
+      const result = await training;
       const signal = interruption?.signal ?? hostSignal;
       // One that came with the last step has cut nothing short.
       return signal === undefined || result.steps === run.numSteps
@@ -210,7 +229,7 @@ export class Runtime implements AsyncDisposable {
    *   before the save is durable; what the save failed with
    */
   async save(): Promise<SavedState> {
-    const { control } = this.#running();
+    const { control } = await this.#running();
     this.#requireFolder();
     return control.save();
   }
@@ -221,7 +240,7 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `RUN_OVER` where no run is in progress, or it ends before
    */
   async pause(): Promise<number> {
-    return this.#running().control.pause();
+    return (await this.#running()).control.pause();
   }
 
   /**
@@ -229,7 +248,8 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `RUN_OVER` where no run is in progress
    */
   resume(): void {
-    this.#running().control.resume();
+    if (this.#run === undefined) throw this.#Run.missing();
+    this.#run.control.resume();
   }
 
   /** What every actor is doing, read from shared memory: it answers also while they are stuck. */
@@ -288,6 +308,7 @@ export class Runtime implements AsyncDisposable {
    *   folder to save to, which goes on then
    */
   async stop({ save = false }: { readonly save?: boolean } = {}): Promise<void> {
+    await this.#beginning;
     if (save && this.#run !== undefined) this.#requireFolder();
     try {
       await (save ? this.#finish() : this.#run?.stop());
@@ -341,7 +362,8 @@ export class Runtime implements AsyncDisposable {
     }
   }
 
-  #running(): Run {
+  async #running(): Promise<Run> {
+    await this.#beginning;
     if (this.#run === undefined) throw this.#Run.missing();
     return this.#run;
   }
@@ -353,6 +375,7 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #inspect(of: keyof Findings, pattern: string): Promise<Findings> {
+    await this.#beginning;
     if (this.#run !== undefined) return this.#run.inspections.ask(of, pattern);
     throw new TroupeError("INSPECTION_OVER", {
       where: "inspect",
