@@ -1,4 +1,4 @@
-import { arange, empty, hold, noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { arange, empty, hold, noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
 import { prefixLength, prefixOf } from "./prefix.ts";
 
 // B rows, T positions of a pass, S positions so far, C of them at most, G key/value heads, K head width.
@@ -62,8 +62,14 @@ export class Decoding implements Disposable {
 
   /** @returns keys and values of all positions so far, this pass's among them; [B, G, S, K] each, views */
   append(owner: object, keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
+    const [batch = 0, numGroups = 0, numHere = 0, width = 0] = keys.shape;
+    if (keys.device === "meta") {
+      // Another stage of a pipeline computes them, or this one in another of its chunks, and keeps them then.
+      const sizes = [batch, numGroups, this.#length + numHere, width];
+      const standIn = () => ops.troupe.placeholder(sizes, keys.dtype);
+      return [standIn(), standIn()];
+    }
     const kept = this.#kept.get(owner) ?? this.#room(owner, keys);
-    const numHere = keys.shape[2] ?? 0;
     const place = (of: Tensor, given: Tensor) => {
       of.narrow(2, this.#length, numHere).copy_(given);
       return of.narrow(2, 0, this.#length + numHere);
