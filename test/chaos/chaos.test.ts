@@ -72,7 +72,10 @@ describe("a rank that stands still", () => {
   ])(
     "is named alone where its peer waits for it in native code, with the collective it did not come to: %s, %s",
     async (hang, placement) => {
-      const { stalled, awaited, losses } = await hangOnce(workspace, hang, placement, { ...spread, tp: 2 });
+      const named = await hangOnce(workspace, hang, placement, { ...spread, tp: 2 });
+      const { stalled, awaited, numRestored, losses } = named;
+      // Whatever else lived in its process fell with it, and is no reason of its own.
+      expect(numRestored).toBe(1);
       expect(stalled).toMatchObject({ actor: "rank-1", collective: { group: "tp 0-1" } });
       expect(awaited).toMatchObject({ group: "tp 0-1", isWaiting: true });
       const numBehind = (awaited?.sequence ?? 0) - (stalled.collective?.sequence ?? 0);

@@ -17,6 +17,8 @@ export interface Named {
   readonly afterMs: number;
   /** How long after its time was up it was named, in ms. */
   readonly lateMs: number;
+  /** How often the run was taken up again. */
+  readonly numRestored: number;
   /** The losses of the whole run, by step. */
   readonly losses: readonly number[];
 }
@@ -47,6 +49,7 @@ export async function hangOnce(
   let awaited: Named["awaited"];
   let afterMs = stallMs;
   let struck = false;
+  let numRestored = 0;
   // A sink is called before anything is done about it.
   runtime.addSink({
     write({ kind }) {
@@ -60,6 +63,7 @@ export async function hangOnce(
       losses[event.step - 1] = event.lossNats;
       if (stalled === undefined) stepsMs.push(event.durationMs);
     }
+    if (event.kind === "run.restored") numRestored++;
     if (event.kind === "actor.stalled" && stalled === undefined) {
       stalled = event;
       // As `RuntimeOptions.stallMs` has it.
@@ -81,5 +85,5 @@ export async function hangOnce(
   if (stalled === undefined)
     throw new Error(`expected rank 1 to be named: nobody was (${hang}, ${placement})`);
   const quietMs = Math.min(stalled.ageMs, stalled.collective?.ageMs ?? stalled.ageMs);
-  return { stalled, awaited, afterMs, lateMs: quietMs - afterMs, losses };
+  return { stalled, awaited, afterMs, lateMs: quietMs - afterMs, numRestored, losses };
 }

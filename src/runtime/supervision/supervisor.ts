@@ -151,10 +151,10 @@ export class Supervisor {
     affected: readonly SupervisedChild[],
     cause: Failure | undefined,
   ): Promise<void> {
-    // Those that fell with it are restarted with it: their ends are no further reasons.
-    this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
     const stuck = await stopAll(affected, options);
+    // Those that fell with it, or meanwhile as its process went, are restarted with it: their ends are no further reasons.
+    this.#ended = this.#ended.filter((other) => !affected.includes(other.child));
     // Beside an incarnation that does not end, no new one may begin.
     if (stuck === undefined) await this.#restart(reason, affected, cause);
     else await this.#escalate(stuck);
