@@ -730,8 +730,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "buffers are not read back",
     file: "src/state/initial/stored-values.ts",
-    from: "    for (const { kind, tensor: into, pieces } of state.tensors) {\n",
-    to: "    for (const { kind, tensor: into, pieces } of state.layout.written ? [] : state.tensors) {\n",
+    from: "    for (const { kind, tensor, pieces } of state.tensors) {\n",
+    to: "    for (const { kind, tensor, pieces } of state.layout.written ? [] : state.tensors) {\n",
     caughtBy: [by(buffers, "go on bit for bit on another number of ranks, and after a rank's death")],
   },
   {
