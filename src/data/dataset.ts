@@ -1,6 +1,6 @@
 import type { Tensor } from "../tensor/index.ts";
 import type { Batch } from "./batch.ts";
-import type { TokenizerSpec } from "./tokenizer.ts";
+import type { TokenizerSpec } from "./tokenizers/tokenizer.ts";
 
 /** What may be at hand or come later: decoded, read or fetched. */
 export type Awaitable<T> = T | PromiseLike<T>;

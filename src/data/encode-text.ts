@@ -3,8 +3,8 @@ import { availableParallelism } from "node:os";
 import { TroupeError } from "../errors.ts";
 import { cutText } from "./cut-text.ts";
 import { readBytes, readText, type TextFile } from "./text-source.ts";
-import type { TokenArray } from "./token-dtype.ts";
-import type { Tokenizer } from "./tokenizer.ts";
+import type { TokenArray } from "./tokenizers/token-dtype.ts";
+import type { Tokenizer } from "./tokenizers/tokenizer.ts";
 
 /** Below it a text is encoded in the calling thread: starting a pool takes about as long as encoding it. */
 const minPooledBytes = 4 << 20;

@@ -12,21 +12,10 @@ export {
   tensorsIn,
 } from "./batch.ts";
 export { type BatchReader, type BatchRefs, BuiltBatches, type SampleRange } from "./built-batches.ts";
-export { ByteTokenizer } from "./byte-tokenizer.ts";
-export { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
 export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./check-dataset.ts";
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
-export { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
-export {
-  type JoinedTexts,
-  type JoinOptions,
-  joinTexts,
-  longestFirst,
-  type Truncation,
-} from "./joined-texts.ts";
-export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 export * from "./megatron/index.ts";
 export {
   checkVocabulary,
@@ -49,8 +38,5 @@ export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text-dataset.ts";
 export { hashFiles, type TextSource } from "./text-source.ts";
 export { type TextWindows, textWindows, type WindowOptions } from "./text-windows.ts";
-export { type TokenArray, type TokenDType, tensorDType } from "./token-dtype.ts";
 export { readTokens, type TokenFile } from "./token-file.ts";
-export type { Span } from "./token-offsets.ts";
-export type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
-export { loadWordPiece, type WordPieceOptions } from "./word-piece.ts";
+export * from "./tokenizers/index.ts";

@@ -3,13 +3,13 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
-import { CharacterSet, CharacterTokenizer } from "./character-tokenizer.ts";
 import { encodeText } from "./encode-text.ts";
-import { loadTokenizer, tokenizerFromSpec } from "./load-tokenizer.ts";
 import { hashText, readText, resolveText, type TextFile, type TextSource } from "./text-source.ts";
-import { tokenDType } from "./token-dtype.ts";
 import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeTokens } from "./token-file.ts";
-import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
+import { CharacterSet, CharacterTokenizer } from "./tokenizers/character.ts";
+import { loadTokenizer, tokenizerFromSpec } from "./tokenizers/load.ts";
+import { tokenDType } from "./tokenizers/token-dtype.ts";
+import type { Tokenizer, TokenizerSpec } from "./tokenizers/tokenizer.ts";
 
 /**
  * Which tokenizer encodes a text: `"byte"`, `"character"` (its vocabulary is the text's own characters), the path of

@@ -2,8 +2,14 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { TroupeError } from "../errors.ts";
-import { bytesPerToken, newTokenArray, type TokenArray, type TokenDType, tokenBytes } from "./token-dtype.ts";
-import type { TokenizerSpec } from "./tokenizer.ts";
+import {
+  bytesPerToken,
+  newTokenArray,
+  type TokenArray,
+  type TokenDType,
+  tokenBytes,
+} from "./tokenizers/token-dtype.ts";
+import type { TokenizerSpec } from "./tokenizers/tokenizer.ts";
 
 /** A file of tokens and nothing else, little-endian, to be mapped into memory. Plain data. */
 export interface TokenFile {

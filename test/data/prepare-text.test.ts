@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { HuggingFaceTokenizer } from "../../src/data/hugging-face-tokenizer.ts";
-import { tokenizerFromSpec } from "../../src/data/load-tokenizer.ts";
 import { checkVocabulary, type PreparedText, prepareText } from "../../src/data/prepare-text.ts";
 import { readTokens } from "../../src/data/token-file.ts";
+import { HuggingFaceTokenizer } from "../../src/data/tokenizers/hugging-face.ts";
+import { tokenizerFromSpec } from "../../src/data/tokenizers/load.ts";
 import { miniGpt2 } from "./mini-gpt2.ts";
 
 let folder: string;

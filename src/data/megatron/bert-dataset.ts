@@ -1,6 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import type { Samples } from "../sample-dataset.ts";
-import type { Tokenizer } from "../tokenizer.ts";
+import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import { type BertSample, bertSample } from "./bert-sample.ts";
 import { IndexedDataset } from "./indexed-dataset.ts";
 import type { MaskVocabulary } from "./masked-tokens.ts";

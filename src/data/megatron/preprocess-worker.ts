@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads";
-import { tokenizerFromSpec } from "../load-tokenizer.ts";
-import type { Tokenizer } from "../tokenizer.ts";
+import { tokenizerFromSpec } from "../tokenizers/load.ts";
+import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preprocess.ts";
 
 const { spec, keys, endOfDocument, sentencesOf } = workerData as PreprocessPlan;

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
 import { TroupeError } from "../../errors.ts";
-import type { Tokenizer, TokenizerSpec } from "../tokenizer.ts";
+import type { Tokenizer, TokenizerSpec } from "../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "./indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
 

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { TroupeError } from "../errors.ts";
-import { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
+import { TroupeError } from "../../errors.ts";
+import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 /** How BERT's words are cut. */

@@ -1,8 +1,8 @@
 import { Tokenizer as Engine } from "@huggingface/tokenizers";
-import { TroupeError } from "../errors.ts";
+import { TroupeError } from "../../errors.ts";
 import { Gpt2Pieces, literal, type SpecialToken } from "./gpt2-pieces.ts";
+import { type Span, type Spelling, tokenSpans } from "./spans.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
-import { type Span, type Spelling, tokenSpans } from "./token-offsets.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { UnigramPieces } from "./unigram.ts";
 

@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { TroupeError } from "../errors.ts";
-import { ByteTokenizer } from "./byte-tokenizer.ts";
-import { CharacterTokenizer } from "./character-tokenizer.ts";
-import { HuggingFaceTokenizer } from "./hugging-face-tokenizer.ts";
+import { TroupeError } from "../../errors.ts";
+import { ByteTokenizer } from "./byte.ts";
+import { CharacterTokenizer } from "./character.ts";
+import { HuggingFaceTokenizer } from "./hugging-face.ts";
 import type { Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { loadWordPiece } from "./word-piece.ts";
 
