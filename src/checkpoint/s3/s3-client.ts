@@ -17,6 +17,10 @@ export interface S3Connection extends S3Place {
   readonly client: Sdk.S3Client;
 }
 
+/** How long a store may be silent within a request, which is then made again: the client itself would wait for ever. */
+const SILENCE_MS = 30_000;
+const CONNECT_MS = 10_000;
+
 /** Whether a location is one of S3, and not a folder's path. */
 export function isS3(location: string): boolean {
   return location.startsWith("s3://");
@@ -48,9 +52,10 @@ export function parseS3(location: string): S3Place {
 /**
  * Loads Amazon's client. Credentials, region and the address of another store than Amazon's are taken from where that client
  * takes them: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL_S3, ~/.aws and the like.
+ * @param silenceMs - after which a request that hears nothing is made again
  * @throws {TroupeError} `S3_UNAVAILABLE` where it is not installed
  */
-export async function connectS3(place: S3Place): Promise<S3Connection> {
+export async function connectS3(place: S3Place, silenceMs = SILENCE_MS): Promise<S3Connection> {
   let sdk: S3Sdk;
   try {
     sdk = await import("@aws-sdk/client-s3");
@@ -73,6 +78,7 @@ export async function connectS3(place: S3Place): Promise<S3Connection> {
     forcePathStyle: ownAddress !== undefined,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: silenceMs },
   });
   return { ...place, sdk, client };
 }
