@@ -17,6 +17,8 @@ const splits = { train: /train/i, validation: /(dev|valid)/i, test: /test/i } as
 export async function splitFiles(path: string, ending: RegExp): Promise<SplitFiles> {
   const files = (await filesAt(path)).filter((file) => ending.test(file));
   const found: Record<string, string> = {};
+  const shard = files.find((file) => /-of-0*([2-9]|[1-9]\d+)\.\w+$/.test(file));
+  if (shard !== undefined) throw severed(path, shard);
   for (const [split, pattern] of Object.entries(splits)) {
     const file = files.find((each) => pattern.test(basename(each)));
     if (file !== undefined) found[split] = file;
@@ -47,6 +49,20 @@ export async function eachSplit<T, E>(
     Object.entries(splits).map(async ([name, of]) => [name, await read(of)] as const),
   );
   return Object.fromEntries(entries) as { readonly train: E } & Readonly<Record<string, E>>;
+}
+
+/** A split in several files, of which one alone would be read. */
+function severed(path: string, shard: string): TroupeError {
+  return new TroupeError(
+    "DATA_MISSING",
+    {
+      where: "tasks",
+      expected: `one file of each split at ${path}`,
+      got: basename(shard),
+      hint: "join the files of a split into one",
+    },
+    { fields: { path } },
+  );
 }
 
 function missing(path: string, expected: string, cause?: unknown): TroupeError {

@@ -1,4 +1,4 @@
-import { type JsonRecord, readJsonLines, sampleDataset } from "../data/index.ts";
+import { type JsonRecord, readRecords, sampleDataset } from "../data/index.ts";
 import { answerF1, exactMatch, wordsOf } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import type { Tensor } from "../tensor/index.ts";
@@ -33,14 +33,14 @@ const MOST_ANSWER_TOKENS = 30;
  * Which words of a text answer a question. Scores, as SQuAD's: exact matches, and F1 of the words. Texts that are too long are
  * cut, not read in windows.
  *
- * Files: `.jsonl` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as the hub has SQuAD.
+ * Files: `.jsonl` or `.parquet` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as the hub has SQuAD.
  */
 export const questionAnswering: TaskDefinition<Question, Questions> = {
   task: "question_answering",
 
   read: async (path) =>
-    eachSplit(await splitFiles(path, /\.jsonl$/), async (file) =>
-      (await readJsonLines(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
+    eachSplit(await splitFiles(path, /\.(jsonl|parquet)$/), async (file) =>
+      (await readRecords(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
     ),
 
   dataset(examples, options) {

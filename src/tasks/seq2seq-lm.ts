@@ -1,4 +1,4 @@
-import { readJsonLines, readTable, sampleDataset } from "../data/index.ts";
+import { readRecords, sampleDataset } from "../data/index.ts";
 import { accuracy } from "../metrics/index.ts";
 import { type ModelBatch, shiftRight } from "../models/index.ts";
 import { IGNORE_INDEX } from "../nn/index.ts";
@@ -25,14 +25,14 @@ export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
  * A text written for a text. Scores: exact matches, of texts that a greedy decoder would write without a fault (each token is the
  * most likely one behind those before it), and accuracy of the tokens.
  *
- * Files: `.jsonl` or `.tsv` with `source` and `target`.
+ * Files: `.jsonl`, `.parquet` or `.tsv` with `source` and `target`.
  */
 export const seq2seqLm: WeighedTask<TextPair, TextPairs> = {
   task: "seq2seq_lm",
 
   read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(jsonl|tsv)$/), async (file) =>
-      (file.endsWith(".jsonl") ? await readJsonLines(file) : await readTable(file)).map((record, index) => ({
+    eachSplit(await splitFiles(path, /\.(jsonl|parquet|tsv)$/), async (file) =>
+      (await readRecords(file)).map((record, index) => ({
         source: textIn(record, ["source"], `${file}, example ${index + 1}`),
         target: textIn(record, ["target"], `${file}, example ${index + 1}`),
       })),

@@ -1,4 +1,4 @@
-import { type JsonRecord, type Rows, readJsonLines, readTable, sampleDataset } from "../data/index.ts";
+import { type JsonRecord, type Rows, readRecords, sampleDataset } from "../data/index.ts";
 import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
@@ -27,18 +27,14 @@ export type LabelledTexts = TextTensors & {
  * or else the mean over all; of numbers: Pearson's and Spearman's correlations.
  *
  * Files: the Microsoft Research Paraphrase Corpus; `.tsv` with columns `sentence1`, `sentence2` and `label`, as GLUE's, or
- * `sentence` and `label`; `.jsonl` with `text`, perhaps `pair`, and `label`.
+ * `sentence` and `label`; `.jsonl` with `text`, perhaps `pair`, and `label`; `.parquet` with any of these.
  */
 export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = {
   task: "sequence_classification",
 
   read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(jsonl|tsv|txt)$/), async (file) =>
-      file.endsWith(".jsonl")
-        ? (await readJsonLines(file)).map((record, index) =>
-            fromRecord(record, `${file}, example ${index + 1}`),
-          )
-        : (await readTable(file)).map((row, index) => fromRecord(row, `${file}, example ${index + 1}`)),
+    eachSplit(await splitFiles(path, /\.(parquet|jsonl|tsv|txt)$/), async (file) =>
+      (await readRecords(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
     ),
 
   dataset(examples, options) {

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { readJsonLines } from "../data/index.ts";
+import { readRecords } from "../data/index.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
 import type { Examples } from "./task.ts";
@@ -8,16 +8,16 @@ import type { Examples } from "./task.ts";
 const HELD_OUT = 0.1;
 
 /**
- * Texts to learn a language from: `.jsonl` with `text`, each record one of them, or `.txt`, each file one. Of texts that lie in one
+ * Texts to learn a language from: `.jsonl` or `.parquet` with `text`, each record one of them, or `.txt`, each file one. Of texts that lie in one
  * file alone the last tenth is held out.
  */
 export async function readTexts(path: string): Promise<Examples<string>> {
-  const examples = await eachSplit(await splitFiles(path, /\.(jsonl|txt)$/), async (file) =>
-    file.endsWith(".jsonl")
-      ? (await readJsonLines(file)).map((record, index) =>
+  const examples = await eachSplit(await splitFiles(path, /\.(jsonl|parquet|txt)$/), async (file) =>
+    file.endsWith(".txt")
+      ? [await readFile(file, "utf8")]
+      : (await readRecords(file)).map((record, index) =>
           textIn(record, ["text"], `${file}, example ${index + 1}`),
-        )
-      : [await readFile(file, "utf8")],
+        ),
   );
   return examples.validation === undefined ? parted(examples.train) : examples;
 }

@@ -1,10 +1,4 @@
-import {
-  type JsonRecord,
-  readConllu,
-  readJsonLines,
-  sampleDataset,
-  type TaggedWords,
-} from "../data/index.ts";
+import { type JsonRecord, readConllu, readRecords, sampleDataset, type TaggedWords } from "../data/index.ts";
 import { accuracy, entityF1, f1Score } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { IGNORE_INDEX } from "../nn/index.ts";
@@ -26,16 +20,17 @@ export type TaggedTexts = TextTensors & {
  * What each word of a text is. Scores: accuracy over the words and the mean F1 of the tags; where these are `B-`, `I-` and `O`,
  * F1 of whole names too.
  *
- * Files: CoNLL-U, of which the universal parts of speech are read; `.jsonl` with `words` and `tags`.
+ * Files: CoNLL-U, of which the universal parts of speech are read; `.jsonl` or `.parquet` with `words` and `tags`, or
+ * `tokens` and `ner_tags`.
  */
 export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
   task: "token_classification",
 
   read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(conllu|jsonl)$/), async (file) =>
+    eachSplit(await splitFiles(path, /\.(conllu|jsonl|parquet)$/), async (file) =>
       file.endsWith(".conllu")
         ? readConllu(file)
-        : (await readJsonLines(file)).map((record, index) =>
+        : (await readRecords(file)).map((record, index) =>
             fromRecord(record, `${file}, example ${index + 1}`),
           ),
     ),
@@ -109,7 +104,9 @@ function labelsOf({ words }: TextRow, tags: readonly number[]): number[] {
   );
 }
 
-function fromRecord({ words, tags }: JsonRecord, place: string): TaggedWords {
+function fromRecord(record: JsonRecord, place: string): TaggedWords {
+  const words = record.words ?? record.tokens;
+  const tags = record.tags ?? record.ner_tags;
   if (!Array.isArray(words) || !Array.isArray(tags) || words.length !== tags.length)
     throw example(place, "as many tags as words", "something else");
   return { words: words.map(String), tags: tags.map(String) };

@@ -1,6 +1,8 @@
 export { readConllu, type TaggedWords } from "./conllu.ts";
 export { type IdxArray, readIdx } from "./idx.ts";
 export { type JsonRecord, readJsonLines } from "./json-lines.ts";
+export { readParquet } from "./parquet.ts";
+export { readRecords } from "./records.ts";
 export { exampleError } from "./refusal.ts";
 export { readTable, type TableRow } from "./table.ts";
 export { type Recording, readWav } from "./wav.ts";

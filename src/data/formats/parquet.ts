@@ -1,0 +1,26 @@
+import type { JsonRecord } from "./json-lines.ts";
+import { unreadable } from "./refusal.ts";
+
+/**
+ * The rows of a Parquet file, as Hugging Face's datasets are: columns by name, whole numbers of 64 bits as numbers, nested
+ * lists and records as they are. Pages are plain or compressed by Snappy.
+ * @throws {TroupeError} `DATA_UNREADABLE`
+ */
+export async function readParquet(path: string): Promise<JsonRecord[]> {
+  // Loaded where such a file is read: actors have no use for it.
+  const { asyncBufferFromFile, parquetReadObjects } = await import("hyparquet");
+  try {
+    const rows = await parquetReadObjects({ file: await asyncBufferFromFile(path) });
+    return rows.map((row) => plain(row) as JsonRecord);
+  } catch (cause) {
+    throw unreadable(path, cause);
+  }
+}
+
+function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype)
+    return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
+}
