@@ -39,6 +39,8 @@ export const errorTable = {
   CONFIG_FILE: "a file of options cannot be read or is neither TOML nor JSON",
   // hub
   HUB: "a model or dataset is not where its name leads, or the registry of names is none",
+  HUB_CHECKSUM: "what a hub sent of a file is not what it says the file holds",
+  HUB_UNREACHABLE: "a hub of models and data cannot be reached, or does not answer as one",
   // rapidformer
   ARGUMENTS: "what a run was asked for contradicts itself, or lacks what its task needs",
   ARGUMENTS_UNREAD: "a script asks for its arguments before there are any",

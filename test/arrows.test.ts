@@ -12,7 +12,7 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
 const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ["trainer", "planner", "convert", "service", "sinks", "rapidformer", "hub"],
   rapidformer: ["tasks"],
-  hub: [],
+  hub: ["tensor"],
   tasks: ["job", "models", "metrics"],
   trainer: ["actors", "planner", "dashboard", "config", "launch"],
   launch: ["runtime", "collectives"],

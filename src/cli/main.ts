@@ -101,6 +101,8 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "GENERATE_OPTION",
   "TOKENIZER_INVALID",
   "HUB",
+  "HUB_CHECKSUM",
+  "HUB_UNREACHABLE",
   "ARGUMENTS",
 ]);
 

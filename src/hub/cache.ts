@@ -1,39 +1,104 @@
-import { readdirSync, readFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What kinds of repositories Hugging Face's cache holds. */
 export type RepositoryKind = "models" | "datasets";
 
+/** A repository at one of its revisions. */
+export interface Repository {
+  readonly kind: RepositoryKind;
+  /** `owner/name`, or a name alone. */
+  readonly name: string;
+  /** A branch, a tag or a commit. */
+  readonly revision: string;
+}
+
+/** Where Hugging Face keeps all of its own: `HF_HOME`, else the user's cache. */
+export function homeFolder({ HF_HOME, XDG_CACHE_HOME }: Environment): string {
+  return HF_HOME ?? join(XDG_CACHE_HOME ?? join(homedir(), ".cache"), "huggingface");
+}
+
 /** Where Hugging Face keeps what was downloaded: `HF_HUB_CACHE`, else `HF_HOME/hub`, else the user's cache. */
-export function cacheFolder({
-  HF_HUB_CACHE,
-  HUGGINGFACE_HUB_CACHE,
-  HF_HOME,
-  XDG_CACHE_HOME,
-}: Environment): string {
-  const home = HF_HOME ?? join(XDG_CACHE_HOME ?? join(homedir(), ".cache"), "huggingface");
-  return HF_HUB_CACHE ?? HUGGINGFACE_HUB_CACHE ?? join(home, "hub");
+export function cacheFolder(environment: Environment): string {
+  const { HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE } = environment;
+  return HF_HUB_CACHE ?? HUGGINGFACE_HUB_CACHE ?? join(homeFolder(environment), "hub");
 }
 
 /**
- * The snapshot of a repository that lies in the cache, as `huggingface_hub` lays it out: `models--OWNER--NAME/refs/REVISION`
- * names the folder below `snapshots/`.
- * @param revision - a branch, a tag or a commit
- * @returns undefined where it is not there
+ * One repository in the cache, as `huggingface_hub` lays it out: `blobs/ETAG` holds each content once, `snapshots/COMMIT/FILE`
+ * links to one, `refs/REVISION` says a branch's commit. Contents are shared with Python's programs.
  */
-export function cachedSnapshot(
-  kind: RepositoryKind,
-  name: string,
-  environment: Environment,
-  revision = "main",
-): string | undefined {
-  const folder = join(cacheFolder(environment), [kind, ...name.split("/")].join("--"));
-  const commit = textOf(join(folder, "refs", revision)) ?? revision;
-  const snapshot = join(folder, "snapshots", commit);
-  return namesIn(snapshot).length > 0 ? snapshot : undefined;
+export class CachedRepository {
+  readonly folder: string;
+  readonly #repository: Repository;
+  readonly #locks: string;
+
+  constructor(repository: Repository, environment: Environment) {
+    const folder = [repository.kind, ...repository.name.split("/")].join("--");
+    const cache = cacheFolder(environment);
+    this.#repository = repository;
+    this.folder = join(cache, folder);
+    this.#locks = join(cache, ".locks", folder);
+  }
+
+  /** The snapshot that the revision names; undefined where none is there, or nothing in it. */
+  get snapshot(): string | undefined {
+    const { revision } = this.#repository;
+    const snapshot = this.snapshotOf(textOf(join(this.folder, "refs", revision)) ?? revision);
+    return namesIn(snapshot).length > 0 ? snapshot : undefined;
+  }
+
+  /** Whether a snapshot has a file, whole. */
+  has(commit: string, file: string): boolean {
+    return existsSync(join(this.snapshotOf(commit), file));
+  }
+
+  snapshotOf(commit: string): string {
+    return join(this.folder, "snapshots", commit);
+  }
+
+  blob(etag: string): string {
+    return join(this.folder, "blobs", etag);
+  }
+
+  /** Where Python's programs lock a content while they download it. */
+  lock(etag: string): string {
+    return join(this.#locks, `${etag}.lock`);
+  }
+
+  /** Has a snapshot's file be a content that is there. */
+  link(commit: string, file: string, etag: string): void {
+    const place = join(this.snapshotOf(commit), file);
+    mkdirSync(dirname(place), { recursive: true });
+    try {
+      symlinkSync(relative(dirname(place), this.blob(etag)), place);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
+
+  /** Has the revision name a commit, whose files are all there: whoever is offline then finds them. */
+  point(commit: string): void {
+    const { revision } = this.#repository;
+    if (revision === commit) return;
+    const place = join(this.folder, "refs", revision);
+    if (textOf(place) === commit) return;
+    mkdirSync(dirname(place), { recursive: true });
+    const draft = `${place}.${process.pid}`;
+    writeFileSync(draft, commit);
+    renameSync(draft, place);
+  }
 }
 
 /** @returns the names of all repositories of a kind in the cache */
@@ -51,7 +116,8 @@ function textOf(path: string): string | undefined {
   }
 }
 
-function namesIn(folder: string): string[] {
+/** @returns the names in a folder; none where it is not there */
+export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {

@@ -1,27 +1,36 @@
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { TroupeError, whatWasMeant } from "../errors.ts";
-import { cachedNames, cachedSnapshot } from "./cache.ts";
+import { CachedRepository, cachedNames, type Environment, type RepositoryKind } from "./cache.ts";
 import { findRegistry, registryVariable } from "./registry.ts";
+import { dataIn, fetchSnapshot, isOffline, isWholeModel, repositoryNamed } from "./snapshot.ts";
 
 /** Where names are looked up. */
 export interface HubOptions {
   /** What paths are relative to; the working directory unless told otherwise. */
   readonly folder?: string;
-  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_OFFLINE` and `TROUPE_HUB`; the program's own unless told otherwise. */
+  readonly environment?: Environment;
+  /** Told what is downloaded, a line a file; nobody unless told otherwise. */
+  readonly tell?: (line: string) => void;
+  /** Before a request to a hub that failed is repeated, doubled with each: 500 */
+  readonly firstDelayMs?: number;
 }
 
 /**
- * The folder of a model: a path, else a name of the registry, else a snapshot of Hugging Face's cache.
- * @throws {TroupeError} `HUB` naming what is near
+ * The folder of a model: a path, else a name of the registry, else a snapshot of Hugging Face's cache, else what its hub has
+ * under that name, `@REVISION` behind it where another than `main` is meant.
+ * @throws {TroupeError} `HUB` naming what is near; `HUB_UNREACHABLE`, `HUB_CHECKSUM` where it was to be downloaded
  */
-export function findModel(name: string, options: HubOptions = {}): string {
+export async function findModel(name: string, options: HubOptions = {}): Promise<string> {
   const { folder, environment, registry } = placesOf(options);
   const path = resolve(folder, name);
   if (existsSync(path)) return path;
-  const found = registry?.models[name] ?? cachedSnapshot("models", name, environment);
-  if (found !== undefined && existsSync(found)) return found;
-  throw unknown("model", name, found, [
+  const registered = registry?.models[name];
+  if (registered !== undefined && existsSync(registered)) return registered;
+  const found = registered === undefined ? await atHub("models", name, "", options) : undefined;
+  if (found !== undefined) return found;
+  throw unknown("model", name, registered, [
     ...Object.keys(registry?.models ?? {}),
     ...cachedNames("models", environment),
   ]);
@@ -29,10 +38,10 @@ export function findModel(name: string, options: HubOptions = {}): string {
 
 /**
  * The file or folder of a dataset, or of its part: a path, else a name of the registry, `name/part` before `name`, else a
- * snapshot of Hugging Face's cache.
- * @throws {TroupeError} `HUB` naming what is near
+ * snapshot of Hugging Face's cache, else what its hub has under that name.
+ * @throws {TroupeError} `HUB` naming what is near; `HUB_UNREACHABLE`, `HUB_CHECKSUM` where it was to be downloaded
  */
-export function findData(name: string, part = "", options: HubOptions = {}): string {
+export async function findData(name: string, part = "", options: HubOptions = {}): Promise<string> {
   const { folder, environment, registry } = placesOf(options);
   const names = part === "" ? [name] : [`${name}/${part}`, name];
   for (const each of names) {
@@ -43,11 +52,9 @@ export function findData(name: string, part = "", options: HubOptions = {}): str
     const registered = registry?.data[each];
     if (registered !== undefined && existsSync(registered)) return registered;
   }
-  const snapshot = cachedSnapshot("datasets", name, environment);
-  const inside = snapshot === undefined ? undefined : join(snapshot, part);
-  if (inside !== undefined && existsSync(inside)) return inside;
-  if (snapshot !== undefined) return snapshot;
   const named = names.map((each) => registry?.data[each]).find((place) => place !== undefined);
+  const found = named === undefined ? await atHub("datasets", name, part, options) : undefined;
+  if (found !== undefined) return found;
   throw unknown("dataset", names[0] ?? name, named, [
     ...Object.keys(registry?.data ?? {}),
     ...cachedNames("datasets", environment),
@@ -73,6 +80,31 @@ export function findPrefix(name: string, options: HubOptions = {}): string {
 
 function placesOf({ folder = process.cwd(), environment = process.env }: HubOptions) {
   return { folder, environment, registry: findRegistry(folder, environment) };
+}
+
+/** What is in the cache, where that is whole; else what the hub has; where that does not answer, what is in the cache. */
+async function atHub(
+  kind: RepositoryKind,
+  name: string,
+  part: string,
+  { environment = process.env, tell = () => {}, firstDelayMs }: HubOptions,
+): Promise<string | undefined> {
+  const repository = repositoryNamed(kind, name);
+  if (repository === undefined) return undefined;
+  const folderIn = (snapshot: string | undefined) =>
+    kind === "models" || snapshot === undefined ? snapshot : dataIn(snapshot, part);
+  const { snapshot } = new CachedRepository(repository, environment);
+  const here = folderIn(snapshot);
+  if (here !== undefined && (kind === "datasets" || isWholeModel(here))) return here;
+  if (isOffline(environment)) return here;
+  try {
+    const options = { environment, tell, ...(firstDelayMs !== undefined && { firstDelayMs }) };
+    return folderIn(await fetchSnapshot(repository, part, options));
+  } catch (error) {
+    const isAway = error instanceof TroupeError && error.code === "HUB_UNREACHABLE";
+    if (isAway && here !== undefined) return here;
+    throw error;
+  }
 }
 
 function unknown(

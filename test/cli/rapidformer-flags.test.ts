@@ -116,8 +116,8 @@ describe("Rapidformer's command line", () => {
     expect(() => parse(words)).toThrow(message);
   });
 
-  it("takes its ranks from the launcher's devices, its micro-batches from both batch sizes, its layout from the flags", () => {
-    const { given, userScript } = settle(
+  it("takes its ranks from the launcher's devices, its micro-batches from both batch sizes, its layout from the flags", async () => {
+    const { given, userScript } = await settle(
       parse(without(wordsOf("pretrain-gpt"), "--data-path", "--data-impl", "--split")),
       [],
       fourDevices,
@@ -170,8 +170,9 @@ describe("Rapidformer's command line", () => {
       ["--pretrained-model-name-or-path", "nobody/has-it"],
       "expected a model:",
     ],
-  ])("refuses %s", (_, words, message) => {
-    expect(() => settle(parse(words), [], fourDevices)).toThrow(message);
+  ])("refuses %s", async (_, words, message) => {
+    const offline = { ...fourDevices, HF_HUB_OFFLINE: "1", HF_HOME: "/nowhere" };
+    await expect(settle(parse(words), [], offline)).rejects.toThrow(message);
   });
 
   it("has a page that is made of the table: npm run docs:rapidformer", () => {
@@ -179,24 +180,24 @@ describe("Rapidformer's command line", () => {
     expect(page).toBe(rapidformerPage());
   });
 
-  it("joins several hosts by the launcher's words: one command on each, all with as many ranks", () => {
+  it("joins several hosts by the launcher's words: one command on each, all with as many ranks", async () => {
     const hosts = { ...fourDevices, NNODES: "2", NODE_RANK: "1" };
     expect(launchVariables(hosts)).toEqual({ RANK: "1", WORLD_SIZE: "2" });
     expect(launchVariables(fourDevices)).toEqual({});
-    expect(lastOf(settle(parse([]), [], hosts).given, "ranks")).toBe(8);
+    expect(lastOf((await settle(parse([]), [], hosts)).given, "ranks")).toBe(8);
     expect(() => launchVariables({ NNODES: "2", NODE_RANK: "2" })).toThrow(
       "expected NODE_RANK from 0 to below NNODES",
     );
   });
 
-  it("takes float16 for mixed precision on a GPU, and says aloud that bfloat16 stands for it on the CPU", () => {
+  it("takes float16 for mixed precision on a GPU, and says aloud that bfloat16 stands for it on the CPU", async () => {
     const on = (device: string) =>
       settle(
         parse(["--mixed-precision"]),
         [{ path: ["device"], value: device, origin: "flag", by: "--device" }],
         {},
       );
-    expect(lastOf(on("cuda").given, "precision")).toBe("amp-fp16");
-    expect(on("cpu").notices[0]).toMatch(/^--mixed-precision: amp-bf16/);
+    expect(lastOf((await on("cuda")).given, "precision")).toBe("amp-fp16");
+    expect((await on("cpu")).notices[0]).toMatch(/^--mixed-precision: amp-bf16/);
   });
 });

@@ -96,13 +96,14 @@ async function train(
 ): Promise<void> {
   const others = [...givenAround(flags), ...typedOptions(command, options)];
   Object.assign(process.env, launchVariables(process.env));
-  const { given, userScript, notices } = settle(typed, others);
+  const tell = (line: string) => process.stderr.write(`${line}\n`);
+  const { given, userScript, notices } = await settle(typed, others, process.env, tell);
   const byTask = typed.get("--task") === "pretraining" ? "pretrain" : "finetune";
   const url =
     userScript === undefined
       ? String(jobModules[name === RAPIDFORMER ? byTask : name])
       : jobUrlOf(userScript);
-  if (flags.printConfig !== true) for (const notice of notices) process.stderr.write(`${notice}\n`);
+  if (flags.printConfig !== true) for (const notice of notices) tell(notice);
   const said = [...below(given), ...below(others), ...above(given), ...above(others)];
   await runJob(`troupe ${name} ${argvOf(typed).map(quoted).join(" ")}`, url, said, flags, command);
 }

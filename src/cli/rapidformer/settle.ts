@@ -1,5 +1,5 @@
 import { commandSchema, type Given, optionsOf, readText } from "../../config/index.ts";
-import { findData, findModel, findPrefix } from "../../hub/index.ts";
+import { findData, findModel, findPrefix, type HubOptions } from "../../hub/index.ts";
 import { type Flag, flags } from "../../rapidformer/index.ts";
 import { usage } from "../flags.ts";
 import type { Typed, TypedFlags } from "./parse.ts";
@@ -17,16 +17,19 @@ export interface Settled {
 }
 
 /**
- * Turns Rapidformer's flags and the variables of its launchers into options of the runtime and settings of the job.
+ * Turns Rapidformer's flags and the variables of its launchers into options of the runtime and settings of the job. Names are
+ * looked up last, and may be downloaded then.
  * @param typed - by the flags' names
  * @param others - what else was said of options: by flags of the runtime's own, which go before
+ * @param tell - told what is downloaded
  * @throws {TroupeError} `USAGE`, `HUB` for what contradicts itself or is not there, before anything is started
  */
-export function settle(
+export async function settle(
   typed: TypedFlags,
   others: readonly Given[],
   environment: Environment = process.env,
-): Settled {
+  tell: (line: string) => void = () => {},
+): Promise<Settled> {
   const notices: string[] = [];
   const ranks = ranksOf(typed, others, environment);
   const { batch, accumulation } = batchOf(typed, others, ranks.number);
@@ -42,7 +45,7 @@ export function settle(
     ...chunksOf(typed),
     ...(accumulation === undefined ? [] : [flagged("accumulation", accumulation, "--micro-batch-size")]),
     ...batch,
-    ...places(typed),
+    ...(await places(typed, { environment, tell })),
   ];
   for (const { flag, fate } of flags)
     if (fate.is === "no-op" && typed.has(flag)) notices.push(`${flag}: ${fate.reason}`);
@@ -217,17 +220,18 @@ function chunksOf(typed: TypedFlags): Given[] {
 }
 
 /** Names to where they lie, once, before any rank begins. */
-function places(typed: TypedFlags): Given[] {
+async function places(typed: TypedFlags, hub: HubOptions): Promise<Given[]> {
   const said = (flag: string) => typed.get(flag);
   const model = said("--pretrained-model-name-or-path");
   const part = String(said("--data-name") ?? "");
   const path = said("--data-path");
-  const place = path === undefined ? undefined : dataPlace(path as readonly string[], part, typed);
+  const place = path === undefined ? undefined : await dataPlace(path as readonly string[], part, typed, hub);
+  const folder = model === undefined ? undefined : await findModel(String(model), hub);
   return [
-    ...(model === undefined
+    ...(folder === undefined
       ? []
       : ["pretrainedModelNameOrPath", "load"].map((name) =>
-          flagged(`set.${name}`, findModel(String(model)), "--pretrained-model-name-or-path"),
+          flagged(`set.${name}`, folder, "--pretrained-model-name-or-path"),
         )),
     ...(place === undefined
       ? []
@@ -240,11 +244,16 @@ function places(typed: TypedFlags): Given[] {
 }
 
 /** A prefix of indexed data, several with their weights, or a dataset. */
-function dataPlace(words: readonly string[], part: string, typed: TypedFlags): string {
+async function dataPlace(
+  words: readonly string[],
+  part: string,
+  typed: TypedFlags,
+  hub: HubOptions,
+): Promise<string> {
   if (words.length > 1)
-    return words.map((word, index) => (index % 2 === 0 ? word : findPrefix(word))).join(" ");
+    return words.map((word, index) => (index % 2 === 0 ? word : findPrefix(word, hub))).join(" ");
   const [name = ""] = words;
-  return isIndexed(typed) ? findPrefix(name) : findData(name, part);
+  return isIndexed(typed) ? findPrefix(name, hub) : findData(name, part, hub);
 }
 
 /** Pre-training reads indexed data; so does a script that says how they are split or laid out. */

@@ -1,0 +1,156 @@
+import { createHash, type Hash } from "node:crypto";
+import { createReadStream, existsSync, mkdirSync } from "node:fs";
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TroupeError } from "../errors.ts";
+import { type FileFacts, type HubEndpoint, reasonOf, unreachable } from "./endpoint.ts";
+import { FileLock } from "./file-lock.ts";
+
+/** What is to be downloaded, and where it goes. */
+export interface Download {
+  /** Its name, for messages. */
+  readonly file: string;
+  readonly facts: FileFacts;
+  /** Where it lies when it is whole. */
+  readonly blob: string;
+  readonly lock: string;
+  /** Told when bytes begin to come, and how many are here from an earlier try; and when another process brings them. */
+  readonly tell: (line: string) => void;
+  /** Before a try that brought nothing is repeated; doubled with each. */
+  readonly firstDelayMs?: number;
+}
+
+/** Tries in a row that bring nothing. */
+const VAIN_TRIES = 5;
+const SILENCE_MS = 10_000;
+
+/**
+ * Brings a content to its place in the cache: once, however many processes want it; from where an earlier try was cut; and
+ * only where its bytes are those that its name promises.
+ * @throws {TroupeError} `HUB_UNREACHABLE`, `HUB_CHECKSUM`
+ */
+export async function download(hub: HubEndpoint, wanted: Download): Promise<void> {
+  const { blob, lock, file, tell } = wanted;
+  if (existsSync(blob)) return;
+  await using _ = await FileLock.take(lock, () =>
+    tell(`waiting for ${file}, which another process downloads`),
+  );
+  if (existsSync(blob)) return;
+  mkdirSync(dirname(blob), { recursive: true });
+  const partial = `${blob}.incomplete`;
+  const resumed = await sizeOf(partial);
+  await fetchInto(hub, wanted, partial);
+  if (await isAsPromised(wanted.facts, partial)) return rename(partial, blob);
+  await rm(partial, { force: true });
+  // What an earlier try left may have been another's: once more from the beginning.
+  if (resumed > 0) {
+    await fetchInto(hub, wanted, partial);
+    if (await isAsPromised(wanted.facts, partial)) return rename(partial, blob);
+    await rm(partial, { force: true });
+  }
+  throw new TroupeError("HUB_CHECKSUM", {
+    where: "hub",
+    expected: `${file} with the checksum ${wanted.facts.etag} that ${hub.address} says it has`,
+    got: "other bytes",
+    hint: "they are thrown away: try again, or another HF_ENDPOINT",
+  });
+}
+
+async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): Promise<void> {
+  const { facts, file, tell, firstDelayMs = 500 } = wanted;
+  const { sizeBytes } = facts;
+  const begin = await sizeOf(partial);
+  tell(
+    `downloading ${file}${sizeBytes === undefined ? "" : `, ${megabytes(sizeBytes)}`}${begin > 0 ? `, of which ${megabytes(begin)} are here` : ""}`,
+  );
+  await using target = await open(partial, "a");
+  for (let vain = 0, from = begin; ; ) {
+    if (sizeBytes !== undefined && from > sizeBytes) {
+      await target.truncate(0);
+      from = 0;
+    }
+    if (from === sizeBytes) return;
+    let failure: unknown;
+    try {
+      if (await append(hub, facts, target, from)) return;
+      failure = new Error("a connection that ended early");
+    } catch (error) {
+      if (error instanceof TroupeError) throw error;
+      // A disk that takes no more is no fault of the hub.
+      if ((error as NodeJS.ErrnoException).syscall === "write") throw error;
+      failure = error;
+    }
+    const here = (await target.stat()).size;
+    vain = here > from ? 0 : vain + 1;
+    from = here;
+    if (vain === VAIN_TRIES)
+      throw unreachable(
+        hub.address,
+        `${reasonOf(failure)} after ${megabytes(from)} of ${file}`,
+        "what has come is kept: the same command goes on from there",
+        failure,
+      );
+    if (vain > 0) await sleep(firstDelayMs * 2 ** (vain - 1));
+  }
+}
+
+/** One request for what is missing. @returns whether all has come */
+async function append(
+  hub: HubEndpoint,
+  { url, sizeBytes }: FileFacts,
+  target: FileHandle,
+  from: number,
+): Promise<boolean> {
+  const silence = new AbortController();
+  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  try {
+    const headers = from > 0 ? { range: `bytes=${from}-` } : {};
+    const response = await hub.ask(url, { headers, signal: silence.signal });
+    // Nothing is left to be sent: what is here is all that there is.
+    if (response.status === 416) {
+      await response.body?.cancel();
+      return true;
+    }
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw unreachable(hub.address, `status ${response.status} of ${new URL(url).host}`);
+    }
+    // A server that knows no ranges begins anew.
+    let written = from;
+    if (from > 0 && response.status !== 206) {
+      await target.truncate(0);
+      written = 0;
+    }
+    for await (const bytes of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+      await target.appendFile(bytes);
+      written += bytes.byteLength;
+    }
+    return sizeBytes === undefined || written >= sizeBytes;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** By the content's name: SHA-256, or what Git calls a file; of names that are neither, by its size. */
+async function isAsPromised({ etag, sizeBytes }: FileFacts, path: string): Promise<boolean> {
+  const size = await sizeOf(path);
+  if (sizeBytes !== undefined && size !== sizeBytes) return false;
+  if (/^[\da-f]{64}$/.test(etag)) return (await digest(createHash("sha256"), path)) === etag;
+  if (/^[\da-f]{40}$/.test(etag))
+    return (await digest(createHash("sha1").update(`blob ${size}\0`), path)) === etag;
+  return true;
+}
+
+async function digest(hash: Hash, path: string): Promise<string> {
+  for await (const bytes of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(bytes as Buffer);
+  return hash.digest("hex");
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(() => undefined))?.size ?? 0;
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1e6).toPrecision(3)} MB`;

@@ -1,0 +1,138 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { TroupeError } from "../errors.ts";
+import {
+  CachedRepository,
+  type Environment,
+  namesIn,
+  type Repository,
+  type RepositoryKind,
+} from "./cache.ts";
+import { download } from "./download.ts";
+import { HubEndpoint } from "./endpoint.ts";
+
+/** How a repository is brought here. */
+export interface FetchOptions {
+  readonly environment: Environment;
+  readonly tell: (line: string) => void;
+  readonly firstDelayMs?: number;
+}
+
+/** A repository that a name may stand for, `NAME` or `OWNER/NAME`, perhaps with `@REVISION`; undefined where it cannot be one. */
+export function repositoryNamed(kind: RepositoryKind, name: string): Repository | undefined {
+  const [, repository, revision = "main"] =
+    /^([\w-][\w.-]*(?:\/[\w-][\w.-]*)?)(?:@([\w./-]+))?$/.exec(name) ?? [];
+  return repository === undefined || revision.includes("..")
+    ? undefined
+    : { kind, name: repository, revision };
+}
+
+/** Whether only what is here may be looked at. */
+export function isOffline({ HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE }: Environment): boolean {
+  return [HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE].some((value) => /^(1|on|yes|true)$/i.test(value ?? ""));
+}
+
+/**
+ * Brings what is wanted of a repository into the cache; what is there is not asked for again. A revision names its commit when
+ * all of it has come, so that what was cut short is not taken for whole.
+ * @param part - of a dataset; of a model ""
+ * @returns its snapshot's folder
+ * @throws {TroupeError} `HUB`, `HUB_UNREACHABLE`, `HUB_CHECKSUM`
+ */
+export async function fetchSnapshot(
+  repository: Repository,
+  part: string,
+  options: FetchOptions,
+): Promise<string> {
+  const { environment, tell, firstDelayMs } = options;
+  const hub = new HubEndpoint(environment, firstDelayMs);
+  const cached = new CachedRepository(repository, environment);
+  const { commit, files } = await hub.facts(repository);
+  const wanted =
+    repository.kind === "models" ? modelFiles(repository, files) : dataFiles(repository, files, part);
+  for (const file of wanted) {
+    if (cached.has(commit, file)) continue;
+    const facts = await hub.fileFacts(repository, commit, file);
+    const blob = cached.blob(facts.etag);
+    const delay = firstDelayMs === undefined ? {} : { firstDelayMs };
+    await download(hub, { file, facts, blob, lock: cached.lock(facts.etag), tell, ...delay });
+    cached.link(commit, file, facts.etag);
+  }
+  cached.point(commit);
+  return cached.snapshotOf(commit);
+}
+
+const DESCRIPTIONS =
+  /^((generation_|tokenizer_|preprocessor_|adapter_)?config|special_tokens_map|added_tokens|tokenizer|vocab)\.json$|^vocab\.txt$|^merges\.txt$/;
+const WEIGHTS = /\.safetensors$/;
+const INDEX = "model.safetensors.index.json";
+/** What holds weights as a program that is run when it is read. */
+const PICKLES = /\.(bin|pt|pth|pkl|ckpt)$/;
+
+/** A model's own description, its tokenizer's, and its weights: one file, or those that its index names. */
+function modelFiles({ name }: Repository, files: readonly string[]): string[] {
+  const here = files.filter((file) => !file.includes("/"));
+  const weights = here.filter((file) => WEIGHTS.test(file));
+  const pieces = weights.filter((file) => /^model-\d+-of-\d+\./.test(file));
+  const chosen = here.includes(INDEX)
+    ? [INDEX, ...pieces]
+    : weights.includes("model.safetensors")
+      ? ["model.safetensors"]
+      : weights;
+  const pickle = here.find((file) => PICKLES.test(file));
+  if (weights.length === 0 && pickle !== undefined)
+    throw new TroupeError("HUB", {
+      where: "hub",
+      expected: `weights of ${name} in .safetensors`,
+      got: `${pickle}, a pickle, which can hold any program and is never read`,
+      hint: "a revision with safetensors, such as NAME@refs/pr/1, or convert it in Python with save_pretrained",
+    });
+  return [...here.filter((file) => DESCRIPTIONS.test(file)), ...chosen];
+}
+
+const DATA = /\.(parquet|jsonl|tsv|txt|conllu?)$/;
+
+/** Data files of a part, else those on top, else those in `data`. */
+function dataFiles({ name }: Repository, files: readonly string[], part: string): string[] {
+  const data = files.filter((file) => DATA.test(file) && !/^README/i.test(file));
+  const folder = dataFolder(data, part);
+  const found = data.filter((file) => file.slice(0, file.lastIndexOf("/") + 1) === folder);
+  if (folder !== undefined && found.length > 0) return found;
+  const parts = [...new Set(data.filter((file) => file.includes("/")).map((file) => file.split("/")[0]))];
+  throw new TroupeError("HUB", {
+    where: "hub",
+    expected: `files of ${part === "" ? "" : `${part} of `}${name} in .parquet, .jsonl, .tsv, .txt or .conll`,
+    got: data.length === 0 ? `${files.length} others` : `none ${part === "" ? "on top" : "of that part"}`,
+    hint: parts.length > 0 ? `its parts: ${parts.slice(0, 12).join(", ")}` : "give a folder of your own",
+  });
+}
+
+/** Where the files of a part lie, with a slash behind; "" for those on top, undefined where there are none. */
+function dataFolder(files: readonly string[], part: string): string | undefined {
+  const folders = part === "" ? ["", "data/"] : [`${part}/`, `data/${part}/`];
+  return folders.find((folder) => files.some((file) => file.slice(0, file.lastIndexOf("/") + 1) === folder));
+}
+
+/** The folder of a part within a snapshot; undefined where it has no data of it. */
+export function dataIn(snapshot: string, part: string): string | undefined {
+  const folders =
+    part === "" ? [snapshot, join(snapshot, "data")] : [join(snapshot, part), join(snapshot, "data", part)];
+  return folders.find((folder) =>
+    namesIn(folder).some((name) => DATA.test(name) && existsSync(join(folder, name))),
+  );
+}
+
+/** Whether a model's snapshot has its description and all of its weights. */
+export function isWholeModel(snapshot: string): boolean {
+  const has = (file: string) => existsSync(join(snapshot, file));
+  if (!has("config.json")) return false;
+  if (!has(INDEX)) return namesIn(snapshot).some((name) => WEIGHTS.test(name) && has(name));
+  try {
+    const { weight_map } = JSON.parse(readFileSync(join(snapshot, INDEX), "utf8")) as {
+      weight_map: Record<string, string>;
+    };
+    return [...new Set(Object.values(weight_map))].every(has);
+  } catch {
+    return false;
+  }
+}
