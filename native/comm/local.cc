@@ -85,7 +85,7 @@ class LocalWork final : public Work {
     if (!is_finished()) wait_for_it();
     // What is finished stays good, whatever became of the group.
     if (!is_finished()) group_->throw_failure();
-    meeting_->result().hold_back();
+    meeting_->hold_back();
   }
 
   void wait_for_it() {

@@ -155,7 +155,7 @@ void Meeting::carry_out_on_device() {
     use_in_stream(part.output);
   }
   run_on_device(parts);
-  result_ = Fence::here(device_);
+  for (const Operation& part : parts) results_.push_back(Fence::here(part.device()));
 }
 
 void Meeting::release() {

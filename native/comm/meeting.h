@@ -39,8 +39,10 @@ class Meeting {
 
   std::atomic<bool> runnable{false};  // planned, and everything issued before is finished
   std::atomic<bool> finished{false};
-  // Behind the result, which whoever reads it on a device waits for. Once finished.
-  const Fence& result() const { return result_; }
+  // The calling thread's stream goes on behind the result. Once finished.
+  void hold_back() const {
+    for (const Fence& result : results_) result.hold_back();
+  }
 
  private:
   static constexpr int64_t kSmallBytes = 256 << 10;
@@ -65,7 +67,7 @@ class Meeting {
   std::vector<Move> moves_;
   c10::Device device_{c10::DeviceType::CPU};
   at::ScalarType dtype_ = at::kByte;
-  Fence result_;
+  std::vector<Fence> results_;  // by participant, each on its device
   Reduction reduction_ = Reduction::sum;
   int64_t item_bytes_ = 1;
   int64_t chunk_numel_ = kChunkBytes;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/device.h"
 #include "core/torch_version.h"
 
 namespace troupe {
@@ -25,7 +26,12 @@ Fence Fence::here(c10::Device device) {
 }
 
 void Fence::hold_back() const {
-  if (event_) event_->block(present_stream(event_->device()));
+  hold_back(device());
+  if (compute_device() != device()) hold_back(compute_device());
+}
+
+void Fence::hold_back(c10::Device device) const {
+  if (event_ && event_->device_type() == device.type()) event_->block(present_stream(device));
 }
 
 void Fence::wait() const {

@@ -76,7 +76,9 @@ void follow_place(int64_t place) {
   if (place == 0) return;
   const Fence fence = Lines::get().at(place / kSequences).place(place % kSequences);
   fence.hold_back();
-  followed = fence.device();
+  // A thread that passes on what it was told does so in one stream, behind what others say from other devices too.
+  if (followed.is_cpu()) followed = fence.device();
+  if (followed != fence.device()) fence.hold_back(followed);
 }
 
 }  // namespace troupe

@@ -3,7 +3,7 @@ import { ownerOf } from "../inspect/index.ts";
 import { loadJob } from "../job/index.ts";
 import type { RankInit, RankProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { chargeThreadTo, enterDevice, setNumThreads } from "../tensor/index.ts";
+import { chargeThreadTo, type Device, enterDevice, setNumThreads } from "../tensor/index.ts";
 
 export default defineActor<RankProtocol, RankInit>({
   lanes: { activation: "control", gradient: "control", result: "control" },
@@ -23,7 +23,7 @@ export default defineActor<RankProtocol, RankInit>({
       handlers: {
         async declare({ plan, peers }) {
           setNumThreads(plan.execution.threadsPerRank);
-          enterDevice(plan.execution.device);
+          enterDevice(plan.execution.devices[init.rank] as Device);
           chargeThreadTo(ownerOf(plan.layout.groups.run, init.rank), "activations");
           const job = await loadJob(plan.job.url);
           runner = new ModelRunner(context, init, plan, peers, job);

@@ -15,6 +15,7 @@ import { ShardPaging } from "../state/paging/index.ts";
 import {
   attach,
   chargeThreadTo,
+  type Device,
   enterDevice,
   hold,
   setNumThreads,
@@ -109,11 +110,12 @@ class ShardMember {
     await loadOptimizers(plan.optimizers);
     const { rank, offload } = this.#init;
     const { execution, generation, peers } = plan;
-    const { deadlineMs } = execution;
+    const { deadlineMs, devices } = execution;
     setNumThreads(execution.threadsPerRank);
-    enterDevice(execution.device);
+    enterDevice(devices[rank] as Device);
     chargeThreadTo(ownerOf(peers.groups.run, rank), "working");
-    const place = { group: "shards", generation, rank, size: this.#peers.length, deadlineMs };
+    const ranks = [...this.#peers.keys()];
+    const place = { group: "shards", generation, rank, ranks, devices, deadlineMs };
     this.groups.carryBy(openCarrier(peers.groups, place));
     const paging = new ShardPaging(rank, plan, this.#peers);
     this.#paging = paging;

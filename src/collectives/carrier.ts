@@ -1,5 +1,6 @@
 import {
   attach,
+  type Device,
   type DType,
   empty,
   hold,
@@ -41,8 +42,8 @@ export interface Incoming {
  * part in them sees to it that every message is taken in the order in which it came from its sender.
  */
 export interface Carrier extends Disposable {
-  /** Whether what one member writes another can read, without sending. */
-  readonly sharesMemory: boolean;
+  /** @returns `ranks` by the memory they have: those of one read what the others of it write, without being sent it; in order */
+  memories(ranks: readonly number[]): readonly (readonly number[])[];
   /** @returns what to send in the tensor's place; the tensor stays the caller's, and as it is until it has been taken */
   share(tensor: Tensor, to: Recipient): Carried;
   /** The same, and ownership passes. */
@@ -55,13 +56,59 @@ export interface Carrier extends Disposable {
 
 /** Within one process, or on one host by shared segments: refs in messages, bytes stay where they are. */
 export const ALIAS: Carrier = {
-  sharesMemory: true,
+  memories: (ranks) => [ranks],
   share: (tensor, to) => shareRef(tensor, to),
   move: (tensor, to) => moveRef(tensor, to),
   take: (carried) => ({ work: finished, open: () => attach(carried as TensorRef) }),
   abort() {},
   [Symbol.dispose]() {},
 };
+
+/**
+ * Within one process, between several devices: refs in messages, and a device copies what another has, in the order of their
+ * streams. On one device bytes stay where they are, and the host's do everywhere.
+ */
+export class PeerCarrier implements Carrier {
+  readonly #devices: readonly Device[];
+  readonly #own: Device;
+
+  /**
+   * @param devices - by rank of the world, what it computes on
+   * @param rank - this one, of the world
+   */
+  constructor(devices: readonly Device[], rank: number) {
+    this.#devices = devices;
+    this.#own = devices[rank] as Device;
+  }
+
+  memories(ranks: readonly number[]): readonly (readonly number[])[] {
+    return [...Map.groupBy(ranks, (rank) => this.#devices[rank]).values()];
+  }
+
+  share(tensor: Tensor, to: Recipient): TensorRef {
+    return shareRef(tensor, to);
+  }
+
+  move(tensor: Tensor, to: Recipient): TensorRef {
+    return moveRef(tensor, to);
+  }
+
+  take(carried: Carried): Incoming {
+    return { work: finished, open: () => this.#here(carried as TensorRef) };
+  }
+
+  abort(): void {}
+
+  [Symbol.dispose](): void {}
+
+  #here(ref: TensorRef): Tensor {
+    const there = attach(ref);
+    if (there.device === "cpu" || there.device === this.#own) return there;
+    const here = there.onto(this.#own);
+    there.dispose();
+    return here;
+  }
+}
 
 /** Who is in a group whose bytes go over Gloo, and how they meet. */
 export interface GlooMembership {
@@ -74,7 +121,6 @@ export interface GlooMembership {
 
 /** Between processes that share no memory: the bytes go over Gloo, by threads of the group, while event loops go on. */
 export class GlooCarrier implements Carrier {
-  readonly sharesMemory = false;
   readonly #group: Communicator;
 
   /**
@@ -83,6 +129,10 @@ export class GlooCarrier implements Carrier {
    */
   constructor(membership: GlooMembership) {
     this.#group = openCommunicator({ backend: "gloo", ...membership });
+  }
+
+  memories(ranks: readonly number[]): readonly (readonly number[])[] {
+    return ranks.map((rank) => [rank]);
   }
 
   share(tensor: Tensor, to: Recipient): Parcel {

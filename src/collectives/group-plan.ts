@@ -1,4 +1,5 @@
-import { ALIAS, type Carrier, GlooCarrier } from "./carrier.ts";
+import type { Device } from "../tensor/index.ts";
+import { ALIAS, type Carrier, GlooCarrier, PeerCarrier } from "./carrier.ts";
 import type { Backend } from "./communicator.ts";
 
 /**
@@ -35,8 +36,11 @@ export interface GroupPlace {
   readonly group: string;
   /** Of the rank group: each builds its groups anew. */
   readonly generation: number;
+  /** This member, and all of them in order: of the world. */
   readonly rank: number;
-  readonly size: number;
+  readonly ranks: readonly number[];
+  /** By rank of the world, what it computes on. */
+  readonly devices: readonly Device[];
   /** How long a wait for another member may last. */
   readonly deadlineMs: number;
 }
@@ -45,10 +49,14 @@ export interface GroupPlace {
  * Joins the group in which tensors are carried as planned; over Gloo it blocks until all members have.
  * @throws {TroupeError} what `openCommunicator` throws
  */
-export function openCarrier(plan: GroupPlan, { group, generation, ...place }: GroupPlace): Carrier {
+export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
+  const { group, generation, rank, ranks, devices, deadlineMs } = place;
   const { run, carrier } = plan;
   const rendezvous = rendezvousOf(plan, `${generation} ${group}`);
-  if (carrier !== "gloo" || place.size === 1 || rendezvous === undefined) return ALIAS;
+  if (carrier !== "gloo" || ranks.length === 1 || rendezvous === undefined) {
+    const isSpread = ranks.some((other) => devices[other] !== devices[rank]);
+    return isSpread ? new PeerCarrier(devices, rank) : ALIAS;
+  }
   const name = `${run} ${generation} ${group}`;
-  return new GlooCarrier({ ...place, name, rendezvous });
+  return new GlooCarrier({ name, rank: ranks.indexOf(rank), size: ranks.length, rendezvous, deadlineMs });
 }

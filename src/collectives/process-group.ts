@@ -10,7 +10,7 @@ export interface MemberRange {
 export interface Gathered {
   /** This member's own range, filled. */
   readonly own: Tensor;
-  /** Every member's range, to be written; undefined in this one's own place. */
+  /** The ranges that this member is to write; undefined for what is written in the same memory: its own, and its neighbours'. */
   readonly others: readonly (Tensor | undefined)[];
 }
 
@@ -30,7 +30,7 @@ export interface ProcessGroup {
   allGather(key: string, value: Tensor): Promise<Tensor[]>;
   /**
    * Resolves once every member's range of a flat tensor is where this one reads it.
-   * @param gathered - left out where the members share memory and each has written its range
+   * @param gathered - left out where all members share memory and each has written its range
    */
   gather(key: string, gathered: Gathered | undefined): Promise<void>;
   /**

@@ -43,8 +43,8 @@ export interface RuntimeOptions {
    */
   readonly zero?: number | "oss" | "sdp" | "fsdp" | undefined;
   /**
-   * What the ranks compute on, all of them on the same: cpu, cuda or cuda:N for a GPU, sim for the pretend one; auto:
-   * the first GPU, or the host where there is none. Default: cpu.
+   * What the ranks compute on: cpu; cuda, all GPUs, over which they are spread, or cuda:N, one of them; sim or sim:N,
+   * pretend ones; auto: GPUs, or the host where there are none. Default: cpu.
    */
   readonly device?: string | undefined;
   /**

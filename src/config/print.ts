@@ -106,7 +106,6 @@ function settledBy(settings: RuntimeSettings): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>([
     ["schedule", layout.schedule],
     ["seed", training.seed],
-    ["device", execution.device],
     ["threadsPerRank", execution.threadsPerRank],
     ["checkpoint.everySteps", checkpoint?.everySteps],
     ["traceEvery", telemetry.traceEvery],

@@ -78,7 +78,7 @@ const layout = {
     z.string({ error: device }).regex(DEVICE, { error: device }).default("cpu"),
     "--device <name>",
     "layout",
-    "what the ranks compute on, all of them on the same: cpu, cuda or cuda:N for a GPU, sim for the pretend one; auto: the first GPU, or the host where there is none",
+    "what the ranks compute on: cpu; cuda, all GPUs, over which they are spread, or cuda:N, one of them; sim or sim:N, pretend ones; auto: GPUs, or the host where there are none",
   ),
   placement: option(
     oneOf(["thread", "process"]).default("thread"),

@@ -64,8 +64,8 @@ export interface PrecisionSettings {
 
 /** How a rank works through a step. */
 export interface ExecutionSettings {
-  /** What all ranks compute on. */
-  readonly device: Device;
+  /** By rank, what it computes on: all on the same, or spread over those of one kind. */
+  readonly devices: readonly Device[];
   readonly recompute: Recompute;
   readonly prefetchBytes: number;
   readonly threadsPerRank: number;

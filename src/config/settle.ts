@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../anomalies/index.ts";
 import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
 import { parseZeroLevel } from "../parallel/index.ts";
-import { type Device, deviceCount, parseDevice, requireDevice } from "../tensor/index.ts";
+import { DEVICE_KINDS, type Device, deviceCount, parseDevice, requireDevice } from "../tensor/index.ts";
 import type { DashboardOptions, Precision, RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
 import type { Choice } from "./relations.ts";
@@ -53,7 +53,7 @@ export function settingsOf(chosen: Chosen, numHosts = 1): RuntimeSettings {
     },
     precision: precisionOf(chosen),
     execution: {
-      device: deviceOf(chosen.device),
+      devices: devicesOf(chosen, numHosts),
       recompute,
       prefetchBytes,
       threadsPerRank: chosen.threadsPerRank ?? cores,
@@ -93,16 +93,34 @@ function layoutOf(chosen: Chosen): LayoutSettings {
 /** Memory of a device is not shared between processes: there tensors go through the host's. */
 function carrierOf({ placement, device }: Chosen): LayoutSettings["carrier"] {
   if (placement === "thread") return "alias";
-  return deviceOf(device) === "cpu" ? "shared" : "gloo";
+  return present(device)[0] === "cpu" ? "shared" : "gloo";
 }
 
-/** @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this machine does not have */
-function deviceOf(name: string): Device {
-  if (name === "cpu") return name;
-  if (name === "auto") return deviceCount("cuda") > 0 ? "cuda:0" : "cpu";
-  const device = parseDevice(name);
+/**
+ * By rank, what it computes on. Neighbours stay together, on each host anew: ranks that split a layer share a device, or have
+ * devices side by side.
+ */
+function devicesOf({ device, ranks }: Chosen, numHosts: number): Device[] {
+  const devices = present(device);
+  const hostOf = (rank: number) => Math.floor((rank * numHosts) / ranks);
+  const perHost = Map.groupBy(Array.from({ length: ranks }).keys(), hostOf);
+  return [...perHost.values()].flatMap((local) => {
+    const numUsed = Math.min(devices.length, local.length);
+    return local.map((_, index) => devices[Math.floor((index * numUsed) / local.length)] as Device);
+  });
+}
+
+/**
+ * The devices that a name means, of this host: one, or all of a kind.
+ * @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this machine does not have
+ */
+function present(name: string): Device[] {
+  const kind = DEVICE_KINDS.find((each) => each === (name === "auto" ? "cuda" : name));
+  const count = kind === undefined ? 0 : deviceCount(kind);
+  if (count > 0) return Array.from({ length: count }, (_, index) => `${kind}:${index}` as Device);
+  const device = name === "auto" ? "cpu" : parseDevice(name);
   requireDevice(device);
-  return device;
+  return [device];
 }
 
 function precisionOf({ precision, rounding, lossScale }: Chosen): PrecisionSettings {

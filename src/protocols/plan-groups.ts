@@ -21,8 +21,8 @@ export interface LayoutPlan {
 
 /** How a rank computes, as far as that leaves the numbers alone. */
 export interface ExecutionPlan {
-  /** Where ranks compute, and shards keep and update what is not offloaded. */
-  readonly device: Device;
+  /** By rank, where it computes, and its shard keeps and updates what is not offloaded; all of one kind. */
+  readonly devices: readonly Device[];
   /** What of blocks that do not say otherwise is computed again in backward. */
   readonly recompute: Recompute;
   /** How far gathers run ahead of the computation, in bytes. */

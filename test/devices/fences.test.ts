@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { Worker } from "node:worker_threads";
+import { MessageChannel, Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   attach,
+  type Device,
   full,
   liveRefs,
   liveTensors,
@@ -15,6 +16,7 @@ import {
   shareRef,
   type Tensor,
 } from "../../src/tensor/index.ts";
+import type { LentMemory } from "../fixtures/devices/lent-memory.ts";
 import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";
 
 const seeds = Array.from({ length: 12 }, (_, index) => index + 1);
@@ -115,19 +117,44 @@ describe("tensors between streams", () => {
     });
   });
 
-  it("are reduced and gathered by threads behind what each has computed, and read behind the result", async () => {
-    const size = 3;
+  it.each<[string, readonly Device[]]>([
+    ["on one device", ["sim:0", "sim:0", "sim:0"]],
+    ["on two", ["sim:0", "sim:1", "sim:0"]],
+  ])(
+    "are reduced and gathered by threads behind what each has computed, and read behind the result, %s",
+    async (_, devices) => {
+      const size = devices.length;
+      for (const seed of seeds.slice(0, 4)) {
+        native().simSeed(seed);
+        const ranks = devices.map((device, rank) => {
+          const workerData: StreamsRank = { name: `streams-${seed}`, device, rank, size, rounds: 30 };
+          return new Worker(new URL("../fixtures/devices/streams-rank.ts", import.meta.url), { workerData });
+        });
+        const wrong = await Promise.all(
+          ranks.map(async (rank) => (await once(rank, "message"))[0] as string[]),
+        );
+        await Promise.all(ranks.map((rank) => rank.terminate()));
+        expect(wrong).toEqual(wrong.map(() => []));
+      }
+    },
+  );
+
+  it("are written again behind the copies that another device was told to make, by messages alone", async () => {
+    const rounds = 30;
     for (const seed of seeds.slice(0, 4)) {
       native().simSeed(seed);
-      const ranks = Array.from({ length: size }, (_, rank) => {
-        const workerData: StreamsRank = { name: `streams-${seed}`, rank, size, rounds: 30 };
-        return new Worker(new URL("../fixtures/devices/streams-rank.ts", import.meta.url), { workerData });
-      });
-      const wrong = await Promise.all(
-        ranks.map(async (rank) => (await once(rank, "message"))[0] as string[]),
-      );
-      await Promise.all(ranks.map((rank) => rank.terminate()));
-      expect(wrong).toEqual(wrong.map(() => []));
+      const { port1, port2 } = new MessageChannel();
+      const ends: LentMemory[] = [
+        { device: "sim:0", writes: true, other: port1, rounds },
+        { device: "sim:1", writes: false, other: port2, rounds },
+      ];
+      const [writer, reader] = ends.map((workerData) => {
+        const file = new URL("../fixtures/devices/lent-memory.ts", import.meta.url);
+        return new Worker(file, { workerData, transferList: [workerData.other] });
+      }) as [Worker, Worker];
+      const [[seen]] = await Promise.all([once(reader, "message"), once(writer, "message")]);
+      await Promise.all([reader.terminate(), writer.terminate()]);
+      expect(seen).toEqual(Array.from({ length: rounds }, (_, round) => round + 1));
     }
   });
 });

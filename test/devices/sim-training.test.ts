@@ -31,6 +31,20 @@ describe("training on the pretend device has the CPU's bits", () => {
     expect(outcome).toSatisfy(holds);
   });
 
+  // Four ranks on two devices: two share each, and what the others have is copied.
+  const spread = new Matrix(workspace, "sim");
+  it.each([
+    ["zero 1", "accumulate 2", "clip inf"],
+    ["zero 2", "bf16 stochastic", "offload host"],
+    ["zero 3", "pp 2 × 2", "recompute", "ragged targets"],
+    ["zero 3", "tp 2 sp overlapped", "fp16"],
+    ["ep 2", "zero 1", "amp-bf16", "own loop"],
+  ])("with %s and %s and more, spread over two", async (...names) => {
+    const outcome = await spread.try(named(...names));
+    expect(outcome.failure).toBeUndefined();
+    expect(outcome).toSatisfy(holds);
+  });
+
   it("through a checkpoint, from the CPU to the device and back", async () => {
     const options = { ranks: 2, zero: 3 } as const;
     const whole = await lossesOf(workspace, { ...options, steps: 9 });
@@ -39,7 +53,7 @@ describe("training on the pretend device has the CPU's bits", () => {
     const parts: (readonly number[])[] = [];
     for (const [steps, device] of [
       [3, "cpu"],
-      [6, "sim:1"],
+      [6, "sim"],
       [9, "cpu"],
     ] as const) {
       const resume = steps === 3 ? {} : { resume: join(dir, stepFolder(steps - 3)) };

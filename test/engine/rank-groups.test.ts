@@ -20,6 +20,7 @@ function everyRank(run: string): { plan: GroupPlan; groups: RankGroups[] } {
       new RankGroups(plan, mesh.shape, rank, {
         generation: 0,
         deadlineMs: 30_000,
+        devices: mesh.ranks.map(() => "cpu" as const),
         status: new Uint8Array(80),
       }),
   );

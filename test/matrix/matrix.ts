@@ -1,4 +1,4 @@
-import type { Device, RuntimeOptions } from "../../src/index.ts";
+import type { RuntimeOptions } from "../../src/index.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Switch } from "./switches.ts";
 
@@ -41,7 +41,7 @@ export class Matrix {
   readonly #workspace: Workspace;
   readonly #on: RuntimeOptions;
 
-  constructor(workspace: Workspace, device: Device = "cpu") {
+  constructor(workspace: Workspace, device = "cpu") {
     this.#workspace = workspace;
     this.#on = device === "cpu" ? {} : { device };
   }

@@ -1,6 +1,5 @@
 // npm run matrix [-- SWITCH] [--device DEVICE]: trains every pair of switches and prints what became of it.
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
-import { parseDevice } from "../../src/tensor/index.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
 import { pairs, switches } from "./switches.ts";
@@ -12,13 +11,13 @@ usage: npm run matrix [-- SWITCH] [--device DEVICE]
 Trains every switch alone and every pair of switches, or those pairs that SWITCH is one of:
 ${names.join(", ")}
 
-  --device  where they train, such as sim; what they are compared with is the CPU's`;
+  --device  where they train: sim:0, or sim, spread over all; what they are compared with is the CPU's`;
 const { positionals, values } = readArguments(usage, { device: { type: "string" } }, 1);
 const [filter] = positionals;
 if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", filter);
 
 using workspace = new Workspace();
-const matrix = new Matrix(workspace, parseDevice(values.device ?? "cpu"));
+const matrix = new Matrix(workspace, values.device);
 const combinations = [...switches.map((each) => [each]), ...pairs()].filter(
   (on) => filter === undefined || on.some(({ name }) => name === filter),
 );

@@ -6,7 +6,8 @@ const fences = "test/devices/fences.test.ts";
 const behindSender = "are read behind what their sender computed, moved or shared";
 const behindReaders = "are written again only behind what their readers have read";
 const betweenThreads =
-  "are reduced and gathered by threads behind what each has computed, and read behind the result";
+  "are reduced and gathered by threads behind what each has computed, and read behind the result, on one device";
+const betweenDevices = betweenThreads.replace("on one device", "on two");
 const schedules = "test/optim/schedule.test.ts";
 const scales = "test/optim/loss-scale.test.ts";
 const bmtrainOptim = "test/optim/bmtrain.test.ts";
@@ -42,6 +43,18 @@ export const mutations: readonly Mutation[] = [
     from: "  fence.event_->record(present_stream(device));\n",
     to: "",
     caughtBy: [by(fences, behindSender, behindReaders, betweenThreads)],
+  },
+  {
+    name: "a stream knows nothing of what it was told of another device's",
+    file: "native/core/fence.cc",
+    from: "  if (compute_device() != device()) hold_back(compute_device());\n",
+    to: "",
+    caughtBy: [
+      by(
+        fences,
+        "are written again behind the copies that another device was told to make, by messages alone",
+      ),
+    ],
   },
   {
     name: "who attaches a ref does not wait for its sender's stream",
@@ -86,9 +99,16 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(fences, betweenThreads)],
   },
   {
+    name: "a collective's result is waited for on the first rank's device alone",
+    file: "native/comm/meeting.cc",
+    from: "  for (const Operation& part : parts) results_.push_back(Fence::here(part.device()));\n",
+    to: "  results_.push_back(Fence::here(parts[0].device()));\n",
+    caughtBy: [by(fences, betweenDevices)],
+  },
+  {
     name: "a collective's result is read before it is there",
     file: "native/comm/local.cc",
-    from: "    meeting_->result().hold_back();\n",
+    from: "    meeting_->hold_back();\n",
     to: "",
     caughtBy: [by(fences, betweenThreads)],
   },

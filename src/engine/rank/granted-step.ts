@@ -228,7 +228,7 @@ export class GrantedStep implements Disposable {
     const [first, ...more] = this.#lossesNats.map((lossNats) => lossNats()) as [number, ...number[]];
     const lossNats = more.reduce((sum, each) => sum + each, first);
     const named = this.#named.map((values) => values());
-    const isOnDevice = this.#parts.plan.execution.device !== "cpu";
+    const isOnDevice = this.#parts.plan.execution.devices[0] !== "cpu";
     const onDevice = isOnDevice ? hold(() => tensor([lossNats], { dtype: "float64" })) : undefined;
     this.#parts.microBatches.report(
       { nats: () => lossNats, onDevice },

@@ -15,7 +15,7 @@ import {
   type StepOrder,
 } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef } from "../../runtime/index.ts";
-import { attach } from "../../tensor/index.ts";
+import { attach, type Device } from "../../tensor/index.ts";
 import { BatchSource } from "./batch-source.ts";
 import { GrantedStep, type StepParts } from "./granted-step.ts";
 import { MicroBatches } from "./micro-batches.ts";
@@ -51,7 +51,8 @@ export class ModelRunner {
     const { rank } = init;
     const { sampler, accumulation, microBatchSize } = plan.training;
     const { numChunks, schedule } = plan.layout;
-    const { deadlineMs, prefetchBytes, device } = plan.execution;
+    const { deadlineMs, prefetchBytes, devices } = plan.execution;
+    const device = devices[rank] as Device;
     const { collective: line } = context.board;
     const mesh = new Mesh(plan.layout.mesh);
     this.#context = context;

@@ -7,6 +7,7 @@ import {
   rendezvousOf,
 } from "../../collectives/index.ts";
 import { Mesh, type MeshAxis, type MeshShape } from "../../parallel/index.ts";
+import type { Device } from "../../tensor/index.ts";
 
 /** What a rank's groups are joined with. */
 export interface RankGroupOptions {
@@ -14,6 +15,8 @@ export interface RankGroupOptions {
   readonly generation: number;
   /** How long a wait for another rank may last. */
   readonly deadlineMs: number;
+  /** By rank, what it computes on. */
+  readonly devices: readonly Device[];
   /** Where the rank's collectives are told for others to read: the memory of its collective line. */
   readonly status: Uint8Array;
 }
@@ -78,10 +81,10 @@ export class RankGroups implements Disposable {
   }
 
   #joinStages(): Carrier {
-    const { generation, deadlineMs } = this.#options;
+    const { generation, deadlineMs, devices } = this.#options;
     const ranks = this.ranksAlong("pp");
-    const place = { rank: ranks.indexOf(this.#rank), size: ranks.length };
-    return openCarrier(this.#plan, { group: `stages ${ranks[0]}`, generation, deadlineMs, ...place });
+    const place = { generation, rank: this.#rank, ranks, devices, deadlineMs };
+    return openCarrier(this.#plan, { group: `stages ${ranks[0]}`, ...place });
   }
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {

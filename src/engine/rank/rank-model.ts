@@ -51,8 +51,8 @@ export class RankModel implements Disposable {
     bindRandomness(this.module, this.randomness);
     this.optimizers = optimizersOf(job, this.module, config);
     this.rates = new LearningRates(job, this.optimizers, config, facts);
-    const { deadlineMs, recompute } = plan.execution;
-    const options = { generation: plan.generation, deadlineMs, status };
+    const { deadlineMs, devices, recompute } = plan.execution;
+    const options = { generation: plan.generation, deadlineMs, devices, status };
     this.groups = new RankGroups(plan.layout.groups, plan.layout.mesh, rank, options);
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;

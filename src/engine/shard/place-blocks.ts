@@ -1,11 +1,11 @@
 import type { Gathered } from "../../collectives/index.ts";
 import type { PagingPlan } from "../../offload/index.ts";
-import { type FlatBlock, memberOf, ShardStore } from "../../parallel/index.ts";
+import { type FlatBlock, ShardStore } from "../../parallel/index.ts";
 import type { ShardPlan } from "../../protocols/index.ts";
 import { systemClock } from "../../runtime/index.ts";
 import type { ShardPaging } from "../../state/paging/index.ts";
 import { Turns } from "../../state/store/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import { hold, type Tensor } from "../../tensor/index.ts";
 import { sliceFor } from "./shard-group.ts";
 import type { ShardGroups } from "./shard-groups.ts";
 
@@ -47,8 +47,8 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
 }
 
 /**
- * A block's buffer for whole parameters. Where the block is split and its ranks share memory, the first member of its group
- * makes one for all and gives each its slice to write; all read the whole. Elsewhere, and at level 0, each rank makes its own.
+ * A block's buffer for whole parameters. Where the block is split, the first of the ranks that share a memory makes one for all
+ * of them and gives each its slice to write; all read the whole. At level 0 each rank makes its own.
  * @param memories - gets what is made here and paged, by block
  * @returns the owned range of it, writable; the caller's
  */
@@ -59,31 +59,32 @@ async function place(
   memories: Map<number, Tensor>,
 ): Promise<Tensor> {
   const group = groups.of(layout.group);
-  if (layout.zero > 0 && !group.sharesMemory) {
-    const full = store.allocateFull(layout);
-    const gathered = gatheredOf(layout, full, memberOf(layout, rank));
-    store.add(layout, full, gathered);
-    return sliceFor(layout, full, rank);
-  }
-  if (layout.zero > 0 && memberOf(layout, rank) > 0) {
-    const { full, slice } = await group.given(layout.name);
-    store.add(layout, full);
+  const { neighbours } = group;
+  const cut = (full: Tensor) => sliceFor(layout, full, rank);
+  if (layout.zero > 0 && rank !== neighbours[0]) {
+    const { full, slice } = await groups.of(neighbours).given(layout.name);
+    store.add(layout, full, group.sharesMemory ? undefined : { own: hold(() => slice.alias()), others: [] });
     return slice;
   }
   const full = allocate(layout, store, paging, memories);
-  const slice = sliceFor(layout, full, rank);
-  if (layout.zero > 0) group.give(layout, full);
-  store.add(layout, full);
+  const slice = cut(full);
+  // Cut before anybody reads the whole: what is to be written of it stays writable.
+  const gathered =
+    layout.zero === 0 || group.sharesMemory
+      ? undefined
+      : { own: cut(full), others: slicesFromElsewhere(layout, full, neighbours) };
+  if (layout.zero > 0) groups.of(neighbours).give(layout, full);
+  store.add(layout, full, gathered);
   return slice;
 }
 
-/** A rank's own buffer for whole parameters, cut before anybody reads it: its members' slices stay writable. */
-function gatheredOf(layout: FlatBlock, full: Tensor, member: number): Gathered {
-  const slices = layout.group.map((rank) => sliceFor(layout, full, rank));
-  return {
-    own: slices[member] as Tensor,
-    others: slices.map((slice, of) => (of === member ? undefined : slice)),
-  };
+/** @returns by member, its slice of a rank's buffer for whole parameters, of those that do not write there themselves */
+function slicesFromElsewhere(
+  layout: FlatBlock,
+  full: Tensor,
+  neighbours: readonly number[],
+): Gathered["others"] {
+  return layout.group.map((rank) => (neighbours.includes(rank) ? undefined : sliceFor(layout, full, rank)));
 }
 
 function allocate(

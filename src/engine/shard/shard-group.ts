@@ -33,6 +33,8 @@ export class ShardGroup implements ProcessGroup {
   readonly #ranks: readonly number[];
   readonly #peers: readonly ActorRef<ShardGroupProtocol>[];
   readonly #carrier: Carrier;
+  /** Its ranks by the memory they have. */
+  readonly #memories: readonly (readonly number[])[];
   readonly #values: Exchange<Tensor | null>;
   /** Memory that the first member gave, perhaps before this one asked for it. */
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
@@ -54,6 +56,7 @@ export class ShardGroup implements ProcessGroup {
     this.#ranks = ranks;
     this.#peers = peers;
     this.#carrier = carrier;
+    this.#memories = carrier.memories(ranks);
     this.#values = new Exchange(peers.length);
   }
 
@@ -61,9 +64,15 @@ export class ShardGroup implements ProcessGroup {
     return this.#peers.length;
   }
 
-  /** Whether its members have one memory for what they gather: {@link give}, {@link given}. */
+  /** Whether all its members have one memory for what they gather. */
   get sharesMemory(): boolean {
-    return this.#carrier.sharesMemory;
+    return this.#memories.length === 1;
+  }
+
+  /** The ranks of the world that have one memory with this member, which is among them; in order. */
+  get neighbours(): readonly number[] {
+    const own = this.#ranks[this.rank] as number;
+    return this.#memories.find((ranks) => ranks.includes(own)) as readonly number[];
   }
 
   async barrier(key: string): Promise<void> {
@@ -76,13 +85,11 @@ export class ShardGroup implements ProcessGroup {
 
   async gather(key: string, gathered: Gathered | undefined): Promise<void> {
     if (gathered === undefined) return this.barrier(key);
+    // The first of each memory writes there for all.
+    const first = this.#memories.filter((ranks) => ranks !== this.neighbours).map(([rank]) => rank);
     const { own, others } = gathered;
-    const values = (await this.#exchange(key, () => own)) as Tensor[];
-    values.forEach((value, member) => {
-      if (member === this.rank) return;
-      scope(() => others[member]?.copy_(value));
-      value.dispose();
-    });
+    await this.#copyAll(key, others, (member) => (first.includes(this.#ranks[member]) ? own : null));
+    if (this.#memories.length < this.size) await this.barrier(`${key} written`);
   }
 
   async reduceScatter(
@@ -109,16 +116,19 @@ export class ShardGroup implements ProcessGroup {
     ops.troupe.reduceRanks_(slices[this.rank] ?? sum, parts, 0, false);
     for (const part of parts) part.dispose();
     if (this.sharesMemory) return;
-    await this.gather(`${key} sums`, { own: slices[this.rank] as Tensor, others: slices });
+    await this.#copyAll(`${key} sums`, slices, () => slices[this.rank] as Tensor);
     for (const slice of slices) slice.dispose();
   }
 
-  /** Gives every other member its slice of `full` to write, and all of it to read. Called by the first member. */
+  /**
+   * Gives every other member its slice of `full` to write, and all of it to read. Called by the first member, where all share
+   * memory.
+   */
   give(layout: FlatBlock, full: Tensor): void {
     const others = this.#others();
     // Slices are cut before the whole is shared for reading: they stay writable.
     const slices = others.map(({ peer, member }) =>
-      moveRef(sliceFor(layout, full, layout.group[member] as number), sentTo(peer)),
+      moveRef(sliceFor(layout, full, this.#ranks[member] as number), sentTo(peer)),
     );
     others.forEach(({ peer }, index) => {
       peer.tell("own", {
@@ -183,6 +193,20 @@ export class ShardGroup implements ProcessGroup {
     }
     this.#values.contribute(key, this.rank, valueFor(this.rank));
     return this.#values.all(key);
+  }
+
+  /** Sends each member its value, and copies what comes from the others to where it belongs. */
+  async #copyAll(
+    key: string,
+    into: readonly (Tensor | undefined)[],
+    valueFor: (member: number) => Tensor | null,
+  ): Promise<void> {
+    const values = await this.#exchange(key, valueFor);
+    values.forEach((value, member) => {
+      if (member === this.rank || value === null) return;
+      scope(() => into[member]?.copy_(value));
+      value.dispose();
+    });
   }
 
   /** What this member has to sum: whole inputs where they need not be sent, else their parts in its range. Takes `input`. */
