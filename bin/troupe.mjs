@@ -14,6 +14,7 @@ if (Number.parseInt(process.versions.node, 10) < nodeFloor) {
 process.on("SIGUSR1", () => {});
 // Else every command strips and compiles all modules again, two thirds of the processor time that it takes to begin.
 module.enableCompileCache();
+await import("#relative-imports");
 const { main } = await import("#cli");
 process.exitCode = await main(process.argv.slice(2));
 // What a job's module has left running, a timer or a socket of its own, would keep the program alive for ever.

@@ -41,7 +41,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   data: ["tensor", "make-folder"],
   checkpoint: ["tensor", "process-mark", "make-folder"],
   offload: ["tensor"],
-  runtime: ["process-mark"],
+  runtime: ["process-mark", "relative-imports"],
   collectives: ["tensor"],
   tensor: [],
   sinks: ["access"],
@@ -51,6 +51,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   events: ["make-folder"],
   errors: [],
   "process-mark": [],
+  "relative-imports": [],
   "make-folder": [],
   "node-version": [],
 };

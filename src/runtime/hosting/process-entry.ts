@@ -1,7 +1,10 @@
-import { loadPreload } from "../actor/preload.ts";
-import { orphanSignal } from "./orphan.ts";
-import { ProcessHost } from "./process-host.ts";
-import { birthVariable, type ProcessBirth } from "./process-orders.ts";
+import "../../relative-imports.ts";
+import type { ProcessBirth } from "./process-orders.ts";
+
+const { loadPreload } = await import("../actor/preload.ts");
+const { orphanSignal } = await import("./orphan.ts");
+const { ProcessHost } = await import("./process-host.ts");
+const { birthVariable } = await import("./process-orders.ts");
 
 // What the main thread of an actor's process runs. It never computes: bytes, births and deaths of threads are its business.
 const birth = JSON.parse(process.env[birthVariable] ?? "{}") as ProcessBirth;
