@@ -1,10 +1,8 @@
-// node test/joined/join.ts FOLDER: joins the product's modules, for test/joined/preload.mjs.
+// node test/joined/join.ts FOLDER [SOURCES]: joins the product's modules, or another checkout's, for test/joined/preload.mjs.
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
-
-const sources = fileURLToPath(new URL("../../src/", import.meta.url));
 
 /** Modules that do something when they are imported. They stay apart, and so does the page, which no Node runs. */
 const programs = /-(entry|worker)\.ts$|\/actors\/preload[^/]*\.ts$|\/page\//;
@@ -19,8 +17,9 @@ const ownUrl = /(?<=[(,=] ?)import\.meta\.url/g;
  * Writes two modules, of the options and of everything else in `src/`, and for each file of `src/` one of its name that gives
  * what that file exports: whoever imports any of them has the same classes and the same state.
  * @param folder - made if it is not there
+ * @param sources - path of `src/`
  */
-async function joinProduct(folder: string): Promise<void> {
+async function joinProduct(folder: string, sources: string): Promise<void> {
   const files = globSync("**/*.ts", { cwd: sources, exclude: ["**/*.d.ts"] });
   await using bundle = await rolldown({
     input: Object.fromEntries(files.map((file) => [file.slice(0, -".ts".length), join(sources, file)])),
@@ -55,4 +54,5 @@ async function joinProduct(folder: string): Promise<void> {
   });
 }
 
-await joinProduct(process.argv[2] ?? "");
+const [folder = "", sources = fileURLToPath(new URL("../../src/", import.meta.url))] = process.argv.slice(2);
+await joinProduct(folder, sources);

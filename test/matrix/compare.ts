@@ -1,11 +1,13 @@
 // npm run matrix:compare -- TREE [SWITCH]: trains every pair of switches that TREE (another checkout, set up) knows, in both
-// trees by turns, and tells every loss that differs in a bit. For refactorings: what computes the same must give the same.
-import { type ChildProcess, spawn } from "node:child_process";
+// trees at once, and tells every loss that differs in a bit. For refactorings: what computes the same must give the same.
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { resolve } from "node:path";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
+import { makeOwnedFolder, removeOwnedFolder } from "../../src/runtime/hosting/owned-folder.ts";
 import { pairs, type Switch, switches } from "./switches.ts";
 
 /** A tree's answer to the names of a combination: what it had not trained before. */
@@ -15,16 +17,33 @@ interface Trained {
   readonly runs: Readonly<Record<string, readonly number[]>>;
 }
 
-/** A checkout whose runs are made by a process of its own. */
+/** A checkout whose runs are made by a process of its own, of its modules joined: more than half of a run's time is their start. */
 class Tree {
   readonly #trainer: ChildProcess;
   readonly #answers: AsyncIterator<string>;
 
-  constructor(folder: string) {
-    const program = fileURLToPath(new URL("./losses.ts", import.meta.url));
-    this.#trainer = spawn(process.execPath, [program, folder], {
+  /**
+   * @param work - for temporary files: of both trees the same, since a run's settings name it
+   * @param name - of a folder in it
+   */
+  constructor(folder: string, work: string, name: string) {
+    const script = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+    const [sources, joined] = [join(folder, "src/"), join(work, name)];
+    execFileSync(process.execPath, [script("../joined/join.ts"), joined, sources]);
+    const preload = `--import=${new URL("../joined/preload.mjs", import.meta.url)}`;
+    this.#trainer = spawn(process.execPath, [script("./losses.ts"), folder], {
       cwd: folder,
       stdio: ["pipe", "pipe", "inherit"],
+      env: {
+        ...process.env,
+        NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} ${preload}`,
+        NODE_COMPILE_CACHE: join(work, "node-compile-cache"),
+        JOINED_SOURCES: joined,
+        JOINED_OF: pathToFileURL(sources).href,
+        TMPDIR: work,
+        // The other tree wants the cores that idle threads would spin on.
+        OMP_WAIT_POLICY: "passive",
+      },
     });
     this.#answers = createInterface({ input: this.#trainer.stdout as NodeJS.ReadableStream })[
       Symbol.asyncIterator
@@ -57,15 +76,17 @@ const names = switches.map(({ name }) => name);
 const usage = `
 usage: npm run matrix:compare -- TREE [SWITCH]
 
-Trains every pair of switches that TREE, another checkout that is set up, knows, in both trees by turns, or those pairs that
-SWITCH is one of: ${names.join(", ")}`;
+Trains every pair of switches that TREE, another checkout that is set up, knows, in both trees, or those pairs that SWITCH is
+one of: ${names.join(", ")}`;
 const { positionals } = readArguments(usage, {}, 2);
 const [folder, only] = positionals;
 if (folder === undefined) refuse(usage, "another checkout", "nothing");
 if (only !== undefined && !names.includes(only)) refuse(usage, "a switch", only);
 
-const here = new Tree(fileURLToPath(new URL("../..", import.meta.url)));
-const there = new Tree(resolve(folder));
+const work = makeOwnedFolder(tmpdir(), "troupe-compare-");
+process.on("exit", () => removeOwnedFolder(work));
+const here = new Tree(fileURLToPath(new URL("../..", import.meta.url)), work, "here");
+const there = new Tree(resolve(folder), work, "there");
 const known = new Set((await there.switches()).map(({ name }) => name));
 const shared = ((await here.switches()) as readonly Switch[]).filter(({ name }) => known.has(name));
 const combinations = [...shared.map((each) => [each]), ...pairs(shared)].filter(
@@ -77,24 +98,26 @@ const waiting = new Map<string, readonly number[]>();
 let numEqual = 0;
 let numOther = 0;
 let numFailed = 0;
-for (const [index, on] of combinations.entries()) {
-  const names = on.map(({ name }) => name);
-  const place = `${index + 1}/${combinations.length}`.padStart(8);
-  // Each goes first every other time.
-  for (const tree of index % 2 === 0 ? [here, there] : [there, here]) {
-    const { failure, runs } = await tree.train(names);
-    if (failure !== undefined) say(`${place}  ${names.join(" + ")}  FAILED in ${nameOf(tree)}: ${failure}`);
-    if (failure !== undefined) numFailed += 1;
-    for (const [run, losses] of Object.entries(runs)) compare(place, run, losses);
-  }
-  say(`${place}  ${names.join(" + ")}  ${numEqual} runs equal so far`);
-}
+await Promise.all([here, there].map(trainAll));
 await Promise.all([here.close(), there.close()]);
 say(
   `${combinations.length} combinations: of ${numEqual + numOther + waiting.size} runs ${numEqual} have the same losses to the last digit in both trees, ` +
     `${numOther} have others, ${waiting.size} were made in one tree only; ${numFailed} failed`,
 );
 process.exitCode = numEqual > 0 && numOther + waiting.size + numFailed === 0 ? 0 : 1;
+
+/** As fast as the tree can, whatever the other has come to. */
+async function trainAll(tree: Tree): Promise<void> {
+  for (const [index, on] of combinations.entries()) {
+    const names = on.map(({ name }) => name);
+    const place = `${index + 1}/${combinations.length}`.padStart(8);
+    const { failure, runs } = await tree.train(names);
+    if (failure !== undefined) say(`${place}  ${names.join(" + ")}  FAILED in ${nameOf(tree)}: ${failure}`);
+    if (failure !== undefined) numFailed += 1;
+    for (const [run, losses] of Object.entries(runs)) compare(place, run, losses);
+    if (tree === here) say(`${place}  ${names.join(" + ")}  ${numEqual} runs equal so far`);
+  }
+}
 
 function compare(place: string, run: string, losses: readonly number[]): void {
   const others = waiting.get(run);
