@@ -147,7 +147,7 @@ export class ActorSystem {
 
   /**
    * Where the code of an actor is that does not come back, an endless loop for instance.
-   * @returns the lines of a stack; undefined where it is in native code or in another process, or the actor has ended
+   * @returns the lines of a stack; undefined where it is in native code, or the actor or its process has ended or stands still
    */
   async stackOf(ref: Addressed): Promise<string | undefined> {
     return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();

@@ -252,8 +252,7 @@ describe("an error of a job's own", () => {
       );
       const [, last = ""] = err.split("troupe: ");
       expect(last).toMatch(/^\[rank-0\] expected progress within \d+\.\d s, got none: handling step for/);
-      // Of a thread that is here it can be seen where it is.
-      if (placement === "thread") expect(last).toMatch(/ {2}at job\.ts:9:\d+ \(loss\)\n/);
+      expect(last).toMatch(/ {2}at job\.ts:9:\d+ \(loss\)\n/);
       expect(code).toBe(1);
     },
   );

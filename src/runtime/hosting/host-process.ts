@@ -13,6 +13,8 @@ import type { Warmup, WorkerHandle } from "./thread.ts";
 const patienceMs = 500;
 // What a process said before its end is a matter of microseconds when its end is known.
 const lastWordsMs = 50;
+// It answers in some milliseconds, or after a second where native code keeps the actor's thread; one that is stopped never does.
+const stackPatienceMs = 2_000;
 
 /** A process that hosts actors, as the one that started it sees it. */
 export class HostProcess {
@@ -28,6 +30,8 @@ export class HostProcess {
   readonly #workers = new Map<number, (error: Error | undefined) => void>();
   /** Copies of the boards of its actors, where the two processes share no memory; by uid. */
   readonly #boards = new Map<number, Uint8Array>();
+  /** Who waits to be told where an actor's code is; by uid. */
+  readonly #stacks = new Map<number, PromiseWithResolvers<string | undefined>>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #disconnected = Promise.withResolvers<void>();
   #address = "";
@@ -96,7 +100,7 @@ export class HostProcess {
     const { uid } = boot.address;
     const exited = new Promise<Error | undefined>((resolve) => this.#workers.set(uid, resolve));
     this.order({ kind: "start", boot });
-    return { exited, terminate: () => this.#terminate(uid, exited) };
+    return { exited, terminate: () => this.#terminate(uid, exited), stack: () => this.#stackOf(uid) };
   }
 
   /** Keeps `copy` like the board of one of its actors, as often as the process tells of it. */
@@ -117,7 +121,8 @@ export class HostProcess {
         const copy = this.#boards.get(uid);
         if (copy !== undefined) mirrorBoard(copy, board, laterMs);
       }
-    } else this.#exited(news.uid, news.failure && errorOf(news.failure));
+    } else if (news.kind === "stack") this.#tellStack(news.uid, news.stack);
+    else this.#exited(news.uid, news.failure && errorOf(news.failure));
   }
 
   /** It has said to another process what cannot be: none of it can be relied on. */
@@ -150,7 +155,25 @@ export class HostProcess {
     const resolve = this.#workers.get(uid);
     this.#workers.delete(uid);
     this.#boards.delete(uid);
+    this.#tellStack(uid, undefined);
     resolve?.(error);
+  }
+
+  async #stackOf(uid: number): Promise<string | undefined> {
+    if (!this.#workers.has(uid)) return undefined;
+    const asked = this.#stacks.get(uid);
+    if (asked !== undefined) return await asked.promise;
+    const waiting = Promise.withResolvers<string | undefined>();
+    this.#stacks.set(uid, waiting);
+    this.order({ kind: "stack", uid });
+    await within(stackPatienceMs, waiting.promise);
+    this.#tellStack(uid, undefined);
+    return await waiting.promise;
+  }
+
+  #tellStack(uid: number, stack: string | undefined): void {
+    this.#stacks.get(uid)?.resolve(stack);
+    this.#stacks.delete(uid);
   }
 
   async #terminate(uid: number, exited: Promise<unknown>): Promise<void> {

@@ -87,9 +87,14 @@ export class ProcessHost {
     else if (order.kind === "join") this.#join(order.left, order.right);
     else if (order.kind === "route") this.#openRoute(order.joined, order.end);
     else if (order.kind === "terminate") void this.#actors.get(order.uid)?.worker.terminate();
+    else if (order.kind === "stack") void this.#tellStack(order.uid);
     else if (order.kind === "lost") this.#open.lose(order.index);
     else if (order.kind === "leave") process.exit(0);
     else this.#open.afterRoute(order.route, () => this.#actors.get(order.uid)?.tell(order.packet, []));
+  }
+
+  async #tellStack(uid: number): Promise<void> {
+    this.#report({ kind: "stack", uid, stack: await this.#actors.get(uid)?.worker.stack?.() });
   }
 
   #start(boot: HostedBoot): void {

@@ -55,6 +55,8 @@ export type Order =
   /** Hands an actor a packet of the system's own once nothing more can come over `route`. */
   | { readonly kind: "tellAfter"; readonly uid: number; readonly route: number; readonly packet: Packet }
   | { readonly kind: "terminate"; readonly uid: number }
+  /** Has it tell where an actor's code is that does not come back. */
+  | { readonly kind: "stack"; readonly uid: number }
   | { readonly kind: "lost"; readonly index: number }
   /** No actor lives in it any more. */
   | { readonly kind: "leave" };
@@ -64,6 +66,8 @@ export type News =
   | { readonly kind: "ready"; readonly address: string }
   /** Of this actor nothing runs any more. */
   | { readonly kind: "exited"; readonly uid: number; readonly failure: Failure | undefined }
+  /** Where this actor's code is; undefined where that cannot be seen. */
+  | { readonly kind: "stack"; readonly uid: number; readonly stack: string | undefined }
   /** The status boards of its actors as they were at `nowMs` of its own clock, by uid. */
   | { readonly kind: "boards"; readonly nowMs: number; readonly boards: readonly BoardCopy[] }
   /** Another process has said to it what cannot be, and is heard no more. */
@@ -92,6 +96,7 @@ const orders: Checks<Order> = {
   route: ({ joined, end }) => isJoined(joined) && isRecord(end),
   tellAfter: ({ uid, route, packet }) => isCount(uid) && isCount(route) && Array.isArray(packet),
   terminate: ({ uid }) => isCount(uid),
+  stack: ({ uid }) => isCount(uid),
   lost: ({ index }) => isCount(index),
   leave: () => true,
 };
@@ -100,6 +105,7 @@ const news: Checks<News> = {
   ready: ({ address }) => typeof address === "string",
   boards: ({ nowMs, boards }) => typeof nowMs === "number" && Array.isArray(boards) && boards.every(isBoard),
   exited: ({ uid, failure }) => isCount(uid) && (failure === undefined || isRecord(failure)),
+  stack: ({ uid, stack }) => isCount(uid) && (stack === undefined || typeof stack === "string"),
   corrupted: ({ index, failure }) => isCount(index) && isRecord(failure),
 };
 
