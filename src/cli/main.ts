@@ -98,12 +98,17 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "SINK",
   "DATA_INVALID",
   "DATA_UNREADABLE",
+  "DATA_MISSING",
+  "DATA_EMPTY",
+  "DATA_TOO_SHORT",
   "GENERATE_OPTION",
   "TOKENIZER_INVALID",
   "HUB",
   "HUB_CHECKSUM",
   "HUB_UNREACHABLE",
   "ARGUMENTS",
+  // No such mistake, but 1 of `checkpoint verify` means damage: nobody has heard whether there is any.
+  "OUTPUT_LOST",
 ]);
 
 function version(): string {

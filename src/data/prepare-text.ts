@@ -4,7 +4,14 @@ import { dirname, join } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
 import { encodeText } from "./encode-text.ts";
-import { hashText, readText, resolveText, type TextFile, type TextSource } from "./text-source.ts";
+import {
+  hashText,
+  readText,
+  refuseBinary,
+  resolveText,
+  type TextFile,
+  type TextSource,
+} from "./text-source.ts";
 import { type TokenFile, type TokenFileNote, verifiedNote, writeNote, writeTokens } from "./token-file.ts";
 import { CharacterSet, CharacterTokenizer } from "./tokenizers/character.ts";
 import { loadTokenizer, tokenizerFromSpec } from "./tokenizers/load.ts";
@@ -42,18 +49,19 @@ export function defaultCacheDir(): string {
  * Encodes a text once: the tokens are kept in the cache folder under a name made from the text's bytes and the
  * tokenizer, so that the next run only reads the text to recognise it. Several processes may do it at once. A cached
  * file that was damaged is made anew.
- * @throws {TroupeError} what `resolveText`, `loadTokenizer` and `Tokenizer.encode` throw; `DATA_CHANGED` when the
+ * @throws {TroupeError} what `resolveText`, `refuseBinary`, `loadTokenizer` and `Tokenizer.encode` throw; `DATA_CHANGED` when the
  * text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written
  */
 export async function prepareText(options: TextOptions): Promise<PreparedText> {
   const files = await resolveText(options.source);
+  const source = [options.source].flat().join(", ");
+  await refuseBinary(files, source);
   const chosen = await choose(options.tokenizer);
   const textSha256 = await hashText(files);
   const tokensPath = join(options.cacheDir ?? defaultCacheDir(), `${cacheKey(textSha256, chosen)}.tokens`);
   const note =
     (await verifiedNote(tokensPath)) ?? (await encodeToFile(tokensPath, files, textSha256, chosen));
   const { dtype, numTokens, vocabSize, tokenizer } = note;
-  const source = [options.source].flat().join(", ");
   return { tokens: { path: tokensPath, source, dtype, numTokens, vocabSize }, tokenizer, textSha256 };
 }
 

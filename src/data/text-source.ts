@@ -18,6 +18,8 @@ export interface TextFile {
 }
 
 const chunkBytes = 1 << 20;
+/** What git looks at of a file to know whether it is text. */
+const headBytes = 8000;
 
 /**
  * The files of `source`: entries in the order given, the files of one directory or pattern sorted by path (by
@@ -85,6 +87,44 @@ export async function* readText(files: readonly TextFile[]): AsyncGenerator<stri
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     for await (const bytes of readBytes([file])) yield decode(decoder, file.path, bytes);
     yield decode(decoder, file.path);
+  }
+}
+
+/**
+ * Refuses files that are no text whatever its encoding, pictures and archives: those with a zero byte near their beginning,
+ * which is how git knows them.
+ * @param source - what leads to them, in words
+ * @throws {TroupeError} `DATA_UNREADABLE`, which names the first of them and says how many there are
+ */
+export async function refuseBinary(files: readonly TextFile[], source: string): Promise<void> {
+  const binary: TextFile[] = [];
+  for (const file of files) if (await isBinary(file)) binary.push(file);
+  const [first] = binary;
+  if (first === undefined) return;
+  const others = binary.length === 1 ? "" : ` and ${binary.length - 1} more`;
+  throw new TroupeError(
+    "DATA_UNREADABLE",
+    {
+      where: "data",
+      expected: `text in ${source}`,
+      got: `a binary file, ${first.path}${others}`,
+      hint:
+        files.length === 1
+          ? "give a file of text, in UTF-8"
+          : 'leave what is no text out by a pattern such as "texts/**/*.txt"',
+    },
+    { fields: { paths: binary.map(({ path }) => path) } },
+  );
+}
+
+async function isBinary({ path, sizeBytes }: TextFile): Promise<boolean> {
+  if (sizeBytes === 0) return false;
+  try {
+    await using file = await open(path);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(sizeBytes, headBytes)));
+    return buffer.subarray(0, bytesRead).includes(0);
+  } catch (cause) {
+    throw unreadable(path, cause);
   }
 }
 

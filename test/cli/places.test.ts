@@ -57,14 +57,14 @@ describe("a place that nothing can be written to", () => {
     },
   );
 
-  it("is told with exit code 1 where it is standard output that has no room for what was asked", () => {
+  it("is told with exit code 2, where 1 might mean a damaged checkpoint, if standard output has no room for what was asked", () => {
     const full = openSync("/dev/full", "w");
     const { status, stderr } = spawnSync(process.execPath, [troupe, ...run("--print-config")], {
       stdio: ["ignore", full, "pipe"],
       encoding: "utf8",
     });
     expect([status, stderr]).toEqual([
-      1,
+      2,
       "troupe: [troupe] expected standard output to take what was asked for, got ENOSPC: no space left on device, write (all else is done)\n",
     ]);
   });

@@ -67,10 +67,10 @@ describe("a text may come from", () => {
     expect(await textOf(await prepareText({ source, tokenizer: "byte", cacheDir }))).toBe("AB!");
   });
 
-  test("bytes that are not text, for the byte tokenizer", async () => {
-    const path = await file("bytes", Uint8Array.of(0, 255, 128));
+  test("bytes that are not UTF-8, for the byte tokenizer", async () => {
+    const path = await file("bytes", Uint8Array.of(1, 255, 128));
     const prepared = await prepareText({ source: path, tokenizer: "byte", cacheDir });
-    expect(Array.from(await readTokens(prepared.tokens))).toEqual([0, 255, 128]);
+    expect(Array.from(await readTokens(prepared.tokens))).toEqual([1, 255, 128]);
     expect(Array.from(await readTokens(prepared.tokens, 1, 2))).toEqual([255]);
   });
 });
@@ -185,6 +185,23 @@ describe("refuses, in one line and before any work,", () => {
     expect(code).toBe("DATA_UNREADABLE");
     expect(message).toContain("bad.txt");
     expect(await readdir(cacheDir).catch(() => [])).toEqual([]);
+  });
+
+  test.each(["byte", "character"])("a picture among texts, for the %s tokenizer too", async (tokenizer) => {
+    const texts = join(folder, "texts");
+    await mkdir(texts);
+    await writeFile(join(texts, "a.txt"), "a text");
+    const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+    for (const name of ["b.png", "c.png"]) await writeFile(join(texts, name), png);
+    expect(await refusal(prepare(texts, tokenizer))).toMatchObject({
+      code: "DATA_UNREADABLE",
+      message: `[data] expected text in ${texts}, got a binary file, ${texts}/b.png and 1 more (leave what is no text out by a pattern such as "texts/**/*.txt")`,
+    });
+    expect((await refusal(prepare(join(texts, "c.png"), tokenizer))).message).toContain(
+      "give a file of text",
+    );
+    expect(await readdir(cacheDir).catch(() => [])).toEqual([]);
+    await expect(prepare(join(texts, "*.txt"), tokenizer)).resolves.toBeDefined();
   });
 
   test("a tokenizer that is not there", async () => {
