@@ -93,6 +93,7 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
   "DASHBOARD_PORT",
   "ACCESS_TOKEN",
   "OPTIMIZER_OPTION",
+  "RECOMPUTE_PART",
   "RESUME_MISMATCH",
   "CONFIG_FILE",
   "SINK",

@@ -1,3 +1,4 @@
+import { type NamesOf, TroupeError, unknownNames } from "../errors.ts";
 import { mapFile, ops, type Tensor } from "../tensor/index.ts";
 import type { Dataset, DatasetFacts, Fingerprint } from "./dataset.ts";
 import { type PreparedText, prepareText, type TextOptions } from "./prepare-text.ts";
@@ -22,12 +23,24 @@ export interface TextDataset extends Dataset<TextBatch, TextFacts> {
   fingerprint(): Fingerprint;
 }
 
+const OPTIONS: NamesOf<TextOptions & WindowOptions> = {
+  source: true,
+  tokenizer: true,
+  cacheDir: true,
+  length: true,
+  seed: true,
+  order: true,
+  validationFraction: true,
+};
+
 /**
  * Windows of a text: `inputIds` and `targets`, int64, [samples, length]; targets are the inputs shifted by one. Splits
  * `train`, of which an epoch is as many windows as lie side by side in it, and `validation`.
- * @throws {TroupeError} what `prepareText` and `textWindows` throw, before anything is trained
+ * @throws {TroupeError} `DATA_OPTION` for what no option is called; what `prepareText` and `textWindows` throw, before anything is trained
  */
 export async function textDataset(options: TextOptions & WindowOptions): Promise<TextDataset> {
+  const unknown = unknownNames(options, OPTIONS);
+  if (unknown !== undefined) throw new TroupeError("DATA_OPTION", { where: "textDataset", ...unknown });
   const prepared = await prepareText(options);
   return windowsOf(prepared, options);
 }

@@ -1,5 +1,6 @@
 import { EventEmitter } from "eventemitter3";
 import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
+import { checkKinds } from "./event-kinds.ts";
 
 /** Called with every event of one kind; what it returns counts for nothing, but a promise that rejects is a failure of its. */
 export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => unknown;
@@ -23,12 +24,15 @@ export class EventListeners {
     return this.#emitter.eventNames().length > 0;
   }
 
+  /** @throws {TroupeError} `OPTION` for a name that no kind has */
   on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
+    checkKinds("on", [kind]);
     this.#emitter.on(kind, this.#guard(listener as AnyListener));
   }
 
-  /** The first event that comes, and no other. */
+  /** The first event that comes, and no other. @throws {TroupeError} as {@link on} */
   once<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
+    checkKinds("once", [kind]);
     this.#emitter.once(kind, this.#guard(listener as AnyListener));
   }
 

@@ -1,5 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
+import { checkKinds } from "./event-kinds.ts";
 
 /** How many events of one kind are taken: every so-many-th, or one in so many milliseconds; the first one always. */
 export type Sampling = { readonly every: number } | { readonly everyMs: number };
@@ -15,17 +16,19 @@ export interface EventSelection<Kind extends EventKind = EventKind> {
 /**
  * @returns whether an event is of one of these kinds, for `filter` of an array or of rxjs:
  * `events$.pipe(filter(ofKind("step.finished")))`
+ * @throws {TroupeError} `OPTION` for a name that no kind has
  */
 export function ofKind<Kind extends EventKind>(
   ...kinds: readonly Kind[]
 ): (event: TroupeEvent) => event is EventOf<Kind> {
+  checkKinds("events", kinds);
   const wanted: ReadonlySet<EventKind> = new Set(kinds);
   return (event): event is EventOf<Kind> => wanted.has(event.kind);
 }
 
 /**
  * @returns whether the next event is wanted, to be asked once for each event in order
- * @throws {TroupeError} `OPTION` for a sampling that is none, or of a kind that is left out
+ * @throws {TroupeError} `OPTION` for a name that no kind has, and a sampling that is none, or of a kind that is left out
  */
 export function selector<Kind extends EventKind>({
   kinds,

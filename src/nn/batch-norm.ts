@@ -3,6 +3,7 @@ import { noGrad, ops, type Tensor } from "../tensor/index.ts";
 import { Buffer } from "./buffer.ts";
 import { ones, zeros } from "./initializer.ts";
 import { Module } from "./module.ts";
+import { refuseUnknownOptions } from "./module-options.ts";
 import { Parameter } from "./parameter.ts";
 
 /** What batch normalisation may be told; defaults are torch.nn.BatchNorm's. */
@@ -33,8 +34,10 @@ abstract class BatchNorm extends Module {
   /** Dims that an input may have. */
   readonly #dims: readonly number[];
 
-  constructor(channels: number, { eps = 1e-5, momentum = 0.1 }: BatchNormOptions, dims: readonly number[]) {
+  constructor(channels: number, options: BatchNormOptions, dims: readonly number[]) {
     super();
+    refuseUnknownOptions(this, options, { eps: true, momentum: true });
+    const { eps = 1e-5, momentum = 0.1 } = options;
     this.weight = new Parameter([channels], ones);
     this.bias = new Parameter([channels], zeros);
     this.running_mean = new Buffer([channels], zeros);

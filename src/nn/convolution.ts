@@ -1,6 +1,8 @@
+import type { NamesOf } from "../errors.ts";
 import { numelOf, ops, type Tensor } from "../tensor/index.ts";
 import { type Initializer, uniform } from "./initializer.ts";
 import { Module } from "./module.ts";
+import { refuseUnknownOptions } from "./module-options.ts";
 import { Parameter } from "./parameter.ts";
 
 /** What a convolution may be told beside its sizes; defaults are torch's. One number stands for every dim. */
@@ -19,6 +21,15 @@ export interface ConvolutionOptions {
   readonly init?: Initializer;
 }
 
+const OPTIONS: NamesOf<ConvolutionOptions> = {
+  stride: true,
+  padding: true,
+  dilation: true,
+  groups: true,
+  bias: true,
+  init: true,
+};
+
 /** A convolution over the dims behind [batch, channels]; weight [out, in / groups, ...kernel], bias [out]. */
 abstract class Convolution extends Module {
   readonly weight: Parameter;
@@ -27,6 +38,7 @@ abstract class Convolution extends Module {
 
   constructor(numInputs: number, numOutputs: number, kernel: readonly number[], options: ConvolutionOptions) {
     super();
+    refuseUnknownOptions(this, options, OPTIONS);
     const shape = [numOutputs, numInputs / (options.groups ?? 1), ...kernel];
     const bound = 1 / Math.sqrt(numelOf(shape.slice(1)));
     this.weight = new Parameter(shape, options.init ?? uniform(-bound, bound));

@@ -2,6 +2,7 @@ import { ops, type Tensor } from "../tensor/index.ts";
 import { type ActivationName, activations } from "./activation.ts";
 import { type Initializer, uniform, zeros } from "./initializer.ts";
 import { Module } from "./module.ts";
+import { refuseUnknownOptions } from "./module-options.ts";
 import { Parameter } from "./parameter.ts";
 import type { PrefixHeads } from "./prefix.ts";
 
@@ -137,6 +138,7 @@ export class Linear extends Affine {
     options: AffineOptions & { readonly bias?: boolean; readonly biasInit?: Initializer } = {},
   ) {
     super(options.activation);
+    refuseUnknownOptions(this, options, { bias: true, biasInit: true, init: true, activation: true });
     const bound = 1 / Math.sqrt(numInputs);
     this.weight = new Parameter([numOutputs, numInputs], options.init ?? uniform(-bound, bound));
     this.bias =
@@ -167,6 +169,7 @@ export class Conv1D extends Affine {
 
   constructor(numInputs: number, numOutputs: number, options: AffineOptions = {}) {
     super(options.activation);
+    refuseUnknownOptions(this, options, { init: true, activation: true });
     this.weight = new Parameter(
       [numInputs, numOutputs],
       options.init ?? { kind: "normal", mean: 0, std: 0.02 },

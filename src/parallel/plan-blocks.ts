@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../errors.ts";
 import { Buffer, cutBlocks, type Module, type Parameter, specOf } from "../nn/index.ts";
 import { blockOptionsOf, type Recompute } from "./block-options.ts";
 import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
@@ -190,7 +190,7 @@ function checkParts(block: string, module: Module | undefined, parts: readonly s
       where: "recompute",
       expected: `one of the modules of block ${block}`,
       got: unknown,
-      hint: `there are ${names.join(", ")}`,
+      hint: whatWasMeant(unknown, names),
     },
     { fields: { block, part: unknown, names } },
   );

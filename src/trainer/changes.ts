@@ -24,6 +24,28 @@ export function changesSince(before: TrainerState, now: Present): RunChange[] {
   ];
 }
 
+/** Every name by which a change of a run may be told, so that a misspelled one is known. */
+export function changeableNames({ config, recipe }: Present): string[] {
+  const { optimizers, schedules, data = {} } = recipe;
+  const fieldsOf = (kind: string, all: readonly Fields[], ...more: string[]) =>
+    all.flatMap((fields, index) =>
+      [...Object.keys(flat(fields)), ...more].map((field) => `${placeOf(kind, index, all.length)}.${field}`),
+    );
+  return [
+    ...Object.keys(config),
+    ...["steps", "precision", "job", "optimizers"],
+    ...Object.keys(flat(pick(recipe, "batchSize", "clip", "calculatePerTokenLoss"))),
+    ...fieldsOf(
+      "optimizer",
+      optimizers.map(({ groups: _, ...fields }) => fields),
+      "lrFactor",
+      "weightDecay",
+    ),
+    ...fieldsOf("schedule", schedules),
+    ...Object.keys(data).map((name) => `data.${name}`),
+  ];
+}
+
 /** The settings that a checkpoint's run had; none where it does not tell. */
 export function settingsIn({ job }: TrainerState): JobConfig {
   return isTable(job) ? (job as JobConfig) : {};

@@ -1,10 +1,10 @@
 import type { TrainerState } from "../checkpoint/index.ts";
 import type { DatasetFacts } from "../data/index.ts";
 import { tunedState } from "../deltas/index.ts";
-import { TroupeError } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../errors.ts";
 import type { RunChange } from "../events/index.ts";
 import { Buffer, type Module } from "../nn/index.ts";
-import { changesSince, type Present } from "./changes.ts";
+import { changeableNames, changesSince, type Present } from "./changes.ts";
 import type { Resumed } from "./start.ts";
 
 /** A run as it is about to go on. */
@@ -20,7 +20,8 @@ export interface GoingOn extends Present {
  * Refuses to go on from a checkpoint as another run than the one it is of, unless that was asked for. One that has made its last
  * step already may be gone on from: there is nothing to do.
  * @returns what is other, for people to read
- * @throws {TroupeError} `RESUME_MISMATCH` naming what is other, as it was and as it is
+ * @throws {TroupeError} `RESUME_MISMATCH` naming what is other, as it was and as it is; `OPTION` for a name in `allowed` that
+ *   nothing has
  */
 export function checkResumed(resumed: Resumed, now: GoingOn): RunChange[] {
   const { state } = resumed;
@@ -33,10 +34,23 @@ export function checkResumed(resumed: Resumed, now: GoingOn): RunChange[] {
     );
   }
   const changes = changesSince(state, now);
+  checkNames(now.allowed, [...changes.map(({ name }) => name), ...changeableNames(now)]);
   checkAllowed(changes, now.allowed);
   checkTokenizer(state, now.facts);
   checkModel(resumed, now.model, changes);
   return changes;
+}
+
+/** A misspelled name would let nothing change, without a word where nothing else has. */
+function checkNames(words: readonly string[], names: readonly string[]): void {
+  const unknown = words.find((word) => word !== "all" && !names.some((name) => covers(word, name)));
+  if (unknown === undefined) return;
+  throw new TroupeError("OPTION", {
+    where: "options",
+    expected: "change to name what this run is made of",
+    got: unknown,
+    hint: whatWasMeant(unknown, [...new Set([...names, ...names.map((name) => name.replace(/\..*/s, ""))])]),
+  });
 }
 
 function checkAllowed(changes: readonly RunChange[], allowed: readonly string[]): void {

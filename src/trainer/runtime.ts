@@ -130,6 +130,7 @@ export class Runtime implements AsyncDisposable {
    * runtime.on("step.finished", ({ step, lossNats }) => console.log(step, lossNats));
    * ```
    * One that throws is reported as a subscriber is.
+   * @throws {TroupeError} `OPTION` for a name that no kind of event has
    */
   on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): this {
     this.#hub.listeners.on(kind, listener);

@@ -31,6 +31,11 @@ describe("a place that nothing can be written to", () => {
     ["a trace in place of a folder", run("--trace-file", workspace.folder), /--trace-file .*EISDIR/],
     ["events in /proc", run("--events", "/proc/x/events.jsonl"), /--events .*ENOENT/],
     ["events in a pipe that nobody reads", run("--events", workspace.path("pipe")), /--events .*ENXIO/],
+    [
+      "a job that is not there, beside one of nearly that name",
+      ["run", tiny.replace("tiny.ts", "tinny.ts")],
+      /got no such file \(did you mean .*\/tiny\.ts\?\)/,
+    ],
     ["a port below 0", run("--prometheus", "-1"), /whole number from 0 to 65535, got -1/],
     [
       "a token in /proc",

@@ -83,6 +83,17 @@ describe("a run that goes on", () => {
     );
   });
 
+  it.each([
+    ["optimizer.lrr", "did you mean optimizer.lr?"],
+    ["clip.maxx", "did you mean clip.max?"],
+    ["data.lenght", "did you mean data.length?"],
+  ])("is refused a name to change that nothing has: %s", async (word, hint) => {
+    const { error } = await goOn({}, { change: [word] });
+    expect(error?.message).toBe(
+      `[options] expected change to name what this run is made of, got ${word} (${hint})`,
+    );
+  });
+
   it("trains by what was named to change, and tells what that was", async () => {
     const told = await goOn({ lr: 1e-3, batch: 8 }, { change: ["optimizer", "batchSize"] });
     expect(told.error).toBeUndefined();

@@ -1,0 +1,52 @@
+import { TroupeError, whatWasMeant } from "../errors.ts";
+import type { EventKind } from "./event.ts";
+
+/** Every kind, none left out. */
+const KINDS: Readonly<Record<EventKind, true>> = {
+  "activity.finished": true,
+  "actor.failed": true,
+  "actor.restarted": true,
+  "actor.stalled": true,
+  "actor.started": true,
+  "actor.stopped": true,
+  "anomaly.detected": true,
+  "checkpoint.copied": true,
+  "checkpoint.failed": true,
+  "checkpoint.progressed": true,
+  "checkpoint.rejected": true,
+  "checkpoint.saved": true,
+  "checkpoint.skipped": true,
+  "checkpoint.started": true,
+  "evaluation.finished": true,
+  "events.dropped": true,
+  "histogram.measured": true,
+  "host.failed": true,
+  "host.joined": true,
+  "memory.measured": true,
+  "message.handled": true,
+  "message.undelivered": true,
+  "output.failed": true,
+  "output.resumed": true,
+  "run.delayed": true,
+  "run.failed": true,
+  "run.finished": true,
+  "run.interrupted": true,
+  "run.restored": true,
+  "run.resumed": true,
+  "run.started": true,
+  "step.finished": true,
+  "subscriber.failed": true,
+  "text.generated": true,
+};
+
+/**
+ * Refuses a name that no kind of event has: whoever listened to it would hear nothing, for ever.
+ * @param where - what was called with it
+ * @throws {TroupeError} `OPTION`, with what may have been meant
+ */
+export function checkKinds(where: string, kinds: readonly string[]): void {
+  const unknown = kinds.find((kind) => !Object.hasOwn(KINDS, kind));
+  if (unknown === undefined) return;
+  const hint = `${whatWasMeant(unknown, Object.keys(KINDS))} docs/reference/events.md has them all`;
+  throw new TroupeError("OPTION", { where, expected: "a kind of event", got: unknown, hint });
+}
