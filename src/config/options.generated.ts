@@ -116,7 +116,7 @@ export interface RuntimeOptions {
   /**
    * Whether each actor of the group has a warm standby once the group has made steps for 2 s: a thread, or process,
    * that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their
-   * memory is the price. Default: true.
+   * memory is the price. Default: true where the run saves, in files or in memory.
    */
   readonly warmStandby?: boolean | undefined;
   /**

@@ -356,11 +356,12 @@ const supervision = {
     { unit: "ms" },
   ),
   warmStandby: option(
-    toggle().default(true),
+    toggle().optional(),
     "",
     "supervision",
     "whether each actor of the group has a warm standby once the group has made steps for 2 s: a thread, or process, that has loaded its modules and waits to take its place, so that a restart is a matter of milliseconds; their memory is the price",
     {
+      otherwise: "true where the run saves, in files or in memory",
       also: {
         "--no-warm-standby":
           "keep no thread or process ready to take an actor's place: a restart takes a second longer",

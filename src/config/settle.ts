@@ -62,7 +62,14 @@ export function settingsOf(chosen: Chosen, numHosts = 1): RuntimeSettings {
     },
     offload: offloadOf(chosen),
     checkpoint: checkpointOf(chosen),
-    supervision: { stallMs, warmStandby, maxRestarts, signals, graceMs: graceSeconds * 1000 },
+    supervision: {
+      stallMs,
+      // Without a save a restart begins at the first step, beside which a second of loading is nothing.
+      warmStandby: warmStandby ?? chosen.checkpoint !== undefined,
+      maxRestarts,
+      signals,
+      graceMs: graceSeconds * 1000,
+    },
     hosts: {
       deadlineMs: chosen.hostDeadlineSeconds * 1000,
       silenceMs: chosen.hostSilenceSeconds * 1000,

@@ -35,7 +35,7 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = {
     const length = Math.min(options.length ?? LENGTH, new TextRows(options).mostTokens);
     const rows = new TextRows({ ...options, config: { ...options.config, ...unbounded }, length: undefined });
     const windows = (texts: readonly string[]) =>
-      texts.flatMap((text) => windowsOf(rows.join(text).ids, length));
+      texts.flatMap((text) => windowsOf(rows.tokensOf(text), length));
     const splits = Object.fromEntries(
       Object.entries(examples).map(([name, texts]) => [name, windows(texts)]),
     );

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { type IdxArray, readIdx, sampleDataset } from "../data/index.ts";
+import { type IdxArray, openIdx, sampleDataset } from "../data/index.ts";
 import { accuracy, topAccuracy } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
@@ -11,8 +11,8 @@ import type { TaskDefinition } from "./task.ts";
 
 /** A picture of one channel, and what it shows. */
 export interface LabelledPicture {
-  /** Row-major, 0 to 255. */
-  readonly pixels: Uint8Array;
+  /** Row-major, 0 to 255; or what reads them, where they rest on a disk until then. */
+  readonly pixels: Uint8Array | (() => Uint8Array);
   readonly height: number;
   readonly width: number;
   readonly label: number;
@@ -50,7 +50,7 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
           "idx files of images and of labels",
           files.map((file) => basename(file)).join(", "),
         );
-      return picturesOf(images, await readIdx(images), await readIdx(labels));
+      return picturesOf(images, await openIdx(images), await openIdx(labels));
     });
   },
 
@@ -64,7 +64,7 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
         const [{ height, width }] = batch as [LabelledPicture];
         const values = new Float32Array(batch.length * height * width);
         for (const [row, { pixels }] of batch.entries())
-          for (const [place, pixel] of pixels.entries())
+          for (const [place, pixel] of (pixels instanceof Uint8Array ? pixels : pixels()).entries())
             values[row * height * width + place] = pixel / 127.5 - 1;
         return {
           pixelValues: tensor(values, { shape: [batch.length, 1, height, width] }),
@@ -91,10 +91,11 @@ function picturesOf(path: string, images: IdxArray, labels: IdxArray): LabelledP
   const [count = 0, height = 0, width = 0] = images.shape;
   if (images.shape.length !== 3 || labels.shape.join() !== `${count}`)
     throw example(path, "as many labels as images", `[${images.shape}] and [${labels.shape}]`);
+  const numbers = labels.rows(0, count);
   return Array.from({ length: count }, (_, index) => ({
-    pixels: images.data.subarray(index * height * width, (index + 1) * height * width),
+    pixels: () => images.rows(index, 1),
     height,
     width,
-    label: labels.data[index] as number,
+    label: numbers[index] as number,
   }));
 }

@@ -1,4 +1,4 @@
-import { type LengthBuckets, longestFirst, type Tokenizer } from "../data/index.ts";
+import { type LengthBuckets, longestFirst, type TokenArray, type Tokenizer } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
@@ -86,6 +86,18 @@ export class TextRows {
     return this.#row(ids, [...this.#tokenizer.encode(second)].map(withoutWord), true);
   }
 
+  /** All tokens of a text, however long, a few bytes each. */
+  tokensOf(text: string): TokenArray {
+    const { begin, end } = this.#joint;
+    const encoded = this.#tokenizer.encode(text);
+    if (begin.length + end.length === 0) return encoded;
+    const all = new Uint32Array(begin.length + encoded.length + end.length);
+    all.set(begin);
+    all.set(encoded, begin.length);
+    all.set(end, begin.length + encoded.length);
+    return all;
+  }
+
   /** Words one by one, each with its place; a text before them, where there is one. */
   joinWords(words: readonly string[], before?: string): TextRow {
     // A byte-level vocabulary spells a word with the space before it.
@@ -149,7 +161,7 @@ export class TextRows {
   }
 
   /** int64 [rows, length] of lists that are no longer. */
-  pad(rows: readonly (readonly number[])[], length: number, padding: number): Tensor {
+  pad(rows: readonly (readonly number[] | TokenArray)[], length: number, padding: number): Tensor {
     const values = BigInt64Array.from({ length: rows.length * length }, () => BigInt(padding));
     for (const [row, list] of rows.entries())
       for (const [place, value] of list.entries()) values[row * length + place] = BigInt(value);

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { readRecords } from "../data/index.ts";
+import { readRecords, type TokenArray } from "../data/index.ts";
 import { textIn } from "./example.ts";
 import { eachSplit, splitFiles } from "./files.ts";
 import type { Examples } from "./task.ts";
@@ -33,7 +33,7 @@ function parted(texts: readonly string[]): Examples<string> {
 }
 
 /** A text's tokens side by side in windows of `length`; what is left at the end is too short for one, unless it is the only one. */
-export function windowsOf(tokens: readonly number[], length: number): number[][] {
+export function windowsOf(tokens: TokenArray, length: number): TokenArray[] {
   const count = Math.max(1, Math.floor(tokens.length / length));
-  return Array.from({ length: count }, (_, index) => tokens.slice(index * length, (index + 1) * length));
+  return Array.from({ length: count }, (_, index) => tokens.subarray(index * length, (index + 1) * length));
 }

@@ -1,35 +1,69 @@
-import { readFile } from "node:fs/promises";
+import { closeSync, openSync, readSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { gunzipSync } from "node:zlib";
 import { exampleError, unreadable } from "./refusal.ts";
 
-/** An array of bytes with its shape. */
+/** An array of bytes with its shape, of which rows are read when they are asked for. */
 export interface IdxArray {
   readonly shape: readonly number[];
-  readonly data: Uint8Array;
+  /** `count` rows of the first dim, row-major. @throws {TroupeError} `DATA_UNREADABLE` where the file has changed */
+  rows(first: number, count: number): Uint8Array;
 }
 
 /** Of unsigned bytes, the only kind that pictures and labels come in. */
 const UNSIGNED_BYTES = 8;
+/** The kind, and as many sizes as there may be. */
+const MOST_HEADER_BYTES = 4 + 4 * 255;
 
 /**
- * A file as MNIST is published: big-endian sizes, then unsigned bytes, row-major; gunzipped where it is gzipped.
+ * A file as MNIST is published: big-endian sizes, then unsigned bytes, row-major. Its rows stay on the disk until they are
+ * asked for, unless it is gzipped.
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for another format or a file that is cut short
  * @see https://yann.lecun.com/exdb/mnist
  */
-export async function readIdx(path: string): Promise<IdxArray> {
-  const bytes = await readFile(path).catch((cause: unknown) => {
+export async function openIdx(path: string): Promise<IdxArray> {
+  const { header, sizeBytes, plain } = await beginningOf(path).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
-  const plain = bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes;
-  const kind = plain.length < 4 ? undefined : plain.readUInt16BE(0) === 0 && plain[2];
+  const kind = header.length < 4 ? undefined : header.readUInt16BE(0) === 0 && header[2];
   if (kind !== UNSIGNED_BYTES) throw exampleError(path, "an idx file of unsigned bytes", "another format");
-  const numDims = plain[3] ?? 0;
+  const numDims = header[3] ?? 0;
   const begin = 4 + 4 * numDims;
-  if (plain.length < begin) throw exampleError(path, `${numDims} sizes`, `${plain.length} bytes`);
-  const shape = Array.from({ length: numDims }, (_, dim) => plain.readUInt32BE(4 + 4 * dim));
+  if (header.length < begin) throw exampleError(path, `${numDims} sizes`, `${header.length} bytes`);
+  const shape = Array.from({ length: numDims }, (_, dim) => header.readUInt32BE(4 + 4 * dim));
   const size = shape.reduce((product, each) => product * each, 1);
-  const data = plain.subarray(begin, begin + size);
-  if (data.length !== size || plain.length !== begin + size)
-    throw exampleError(path, `${size} bytes of [${shape}]`, plain.length - begin);
-  return { shape, data };
+  if (sizeBytes !== begin + size) throw exampleError(path, `${size} bytes of [${shape}]`, sizeBytes - begin);
+  const rowBytes = size / Math.max(1, shape[0] ?? 1);
+  return {
+    shape,
+    rows: (first, count) => {
+      const [place, numBytes] = [begin + first * rowBytes, count * rowBytes];
+      return plain?.subarray(place, place + numBytes) ?? readAt(path, place, numBytes);
+    },
+  };
+}
+
+/** @returns its first bytes and size; all of it, gunzipped, where it is gzipped */
+async function beginningOf(path: string): Promise<{ header: Buffer; sizeBytes: number; plain?: Buffer }> {
+  await using file = await open(path);
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(MOST_HEADER_BYTES), 0, MOST_HEADER_BYTES, 0);
+  const header = buffer.subarray(0, bytesRead);
+  if (header[0] !== 0x1f || header[1] !== 0x8b) return { header, sizeBytes: (await file.stat()).size };
+  const plain = gunzipSync(await file.readFile());
+  return { header: plain.subarray(0, MOST_HEADER_BYTES), sizeBytes: plain.length, plain };
+}
+
+/** Opened anew each time: it holds no descriptor between two batches, and costs microseconds. */
+function readAt(path: string, position: number, numBytes: number): Uint8Array {
+  let file: number | undefined;
+  try {
+    file = openSync(path, "r");
+    const bytes = new Uint8Array(numBytes);
+    if (readSync(file, bytes, 0, numBytes, position) !== numBytes) throw new Error("it became shorter");
+    return bytes;
+  } catch (cause) {
+    throw unreadable(path, cause);
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
 }

@@ -1,5 +1,5 @@
 export { readConllu, type TaggedWords } from "./conllu.ts";
-export { type IdxArray, readIdx } from "./idx.ts";
+export { type IdxArray, openIdx } from "./idx.ts";
 export { type JsonRecord, readJsonLines } from "./json-lines.ts";
 export { readParquet } from "./parquet.ts";
 export { readRecords } from "./records.ts";
