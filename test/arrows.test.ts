@@ -10,7 +10,8 @@ const source = fileURLToPath(new URL("../src", import.meta.url));
  * longest of these paths that a file lies in.
  */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  cli: ["trainer", "planner", "convert", "service", "sinks", "rapidformer", "hub"],
+  cli: ["trainer", "planner", "convert", "service", "sinks", "rapidformer", "hub", "bench", "make-folder"],
+  bench: ["trainer"],
   rapidformer: ["tasks"],
   hub: ["tensor"],
   tasks: ["job", "models", "metrics"],

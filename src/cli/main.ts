@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { framesOf, ownFrames, TroupeError } from "../errors.ts";
 import { describeError, reportError } from "../events/index.ts";
+import { addBenchCommand } from "./bench.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -17,7 +18,7 @@ export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as co
 
 /**
  * The command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`, `troupe generate FOLDER`, `troupe preprocess`,
- * `troupe doctor`.
+ * `troupe bench`, `troupe doctor`.
  * @param args - what follows the program's name
  * @returns the exit code; everything it started has ended then
  */
@@ -36,6 +37,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addDashboardCommand(program);
   addGenerateCommand(program);
   addPreprocessCommand(program);
+  addBenchCommand(program);
   addDoctorCommand(program);
   try {
     await program.parseAsync([...withListing(args, process.env)], { from: "user" });

@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Runtime, type RuntimeOptions } from "../trainer/index.ts";
+import { meanOf } from "./measure.ts";
+
+/** What a strategy learnt beside one rank in single precision. */
+export interface Convergence {
+  readonly name: string;
+  /** Of every step, a mean over the seeds. */
+  readonly lossesNats: readonly number[];
+  /** Of the last tenth of the steps, over the seeds. */
+  readonly last: { readonly mean: number; readonly deviation: number };
+  /** The largest distance of that from one rank's with the same seed; 0 of one rank itself. */
+  readonly apart: number;
+}
+
+/** Strategies that are to learn the same; the first is what the others are compared with. */
+export const strategies: Readonly<Record<string, RuntimeOptions>> = {
+  "one rank": { ranks: 1, zero: 0 },
+  "ZeRO 0": { ranks: 2, zero: 0 },
+  "ZeRO 1": { ranks: 2, zero: 1 },
+  "ZeRO 2": { ranks: 2, zero: 2 },
+  "ZeRO 3": { ranks: 2, zero: 3 },
+  "TP 2": { ranks: 2, zero: 0, tp: 2 },
+  "PP 2": { ranks: 2, zero: 0, pp: 2, accumulation: 2 },
+  "ZeRO 3, recomputed": { ranks: 2, zero: 3, recompute: true },
+  "mixed precision": { ranks: 2, zero: 1, precision: "amp-bf16" },
+};
+
+export const SEEDS: readonly number[] = [1, 2, 3];
+
+const jobModule = new URL("./text-job.ts", import.meta.url);
+/** A text that every copy of the package has. */
+const ownText = fileURLToPath(new URL("../../README.md", import.meta.url));
+
+/**
+ * Trains a small GPT on the letters of a text by every strategy, with three seeds each.
+ * @param options.text - a file; the package's own README unless told otherwise
+ */
+export async function measureConvergence(options: {
+  readonly steps: number;
+  readonly text?: string | undefined;
+  /** Names of {@link strategies}; all unless told otherwise. */
+  readonly names?: readonly string[];
+  readonly tell: (line: string) => void;
+}): Promise<Convergence[]> {
+  const { steps, text = ownText, names = Object.keys(strategies), tell } = options;
+  const cache = mkdtempSync(join(tmpdir(), "troupe-bench-"));
+  try {
+    const results: Convergence[] = [];
+    let alone: readonly number[] = [];
+    for (const name of names) {
+      const runs: number[][] = [];
+      for (const seed of SEEDS) {
+        tell(`convergence, ${name}, seed ${seed}`);
+        runs.push(await lossesOf({ ...strategies[name], seed }, { steps, text, cache }));
+      }
+      const ends = runs.map((losses) => meanOf(losses.slice(-Math.max(1, Math.floor(steps / 10)))).mean);
+      if (alone.length === 0) alone = ends;
+      results.push({
+        name,
+        lossesNats: (runs[0] ?? []).map((_, step) => meanOf(runs.map((losses) => losses[step] ?? 0)).mean),
+        last: meanOf(ends),
+        apart: Math.max(...ends.map((end, seed) => Math.abs(end - (alone[seed] ?? 0)))),
+      });
+    }
+    return results;
+  } finally {
+    rmSync(cache, { recursive: true, force: true });
+  }
+}
+
+async function lossesOf(
+  options: RuntimeOptions,
+  config: Readonly<Record<string, string | number>>,
+): Promise<number[]> {
+  await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
+  const losses: number[] = [];
+  runtime.on("step.finished", ({ step, lossNats }) => {
+    losses[step - 1] = lossNats;
+  });
+  await runtime.run(jobModule, config);
+  return losses;
+}

@@ -1,0 +1,103 @@
+import { TroupeError } from "../errors.ts";
+import { memory, resetPeakMemory } from "../tensor/index.ts";
+import { Runtime, type RuntimeOptions } from "../trainer/index.ts";
+import { type BenchRow, type Dimension, NUM_RANKS, type Sizes } from "./dimensions.ts";
+import { type PlannedRow, planRow } from "./plan-row.ts";
+
+/** What was measured of a row. */
+export interface Measured {
+  /** Over the windows. */
+  readonly samplesPerSecond: { readonly mean: number; readonly deviation: number };
+  /** Of all ranks together, at most at one moment, by the ledger of tensors. */
+  readonly peakBytes: number;
+  /** Each kind's own peak, summed over ranks. */
+  readonly byKind: Readonly<Record<string, number>>;
+  /** Of every step. */
+  readonly lossesNats: readonly number[];
+}
+
+/** A row as it came out: measured, or refused with a reason. */
+export interface RowResult {
+  readonly row: BenchRow;
+  readonly planned: PlannedRow | undefined;
+  readonly measured?: Measured;
+  readonly refusal?: string;
+}
+
+/** How long a row is measured. */
+export interface MeasureOptions {
+  readonly windows: number;
+  readonly stepsOfWindow: number;
+}
+
+const WARMUP_STEPS = 3;
+const jobModule = new URL("./job.ts", import.meta.url);
+
+/** Runs one row, or says why it cannot be. */
+export async function measureRow(
+  { subject }: Dimension,
+  row: BenchRow,
+  size: Sizes,
+  options: MeasureOptions,
+): Promise<RowResult> {
+  if (row.refusal) return { row, planned: undefined, refusal: row.refusal };
+  const { tp = 1, pp = 1 } = row.options;
+  const replicas = Math.max(1, NUM_RANKS / (tp * pp));
+  const accumulation = size.batch / (size.microBatch * replicas);
+  try {
+    const measured = await measure({ ...row.options, accumulation }, { ...size, subject }, options);
+    return { row, planned: subject === "gpt" ? planRow(row, size) : undefined, measured };
+  } catch (error) {
+    // What cannot be laid out is an answer; whatever else goes wrong is none.
+    if (row.refusal === undefined || !(error instanceof TroupeError)) throw error;
+    return { row, planned: undefined, refusal: error.message };
+  }
+}
+
+async function measure(
+  options: RuntimeOptions,
+  { microBatch: _, ...config }: Sizes & { readonly subject: string },
+  { windows, stepsOfWindow }: MeasureOptions,
+): Promise<Measured> {
+  await using runtime = await Runtime.spawn({
+    ranks: NUM_RANKS,
+    threadsPerRank: 1,
+    warmStandby: false,
+    seed: 0,
+    memory: { everySteps: 1 },
+    ...options,
+  });
+  const finishedAtMs: number[] = [];
+  const lossesNats: number[] = [];
+  const kinds: Readonly<Record<string, number>>[] = [];
+  let peakBytes = 0;
+  runtime.events$.subscribe((event) => {
+    if (event.kind === "memory.measured")
+      kinds[event.rank] = Object.fromEntries(
+        Object.entries(event.byKind).map(([kind, use]) => [kind, use.peakBytes]),
+      );
+    if (event.kind !== "step.finished") return;
+    lossesNats.push(event.lossNats);
+    finishedAtMs.push(performance.now());
+    if (event.step === WARMUP_STEPS) resetPeakMemory();
+    else if (event.step > WARMUP_STEPS) ({ peakBytes } = memory());
+  });
+  const steps = WARMUP_STEPS + windows * stepsOfWindow;
+  await runtime.run(jobModule, { ...config, steps });
+  const speeds = Array.from({ length: windows }, (_, window) => {
+    const begin = WARMUP_STEPS - 1 + window * stepsOfWindow;
+    const ms = (finishedAtMs[begin + stepsOfWindow] ?? 0) - (finishedAtMs[begin] ?? 0);
+    return (1000 * stepsOfWindow * config.batch) / ms;
+  });
+  const byKind: Record<string, number> = {};
+  for (const kind of kinds)
+    for (const [name, size] of Object.entries(kind)) byKind[name] = (byKind[name] ?? 0) + size;
+  return { samplesPerSecond: meanOf(speeds), peakBytes, byKind, lossesNats };
+}
+
+/** Mean, and the deviation of a sample around it. */
+export function meanOf(values: readonly number[]): { readonly mean: number; readonly deviation: number } {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { mean, deviation: Math.sqrt(squares / Math.max(1, values.length - 1)) };
+}

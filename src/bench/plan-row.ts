@@ -1,0 +1,70 @@
+import { type Layout, parseZeroLevel } from "../parallel/index.ts";
+import {
+  byteScheme,
+  calibrated,
+  clusters,
+  estimateStep,
+  factsOf,
+  largestMemory,
+  type PlannedPrecision,
+  planMemory,
+  shareOfStages,
+  stateBytes,
+} from "../planner/index.ts";
+import { type BenchRow, NUM_RANKS, type Sizes, sizes } from "./dimensions.ts";
+import { modelOf } from "./job.ts";
+
+/** What the planner says of a row before it is run. */
+export interface PlannedRow {
+  /** Of all ranks together, whose parameters are one copy from ZeRO 1 on. */
+  readonly totalBytes: number;
+  /** Of a step, by the cost model of the processors that ranks have here; to be compared between rows. */
+  readonly stepS: number;
+  /** Of the fullest rank at the original's sizes, float16 with masters, on devices of their own. */
+  readonly originalRankBytes: number;
+}
+
+/** @throws {TroupeError} `LAYOUT` */
+export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
+  const layout = layoutOf(options, size);
+  const precision: PlannedPrecision = options.precision === undefined ? "fp32" : "amp";
+  const facts = factsOf(modelOf("gpt", size));
+  const plan = { precision, residence: "process" } as const;
+  const scheme = byteScheme(precision);
+  const shares = shareOfStages(facts, layout);
+  const perStage = NUM_RANKS / shares.length;
+  const totalBytes = planMemory(facts, layout, plan).reduce((total, rank, stage) => {
+    const { parameters, master, optimizer, gradients, peakBytes } = rank;
+    const passing = peakBytes - parameters - master - optimizer - gradients;
+    const states = Array.from({ length: perStage }, (_, index) => {
+      const of = stateBytes(shares[stage]?.layouts ?? [], scheme, "process", stage * perStage + index);
+      return of.parameters + of.master + of.optimizer + of.gradients + passing;
+    });
+    return total + states.reduce((sum, bytes) => sum + bytes, 0);
+  }, 0);
+  const cluster = calibrated(clusters.cpu, {});
+  const { stepS } = estimateStep(facts, layout, { ...plan, cluster });
+  // Its vocabulary is padded to 128 for each rank that splits a layer.
+  const multiple = 128 * layout.tp;
+  const original = { ...sizes.original.gpt, vocab: Math.ceil(50257 / multiple) * multiple };
+  const memories = planMemory(factsOf(modelOf("gpt", original)), layoutOf(options, original), {
+    precision: options.precision === undefined ? "fp32" : "fp16",
+    residence: "device",
+  });
+  return { totalBytes, stepS, originalRankBytes: largestMemory(memories).peakBytes };
+}
+
+function layoutOf({ zero = 0, tp = 1, pp = 1 }: BenchRow["options"], { batch, microBatch }: Sizes): Layout {
+  const replicas = NUM_RANKS / (tp * pp);
+  return {
+    ranks: NUM_RANKS,
+    tp,
+    pp,
+    ep: 1,
+    zero: parseZeroLevel(zero),
+    schedule: "1f1b",
+    numChunks: 1,
+    batchSize: batch,
+    accumulation: batch / (microBatch * replicas),
+  };
+}

@@ -1,0 +1,81 @@
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Command, Option } from "commander";
+import {
+  type BenchOptions,
+  dimensions,
+  htmlReport,
+  markdownReport,
+  picturesOf,
+  runBench,
+  sizes,
+} from "../bench/index.ts";
+import { makeFolder } from "../make-folder.ts";
+import { number, print, usage } from "./flags.ts";
+
+interface BenchFlags {
+  readonly dimension: BenchOptions["dimensions"];
+  readonly size: BenchOptions["size"];
+  readonly windows: number;
+  readonly windowSteps: number;
+  readonly convergence: number;
+  readonly text?: string;
+  readonly out?: string;
+  readonly json: boolean;
+}
+
+const names = dimensions.map(({ name }) => name);
+
+/** Adds `troupe bench`. */
+export function addBenchCommand(program: Command): void {
+  program
+    .command("bench")
+    .description(
+      "measure Rapidformer's tables A to D, what the planner foretells of them, and what strategies learn",
+    )
+    .addOption(new Option("--dimension <name...>", "tables").choices(names).default(names))
+    .addOption(
+      new Option("--size <name>", "of the models: small takes minutes on two cores")
+        .choices(Object.keys(sizes))
+        .default("small"),
+    )
+    .option("--windows <n>", "measured parts of a row, at least 5", number, 5)
+    .option("--window-steps <n>", "steps of one", number, 2)
+    .option("--convergence <steps>", "steps of each run that learns; 0: none", number, 60)
+    .option("--text <file>", "what they learn; the package's README unless given")
+    .option("--out <folder>", "write report.html, report.md with its pictures, and report.json there")
+    .option("--json", "print one JSON object", false)
+    .action(bench);
+}
+
+async function bench(flags: BenchFlags): Promise<void> {
+  const whole = (name: string, value: number, least: number) => {
+    if (!Number.isSafeInteger(value) || value < least)
+      throw usage(`${name} of at least ${least}`, `${value}`, "a whole number");
+  };
+  whole("--windows", flags.windows, 5);
+  whole("--window-steps", flags.windowSteps, 1);
+  whole("--convergence", flags.convergence, 0);
+  const folder = flags.out === undefined ? undefined : resolve(flags.out);
+  // A place that cannot be written to is told before the work, not after.
+  if (folder !== undefined) makeFolder(folder);
+  const result = await runBench({
+    dimensions: flags.dimension,
+    size: flags.size,
+    windows: flags.windows,
+    stepsOfWindow: flags.windowSteps,
+    convergenceSteps: flags.convergence,
+    text: flags.text === undefined ? undefined : resolve(flags.text),
+    tell: (line) => process.stderr.write(`${line}\n`),
+  });
+  print(flags.json ? JSON.stringify(result) : markdownReport(result).trimEnd());
+  if (folder === undefined) return;
+  const pictures = picturesOf(result).map((picture, index) => {
+    const name = `picture-${index + 1}.svg`;
+    writeFileSync(join(folder, name), picture);
+    return name;
+  });
+  writeFileSync(join(folder, "report.md"), markdownReport(result, pictures));
+  writeFileSync(join(folder, "report.html"), htmlReport(result));
+  writeFileSync(join(folder, "report.json"), JSON.stringify(result, null, 2));
+}

@@ -1,0 +1,139 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { measureConvergence } from "../../src/bench/convergence.ts";
+import { type BenchResult, dimensions, markdownReport, sizes } from "../../src/bench/index.ts";
+import { measureRow } from "../../src/bench/measure.ts";
+import { planRow } from "../../src/bench/plan-row.ts";
+import { main } from "../../src/cli/main.ts";
+
+const named = (name: string) => dimensions.find((each) => each.name === name) as (typeof dimensions)[0];
+
+describe("troupe bench", () => {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  afterAll(() => {
+    vi.restoreAllMocks();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("has the rows of the original's four tables in their order, with what it prints of each", () => {
+    const rows = dimensions.map(({ letter, rows }) => [letter, rows.length]);
+    expect(rows).toEqual([
+      ["A", 2],
+      ["B", 8],
+      ["C", 7],
+      ["D", 4],
+    ]);
+    const printed = dimensions.flatMap((each) => each.rows.map(({ published }) => published));
+    expect(printed.filter(({ instead }) => instead === "NA")).toHaveLength(2);
+    expect(printed.filter(({ instead }) => instead === "OOM")).toHaveLength(1);
+    const sum = printed.reduce((all, { megabytes = 0 }) => all + megabytes, 0);
+    expect(sum).toBe(
+      17025 +
+        12698 +
+        25061 +
+        22077 +
+        17113 +
+        15709 +
+        15693 +
+        25061 +
+        11300 +
+        5673 +
+        12375 +
+        8141 +
+        6211 +
+        5673 +
+        2112 +
+        2127 +
+        2430 +
+        2289,
+    );
+  });
+
+  it("measures a table in windows, refuses rows aloud, and writes pages with pictures", async () => {
+    let out = "";
+    vi.spyOn(process.stdout, "write").mockImplementation((text, done?: unknown) => {
+      out += text;
+      if (typeof done === "function") done();
+      return true;
+    });
+    vi.spyOn(process.stderr, "write").mockImplementation(() => true);
+    const words = [
+      "--dimension",
+      "graph",
+      "--convergence",
+      "0",
+      "--window-steps",
+      "1",
+      "--json",
+      "--out",
+      folder,
+    ];
+    expect(await main(["bench", ...words])).toBe(0);
+    const result = JSON.parse(out) as BenchResult;
+    const [none, , graph, mixed] = result.tables[0]?.rows ?? [];
+    expect(none?.refusal).toContain("always on");
+    for (const row of [graph, mixed]) {
+      expect(row?.measured?.samplesPerSecond.mean).toBeGreaterThan(0);
+      expect(row?.measured?.lossesNats).toHaveLength(8);
+      expect(row?.measured?.peakBytes).toBeGreaterThan(1e6);
+    }
+    // The same samples: half the bits move the first loss by little.
+    const first = [graph, mixed].map((row) => row?.measured?.lossesNats[0] ?? 0);
+    expect(Math.abs((first[0] ?? 0) - (first[1] ?? 1))).toBeLessThan(0.01);
+    const markdown = readFileSync(join(folder, "report.md"), "utf8");
+    expect(markdown).toContain("## Table D: Graph optimisation");
+    expect(markdown).toContain("![Table D: Graph optimisation: BERT, fine-tuning](picture-1.svg)");
+    expect(readFileSync(join(folder, "picture-1.svg"), "utf8")).toMatch(/^<svg .*<\/svg>$/s);
+    const html = readFileSync(join(folder, "report.html"), "utf8");
+    expect(html).toContain("<td>graph + mixed</td>");
+    expect(html.match(/<svg /g)).toHaveLength(1);
+    expect(html).not.toMatch(/https?:(?!\/\/www.w3.org\/2000\/svg)/);
+    expect(markdownReport(result)).not.toContain("NaN");
+  });
+
+  it("measures both cells that the original leaves open, and foretells them with the rest", () => {
+    const open = named("sharding").rows.filter(({ published }) => published.instead === "NA");
+    for (const row of open) {
+      expect(row.refusal).toBeUndefined();
+      const planned = planRow(row, sizes.small.gpt);
+      const plain = planRow(named("sharding").rows[1] as (typeof open)[0], sizes.small.gpt);
+      expect(planned.totalBytes).toBeLessThan(plain.totalBytes / 2);
+      expect(planned.originalRankBytes).toBeLessThan(plain.originalRankBytes / 2);
+    }
+  });
+
+  it("refuses more stages than there are ranks, which Megatron quietly takes away", async () => {
+    const last = named("parallel").rows.at(-1) as (typeof dimensions)[0]["rows"][0];
+    const { refusal, measured } = await measureRow(named("parallel"), last, sizes.small.gpt, {
+      windows: 5,
+      stepsOfWindow: 1,
+    });
+    expect(measured).toBeUndefined();
+    expect(refusal).toMatch(/expected ranks in multiples of tp 4 × pp 4 = 16, got 4/);
+  });
+
+  it("compares what strategies learn, over three seeds, with one rank", async () => {
+    const names = ["one rank", "ZeRO 0", "ZeRO 3"];
+    const [alone, whole, split] = await measureConvergence({ steps: 3, names, tell: () => {} });
+    expect(alone?.apart).toBe(0);
+    expect(split?.lossesNats).toEqual(whole?.lossesNats);
+    expect(split?.last).toEqual(whole?.last);
+    expect(split?.apart).toBeLessThan(1e-5);
+    expect(alone?.last.deviation).toBeGreaterThan(0);
+  });
+
+  it.each([
+    [["--windows", "4"], "expected --windows of at least 5, got 4"],
+    [["--convergence", "-1"], "expected --convergence of at least 0, got -1"],
+  ])("refuses %j before anything is measured", async (words, message) => {
+    let said = "";
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      said += text;
+      return true;
+    });
+    expect(await main(["bench", ...words])).toBe(2);
+    expect(said).toContain(message);
+  });
+});
