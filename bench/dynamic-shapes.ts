@@ -1,5 +1,6 @@
-// npm run bench -- dynamic-shapes --data MRPC: tokens a second of fine-tuning with rows padded to the longest of all, and with
-// dynamic shapes, by turns, on the same samples in the same steps; real tokens are counted, padding is not.
+// npm run bench -- dynamic-shapes --data MRPC: tokens a second of fine-tuning with rows padded to the longest of all, with
+// dynamic shapes, and with samples packed into one row, by turns, on the same samples in the same steps; real tokens are
+// counted, padding is not.
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ interface Measured {
   readonly losses: readonly number[];
 }
 
-async function train(dynamicShapes: boolean): Promise<Measured> {
+async function train(shapes: { dynamicShapes?: boolean; packing?: boolean }): Promise<Measured> {
   await using runtime = await Runtime.spawn({
     ranks,
     zero: 1,
@@ -52,7 +53,7 @@ async function train(dynamicShapes: boolean): Promise<Measured> {
   });
   await runtime.run(job, {
     ...{ task: "sequence_classification", dataPath: data, pretrainedModelNameOrPath: folder },
-    ...{ trainIters: steps, globalBatchSize: 64, lr: 1e-4, dynamicShapes },
+    ...{ trainIters: steps, globalBatchSize: 64, lr: 1e-4, ...shapes },
   });
   return { tokensPerSecond: median(speeds), losses };
 }
@@ -73,19 +74,27 @@ try {
   };
   writeFileSync(join(folder, "config.json"), JSON.stringify(config));
   copyFileSync(vocab, join(folder, "vocab.txt"));
-  const ratios: number[] = [];
+  const ratios: Record<"dynamic" | "packed", number[]> = { dynamic: [], packed: [] };
   for (let round = 0; round < rounds; round++) {
-    const [fixed, dynamic] = [await train(false), await train(true)];
-    const apart = Math.max(
-      ...fixed.losses.map((loss, index) => Math.abs(loss - (dynamic.losses[index] ?? Number.NaN))),
-    );
-    ratios.push(dynamic.tokensPerSecond / fixed.tokensPerSecond);
-    process.stdout.write(
-      `fixed ${fixed.tokensPerSecond.toFixed(0)} tokens/s, dynamic ${dynamic.tokensPerSecond.toFixed(0)}: ` +
-        `${ratios.at(-1)?.toFixed(2)} x; losses of ${fixed.losses.length} steps at most ${apart.toExponential(1)} apart\n`,
-    );
+    const fixed = await train({});
+    for (const [name, shapes] of [
+      ["dynamic", { dynamicShapes: true }],
+      ["packed", { packing: true }],
+    ] as const) {
+      const { tokensPerSecond, losses } = await train(shapes);
+      const apart = Math.max(
+        ...fixed.losses.map((loss, index) => Math.abs(loss - (losses[index] ?? Number.NaN))),
+      );
+      const ratio = tokensPerSecond / fixed.tokensPerSecond;
+      ratios[name].push(ratio);
+      process.stdout.write(
+        `fixed ${fixed.tokensPerSecond.toFixed(0)} tokens/s, ${name} ${tokensPerSecond.toFixed(0)}: ` +
+          `${ratio.toFixed(2)} x; losses of ${fixed.losses.length} steps at most ${apart.toExponential(1)} apart\n`,
+      );
+    }
   }
-  process.stdout.write(`median ${median(ratios).toFixed(2)} x\n`);
+  for (const [name, all] of Object.entries(ratios))
+    process.stdout.write(`${name}: median ${median(all).toFixed(2)} x\n`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -35,6 +35,8 @@ export type EncoderBatch = {
   readonly attentionMask?: Tensor | undefined;
   /** [B, T], int64, which of two texts a position belongs to; the first unless told otherwise. */
   readonly tokenTypeIds?: Tensor | undefined;
+  /** [n + 1], int64, where the samples begin that share the one row, and where the last ends. Families of BERT. */
+  readonly segments?: Tensor | undefined;
 };
 
 /** The same with what each position, or each row, is asked for. */

@@ -6,11 +6,17 @@ import type { TextRequest } from "./language-model.ts";
 /**
  * Checks token ids before any work is done with them.
  * @param ids - [B, T], int64
+ * @param length - positions of the longest sample, where several share a row; T unless told otherwise
  * @throws `MODEL_INPUT` for another rank, dtype or length, or an id outside [0, vocabSize)
  */
-export function checkTokenIds(where: string, ids: Tensor, vocabSize: number, maxPositions: number): void {
+export function checkTokenIds(
+  where: string,
+  ids: Tensor,
+  vocabSize: number,
+  maxPositions: number,
+  length = ids.shape[1] ?? 0,
+): void {
   const { shape, dtype } = ids;
-  const length = shape[1] ?? 0;
   if (shape.length !== 2 || dtype !== "int64") {
     throw inputError(
       { where, expected: "token ids of int64 [batch, positions]", got: `${dtype} [${shape}]` },

@@ -1,6 +1,7 @@
 import { TroupeError } from "../errors.ts";
 import { arange, type DType, ops, type Tensor } from "../tensor/index.ts";
 import type { Dropout } from "./dropout.ts";
+import { type PackedRow, withinSamples } from "./packed-row.ts";
 
 // B batch, H query heads, G key/value heads, T queries, S keys, K head width. Query head h reads key/value head
 // ⌊h · G / H⌋.
@@ -13,6 +14,8 @@ export interface AttentionOptions {
   readonly window?: number | undefined;
   /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. */
   readonly mask?: Tensor | undefined;
+  /** Samples that share one row, none of which sees another. Without a bias, a mask or a window. */
+  readonly packed?: PackedRow | undefined;
   /** Float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
   readonly bias?: Tensor | undefined;
   /** Factor on the scores; 1/√K unless told otherwise. */
@@ -34,9 +37,13 @@ export interface AttentionOptions {
  */
 export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
   checkShapes(q, k, v, options);
-  const { window, mask, bias, dropout, scale = scaleOf(q) } = options;
+  const { window, mask, bias, packed, dropout, scale = scaleOf(q) } = options;
   const causal = options.causal === true && q.shape[2] !== 1; // one query stands beside the last key
   if (q.device === "meta") return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
+  if (packed !== undefined) {
+    const { packed: _, ...own } = options;
+    return withinSamples(packed, [q, k, v], (...heads) => attention(...heads, own));
+  }
   if (dropout?.active || q.dtype === "float64") return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
@@ -120,7 +127,12 @@ function scaleOf(q: Tensor): number {
   return 1 / Math.sqrt(q.shape.at(-1) ?? 1);
 }
 
-function checkShapes(q: Tensor, k: Tensor, v: Tensor, { window, mask, bias }: AttentionOptions): void {
+function checkShapes(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  { window, mask, bias, packed }: AttentionOptions,
+): void {
   const [batch = 0, numHeads = 0, numQueries = 0, width] = q.shape;
   const [keyBatch, numGroups = 0, numKeys = 0, keyWidth] = k.shape;
   const fits =
@@ -139,6 +151,15 @@ function checkShapes(q: Tensor, k: Tensor, v: Tensor, { window, mask, bias }: At
   }
   if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1))
     throw argumentError("a window of at least 1", `${window}`);
+  const isAlone = mask === undefined && bias === undefined && window === undefined;
+  if (
+    packed !== undefined &&
+    !(isAlone && batch === 1 && numQueries === packed.length && numKeys === numQueries)
+  )
+    throw argumentError(
+      `samples in a row of ${packed.length} positions over one row of as many, without mask, bias and window`,
+      `[${q.shape}] and [${k.shape}]${isAlone ? "" : " with one of them"}`,
+    );
   if (mask !== undefined && mask.dtype !== "bool")
     throw argumentError("a mask of bool, true where a key may be seen", mask.dtype);
   const scores = [batch, numHeads, numQueries, numKeys];

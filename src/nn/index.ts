@@ -38,6 +38,7 @@ export { ModuleList } from "./module-list.ts";
 export { ExpertMLP, Experts } from "./moe/experts.ts";
 export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
 export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
+export { firstPositions, lengthsOf, type PackedRow, packedRow, positionsIn, seenBy } from "./packed-row.ts";
 export { Parameter, type ParameterRole } from "./parameter.ts";
 export {
   cutShape,

@@ -63,6 +63,7 @@ export interface Arguments {
   readonly eodMaskLoss: boolean;
   readonly vocabExtraIds: number;
   readonly dynamicShapes: boolean;
+  readonly packing: boolean;
   readonly padToMultipleOf: number;
   readonly evalInterval: number;
   readonly evalIters: number;

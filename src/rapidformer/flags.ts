@@ -322,6 +322,13 @@ const data: readonly Flag[] = [
     "fine-tuning on texts: rows of training as long as the longest of their batch, a step's samples dealt to its batches by length; the same samples in each step",
     { value: true },
   ),
+  setting(
+    "--packing",
+    "nothing",
+    false,
+    "fine-tuning on texts: the samples of a batch side by side in one row, none of which sees another, without padding between them; the same samples in each step",
+    { value: true },
+  ),
   setting("--pad-to-multiple-of", "whole", 8, "what those lengths are rounded up to"),
   refused(
     "--reset-position-ids",

@@ -43,7 +43,6 @@ export const maskedLm: WeighedTask<string, GappedTexts> = {
       seed,
       ...rows.bucketsOf(splits.train ?? []),
       collate: (batch, { split, position }): GappedTexts => {
-        const width = rows.widthOf(batch, split, length);
         const gapped = batch.map(({ ids, isText }, index) =>
           hideTokens(ids, isText, {
             mask,
@@ -53,13 +52,16 @@ export const maskedLm: WeighedTask<string, GappedTexts> = {
           }),
         );
         return {
-          ...rows.stack(
+          ...rows.stackTo(
             batch.map((row, index) => ({ ...row, ids: gapped[index]?.ids ?? [] })),
-            width,
+            split,
+            length,
           ),
-          labels: rows.pad(
+          labels: rows.padTo(
             gapped.map(({ labels }) => labels),
-            width,
+            batch,
+            split,
+            length,
             IGNORE_INDEX,
           ),
         };

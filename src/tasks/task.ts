@@ -22,6 +22,8 @@ export interface DynamicShapes {
   readonly window: number;
   /** What lengths are rounded up to, such as 8, or the ranks that share positions. */
   readonly multiple: number;
+  /** Whether the samples of a batch stand side by side in one row, none of which sees another, in place of a row each. */
+  readonly isPacked?: boolean;
 }
 
 /** What examples are turned into tensors by. */

@@ -21,6 +21,8 @@ export type TextTensors = {
   readonly attentionMask: Tensor;
   /** Of families that have types. */
   readonly tokenTypeIds?: Tensor;
+  /** int64 [n + 1], where the samples begin that share the one row, and where the last ends; where they do. */
+  readonly segments?: Tensor;
 };
 
 /** The tokens that a family puts around texts. */
@@ -121,7 +123,7 @@ export class TextRows {
 
   /** How `sampleDataset` brings rows of training together by length, where shapes are dynamic. */
   bucketsOf(train: readonly TextRow[]): { readonly buckets?: LengthBuckets } {
-    if (this.#dynamic === undefined) return {};
+    if (this.#dynamic === undefined || this.#dynamic.isPacked === true) return {};
     return { buckets: { window: this.#dynamic.window, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
   }
 
@@ -132,13 +134,38 @@ export class TextRows {
     return most;
   }
 
-  /** {@link stack}, to {@link widthOf} the batch. */
+  /** {@link stack}, to {@link widthOf} the batch; of samples that share a row, all behind each other. */
   stackTo(rows: readonly TextRow[], split: string, length: number): TextTensors {
-    return this.stack(rows, this.widthOf(rows, split, length));
+    if (!this.#isPacked(split)) return this.stack(rows, this.widthOf(rows, split, length));
+    const bounds = [0];
+    for (const { ids } of rows) bounds.push((bounds.at(-1) ?? 0) + ids.length);
+    const row = { ids: rows.flatMap(({ ids }) => ids), types: rows.flatMap(({ types }) => types) };
+    return { ...this.stack([row], this.#packedWidth(rows)), segments: tensor(bounds, { dtype: "int64" }) };
+  }
+
+  /** What is asked of each token of rows, laid out as {@link stackTo} lays out the tokens. int64 */
+  padTo(
+    lists: readonly (readonly number[])[],
+    rows: readonly TextRow[],
+    split: string,
+    length: number,
+    padding: number,
+  ): Tensor {
+    if (this.#isPacked(split)) return this.pad([lists.flat()], this.#packedWidth(rows), padding);
+    return this.pad(lists, this.widthOf(rows, split, length), padding);
+  }
+
+  #isPacked(split: string): boolean {
+    return this.#dynamic?.isPacked === true && split === "train";
+  }
+
+  #packedWidth(rows: readonly TextRow[]): number {
+    const { multiple = 1 } = this.#dynamic ?? {};
+    return Math.ceil(rows.reduce((sum, { ids }) => sum + ids.length, 0) / multiple) * multiple;
   }
 
   /** int64 [rows, length], padded at the end. */
-  stack(rows: readonly TextRow[], length: number): TextTensors {
+  stack(rows: readonly Pick<TextRow, "ids" | "types">[], length: number): TextTensors {
     return {
       inputIds: this.pad(
         rows.map(({ ids }) => ids),

@@ -57,9 +57,11 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
       ...rows.bucketsOf(encoded.train.map(({ row }) => row)),
       collate: (batch, { split }): TaggedTexts => {
         const ofBatch = batch.map(({ row }) => row);
-        const width = rows.widthOf(ofBatch, split, length);
         const answers = batch.map((each) => each.labels);
-        return { ...rows.stack(ofBatch, width), labels: rows.pad(answers, width, IGNORE_INDEX) };
+        return {
+          ...rows.stackTo(ofBatch, split, length),
+          labels: rows.padTo(answers, ofBatch, split, length, IGNORE_INDEX),
+        };
       },
       countTokens: ({ attentionMask }) => attentionMask.sum().item(),
       score: (split, predicted) => {

@@ -26,6 +26,11 @@ const indicesOf = (size: number, window?: number) => {
 
 describe("dynamic shapes", () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  const config = {
+    ...{ task: "sequence_classification", dataPath: join(folder, "glue/mrpc") },
+    ...{ pretrainedModelNameOrPath: join(folder, "bert"), trainIters: 6, globalBatchSize: 32, lr: 1e-3 },
+    ...{ hiddenDropout: 0, attentionDropout: 0, padToMultipleOf: 1 },
+  };
   beforeAll(() => prepare(folder));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -63,11 +68,6 @@ describe("dynamic shapes", () => {
   });
 
   it("train to the losses of fixed padding on 1 and 2 ranks, on fewer positions, and go on where they were", async () => {
-    const config = {
-      ...{ task: "sequence_classification", dataPath: join(folder, "glue/mrpc") },
-      ...{ pretrainedModelNameOrPath: join(folder, "bert"), trainIters: 6, globalBatchSize: 32, lr: 1e-3 },
-      ...{ hiddenDropout: 0, attentionDropout: 0, padToMultipleOf: 1 },
-    };
     const train = async (options: RuntimeOptions, dynamicShapes: boolean) => {
       await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
       const losses: number[] = [];
@@ -88,5 +88,37 @@ describe("dynamic shapes", () => {
     expect(await train({ ranks: 2, accumulation: 2, zero: 0 }, true)).toEqual(two);
     const rest = await train({ ranks: 2, accumulation: 2, zero: 3, resume: join(dir, "step-000003") }, true);
     expect(rest.slice(3)).toEqual(two.slice(3));
+  });
+
+  it("pack samples into one row a batch, to the losses of a row each, on any ranks, split heads among them, and after a resume", async () => {
+    const tokens: number[] = [];
+    const train = async (options: RuntimeOptions, settings: Readonly<Record<string, unknown>>) => {
+      await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
+      const losses: number[] = [];
+      runtime.on("step.finished", ({ step, lossNats, numTokens }) => {
+        losses[step - 1] = lossNats;
+        if (numTokens !== undefined) tokens[step - 1] = numTokens;
+      });
+      await runtime.run(job, { ...config, ...settings });
+      return { losses, tokens: [...tokens] };
+    };
+    const packed = { packing: true };
+    const dir = join(folder, "packed-runs");
+    const rows = await train({ ranks: 1, accumulation: 4 }, {});
+    const two = { ranks: 2, accumulation: 2 } as const;
+    const runs = [
+      await train({ ranks: 1, accumulation: 4 }, packed),
+      await train({ ...two, zero: 3, checkpoint: { dir, everySteps: 3 } }, packed),
+      await train({ ranks: 2, accumulation: 2, tp: 2, sequenceParallel: true }, packed),
+    ];
+    expect(rows.losses).toHaveLength(6);
+    for (const { losses, tokens } of runs) {
+      expect(Math.max(...rows.losses.map((loss, step) => Math.abs(loss - (losses[step] ?? 0))))).toBeLessThan(
+        1e-6,
+      );
+      expect(tokens).toEqual(rows.tokens); // real ones: no sample is lost, and none comes twice
+    }
+    const rest = await train({ ...two, zero: 3, resume: join(dir, "step-000003") }, packed);
+    expect(rest.losses.slice(3)).toEqual(runs[1]?.losses.slice(3));
   });
 });

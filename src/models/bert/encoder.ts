@@ -7,10 +7,15 @@ import {
   joinHeads,
   LayerNorm,
   Linear,
+  lengthsOf,
   Module,
   ModuleList,
   normal,
+  type PackedRow,
+  packedRow,
   paddingMask,
+  positionsIn,
+  seenBy,
   splitHeads,
   zeros,
 } from "../../nn/index.ts";
@@ -23,8 +28,8 @@ import type { BertConfig } from "./config.ts";
 // B batch, T positions, D width, H heads, K head width (D = H·K), I inner width. H, I and, within a layer's halves, T are
 // read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
 
-/** @returns the positions, int64 [1, T] or [B, T], of token ids [B, T] */
-export type PositionsOf = (inputIds: Tensor) => Tensor;
+/** @returns the positions, int64 [1, T] or [B, T], of token ids [B, T], from the beginning of each sample where some share the row */
+export type PositionsOf = (inputIds: Tensor, segments: PackedRow | undefined) => Tensor;
 
 /** Words, positions and which of two texts they belong to, added and normed. */
 export class BertEmbeddings extends Module {
@@ -96,11 +101,11 @@ export class BertSelfAttention extends Module {
     this.dropout = new Dropout(config.attention_probs_dropout_prob);
   }
 
-  override forward(x: Tensor, mask?: Tensor): Tensor {
+  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const [q, k, v] = [this.query, this.key, this.value].map((map) =>
       splitHeads(map.forward(x), this.headWidth),
     ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
-    return joinHeads(attention(q, k, v, { mask, dropout: this.dropout })); // [B, T, H·K]
+    return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout: this.dropout })); // [B, T, H·K]
   }
 }
 
@@ -132,7 +137,7 @@ class BertAttention extends Module {
     this.output = new BertOutput(config.hidden_size, config);
   }
 
-  override forward(x: Tensor, mask: Tensor | undefined): Tensor {
+  override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
     return this.output.forward(this.self.forward(x, mask), x); // [B, T, D]
   }
 }
@@ -168,8 +173,8 @@ export class BertLayer extends Module {
     this.output = new BertOutput(config.intermediate_size, config);
   }
 
-  /** @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen */
-  override forward(x: Tensor, mask?: Tensor): Tensor {
+  /** @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row */
+  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const attended = this.attention.forward(x, mask);
     return this.output.forward(this.intermediate.forward(attended), attended); // [B, T, D]
   }
@@ -188,7 +193,7 @@ class BertEncoder extends Module {
     );
   }
 
-  override forward(x: Tensor, mask: Tensor | undefined): Tensor {
+  override forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor {
     let hidden = x;
     for (const layer of this.layer) hidden = layer.forward(hidden, mask);
     return this.end.forward(hidden); // [B, T, D]
@@ -233,19 +238,22 @@ export class BertModel extends Module {
    */
   override forward(batch: EncoderBatch): Tensor {
     const { inputIds, attentionMask } = batch;
-    checkTokenIds("BertModel", inputIds, this.#config.vocab_size, this.#maxPositions);
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, T]
-    return this.encoder.forward(this.embeddings.forward(batch, this.#positionsOf(inputIds)), mask);
+    const segments = batch.segments && packedRow(batch.segments, inputIds);
+    const longest = segments ? Math.max(...lengthsOf(segments)) : inputIds.shape[1];
+    checkTokenIds("BertModel", inputIds, this.#config.vocab_size, this.#maxPositions, longest);
+    const mask = segments ?? (attentionMask && paddingMask(attentionMask)); // [B, 1, 1, T]
+    return this.encoder.forward(this.embeddings.forward(batch, this.#positionsOf(inputIds, segments)), mask);
   }
 
-  /** The pooled first position of hidden states: [B, T, D] → [B, D]. */
-  pool(hidden: Tensor): Tensor {
-    return (this.pooler as Pooler).forward(hidden);
+  /** The pooled first position of hidden states: [B, T, D] → [B, D]; of each sample where some share the row. */
+  pool(hidden: Tensor, { segments, inputIds }: EncoderBatch): Tensor {
+    return (this.pooler as Pooler).forward(hidden, segments && packedRow(segments, inputIds));
   }
 }
 
-/** 0, 1, 2, … for each row: int64 [1, T]. */
-export function positionsFromZero(inputIds: Tensor): Tensor {
+/** 0, 1, 2, … for each row, or sample of one: int64 [1, T]. */
+export function positionsFromZero(inputIds: Tensor, segments?: PackedRow): Tensor {
+  if (segments !== undefined) return positionsIn(segments);
   return arange(inputIds.shape[1] ?? 0, { dtype: "int64" }).unsqueeze(0);
 }
 

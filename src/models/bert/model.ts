@@ -79,7 +79,7 @@ export class BertForPreTraining extends BertWithWords {
   /** @returns `loss` where both labels are given, else `predictionLogits` [B, T, V] and `seqRelationshipLogits` [B, 2] */
   override forward({ labels, nextSentenceLabel, ...batch }: PretrainingBatch): ModelOutputs {
     const hidden = this.encode(batch); // [B, T, D]
-    const follows = this.cls.seq_relationship.forward(this.pool(hidden)); // [B, 2]
+    const follows = this.cls.seq_relationship.forward(this.pool(hidden, batch)); // [B, 2]
     if (labels === undefined || nextSentenceLabel === undefined) {
       return { predictionLogits: this.cls.forward(hidden, undefined), seqRelationshipLogits: follows };
     }

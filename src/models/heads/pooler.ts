@@ -1,4 +1,4 @@
-import { type Initializer, Linear, Module, zeros } from "../../nn/index.ts";
+import { firstPositions, type Initializer, Linear, Module, type PackedRow, zeros } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 
 /** What stands for a whole row: its first position, through an affine map and tanh. */
@@ -10,9 +10,9 @@ export class Pooler extends Module {
     this.dense = new Linear(width, width, { init, biasInit: zeros, activation: "tanh" });
   }
 
-  /** @param hidden - [B, T, D] @returns [B, D] */
-  override forward(hidden: Tensor): Tensor {
-    return this.dense.forward(firstPosition(hidden));
+  /** @param hidden - [B, T, D] @returns [B, D]; [n, D] of n samples that share a row */
+  override forward(hidden: Tensor, segments?: PackedRow): Tensor {
+    return this.dense.forward(segments ? firstPositions(hidden, segments) : firstPosition(hidden));
   }
 }
 

@@ -1,4 +1,14 @@
-import { Dropout, LayerNorm, Linear, Module, Parameter, VocabularyHead, zeros } from "../../nn/index.ts";
+import {
+  Dropout,
+  firstPositions,
+  LayerNorm,
+  Linear,
+  Module,
+  type PackedRow,
+  Parameter,
+  VocabularyHead,
+  zeros,
+} from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { initOf, linear } from "../bert/encoder.ts";
 import { numLabels } from "../config-fields.ts";
@@ -49,9 +59,10 @@ export class RobertaClassificationHead extends Module {
     this.out_proj = linear(width, numLabels(config), config);
   }
 
-  /** @param hidden - [B, T, D] @returns [B, C] */
-  override forward(hidden: Tensor): Tensor {
-    const features = this.dense.forward(this.dropout.forward(firstPosition(hidden))); // [B, D]
+  /** @param hidden - [B, T, D] @param packed - the samples, where they share a row @returns [B, C] */
+  override forward(hidden: Tensor, packed?: PackedRow): Tensor {
+    const first = packed ? firstPositions(hidden, packed) : firstPosition(hidden); // [B, D]
+    const features = this.dense.forward(this.dropout.forward(first)); // [B, D]
     return this.out_proj.forward(this.dropout.forward(features));
   }
 }

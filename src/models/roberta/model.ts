@@ -1,4 +1,4 @@
-import type { TensorPlan } from "../../nn/index.ts";
+import { packedRow, positionsIn, type TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { BertModel } from "../bert/encoder.ts";
 import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
@@ -35,7 +35,10 @@ export function robertaFamily({
       new BertModel(config, {
         pooled,
         paddedPositions: config.pad_token_id,
-        positionsOf: (inputIds) => positionsBehind(inputIds, config.pad_token_id),
+        positionsOf: (inputIds, segments) =>
+          segments === undefined
+            ? positionsBehind(inputIds, config.pad_token_id)
+            : positionsIn(segments).add(config.pad_token_id + 1),
       }),
     dropoutOf: (config) => config.classifier_dropout ?? config.hidden_dropout_prob,
     plan: encoderPlan,
@@ -96,7 +99,8 @@ export class RobertaForSequenceClassification extends EncoderWithHead<RobertaCon
 
   /** @returns `loss` where labels are given (see `rowLoss`), else `logits` [B, C] */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const logits = this.classifier.forward(this.encode(batch));
+    const packed = batch.segments && packedRow(batch.segments, batch.inputIds);
+    const logits = this.classifier.forward(this.encode(batch), packed);
     return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
   }
 }

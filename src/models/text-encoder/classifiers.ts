@@ -25,7 +25,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
    * @returns `loss`, or `logits` [B, C]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const pooled = this.pool(this.encode(batch)); // [B, D]
+    const pooled = this.pool(this.encode(batch), batch); // [B, D]
     const logits = this.classifier.forward(this.dropout.forward(pooled)); // [B, C]
     return labels === undefined ? { logits } : { loss: rowLoss(logits, labels, this.config.problem_type) };
   }

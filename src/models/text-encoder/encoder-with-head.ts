@@ -69,7 +69,7 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   }
 
   /** [B, T, D] → [B, D]. */
-  protected pool(hidden: Tensor): Tensor {
-    return this.#encoder.pool(hidden);
+  protected pool(hidden: Tensor, batch: EncoderBatch): Tensor {
+    return this.#encoder.pool(hidden, batch);
   }
 }

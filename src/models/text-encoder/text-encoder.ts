@@ -9,8 +9,11 @@ import type { NamedState, StateNaming } from "../weights.ts";
 export interface TextEncoder extends Module {
   /** @returns hidden states [B, T, D] */
   forward(batch: EncoderBatch): Tensor;
-  /** One vector for each row of hidden states: [B, T, D] → [B, D]. Only where it was built to. */
-  pool(hidden: Tensor): Tensor;
+  /**
+   * One vector for each row of hidden states: [B, T, D] → [B, D]; for each sample of a batch whose samples share a row. Only
+   * where it was built to.
+   */
+  pool(hidden: Tensor, batch: EncoderBatch): Tensor;
 }
 
 /** What heads read of a configuration. */

@@ -3,6 +3,7 @@ import { type Batch, type Dataset, loadTokenizer, type TensorBatch, tensorsIn } 
 import { defineJob } from "../../job/index.ts";
 import type { TaskModel } from "../../models/index.ts";
 import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
+import { Tensor } from "../../tensor/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
 import { withArchitecture } from "../model-fields.ts";
 import {
@@ -33,6 +34,8 @@ const withoutTexts: ReadonlySet<string> = new Set(["image_classification"]);
 
 /** What a mean over samples is over. */
 function numRows(batch: Batch): number {
+  // Samples that share a row are as many as their beginnings.
+  if (batch.segments instanceof Tensor) return (batch.segments.shape[0] ?? 1) - 1;
   const [first] = tensorsIn(batch);
   return first?.shape[0] ?? 1;
 }
@@ -46,15 +49,32 @@ const withLengths: ReadonlySet<string> = new Set([
   "seq2seq_lm",
 ]);
 
+/** Tasks and families whose samples can share a row. */
+const packable: ReadonlySet<string> = new Set([
+  "sequence_classification",
+  "token_classification",
+  "masked_lm",
+]);
+const packableModels: ReadonlySet<string> = new Set(["bert", "roberta", "data2vec-text"]);
+
 /** Sorted within the step: each has the samples that it has anyway. */
 function shapesOf(given: Arguments): DynamicShapes {
+  const multiple = Math.max(1, given.padToMultipleOf);
+  const model = String(configOf(given).model_type);
+  if (given.packing && !(packable.has(given.task) && packableModels.has(model)))
+    throw argumentError(
+      `--packing with ${[...packable].join(", ")} of ${[...packableModels].join(", ")}`,
+      `${given.task} of ${model}`,
+      "--dynamic-shapes pads to the longest of a batch",
+    );
+  if (given.packing) return { window: batchSizeOf(given), multiple, isPacked: true };
   if (!withLengths.has(given.task))
     throw argumentError(
       `--dynamic-shapes with ${[...withLengths].join(", ")}`,
       given.task,
       "its rows are of one length",
     );
-  return { window: batchSizeOf(given), multiple: Math.max(1, given.padToMultipleOf) };
+  return { window: batchSizeOf(given), multiple };
 }
 
 // Tasks infer what their batches are; here any may stand.
@@ -74,7 +94,7 @@ export default defineJob({
       config: configOf(given),
       ...(hasTexts && { tokenizer: await loadTokenizer(folder) }),
       ...(seqLength > 0 && { length: seqLength }),
-      ...(given.dynamicShapes && { dynamicShapes: shapesOf(given) }),
+      ...((given.dynamicShapes || given.packing) && { dynamicShapes: shapesOf(given) }),
       seed,
     });
   },
