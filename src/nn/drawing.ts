@@ -1,4 +1,5 @@
 import { TroupeError } from "../errors.ts";
+import { type Device, empty, noGrad, ops, type Shape, type Tensor } from "../tensor/index.ts";
 import { Module } from "./module.ts";
 import type { Randomness } from "./randomness.ts";
 
@@ -41,6 +42,12 @@ export abstract class Drawing extends Module {
       seed: randomness.seed,
       stream: randomness.nextStream(purpose === "" ? name : `${name}/${purpose}`),
     };
+  }
+
+  /** The next draw as numbers of [0, 1), float32. @param purpose - as of {@link draw} */
+  protected uniform(shape: Shape, device: Device, purpose = ""): Tensor {
+    const { seed, stream } = this.draw(purpose);
+    return noGrad(() => ops.troupe.philoxUniform_(empty(shape, { device }), 0, 1, seed, stream, 0));
   }
 }
 

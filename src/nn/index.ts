@@ -29,6 +29,7 @@ export {
   uniform,
   zeros,
 } from "./initializer.ts";
+export { LayerDrop } from "./layer-drop.ts";
 export { LayerNorm } from "./layer-norm.ts";
 export { type AddedProduct, Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
 export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
@@ -65,6 +66,7 @@ export {
 } from "./relative-position-bias.ts";
 export { RMSNorm } from "./rms-norm.ts";
 export {
+  attentionFactorOf,
   type RotaryAngles,
   type RotaryScaling,
   rotaryAngles,

@@ -1,5 +1,5 @@
 import { ops, type Tensor } from "../tensor/index.ts";
-import { type ActivationName, activations } from "./activation.ts";
+import { type ActivationName, activations, isTanhGelu } from "./activation.ts";
 import { type Initializer, uniform, zeros } from "./initializer.ts";
 import { Module } from "./module.ts";
 import { refuseUnknownOptions } from "./module-options.ts";
@@ -196,8 +196,4 @@ export class Conv1D extends Affine {
     const [numInputs = 0, numOutputs = 0] = this.weight.shape;
     return { rows: x.reshape([-1, numInputs]), outShape: [...x.shape.slice(0, -1), numOutputs] }; // rows [N, in]
   }
-}
-
-function isTanhGelu(activation: ActivationName | undefined): boolean {
-  return activation === "gelu_new" || activation === "gelu_fast" || activation === "gelu_pytorch_tanh";
 }

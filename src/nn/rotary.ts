@@ -4,6 +4,38 @@ import { arange, ops, type Tensor, tensor } from "../tensor/index.ts";
 /** How frequencies are stretched for contexts longer than those a model was first trained with. */
 export type RotaryScaling =
   | { readonly kind: "default" }
+  /** The base grows with the length from the original context on: transformers' dynamic NTK scaling. */
+  | {
+      readonly kind: "dynamic";
+      readonly factor: number;
+      /** Positions of the original context. */
+      readonly numPositions: number;
+    }
+  /** Each frequency divided by a number of its own, of one list within the original context and of another beyond it. */
+  | {
+      readonly kind: "longrope";
+      readonly short: readonly number[];
+      readonly long: readonly number[];
+      /** Positions of the original context. */
+      readonly numPositions: number;
+      /** Factor on cosines and sines. */
+      readonly attentionFactor: number;
+    }
+  /** High frequencies stay, low ones are divided, those between are blended by their place. Peng et al. 2023, https://arxiv.org/abs/2309.00071 */
+  | {
+      readonly kind: "yarn";
+      readonly factor: number;
+      /** Positions of the original context. */
+      readonly numPositions: number;
+      /** Those of more turns than this over the original context stay. */
+      readonly fastTurns: number;
+      /** Frequencies of fewer turns are divided wholly. */
+      readonly slowTurns: number;
+      /** Whether the places between which they are blended are whole numbers. */
+      readonly truncated: boolean;
+      /** Factor on cosines and sines. */
+      readonly attentionFactor: number;
+    }
   /** All frequencies divided alike. Chen et al. 2023, https://arxiv.org/abs/2306.15595 */
   | { readonly kind: "linear"; readonly factor: number }
   /** Llama 3.1's: high frequencies stay, low ones are divided, those between are blended. */
@@ -29,29 +61,53 @@ export interface RotaryAngles {
  * angles at far positions show the last bit.
  * @param width - R, features that are turned: even
  * @param theta - base of the geometric series, such as 10000
+ * @param length - positions of the text, which the kinds "dynamic" and "longrope" ask for; none unless told otherwise
  * @throws {TroupeError} `MODULE_ARGUMENT` for an odd width or a theta or factor that is not positive
  */
 export function rotaryFrequencies(
   width: number,
   theta: number,
   scaling: RotaryScaling = { kind: "default" },
+  length = 0,
 ): readonly number[] {
   if (!(Number.isSafeInteger(width) && width >= 2 && width % 2 === 0))
     throw argumentError("an even width of at least 2", width);
   if (!(theta > 0)) throw argumentError("a positive theta", theta);
-  if (scaling.kind !== "default" && !(scaling.factor > 0))
-    throw argumentError("a positive factor", scaling.factor);
+  if ("factor" in scaling && !(scaling.factor > 0)) throw argumentError("a positive factor", scaling.factor);
+  const base = scaling.kind === "dynamic" ? grownBase(width, theta, scaling, length) : theta;
+  const divisors = scaling.kind === "longrope" ? ownDivisors(width, scaling, length) : undefined;
+  const ramp = scaling.kind === "yarn" ? blend(width, theta, scaling) : undefined;
   return Array.from({ length: width / 2 }, (_, pair) => {
-    const exponent = Math.fround((2 * pair) / width);
-    return scaled(Math.fround(1 / Math.fround(theta ** exponent)), scaling);
+    const power = Math.fround(base ** Math.fround((2 * pair) / width));
+    if (scaling.kind === "longrope") return Math.fround(1 / Math.fround((divisors?.[pair] ?? 1) * power));
+    const frequency = Math.fround(1 / power);
+    if (scaling.kind !== "yarn") return scaled(frequency, scaling);
+    const divided = Math.fround(1 / Math.fround(scaling.factor * power));
+    const kept = Math.fround(1 - (ramp?.(pair) ?? 0));
+    return Math.fround(Math.fround(divided * Math.fround(1 - kept)) + Math.fround(frequency * kept));
   });
 }
 
-/** @param frequencies - of {@link rotaryFrequencies} @param length - T: positions `first` to `first` + T − 1 */
-export function rotaryAngles(frequencies: readonly number[], length: number, first = 0): RotaryAngles {
+/** The factor on cosines and sines, by which attention is sharpened where positions are stretched. */
+export function attentionFactorOf(scaling: RotaryScaling): number {
+  return "attentionFactor" in scaling ? scaling.attentionFactor : 1;
+}
+
+/**
+ * @param frequencies - of {@link rotaryFrequencies}
+ * @param length - T: positions `first` to `first` + T − 1
+ * @param factor - on cosines and sines
+ */
+export function rotaryAngles(
+  frequencies: readonly number[],
+  length: number,
+  first = 0,
+  factor = 1,
+): RotaryAngles {
   const positions = arange(length, { dtype: "float32" }).add(first).unsqueeze(1); // [T, 1]
   const angles = positions.mul(tensor(frequencies, { dtype: "float32" })); // [T, R/2]
-  return { cosines: angles.cos(), sines: angles.sin() };
+  const [cosines, sines] = [angles.cos(), angles.sin()];
+  return factor === 1 ? { cosines, sines } : { cosines: cosines.mul(factor), sines: sines.mul(factor) };
 }
 
 /**
@@ -74,9 +130,44 @@ export function explicitRotation(x: Tensor, { cosines, sines }: RotaryAngles): T
   return ops.cat([...turned, rest], 3);
 }
 
+type Of<Kind extends RotaryScaling["kind"]> = Extract<RotaryScaling, { readonly kind: Kind }>;
+
+// As transformers' `_compute_dynamic_ntk_parameters`.
+function grownBase(
+  width: number,
+  theta: number,
+  { factor, numPositions }: Of<"dynamic">,
+  length: number,
+): number {
+  const stretch = (factor * Math.max(length, numPositions)) / numPositions - (factor - 1);
+  return theta * stretch ** (width / (width - 2));
+}
+
+function ownDivisors(
+  width: number,
+  { short, long, numPositions }: Of<"longrope">,
+  length: number,
+): readonly number[] {
+  const divisors = length > numPositions ? long : short;
+  if (divisors.length !== width / 2) throw argumentError(`${width / 2} divisors`, divisors.length);
+  return divisors.map(Math.fround);
+}
+
+// As transformers' `_compute_yarn_parameters`: from 0, where a pair's frequency stays, to 1, where it is divided.
+function blend(width: number, theta: number, scaling: Of<"yarn">): (pair: number) => number {
+  const { numPositions, fastTurns, slowTurns, truncated } = scaling;
+  const place = (turns: number) =>
+    (width * Math.log(numPositions / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const [low, high] = [place(fastTurns), place(slowTurns)];
+  const first = Math.max(truncated ? Math.floor(low) : low, 0);
+  const last = Math.min(truncated ? Math.ceil(high) : high, width - 1);
+  const span = last === first ? 0.001 : last - first;
+  return (pair) => Math.min(1, Math.max(0, Math.fround(Math.fround(pair - first) / span)));
+}
+
 // As transformers' `_compute_llama3_parameters`.
-function scaled(frequency: number, scaling: RotaryScaling): number {
-  if (scaling.kind === "default") return frequency;
+function scaled(frequency: number, scaling: Of<"default" | "dynamic" | "linear" | "llama3">): number {
+  if (scaling.kind === "default" || scaling.kind === "dynamic") return frequency;
   const divided = Math.fround(frequency / scaling.factor);
   if (scaling.kind === "linear") return divided;
   const { lowTurns, highTurns, numPositions } = scaling;

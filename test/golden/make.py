@@ -139,6 +139,129 @@ def models(rng):
         yield f"wav2vec2-{norm}", hf.Wav2Vec2ForCTC(config), dict(input_values=torch.randn(3, 400) * mask, attention_mask=mask, labels=labels)
 
 
+def shapes(rng):
+    """Fields of config.json that the families above leave alone, each at least once: name → (model, inputs)"""
+    def causal(name, config_class, model_class, left=False, edit=None, **fields):
+        given = dict(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=3, intermediate_size=70,
+                     attention_dropout=0, bos_token_id=0, eos_token_id=0, max_position_embeddings=32, initializer_range=0.05)
+        config = config_class(**{**given, **fields})
+        inputs = text(rng, config, types=False, left=left)
+        inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        return name, model_class(config), inputs
+    rope = lambda kind, **more: dict(rope_parameters=dict(rope_type=kind, rope_theta=500.0, **more))
+    llama = lambda name, **fields: causal(f"llama-{name}", hf.LlamaConfig, hf.LlamaForCausalLM, **fields)
+    mistral = lambda name, **fields: causal(f"mistral-{name}", hf.MistralConfig, hf.MistralForCausalLM, **fields)
+    qwen = lambda name, **fields: causal(f"qwen2-{name}", hf.Qwen2Config, hf.Qwen2ForCausalLM, **fields)
+    yield llama("one-group", num_key_value_heads=1, attention_bias=True, hidden_act="gelu")
+    yield llama("wide-heads", head_dim=14, num_key_value_heads=6, mlp_bias=True, rms_norm_eps=1e-3)
+    yield llama("tied-padded", tie_word_embeddings=True, pad_token_id=3, left=True)
+    yield llama("linear", **rope("linear", factor=3.0))
+    yield llama("dynamic", **rope("dynamic", factor=2.0))
+    yield llama("dynamic-beyond", max_position_embeddings=8, **rope("dynamic", factor=4.0))
+    yield llama("llama3", head_dim=16, **rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16))
+    yield llama("yarn", head_dim=16, **rope("yarn", factor=4.0, original_max_position_embeddings=8))
+    yield llama("yarn-told", head_dim=16, **rope("yarn", factor=4.0, original_max_position_embeddings=8, beta_fast=4.0, beta_slow=0.5, attention_factor=0.9))
+    yield llama("yarn-scales", head_dim=16, **rope("yarn", factor=4.0, original_max_position_embeddings=8, mscale=0.7, mscale_all_dim=1.2, truncate=False))
+    for original in (8, 24):
+        yield llama(f"longrope-{original}", **rope("longrope", factor=2.0, original_max_position_embeddings=original,
+                                               short_factor=[1.0, 1.1, 1.2, 1.5], long_factor=[1.0, 2.0, 3.0, 5.0]))
+    yield mistral("window", sliding_window=3, left=True)
+    yield mistral("no-window", sliding_window=None, num_key_value_heads=3)
+    yield mistral("head", head_dim=10, sliding_window=5, tie_word_embeddings=True)
+    yield qwen("windows", use_sliding_window=True, sliding_window=4, max_window_layers=1)
+    yield qwen("tied", tie_word_embeddings=True, num_key_value_heads=3, hidden_act="relu")
+    yield qwen("types", use_sliding_window=True, sliding_window=3, layer_types=["sliding_attention", "full_attention", "sliding_attention"])
+    gpt2 = lambda **fields: hf.GPT2Config(**{**dict(vocab_size=77, n_positions=32, n_embd=42, n_head=6, n_layer=2, resid_pdrop=0, embd_pdrop=0,
+                                                attn_pdrop=0, bos_token_id=0, eos_token_id=0), **fields})
+    for name, config in (("by-layer", gpt2(scale_attn_by_inverse_layer_idx=True)), ("unscaled", gpt2(scale_attn_weights=False, activation_function="silu")),
+                         ("three-heads", gpt2(n_head=3, n_embd=27, n_inner=41, layer_norm_epsilon=1e-3))):
+        inputs = text(rng, config)
+        inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        yield f"gpt2-{name}", hf.GPT2LMHeadModel(config), inputs
+    for kind in ("relu", "silu", "gelu_new", "gated-relu", "gated-gelu", "gated-silu"):
+        gated = kind.startswith("gated")
+        config = hf.T5Config(vocab_size=73, d_model=32, d_kv=7 if gated else 12, d_ff=51 if kind == "relu" else 50, num_layers=3 if gated else 2,
+                             num_decoder_layers=2, num_heads=3 if kind == "silu" else 4, dropout_rate=0, initializer_factor=0.4,
+                             feed_forward_proj=kind, relative_attention_num_buckets=8 if gated else 32,
+                             relative_attention_max_distance=9 if gated else 128, decoder_start_token_id=0 if gated else 5, pad_token_id=0,
+                             tie_word_embeddings=gated, layer_norm_epsilon=1e-4)
+        inputs = text(rng, config, types=False, left=kind == "silu")
+        inputs["labels"] = ids(rng, 3, 21, 73)
+        inputs["labels"][1, 5:] = -100
+        if kind == "gated-silu":
+            inputs["decoder_attention_mask"] = torch.ones(3, 21, dtype=torch.long)
+            inputs["decoder_attention_mask"][1, 6:] = 0
+        yield f"t5-{kind}", hf.T5ForConditionalGeneration(config), inputs
+    config = hf.BartConfig(vocab_size=71, d_model=30, encoder_layers=1, decoder_layers=2, encoder_ffn_dim=41, decoder_ffn_dim=37, pad_token_id=2,
+                           encoder_attention_heads=3, decoder_attention_heads=5, max_position_embeddings=24, dropout=0, decoder_start_token_id=7,
+                           activation_function="swish", init_std=0.05, tie_word_embeddings=False)
+    inputs = text(rng, config)
+    inputs["labels"] = ids(rng, 3, 7, 71)
+    model = hf.BartForConditionalGeneration(config)
+    model.final_logits_bias.add_(0.1 * torch.randn_like(model.final_logits_bias))
+    yield "bart-untied", model, inputs
+    picture = dict(hidden_size=36, num_attention_heads=4, num_hidden_layers=2, intermediate_size=51, num_labels=3)
+    for name, (high, wide), fields in (("wide", (24, 40), dict(image_size=(24, 40), patch_size=8, num_channels=2)),
+                                       ("oblong", (24, 20), dict(image_size=(24, 20), patch_size=(6, 4), layer_norm_eps=1e-3)),
+                                       ("rest", (26, 26), dict(image_size=26, patch_size=8, hidden_act="relu", problem_type="single_label_classification"))):
+        config = hf.ViTConfig(**picture, **fields)
+        yield f"vit-{name}", hf.ViTForImageClassification(config), dict(pixel_values=torch.randn(3, config.num_channels, high, wide), labels=torch.tensor([0, 1, 2]))
+    config = hf.CLIPConfig(
+        text_config=dict(vocab_size=61, hidden_size=27, intermediate_size=51, num_hidden_layers=2, num_attention_heads=3, max_position_embeddings=12,
+                         eos_token_id=60, bos_token_id=0, pad_token_id=1, layer_norm_eps=1e-4, hidden_act="quick_gelu"),
+        vision_config=dict(hidden_size=30, intermediate_size=45, num_hidden_layers=1, num_attention_heads=5, image_size=14, patch_size=4, hidden_act="gelu"),
+        projection_dim=11, logit_scale_init_value=1.5)
+    words = ids(rng, 4, 12, 60)
+    words[:, 7] = 60
+    yield "clip-odd", hf.CLIPModel(config), dict(input_ids=words, pixel_values=torch.randn(4, 3, 14, 14))
+    sound = dict(vocab_size=13, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=45, conv_dim=(10, 14, 9),
+                 conv_kernel=(8, 3, 2), conv_stride=(4, 2, 2), num_conv_pos_embeddings=7, num_conv_pos_embedding_groups=3, hidden_dropout=0,
+                 activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, ctc_loss_reduction="mean", pad_token_id=2)
+    def speech(name, model_class, config, masked=True):
+        mask = torch.ones(3, 500, dtype=torch.long)
+        mask[1, 300:] = 0
+        labels = ids(rng, 3, 6, 13, low=3)
+        labels[2, 4:] = -100
+        given = dict(attention_mask=mask) if masked else {}
+        return name, model_class(config), dict(input_values=torch.randn(3, 500) * (mask if masked else 1), labels=labels, **given)
+    wav = lambda name, masked=True, **fields: speech(f"wav2vec2-{name}", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**{**sound, **fields}), masked)
+    yield wav("group-stable", feat_extract_norm="group", do_stable_layer_norm=True, conv_bias=True)
+    yield wav("layer-plain", feat_extract_norm="layer", do_stable_layer_norm=False, hidden_act="relu", feat_extract_activation="relu")
+    yield wav("unmasked", masked=False, num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=1, layer_norm_eps=1e-3)
+    yield wav("adapter", add_adapter=True, num_adapter_layers=1, output_hidden_size=20)
+    yield wav("adapter-same", add_adapter=True, num_adapter_layers=1, adapter_kernel_size=4)
+    audio = dict(conv_pos_kernel_size=5, num_conv_pos_embeddings=3, apply_spec_augment=False)
+    for name, fields in (("", {}), ("-even", dict(conv_pos_kernel_size=4, num_conv_pos_embeddings=1, conv_bias=True, hidden_act="gelu_new"))):
+        yield speech(f"data2vec-audio{name}", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**{**sound, **audio, **fields}), not name)
+    for name, fields, act in (("eps", dict(layer_norm_eps=1e-3), "relu6"), ("padding", dict(pad_token_id=5), "mish"), ("no-padding", dict(pad_token_id=None), "gelu_python")):
+        config = hf.BertConfig(vocab_size=67, hidden_size=27, num_attention_heads=3, num_hidden_layers=2, intermediate_size=41, max_position_embeddings=24,
+                               hidden_act=act, hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05, tie_word_embeddings=False, **fields)
+        inputs = text(rng, config)
+        yield f"bert-{name}", hf.BertForMaskedLM(config), dict(inputs, labels=masked(rng, inputs))
+    config = encoder_config(rng, hf.RobertaConfig, tie_word_embeddings=False, pad_token_id=4)
+    inputs = text(rng, config, left=True)
+    yield "roberta-left-untied", hf.RobertaForMaskedLM(config), dict(inputs, labels=masked(rng, inputs))
+    config = encoder_config(rng, hf.BertConfig, num_labels=3, problem_type="regression")
+    yield "bert-regression", hf.BertForSequenceClassification(config), dict(text(rng, config), labels=torch.randn(3, 3))
+    config = encoder_config(rng, hf.AlbertConfig, embedding_size=15, num_hidden_groups=2, inner_group_num=1, classifier_dropout_prob=0, tie_word_embeddings=False)
+    inputs = text(rng, config, types=False)
+    yield "albert-untied", hf.AlbertForMaskedLM(config), dict(inputs, labels=masked(rng, inputs))
+    for task in ("PreTraining", "MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering"):
+        config = encoder_config(rng, hf.MegatronBertConfig, type_vocab_size=2, num_labels=3 if task.endswith("Classification") else 2)
+        inputs = text(rng, config)
+        if task in ("PreTraining", "MaskedLM"):
+            inputs["labels"] = masked(rng, inputs)
+        if task == "PreTraining":
+            inputs["next_sentence_label"] = torch.tensor([0, 1, 0])
+        if task == "SequenceClassification":
+            inputs["labels"] = torch.tensor([0, 2, 1])
+        if task == "TokenClassification":
+            inputs["labels"] = torch.randint(0, 3, inputs["input_ids"].shape).masked_fill(inputs["attention_mask"] == 0, -100)
+        if task == "QuestionAnswering":
+            inputs.update(start_positions=torch.tensor([1, 2, 40]), end_positions=torch.tensor([3, 4, 40]))
+        yield f"megatron-bert-{task.lower()}", getattr(hf, f"MegatronBertFor{task}")(config), inputs
+
+
 def adapters(rng):
     """name → (base, what peft is told, inputs)"""
     pick = lambda *names: sorted(rng.sample(names, rng.randrange(1, len(names) + 1)))
@@ -283,7 +406,7 @@ def main():
     root, seed = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    for name, model, inputs in models(random.Random(seed)):
+    for name, model, inputs in (*models(random.Random(seed)), *shapes(random.Random(seed))):
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
         write(folder, model, inputs)

@@ -105,10 +105,15 @@ describe("the configuration of a LLaMA, a Mistral, a Qwen2", () => {
     ["another family's file", { model_type: "gpt2" }, "model_type to be one of llama, mistral, qwen2"],
     [
       "a scaling that it lacks",
-      { rope_scaling: { rope_type: "yarn", factor: 2 } },
+      { rope_scaling: { rope_type: "proportional", factor: 2 } },
       "rope_type to be one of default",
     ],
     ["a scaling without its factor", { rope_scaling: { rope_type: "linear" } }, "factor to be positive"],
+    [
+      "a divisor for too few pairs",
+      { rope_scaling: { rope_type: "longrope", short_factor: [1], long_factor: [1] } },
+      "short_factor to be 2 numbers",
+    ],
     ["positions that turn a part of a head", { partial_rotary_factor: 0.5 }, "partial_rotary_factor to be 1"],
     [
       "kinds of too few layers",

@@ -25,11 +25,15 @@ const bartFields = {
   dropout: probability(0.1),
   attention_dropout: probability(0),
   activation_dropout: probability(0),
+  /** With what probability a layer is left out while training. */
+  encoder_layerdrop: probability(0),
+  decoder_layerdrop: probability(0),
   init_std: positive(0.02),
   /** Whether words are multiplied by √d_model. */
   scale_embedding: flag(false),
   pad_token_id: tokenId(1),
   decoder_start_token_id: tokenId(2),
+  /** Whether both stacks read the shared words and the output layer is these; else each has words of its own. */
   tie_word_embeddings: flag(true),
 } as const;
 
@@ -42,8 +46,7 @@ export type BartConfig = ConfigOf<typeof bartFields>;
  */
 export function bartConfig(given: Readonly<Record<string, unknown>> = {}): BartConfig {
   const where = "BartConfig";
-  const unsupported = ["encoder_layerdrop", "decoder_layerdrop"];
-  const config = readConfig({ where, modelType: "bart", unsupported }, bartFields, given);
+  const config = readConfig({ where, modelType: "bart" }, bartFields, given);
   const { d_model: width } = config;
   for (const field of ["encoder_attention_heads", "decoder_attention_heads"] as const) {
     checkField(where, field, width % config[field] === 0, `a divisor of d_model = ${width}`, config[field]);

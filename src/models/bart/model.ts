@@ -1,6 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import {
-  Embedding,
+  type Embedding,
   Module,
   madeOnce,
   normal,
@@ -16,7 +16,7 @@ import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type BartConfig, bartConfig } from "./config.ts";
-import { BartDecoder, BartEncoder } from "./stacks.ts";
+import { BartDecoder, BartEncoder, wordsOf } from "./stacks.ts";
 import { bartConfigJson, bartNaming } from "./state-dict-adapter.ts";
 import { bartPlan } from "./tensor-plan.ts";
 
@@ -33,6 +33,7 @@ export type Seq2SeqBatch = {
 };
 
 class BartModel extends Module {
+  /** Read by nobody where the stacks have words of their own, and kept for files. */
   readonly shared: Embedding;
   readonly encoder: BartEncoder;
   readonly decoder: BartDecoder;
@@ -40,8 +41,7 @@ class BartModel extends Module {
 
   constructor(config: BartConfig) {
     super();
-    const { vocab_size, d_model, init_std, pad_token_id } = config;
-    this.shared = new Embedding(vocab_size, d_model, normal(0, init_std), pad_token_id ?? undefined);
+    this.shared = wordsOf(config);
     this.encoder = new BartEncoder(config);
     this.decoder = new BartDecoder(config);
     this.#config = config;
@@ -49,14 +49,14 @@ class BartModel extends Module {
 
   override forward({ inputIds, attentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
     const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
-    const [source] = madeOnce(this, () => [this.encoder.forward(this.#words(inputIds), mask)]); // [B, S, D]
-    return this.decoder.forward(this.#words(written), source as Tensor, mask); // [B, T, D]
+    const [source] = madeOnce(this, () => [this.encoder.forward(this.#words(this.encoder, inputIds), mask)]); // [B, S, D]
+    return this.decoder.forward(this.#words(this.decoder, written), source as Tensor, mask); // [B, T, D]
   }
 
-  #words(ids: Tensor): Tensor {
+  #words({ embed_tokens: own }: BartEncoder | BartDecoder, ids: Tensor): Tensor {
     const { vocab_size, max_position_embeddings, scale_embedding, d_model } = this.#config;
     checkTokenIds("BartModel", ids, vocab_size, max_position_embeddings);
-    const words = this.shared.forward(ids);
+    const words = (own ?? this.shared).forward(ids);
     return scale_embedding ? words.mul(Math.sqrt(d_model)) : words;
   }
 }

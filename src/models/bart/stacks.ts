@@ -2,6 +2,7 @@ import {
   Dropout,
   Embedding,
   Identity,
+  LayerDrop,
   LayerNorm,
   Linear,
   Module,
@@ -19,6 +20,12 @@ import type { BartConfig } from "./config.ts";
 /** Rows of positions that stand before the first: fairseq's, which counted its special tokens. */
 const OFFSET = 2;
 
+interface BartLayerShape {
+  readonly numHeads: number;
+  readonly inner: number;
+  readonly layerdrop: number;
+}
+
 /** What both kinds of layers have: attention of a stack to itself, and a feed-forward half, each normed behind the sum. */
 abstract class BartLayer extends Module {
   readonly self_attn: ProjectedAttention;
@@ -28,8 +35,9 @@ abstract class BartLayer extends Module {
   readonly fc1: Linear;
   readonly fc2: Linear;
   readonly final_layer_norm: LayerNorm;
+  readonly layerdrop: LayerDrop;
 
-  constructor(config: BartConfig, numHeads: number, inner: number) {
+  constructor(config: BartConfig, { numHeads, inner, layerdrop }: BartLayerShape) {
     super();
     const { d_model: width, activation_function: activation } = config;
     const init = normal(0, config.init_std);
@@ -40,6 +48,7 @@ abstract class BartLayer extends Module {
     this.fc1 = new Linear(width, inner, { init, biasInit: zeros, activation });
     this.fc2 = new Linear(inner, width, { init, biasInit: zeros });
     this.final_layer_norm = new LayerNorm(width);
+    this.layerdrop = new LayerDrop(layerdrop);
   }
 
   protected feed(x: Tensor): Tensor {
@@ -51,12 +60,16 @@ abstract class BartLayer extends Module {
 /** A layer of the encoder. */
 export class BartEncoderLayer extends BartLayer {
   constructor(config: BartConfig) {
-    super(config, config.encoder_attention_heads, config.encoder_ffn_dim);
+    super(config, {
+      numHeads: config.encoder_attention_heads,
+      inner: config.encoder_ffn_dim,
+      layerdrop: config.encoder_layerdrop,
+    });
   }
 
   override forward(x: Tensor, mask?: Tensor): Tensor {
     const attended = this.dropout.forward(this.self_attn.forward(x, { mask }));
-    return this.feed(this.self_attn_layer_norm.forward(attended.add(x))); // [B, S, D]
+    return this.layerdrop.forward(this.feed(this.self_attn_layer_norm.forward(attended.add(x))), x); // [B, S, D]
   }
 }
 
@@ -66,7 +79,11 @@ export class BartDecoderLayer extends BartLayer {
   readonly encoder_attn_layer_norm: LayerNorm;
 
   constructor(config: BartConfig) {
-    super(config, config.decoder_attention_heads, config.decoder_ffn_dim);
+    super(config, {
+      numHeads: config.decoder_attention_heads,
+      inner: config.decoder_ffn_dim,
+      layerdrop: config.decoder_layerdrop,
+    });
     const { d_model: width, decoder_attention_heads: numHeads, attention_dropout: dropout } = config;
     this.encoder_attn = new ProjectedAttention(width, numHeads, {
       dropout,
@@ -80,12 +97,14 @@ export class BartDecoderLayer extends BartLayer {
     const attended = this.dropout.forward(this.self_attn.forward(x, { causal: true }));
     const own = this.self_attn_layer_norm.forward(attended.add(x)); // [B, T, D]
     const crossed = this.dropout.forward(this.encoder_attn.forward(own, { source, mask }));
-    return this.feed(this.encoder_attn_layer_norm.forward(crossed.add(own)));
+    return this.layerdrop.forward(this.feed(this.encoder_attn_layer_norm.forward(crossed.add(own))), x);
   }
 }
 
-/** Positions added to words, normed; the words come from outside, which both stacks share. */
+/** Positions added to words, normed; words that both stacks share come from outside. */
 abstract class BartStack<Layer extends Module> extends Module {
+  /** Words of its own; null where both share theirs. */
+  readonly embed_tokens: Embedding | null;
   readonly embed_positions: Embedding;
   readonly layers: ModuleList<Layer>;
   readonly layernorm_embedding: LayerNorm;
@@ -96,6 +115,7 @@ abstract class BartStack<Layer extends Module> extends Module {
   constructor(config: BartConfig, layers: readonly Layer[]) {
     super();
     const { d_model: width, max_position_embeddings: numPositions } = config;
+    this.embed_tokens = config.tie_word_embeddings ? null : wordsOf(config);
     this.embed_positions = new Embedding(numPositions + OFFSET, width, normal(0, config.init_std));
     this.layers = new ModuleList(layers);
     this.layernorm_embedding = new LayerNorm(width);
@@ -143,4 +163,9 @@ export class BartDecoder extends BartStack<BartDecoderLayer> {
     for (const layer of this.layers) hidden = layer.forward(hidden, source, mask);
     return this.end.forward(hidden);
   }
+}
+
+/** A table of words. */
+export function wordsOf({ vocab_size, d_model, init_std, pad_token_id }: BartConfig): Embedding {
+  return new Embedding(vocab_size, d_model, normal(0, init_std), pad_token_id ?? undefined);
 }

@@ -5,7 +5,7 @@ import type { BartConfig } from "./config.ts";
 /** How BART's files name its parameters. Old ones hold the shared words once for each stack. */
 export function bartNaming({ tie_word_embeddings: tied }: BartConfig): StateNaming {
   const copies = /^(encoder|decoder)\.embed_tokens\.weight$/;
-  return { prefix: "model.", ignored: tied ? [copies, /^lm_head\.weight$/] : [copies] };
+  return { prefix: "model.", ignored: tied ? [copies, /^lm_head\.weight$/] : [] };
 }
 
 /** The config.json that goes with such a file. */

@@ -24,7 +24,9 @@ export function bartPlan(config: BartConfig): TensorPlan {
     [`model.${name}.end`]: sequence({ output: end }),
   });
   return {
-    "model.shared": vocabulary(),
+    ...(config.tie_word_embeddings
+      ? { "model.shared": vocabulary() }
+      : { "model.encoder.embed_tokens": vocabulary(), "model.decoder.embed_tokens": vocabulary() }),
     ...stack("encoder", encoder_attention_heads, encoder_ffn_dim, "whole"),
     ...stack("decoder", decoder_attention_heads, decoder_ffn_dim, "sequence"),
     ...below("model.decoder.layers.*", {

@@ -1,5 +1,6 @@
 import {
   attention,
+  attentionFactorOf,
   below,
   Dropout,
   Embedding,
@@ -14,6 +15,7 @@ import {
   paddingMask,
   RMSNorm,
   type RotaryAngles,
+  type RotaryScaling,
   rotaryAngles,
   rotaryFrequencies,
   rotate,
@@ -30,7 +32,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import { CausalLanguageModel } from "../causal-language-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
-import { biasesOf, type LlamaConfig, llamaConfig, scalingOf, windowOf } from "./config.ts";
+import { biasesOf, type LlamaConfig, llamaConfig, longestContext, scalingOf, windowOf } from "./config.ts";
 import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
 import { llamaStackPlan } from "./tensor-plan.ts";
 
@@ -136,7 +138,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
   readonly start: Identity;
   readonly layers: ModuleList<LlamaDecoderLayer>;
   readonly norm: RMSNorm;
-  readonly #frequencies: readonly number[];
+  readonly #scaling: RotaryScaling;
 
   /** @throws {TroupeError} `MODEL_CONFIG` for fields out of range */
   constructor(fields: Fields = {}) {
@@ -151,11 +153,7 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
       Array.from({ length: num_hidden_layers }, (_, layer) => new LlamaDecoderLayer(config, layer)),
     );
     this.norm = new RMSNorm(hidden_size, config.rms_norm_eps);
-    this.#frequencies = rotaryFrequencies(
-      config.head_dim,
-      config.rope_parameters.rope_theta,
-      scalingOf(config),
-    );
+    this.#scaling = scalingOf(config);
   }
 
   /** How Hugging Face's files name these parameters. */
@@ -178,15 +176,21 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, attentionMask?: Tensor): Tensor {
-    const { vocab_size, max_position_embeddings } = this.config;
-    checkTokenIds("LlamaModel", inputIds, vocab_size, max_position_embeddings);
+    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, longestContext(this.config));
     const context: LlamaContext = {
-      angles: rotaryAngles(this.#frequencies, inputIds.shape[1] ?? 0, numPast()),
+      angles: this.#angles(inputIds.shape[1] ?? 0, numPast()),
       mask: attentionMask && paddingMask(attentionMask), // [B, 1, 1, T]
     };
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
     return this.norm.forward(x); // [B, T, D]
+  }
+
+  #angles(length: number, past: number): RotaryAngles {
+    const { head_dim, rope_parameters } = this.config;
+    const { rope_theta: theta } = rope_parameters;
+    const frequencies = rotaryFrequencies(head_dim, theta, this.#scaling, past + length);
+    return rotaryAngles(frequencies, length, past, attentionFactorOf(this.#scaling));
   }
 }
 
@@ -226,7 +230,7 @@ export class LlamaForCausalLM extends CausalLanguageModel {
 
   /** Longest context. */
   override get maxPositions(): number {
-    return this.config.max_position_embeddings;
+    return longestContext(this.config);
   }
 
   protected override states(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
