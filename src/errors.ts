@@ -14,6 +14,7 @@ export const errorTable = {
   CHECKPOINT_ABANDONED: "a save can never become whole, because the rank group was restarted",
   CHECKPOINT_DAMAGED: "a checkpoint is incomplete or its bytes are not those that were saved",
   CHECKPOINT_DIRECTORY: "the folder for checkpoints cannot be made or written",
+  CHECKPOINT_ELSEWHERE: "part of a checkpoint lies on the disk of another host",
   CHECKPOINT_INCOMPLETE: "tensors were to be saved of which parts have not come",
   CHECKPOINT_LOCKED: "a folder of checkpoints is being written by another process",
   CHECKPOINT_MISSING: "no checkpoint is where one was expected",

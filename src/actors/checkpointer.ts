@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { type CheckpointStorage, openStorage, readForOthers } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import type {
@@ -8,6 +9,7 @@ import type {
   Saved,
   SaveOrder,
   SaveProgress,
+  SpreadSave,
 } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import {
@@ -16,6 +18,8 @@ import {
   PartCollection,
   type StateImage,
   writeParts,
+  writersMark,
+  writeShares,
 } from "../state/saving/index.ts";
 import { releaseRef, shareRef, type TensorRef } from "../tensor/index.ts";
 
@@ -58,6 +62,11 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
       if (saved.status === "rejected") throw saved.reason;
       return saved.value;
     };
+    const saveShares = (order: SaveOrder, spread: SpreadSave) => {
+      if (storage === undefined) throw new Error("writers are given where there is a folder");
+      const report = (progress: SaveProgress) => context.emit(progress);
+      return writeShares({ storage, keep, report }, order, spread);
+    };
     return {
       handlers: {
         begin({ generation }) {
@@ -68,12 +77,12 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
           using mine = collectionOf(order.generation, order.state.step);
           // What an earlier generation has begun to write may not have ended yet.
           await last;
-          const saving = save(order, mine);
+          const saving = order.spread === undefined ? save(order, mine) : saveShares(order, order.spread);
           last = saving.catch(() => {});
           const saved = await saving;
           // The same step may be saved once more, for instance to the disk after a copy in memory.
           if (collection === mine) collection = new PartCollection(order.generation, -1);
-          return { ...saved, durationMs: performance.now() - begin, blockedMs: mine.blockedMs };
+          return { blockedMs: mine.blockedMs, ...saved, durationMs: performance.now() - begin };
         },
         part(part) {
           if (part.generation < collection.generation) for (const { ref } of part.state) releaseRef(ref);
@@ -81,6 +90,12 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         },
         progress({ generation, step, progress }) {
           if (generation >= collection.generation) collectionOf(generation, step).setProgress(progress);
+        },
+        async mark() {
+          if (storage === undefined) return { mark: undefined };
+          const mark = randomUUID();
+          await storage.writeText(writersMark, mark);
+          return { mark };
         },
         readStored: (asked) => readForOthers(asked),
         kept: () => ({ state: kept?.state }),

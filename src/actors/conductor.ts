@@ -16,6 +16,7 @@ import {
   Saving,
   type StepDone,
   StepReport,
+  sliceWriters,
 } from "../engine/conductor/index.ts";
 import type { TroupeEventBody } from "../events/index.ts";
 import type { InspectionRequest, Inspections } from "../inspect/index.ts";
@@ -28,6 +29,8 @@ import type {
   RankPlan,
   RankStepped,
   RunResult,
+  SliceWriter,
+  SnapshotProtocol,
   RunSchedule,
 } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
@@ -111,7 +114,7 @@ export class Conductor {
   async lead(): Promise<RunResult> {
     try {
       this.#models = await this.#prepare();
-      this.#saving = this.#newSaving();
+      this.#saving = this.#newSaving(await this.#sliceWriters());
       await this.#options.onPrepared();
       const steps = await this.#makeSteps();
       const { schedule } = this.#options;
@@ -168,7 +171,7 @@ export class Conductor {
       if (control.isStopping) break;
       const isLast = step + 1 === schedule.steps;
       const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, isLast));
-      await this.#pipeline.add(this.#step(step, save?.writer), (done) => this.#reportStep(step + 1, done));
+      await this.#pipeline.add(this.#step(step, save?.receivers), (done) => this.#reportStep(step + 1, done));
       granted = step + 1;
       if (isLast || granted % schedule.evaluateEverySteps === 0) await this.#evaluate(granted);
     }
@@ -200,9 +203,10 @@ export class Conductor {
     const asked = this.#newSaves();
     if (asked.length === 0) return;
     const save = await this.#beginFor(asked, step, { isLast: true, isAsked: true });
-    const checkpointer = save?.writer;
-    if (checkpointer === undefined) return;
-    for (const shard of this.#group.shards) shard.tell("snapshot", { step: step - 1, checkpointer });
+    const receivers = save?.receivers;
+    if (receivers === undefined) return;
+    for (const [rank, shard] of this.#group.shards.entries())
+      shard.tell("snapshot", { step: step - 1, checkpointer: receivers[rank] as ActorRef<SnapshotProtocol> });
   }
 
   async #beginFor(
@@ -221,13 +225,21 @@ export class Conductor {
     return this.#options.control.openSaves.filter((request) => !this.#askedSaves.has(request));
   }
 
-  #newSaving(): Saving | undefined {
+  #sliceWriters(): Promise<readonly SliceWriter[]> {
+    const { checkpointer, plan, schedule } = this.#options;
+    const { generation } = plan;
+    const { mayBeApart } = schedule.saving;
+    return sliceWriters(this.#group, { checkpointer, generation, mayBeApart, ...this.#deadline });
+  }
+
+  #newSaving(writers: readonly SliceWriter[]): Saving | undefined {
     const { checkpointer, plan, schedule, stateAt, emit, listener } = this.#options;
     return (
       checkpointer &&
       new Saving(this.#models, {
         rules: schedule.saving,
         checkpointer,
+        writers,
         generation: plan.generation,
         ...this.#deadline,
         stateAt,
@@ -238,7 +250,7 @@ export class Conductor {
     );
   }
 
-  async #step(step: number, snapshotTo: ActorRef<CheckpointerProtocol> | undefined): Promise<StepDone> {
+  async #step(step: number, receivers: readonly ActorRef<SnapshotProtocol>[] | undefined): Promise<StepDone> {
     const { ranks, shards } = this.#group;
     const requests = this.#newRequests();
     const patterns = (kind: InspectionRequest["of"]) =>
@@ -255,11 +267,14 @@ export class Conductor {
       record,
       ledger,
       histograms,
-      ...(snapshotTo === undefined ? {} : { snapshotTo }),
+    };
+    const orderOf = (rank: number) => {
+      const snapshotTo = receivers?.[rank];
+      return snapshotTo === undefined ? message : { ...message, snapshotTo };
     };
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
-        Promise.all(ranks.map((rank) => rank.ask("step", message, this.#deadline))).then((told) =>
+        Promise.all(ranks.map((ref, rank) => ref.ask("step", orderOf(rank), this.#deadline))).then((told) =>
           this.#noteTraining(step + 1, told),
         ),
         Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),

@@ -9,5 +9,6 @@ export const actorModules = {
   offload: new URL("./offload.ts", import.meta.url),
   shard: new URL("./shard.ts", import.meta.url),
   feeder: new URL("./feeder.ts", import.meta.url),
+  sliceWriter: new URL("./slice-writer.ts", import.meta.url),
   checkpointer: new URL("./checkpointer.ts", import.meta.url),
 } as const;

@@ -1,48 +1,31 @@
 import { TroupeError } from "../errors.ts";
-import { adapterConfigName, adapterWeightsStem } from "./adapter-folder.ts";
-import { type Bytes, sizeOf } from "./bytes.ts";
-import { DraftFile, outOfTurn } from "./draft-file.ts";
-import {
-  encodeManifest,
-  type LogicalTensor,
-  manifestName,
-  maxChunkBytes,
-  type Slice,
-  type TrainerState,
-} from "./manifest.ts";
+import { adapterConfigName } from "./adapter-folder.ts";
+import type { Bytes } from "./bytes.ts";
+import { encodeManifest, manifestName, maxChunkBytes, type TrainerState } from "./manifest.ts";
 import { generationConfigName, type ModelTexts } from "./model-texts.ts";
-import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
+import { defaultMaxFileBytes, indexOf } from "./numbered-files.ts";
 import { checkRule, type KeepRule, type Pruned, prune } from "./prune.ts";
-import type { TensorFacts } from "./safetensors-header.ts";
 import { saveFailed } from "./save-failed.ts";
 import { stepFolder } from "./step-folder.ts";
 import type { CheckpointStorage, FileSums, StorageDraft } from "./storage.ts";
 import type { JsonObject } from "./strict-json.ts";
 import { CHUNK_BYTES } from "./summed-file.ts";
-
-/** A tensor that a checkpoint will hold, or a part of one. */
-export interface PlannedTensor extends TensorFacts {
-  /** Of a part: the shape of the whole tensor, and where this part of `shape` begins in it. */
-  readonly part?: { readonly of: readonly number[]; readonly offset: readonly number[] };
-  /** What its file calls it, where that is not its name. */
-  readonly entry?: string | undefined;
-}
+import {
+  type FileSizes,
+  joinedTensors,
+  type PlannedTensors,
+  TensorFiles,
+  type WrittenTensors,
+  weightsStem,
+} from "./tensor-files.ts";
 
 /** What a checkpoint will hold, before the bytes are there. */
-export interface CheckpointPlan extends ModelTexts {
+export interface CheckpointPlan extends ModelTexts, PlannedTensors {
   readonly step: number;
-  /** The parameters, by their Hugging Face names, in the order in which their bytes will come. */
-  readonly weights: readonly PlannedTensor[];
-  /** What the optimizer keeps, named `<kind>.<parameter>`; its bytes come in this order, independent of the weights'. */
-  readonly optimizer: readonly PlannedTensor[];
 }
 
 /** How a checkpoint is to be written. */
-export interface SaveOptions {
-  /** Largest file of tensors, unless a single one is larger: 5 GiB by default, as Hugging Face has it. */
-  readonly maxFileBytes?: number;
-  /** Bytes that one checksum answers for, {@link CHUNK_BYTES} by default; parts are read in whole chunks. */
-  readonly chunkBytes?: number;
+export interface SaveOptions extends FileSizes {
   /** Called after each part that was written, with the bytes of tensors so far and in all. */
   readonly onProgress?: (writtenBytes: number, plannedBytes: number) => void;
   /** Which checkpoints to keep once the new one is durable; all by default. */
@@ -55,11 +38,6 @@ export interface SavedCheckpoint {
   readonly sizeBytes: number;
   /** What became of the ones that {@link SaveOptions.keep} does not ask for. */
   readonly pruned: Pruned;
-}
-
-/** The name under which a file holds a tensor or a part of one; {@link CheckpointDraft.write} takes it. */
-export function entryOf({ name, part, entry = name }: PlannedTensor): string {
-  return part === undefined ? entry : `${entry}[${part.offset.join()}]`;
 }
 
 /**
@@ -75,16 +53,14 @@ export class CheckpointDraft implements AsyncDisposable {
   readonly #plan: CheckpointPlan;
   readonly #options: SaveOptions;
   readonly #draft: StorageDraft;
-  readonly #files: readonly DraftFile[];
-  readonly #fileOf = new Map<string, DraftFile>();
-  #writtenBytes = 0;
+  readonly #files: TensorFiles;
 
   private constructor(
     storage: CheckpointStorage,
     plan: CheckpointPlan,
     options: SaveOptions,
     draft: StorageDraft,
-    files: readonly DraftFile[],
+    files: TensorFiles,
   ) {
     this.path = `${storage.location}/${stepFolder(plan.step)}`;
     this.#storage = storage;
@@ -92,8 +68,7 @@ export class CheckpointDraft implements AsyncDisposable {
     this.#options = options;
     this.#draft = draft;
     this.#files = files;
-    for (const file of files) for (const { name } of file.entries) this.#fileOf.set(name, file);
-    this.plannedBytes = files.reduce((sum, file) => sum + file.dataBytes, 0);
+    this.plannedBytes = files.plannedBytes;
   }
 
   /**
@@ -111,10 +86,7 @@ export class CheckpointDraft implements AsyncDisposable {
       throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
     }
     if (options.keep !== undefined) checkRule(options.keep);
-    const files = [
-      ...draftFiles(weightsStem(plan), plan.weights, maxFileBytes, chunkBytes),
-      ...draftFiles("optimizer", plan.optimizer, maxFileBytes, chunkBytes),
-    ];
+    const files = new TensorFiles(plan, [weightsStem(plan), "optimizer"], { maxFileBytes, chunkBytes });
     const name = stepFolder(plan.step);
     try {
       return new CheckpointDraft(storage, plan, options, await storage.begin(name), files);
@@ -125,12 +97,17 @@ export class CheckpointDraft implements AsyncDisposable {
 
   /** The entries in the order in which {@link write} takes their bytes, the weights' first. */
   get order(): string[] {
-    return this.#files.flatMap((file) => file.entries.map(({ name }) => name));
+    return this.#files.order;
   }
 
   /** Bytes of tensors written so far. */
   get writtenBytes(): number {
-    return this.#writtenBytes;
+    return this.#files.writtenBytes;
+  }
+
+  /** By which others write into it, too. */
+  get ticket(): string {
+    return this.#draft.ticket;
   }
 
   /**
@@ -141,11 +118,8 @@ export class CheckpointDraft implements AsyncDisposable {
    */
   async write(entry: string, bytes: Bytes): Promise<void> {
     try {
-      const file = this.#fileOf.get(entry);
-      if (file === undefined) throw outOfTurn(entry, "a tensor of the plan");
-      await file.write(entry, bytes, this.#draft);
-      this.#writtenBytes += sizeOf(bytes);
-      this.#options.onProgress?.(this.#writtenBytes, this.plannedBytes);
+      await this.#files.write(entry, bytes, this.#draft);
+      this.#options.onProgress?.(this.writtenBytes, this.plannedBytes);
     } catch (cause) {
       throw this.#failed(cause);
     }
@@ -154,17 +128,18 @@ export class CheckpointDraft implements AsyncDisposable {
   /**
    * Makes the checkpoint durable and `latest` name it, then removes what need not be kept.
    * @param state - where the run stands; its step is the plan's
+   * @param shares - what others have written of it, durable
    * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, for bytes that never came too
    */
-  async commit(state: TrainerState): Promise<SavedCheckpoint> {
+  async commit(state: TrainerState, shares: readonly WrittenTensors[] = []): Promise<SavedCheckpoint> {
     try {
       if (state.step !== this.#plan.step) throw wrongOption("state.step", `${this.#plan.step}`, state.step);
-      const sums = new Map<string, FileSums>();
-      for (const file of this.#files) sums.set(file.name, await file.finish(this.#draft));
+      const { files, tensors } = joinedTensors([await this.#files.finish(this.#draft), ...shares]);
+      const sums = new Map(files);
       for (const [name, text] of [...this.#indexes(), ...this.#texts()]) {
         sums.set(name, await this.#writeText(name, text));
       }
-      const manifest = { state, files: sums, tensors: this.#tensors() };
+      const manifest = { state, files: sums, tensors };
       const sealed = await this.#writeText(manifestName, encodeManifest(manifest));
       await this.#draft.commit();
       const sizeBytes = [...sums.values()].reduce((sum, file) => sum + file.sizeBytes, sealed.sizeBytes);
@@ -191,23 +166,10 @@ export class CheckpointDraft implements AsyncDisposable {
     return file.finish();
   }
 
-  #tensors(): Map<string, LogicalTensor> {
-    const tensors = new Map<string, LogicalTensor & { slices: Slice[] }>();
-    for (const planned of [...this.#plan.weights, ...this.#plan.optimizer]) {
-      const { name, dtype, shape, part } = planned;
-      const entry = entryOf(planned);
-      const file = this.#fileOf.get(entry)?.name ?? "";
-      const tensor = tensors.get(name) ?? { dtype, shape: part?.of ?? shape, slices: [] };
-      tensor.slices.push({ file, entry, offset: part?.offset ?? shape.map(() => 0), shape });
-      tensors.set(name, tensor);
-    }
-    return tensors;
-  }
-
   /** The indexes of groups that are cut, as Hugging Face's readers want them. */
   #indexes(): [string, string][] {
     return [weightsStem(this.#plan), "optimizer"].flatMap((group) => {
-      const files = this.#files.filter(({ name }) => name.startsWith(`${group}-`));
+      const files = this.#files.files.filter(({ name }) => name.startsWith(`${group}-`));
       const tensors = files.map(({ name, entries }) => ({ name, tensors: entries }));
       return files.length === 0 ? [] : [[`${group}.safetensors.index.json`, indexOf(tensors)]];
     });
@@ -226,22 +188,6 @@ export class CheckpointDraft implements AsyncDisposable {
   #failed(cause: unknown): TroupeError {
     return saveFailed(this.path, this.#plan.step, cause);
   }
-}
-
-/** What the names of the files with parameters begin with. */
-function weightsStem({ adapter }: ModelTexts): string {
-  return adapter === undefined ? "model" : adapterWeightsStem;
-}
-
-function draftFiles(
-  group: string,
-  tensors: readonly PlannedTensor[],
-  maxFileBytes: number,
-  chunkBytes: number,
-): DraftFile[] {
-  const entries = tensors.map((tensor) => ({ ...tensor, name: entryOf(tensor) }));
-  const files = numberedFiles(group, entries, maxFileBytes);
-  return files.map(({ name, tensors }) => new DraftFile(name, tensors, chunkBytes));
 }
 
 function textOf(value: unknown): string {

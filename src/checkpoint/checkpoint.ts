@@ -191,12 +191,28 @@ export class Checkpoint implements AsyncDisposable {
 
   async #readFiles(parts: readonly FilePart[], into: Bytes): Promise<void> {
     const ofFiles = Map.groupBy(parts, ({ file }) => file);
-    const reads = [...ofFiles].map(([file, ofFile]) => this.#files.get(file)!.readParts(ofFile, into));
+    const reads = [...ofFiles].map(([file, ofFile]) => this.#fileOf(file).readParts(ofFile, into));
     // All of them have ended before an error is told: then nothing is written into memory any more.
     for (const count of await Promise.allSettled(reads)) {
       if (count.status === "rejected") throw count.reason;
       this.#readBytes += count.value;
     }
+  }
+
+  #fileOf(name: string): SafetensorsFile {
+    const file = this.#files.get(name);
+    if (file !== undefined) return file;
+    const host = this.manifest.files.get(name)?.host ?? "";
+    throw new TroupeError(
+      "CHECKPOINT_ELSEWHERE",
+      {
+        where: "checkpoint",
+        expected: `${name} in ${this.path}`,
+        got: `none: ${host} keeps it on a disk of its own`,
+        hint: `troupe checkpoint join ${this.path} FOLDER, a copy of that host's folder`,
+      },
+      { fields: { path: `${this.path}/${name}`, host } },
+    );
   }
 
   #checkTarget(name: string, into: Bytes, sizeBytes = sizeOf(into)): void {

@@ -15,6 +15,8 @@ export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly manifest: Manifest;
   /** The files of tensors, by name. */
   readonly files: ReadonlyMap<string, SafetensorsFile>;
+  /** Files of tensors that are not there, as another host keeps them. */
+  readonly elsewhere: ReadonlySet<string>;
 }
 
 /** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
@@ -23,6 +25,7 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
   checkName(folder, manifest);
   await using opening = new AsyncDisposableStack();
   const files = new Map<string, SafetensorsFile>();
+  const elsewhere = new Set<string>();
   let config: JsonObject = {};
   let generationConfig: JsonObject | undefined;
   for (const [name, sums] of manifest.files) {
@@ -36,12 +39,20 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
         if (name === generationConfigName) generationConfig = parseJsonObject(text, path);
       }
     } catch (cause) {
-      throw asDamage(path, cause);
+      if (sums.host === undefined || (cause as TroupeError).code !== "FILE_READ") throw asDamage(path, cause);
+      elsewhere.add(name);
     }
   }
-  checkEntries(manifest, files, folder.path);
+  checkEntries(manifest, { files, elsewhere }, folder.path);
   const owned = opening.move();
-  return { manifest, config, generationConfig, files, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    manifest,
+    config,
+    generationConfig,
+    files,
+    elsewhere,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
 
 /**
@@ -94,9 +105,14 @@ async function readText(folder: StoredFolder, name: string, sums: FileSums): Pro
 }
 
 /** The slices that the manifest names must be entries of their files, with that dtype and shape. */
-function checkEntries(manifest: Manifest, files: ReadonlyMap<string, SafetensorsFile>, path: string): void {
+function checkEntries(
+  manifest: Manifest,
+  { files, elsewhere }: Pick<FolderContents, "files" | "elsewhere">,
+  path: string,
+): void {
   for (const [name, { dtype, slices }] of manifest.tensors) {
     for (const slice of slices) {
+      if (elsewhere.has(slice.file)) continue;
       const found = files.get(slice.file)?.tensors.get(slice.entry);
       if (found?.dtype === dtype && found.shape.join() === slice.shape.join()) continue;
       const got = found === undefined ? "none" : `${found.dtype}[${found.shape}]`;

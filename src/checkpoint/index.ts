@@ -10,21 +10,26 @@ export { Checkpoint } from "./checkpoint.ts";
 export {
   CheckpointDraft,
   type CheckpointPlan,
-  entryOf,
-  type PlannedTensor,
   type SavedCheckpoint,
   type SaveOptions,
 } from "./checkpoint-draft.ts";
 export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./dtype.ts";
 export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from "./hugging-face.ts";
 export { type CheckpointFacts, listCheckpoints } from "./inventory.ts";
+export { joinFolders } from "./join-folders.ts";
 export { LocalFolder, type LocalFolderOptions } from "./local-folder.ts";
 export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
 export { type AdapterTexts, type ModelTexts, textsAfter } from "./model-texts.ts";
 export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
 export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
-export { type RelayedBytes, RelayedFolder, type RelayedRead, readForOthers } from "./relayed-folder.ts";
+export {
+  type Relay,
+  type RelayedBytes,
+  RelayedFolder,
+  type RelayedRead,
+  readForOthers,
+} from "./relayed-folder.ts";
 export {
   type OwnerRecord,
   ownerOf,
@@ -48,7 +53,7 @@ export {
   writeSafetensors,
 } from "./safetensors-writer.ts";
 export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./save-checkpoint.ts";
-export { type Box, liesIn } from "./slices.ts";
+export { type Box, boxesOfRun, liesIn } from "./slices.ts";
 export { stepFolder, stepOf } from "./step-folder.ts";
 export type {
   CheckpointStorage,
@@ -63,4 +68,12 @@ export type {
 } from "./storage.ts";
 export { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 export { CHUNK_BYTES, crc32c } from "./summed-file.ts";
+export {
+  entryOf,
+  type PlannedTensor,
+  type PlannedTensors,
+  TensorFiles,
+  type WrittenTensors,
+  weightsStem,
+} from "./tensor-files.ts";
 export { type Damage, type VerifyOptions, verifyCheckpoint } from "./verify.ts";

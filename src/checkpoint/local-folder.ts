@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { TroupeError } from "../errors.ts";
 import { draftNameOf, isLeftDraft, makeDirectoryDurably, replaceDurably, syncPath } from "./durable-file.ts";
 import { FolderLock } from "./folder-lock.ts";
@@ -71,6 +71,17 @@ export class LocalFolder implements CheckpointStorage {
       throw error;
     }
     return new LocalDraft(this.location, name, temporary, () => this.#discard(temporary));
+  }
+
+  async join(_name: string, ticket: string): Promise<StorageDraft | undefined> {
+    const path = join(this.location, basename(ticket));
+    return (await exists(path)) ? new FilesDraft(path, ticket) : undefined;
+  }
+
+  async beside(name: string): Promise<StorageDraft> {
+    const path = join(this.location, name);
+    await makeDirectoryDurably(path);
+    return new FilesDraft(path, name);
   }
 
   async open(name: string): Promise<StoredFolder> {
@@ -151,6 +162,7 @@ export class LocalFolder implements CheckpointStorage {
 }
 
 class LocalDraft implements StorageDraft {
+  readonly ticket: string;
   readonly #parent: string;
   readonly #name: string;
   readonly #temporary: string;
@@ -163,6 +175,7 @@ class LocalDraft implements StorageDraft {
     this.#name = name;
     this.#temporary = temporary;
     this.#discard = discard;
+    this.ticket = basename(temporary);
   }
 
   async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
@@ -184,6 +197,37 @@ class LocalDraft implements StorageDraft {
     for (const file of this.#open) file.drop();
     this.#open.clear();
     if (!this.#committed) await this.#discard();
+  }
+}
+
+/** Files in a folder whose name is somebody else's to give, or given. */
+class FilesDraft implements StorageDraft {
+  readonly ticket: string;
+  readonly #path: string;
+  readonly #files = new Map<string, FileSink>();
+  #committed = false;
+
+  constructor(path: string, ticket: string) {
+    this.#path = path;
+    this.ticket = ticket;
+  }
+
+  async create(name: string, chunkBytes?: number, sizeBytes?: number): Promise<FileSink> {
+    const path = join(this.#path, name);
+    const file = await SummedWriter.create(path, chunkBytes, sizeBytes);
+    this.#files.set(path, file);
+    return file;
+  }
+
+  async commit(): Promise<void> {
+    await syncPath(this.#path);
+    this.#committed = true;
+  }
+
+  async abandon(): Promise<void> {
+    for (const file of this.#files.values()) file.drop();
+    if (!this.#committed) for (const path of this.#files.keys()) await rm(path, { force: true });
+    this.#files.clear();
   }
 }
 

@@ -146,11 +146,13 @@ function parseFiles(cursor: JsonCursor): Map<string, FileSums> {
     let sizeBytes = -1;
     let chunkBytes = -1;
     let sums: number[] = [];
+    let host: string | undefined;
     cursor.object((key) => {
       if (key === "sizeBytes") sizeBytes = cursor.count();
+      else if (key === "host") host = cursor.string();
       else if (key === "chunkBytes") chunkBytes = cursor.count();
       else if (key === "crc32c") sums = cursor.counts(Number.POSITIVE_INFINITY);
-      else cursor.refuse('"sizeBytes", "chunkBytes" and "crc32c" only');
+      else cursor.refuse('"sizeBytes", "chunkBytes", "crc32c" and "host" only');
     });
     if (sizeBytes < 0 || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
       cursor.refuse(`sizeBytes and chunkBytes of at most ${maxChunkBytes} before this`);
@@ -158,7 +160,7 @@ function parseFiles(cursor: JsonCursor): Map<string, FileSums> {
     if (sums.length !== Math.ceil(sizeBytes / chunkBytes) || sums.some((sum) => sum > 0xffffffff)) {
       cursor.refuse(`a checksum for each chunk of ${name} before this`);
     }
-    files.set(name, { sizeBytes, chunkBytes, crc32c: Uint32Array.from(sums) });
+    files.set(name, { sizeBytes, chunkBytes, crc32c: Uint32Array.from(sums), ...(host && { host }) });
   });
   return files;
 }

@@ -1,3 +1,4 @@
+import type { TroupeError } from "../errors.ts";
 import type { Bytes } from "./bytes.ts";
 import { layInto } from "./bytes.ts";
 import { placeOf } from "./open-checkpoint.ts";
@@ -46,23 +47,36 @@ export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
   return { fileBytes: opened.sizeBytes, bytes, readBytes };
 }
 
-/** A checkpoint's folder that lies on another host, read by somebody who has it. */
+/** How somebody who has files of a checkpoint is asked. */
+export type Relay = (asked: RelayedRead) => Promise<RelayedBytes>;
+
+/** A checkpoint's folder that lies on other hosts, or in parts on several, read by those who have it. */
 export class RelayedFolder implements StoredFolder {
   readonly name: string;
   readonly path: string;
-  readonly #read: (asked: RelayedRead) => Promise<RelayedBytes>;
+  readonly #relays: readonly Relay[];
 
-  constructor(path: string, read: (asked: RelayedRead) => Promise<RelayedBytes>) {
+  /** @param relays - who may have its files: each is asked for a file that those before it have not */
+  constructor(path: string, relays: readonly Relay[]) {
     this.path = path;
     this.name = path.slice(path.lastIndexOf("/") + 1);
-    this.#read = read;
+    this.#relays = relays;
   }
 
   async openFile(name: string): Promise<StoredFile> {
-    const read = (stretches: readonly number[], how: ReadHow) =>
-      this.#read({ path: this.path, file: name, stretches, sums: how.sums, what: how.what });
-    const { fileBytes } = await read([], { what: name });
-    return new RelayedFile(`${this.path}/${name}`, fileBytes, read);
+    let missing: unknown;
+    for (const relay of this.#relays) {
+      const read = (stretches: readonly number[], how: ReadHow) =>
+        relay({ path: this.path, file: name, stretches, sums: how.sums, what: how.what });
+      try {
+        const { fileBytes } = await read([], { what: name });
+        return new RelayedFile(`${this.path}/${name}`, fileBytes, read);
+      } catch (error) {
+        if ((error as TroupeError).code !== "FILE_READ") throw error;
+        missing ??= error;
+      }
+    }
+    throw missing;
   }
 }
 

@@ -1,8 +1,6 @@
 import {
   CheckpointDraft,
   type CheckpointPlan,
-  entryOf,
-  type PlannedTensor,
   type SavedCheckpoint,
   type SaveOptions,
 } from "./checkpoint-draft.ts";
@@ -11,6 +9,7 @@ import { openStorage } from "./open-storage.ts";
 import { byName, partsOf, type TensorBytes } from "./safetensors-writer.ts";
 import { saveFailed } from "./save-failed.ts";
 import type { CheckpointStorage } from "./storage.ts";
+import { entryOf, type PlannedTensor } from "./tensor-files.ts";
 
 /** A tensor to be saved, or a part of one, whose bytes are fetched when their turn comes. */
 export interface CheckpointSource extends PlannedTensor {

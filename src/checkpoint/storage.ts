@@ -28,6 +28,18 @@ export interface CheckpointStorage {
   latest(): Promise<string | undefined>;
   /** Begins a new folder, which takes the place of one of the same name when it is committed. */
   begin(name: string): Promise<StorageDraft>;
+  /**
+   * Writes into a folder that another process has begun, and commits: its commit makes what this one has finished durable, and
+   * its giving up removes that alone.
+   * @param ticket - of the draft that was begun
+   * @returns undefined where that draft cannot be seen from here: the place is another host's own disk
+   */
+  join(name: string, ticket: string): Promise<StorageDraft | undefined>;
+  /**
+   * Writes those files of a folder that this host keeps, where every host has a disk of its own: they are in place at once, and
+   * count once the manifest, which lies elsewhere, names them.
+   */
+  beside(name: string): Promise<StorageDraft>;
   /** Opens a folder for reading. */
   open(name: string): Promise<StoredFolder>;
   /** Removes a folder, if it is there. */
@@ -50,6 +62,8 @@ export interface CheckpointStorage {
 
 /** A folder that is being written; nobody sees it before its commit. */
 export interface StorageDraft {
+  /** By which other processes write into it, too: see {@link CheckpointStorage.join}. */
+  readonly ticket: string;
   /**
    * Begins a file.
    * @param name - plain, without folders
@@ -82,6 +96,8 @@ export interface FileSums {
   readonly chunkBytes: number;
   /** The CRC-32C of each chunk. */
   readonly crc32c: Uint32Array;
+  /** The host that keeps it on a disk of its own, as people call it; left out for what lies beside the manifest. */
+  readonly host?: string | undefined;
 }
 
 /** A folder open for reading. */

@@ -97,6 +97,7 @@ function damageOf(error: unknown): Damage {
 
 const damageCodes: ReadonlySet<string> = new Set([
   "CHECKPOINT_DAMAGED",
+  "CHECKPOINT_ELSEWHERE",
   "JSON_INVALID",
   "SAFETENSORS_INVALID",
 ]);

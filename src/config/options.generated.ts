@@ -204,6 +204,11 @@ export interface CheckpointOptions {
    * (skip), which is told. Default: wait.
    */
   readonly whenBusy?: "wait" | "skip" | undefined;
+  /**
+   * Who writes a checkpoint of several hosts: the head all of it; each rank's host what that rank keeps, where it
+   * cannot see the folder into one of its own (ranks); ranks if all see the folder, else head (auto). Default: auto.
+   */
+  readonly writers?: "auto" | "head" | "ranks" | undefined;
   /** Keep the newest k checkpoints only. Default: all are kept. */
   readonly keepLast?: number | undefined;
   /** Of older ones, keep those whose step is a multiple of n. Default: none of them. */

@@ -318,6 +318,12 @@ const checkpoint = {
         "checkpoint",
         "what becomes of a save that falls due while another is under way: training waits for that one, or it is left out (skip), which is told",
       ),
+      writers: option(
+        oneOf(["auto", "head", "ranks"]).default("auto"),
+        "--checkpoint-writers <who>",
+        "checkpoint",
+        "who writes a checkpoint of several hosts: the head all of it; each rank's host what that rank keeps, where it cannot see the folder into one of its own (ranks); ranks if all see the folder, else head (auto)",
+      ),
       keepLast: steps("--checkpoint-keep-last <k>", "keep the newest k checkpoints only", "all are kept"),
       keepEverySteps: steps(
         "--checkpoint-keep-every <n>",

@@ -101,6 +101,8 @@ export interface CheckpointSettings {
   readonly overwrite: boolean;
   readonly everySteps: number;
   readonly whenBusy: "wait" | "skip";
+  /** Who writes in a run of several hosts: see `checkpoint.writers`. */
+  readonly writers: "auto" | "head" | "ranks";
   readonly keepLast: number | undefined;
   readonly keepEverySteps: number | undefined;
   readonly inMemoryEverySteps: number | undefined;

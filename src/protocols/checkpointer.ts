@@ -1,9 +1,10 @@
-import type { KeepRule, ModelTexts, RelayedBytes, RelayedRead, TrainerState } from "../checkpoint/index.ts";
+import type { KeepRule, ModelTexts, TrainerState } from "../checkpoint/index.ts";
 import type { SavedProgress } from "../optim/index.ts";
 import type { Piece } from "../parallel/index.ts";
-import type { ActorRef } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 import type { SavePlan } from "./save-plan.ts";
+import type { SpreadSave } from "./slice-writer.ts";
+import type { SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";
 
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder extends SavePlan {
@@ -13,26 +14,12 @@ export interface SaveOrder extends SavePlan {
   readonly texts: ModelTexts;
   /** What a run needs to go on, beside tensors; how far the optimizer has come, the shards tell. */
   readonly state: TrainerState;
+  /** How several write it; the checkpointer writes all where left out. */
+  readonly spread?: SpreadSave | undefined;
   /** Whether it goes to the disk. */
   readonly write: boolean;
   /** Whether it stays in memory, in place of the one before. */
   readonly keep: boolean;
-}
-
-/** One rank's share of one block's state, after `step` updates; the tensors are copies and the receiver's. */
-export interface SavePart {
-  readonly generation: number;
-  readonly step: number;
-  /** Whose share it is. */
-  readonly rank: number;
-  /** For how long copying it held training up: updates waited for it, or the event loop of who keeps it was busy with it. */
-  readonly blockedMs: number;
-  /** The master first, then what the optimizer keeps. */
-  readonly state: readonly {
-    readonly kind: string;
-    readonly ref: TensorRef;
-    readonly pieces: readonly Piece[];
-  }[];
 }
 
 /** A save that is done. */
@@ -69,20 +56,18 @@ export interface RestoreRequest {
  * leaves nothing behind, and the checkpointer ready for the next. What an earlier generation of the rank group began and could
  * not finish is given up; what it finished in memory stays.
  */
-export type CheckpointerProtocol = {
-  /** A new generation of the rank group has begun: saves of earlier ones are refused from here on. */
-  begin: { in: { generation: number } };
-  save: { in: SaveOrder; out: Saved };
-  part: { in: SavePart };
-  /** How far the optimizer has come after `step` steps: a save is not whole without it. */
-  progress: { in: { generation: number; step: number; progress: SavedProgress } };
-  /** The state that is kept in memory, if any. */
-  kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
-  /** Reads a checkpoint's file for a host that may not have its folder. */
-  readStored: { in: RelayedRead; out: RelayedBytes };
-  /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
-  restore: { in: RestoreRequest; out: { values: readonly (readonly TensorRef[])[] } };
-};
+export type CheckpointerProtocol = SnapshotProtocol &
+  StoredFilesProtocol & {
+    /** A new generation of the rank group has begun: saves of earlier ones are refused from here on. */
+    begin: { in: { generation: number } };
+    save: { in: SaveOrder; out: Saved };
+    /** Leaves a mark in the run's folder; who finds the same there shares it. undefined where nothing goes to a folder. */
+    mark: { in: Record<string, never>; out: { mark: string | undefined } };
+    /** The state that is kept in memory, if any. */
+    kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
+    /** Values of a kept state, for each wanted tensor piece by piece, flat: shared, to be read only. */
+    restore: { in: RestoreRequest; out: { values: readonly (readonly TensorRef[])[] } };
+  };
 
 /** What a checkpointer is born with. */
 export interface CheckpointerInit {
@@ -90,16 +75,4 @@ export interface CheckpointerInit {
   readonly directory: string | undefined;
   /** Which of them are kept once a new one is durable; all where left out. */
   readonly keep?: KeepRule | undefined;
-}
-
-/** Who wants the state that follows a step, and of which blocks. Plain data. */
-export interface SnapshotOrder {
-  /** The step whose updates the state has seen. */
-  readonly step: number;
-  /** Life of the rank group. */
-  readonly generation: number;
-  /** Whose share of the state it is. */
-  readonly rank: number;
-  readonly checkpointer: ActorRef<CheckpointerProtocol>;
-  readonly blocks: readonly number[];
 }

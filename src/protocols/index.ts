@@ -5,8 +5,6 @@ export type {
   RestoreRequest,
   Saved,
   SaveOrder,
-  SavePart,
-  SnapshotOrder,
 } from "./checkpointer.ts";
 export type {
   BatchOrder,
@@ -43,10 +41,19 @@ export type {
 export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
-export type { PartPlan, SavePlan, StateEntry } from "./save-plan.ts";
+export type { HeldRun, PartPlan, SavedShare, SavePlan, SentEntry, StateEntry } from "./save-plan.ts";
 export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepScored, StepUpdated } from "./shard.ts";
 export type { ShardGroupProtocol } from "./shard-group.ts";
 export type { ShardPlan } from "./shard-plan.ts";
+export type {
+  SliceOrder,
+  SliceWriter,
+  SliceWriterInit,
+  SliceWriterProtocol,
+  SpreadSave,
+  WrittenShare,
+} from "./slice-writer.ts";
+export type { SavePart, SnapshotOrder, SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";
 export type { StageLinkProtocol } from "./stage.ts";
 export type { Activity, SaveProgress } from "./telemetry.ts";
 export type { BlockUpdate, BlockUpdated } from "./update.ts";

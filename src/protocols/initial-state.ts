@@ -1,6 +1,7 @@
 import type { SavedProgress } from "../optim/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { CheckpointerProtocol } from "./checkpointer.ts";
+import type { StoredFilesProtocol } from "./snapshot.ts";
 
 /** Where a new run's parameters come from; moments are zero. Plain data. */
 export type Beginning =
@@ -24,7 +25,8 @@ interface OnBase {
 
 /** Who reads checkpoints for others. Plain data, but for the ref. */
 export interface StoredReader {
-  readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  /** The head's first: it has the manifest. Of files that others keep, whoever has it. */
+  readonly readers: readonly ActorRef<StoredFilesProtocol>[];
   /** How long one answer may take. */
   readonly deadlineMs: number;
 }

@@ -2,9 +2,9 @@ import type { OptimizerSpec } from "../optim/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
-import type { SnapshotOrder } from "./checkpointer.ts";
 import type { InitialState } from "./initial-state.ts";
 import type { PagingProtocol } from "./paging.ts";
+import type { SnapshotOrder } from "./snapshot.ts";
 import type { BlockUpdate, BlockUpdated, UpdateShareProtocol } from "./update.ts";
 
 /** Where offloaded state rests: in this actor's own tensors, or in a file on the disk of `directory`. Plain data. */

@@ -2,18 +2,18 @@ import type { LossValues, LossWeights } from "../job/index.ts";
 import type { RecordedTensor } from "../nn/index.ts";
 import type { FlatBlock } from "../parallel/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
-import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankPlan } from "./rank-plan.ts";
 import type { PartPlan } from "./save-plan.ts";
 import type { ShardProtocol } from "./shard.ts";
+import type { SnapshotProtocol } from "./snapshot.ts";
 import type { StageLinkProtocol } from "./stage.ts";
 
 /** One step, as the conductor grants it. Plain data. */
 export interface StepOrder {
   readonly step: number;
   /** Who wants the state that follows it. */
-  readonly snapshotTo?: ActorRef<CheckpointerProtocol>;
+  readonly snapshotTo?: ActorRef<SnapshotProtocol>;
   /** Patterns of the parameters that are looked at after it. */
   readonly inspect?: readonly string[];
   /** The same, of those whose movement by its updates is looked at. */

@@ -4,12 +4,15 @@ import type { ActorRef } from "../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankProtocol } from "./rank.ts";
 import type { ShardProtocol } from "./shard.ts";
+import type { SliceWriterProtocol } from "./slice-writer.ts";
 
 /** The actors of one generation of the rank group, in rank order. */
 export interface RankGroup {
   readonly ranks: readonly ActorRef<RankProtocol>[];
   readonly shards: readonly ActorRef<ShardProtocol>[];
   readonly feeder: ActorRef<FeederProtocol>;
+  /** Who writes each rank's share of a save where the rank lives; none where the checkpointer writes all. */
+  readonly writers: readonly ActorRef<SliceWriterProtocol>[];
 }
 
 /** What the conductor follows: what happens after which step. Plain data. */
@@ -47,6 +50,8 @@ export interface RunResult {
 export interface SavingRules {
   /** Steps between saves to the disk; Infinity: only at the end. undefined: nothing goes to the disk. */
   readonly everySteps: number | undefined;
+  /** Whether hosts that cannot see the folder may keep their ranks' shares on disks of their own. */
+  readonly mayBeApart?: boolean;
   /** Steps between copies that stay in memory; undefined: none stays. */
   readonly inMemoryEverySteps: number | undefined;
   /** What becomes of a save that falls due while one is under way: training waits for that one, or it is left out. */

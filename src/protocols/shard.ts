@@ -2,12 +2,12 @@ import type { StepFinding } from "../anomalies/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
 import type { ActorRef, Addressed } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
-import type { CheckpointerProtocol } from "./checkpointer.ts";
 import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import type { PagingProtocol } from "./paging.ts";
 import type { ShardGroupProtocol } from "./shard-group.ts";
 import type { ShardPlan } from "./shard-plan.ts";
+import type { SnapshotProtocol } from "./snapshot.ts";
 import type { UpdateShareProtocol } from "./update.ts";
 
 /** Answer to a gather. */
@@ -42,7 +42,7 @@ export type ShardProtocol = ShardGroupProtocol &
     /** Answered when every block has been updated for `step`. */
     finish: { in: { step: number }; out: StepUpdated };
     /** Copies the state that follows `step` to the checkpointer, each block before its next update. */
-    snapshot: { in: { step: number; checkpointer: ActorRef<CheckpointerProtocol> } };
+    snapshot: { in: { step: number; checkpointer: ActorRef<SnapshotProtocol> } };
   };
 
 /** What a shard is born with. */

@@ -7,7 +7,7 @@ import type { RunControl, RunListener } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { reportError, type TroupeEventBody } from "../events/index.ts";
 import type { Inspections } from "../inspect/index.ts";
-import type { CheckpointerProtocol, InitialState, RunResult } from "../protocols/index.ts";
+import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 import { LastGood } from "./last-good.ts";
 import type { RunPlan } from "./plan-run.ts";
@@ -83,17 +83,19 @@ async function leadGenerations(
     },
     saveFailed: (step) => saves.ended(step),
   };
-  const reader = options.isSpread && checkpointer ? { checkpointer, deadlineMs } : undefined;
-  const readable = (initial: InitialState): InitialState =>
-    initial.kind === "checkpoint" && !initial.path.includes("://") ? { ...initial, reader } : initial;
+  const readable = (initial: InitialState, writers: RankGroup["writers"]): InitialState => {
+    const isRelayed = options.isSpread && checkpointer !== undefined;
+    if (!isRelayed || initial.kind !== "checkpoint" || initial.path.includes("://")) return initial;
+    return { ...initial, reader: { readers: [checkpointer, ...writers], deadlineMs } };
+  };
   for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
-    const { generation } = ranks;
+    const { generation, group } = ranks;
     const { initial, sampler } = at;
     const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
-    const conductor = new Conductor(ranks.group, {
+    const conductor = new Conductor(group, {
       schedule: plan.schedule,
-      plan: { ...plan.ranks, training, initial: readable(initial), generation: generation },
+      plan: { ...plan.ranks, training, initial: readable(initial, group.writers), generation },
       checkpointer,
       inspections,
       control,

@@ -245,6 +245,7 @@ function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
     everySteps: checkpoint?.directory === undefined ? undefined : checkpoint.everySteps,
     inMemoryEverySteps: checkpoint?.inMemoryEverySteps,
     whenBusy: checkpoint?.whenBusy ?? "wait",
+    mayBeApart: checkpoint?.writers === "ranks",
     maxStagedBytes: checkpoint?.maxStagedBytes ?? Number.POSITIVE_INFINITY,
   };
 }

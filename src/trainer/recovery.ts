@@ -65,7 +65,7 @@ function isUnreadable(error: unknown): error is TroupeError {
   return error instanceof TroupeError && UNREADABLE.includes(error.code);
 }
 
-const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "MEMORY_COPY_LOST"];
+const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHERE", "MEMORY_COPY_LOST"];
 
 /** A thread is gone, what it leaves undone was aborted, or one was stopped because another is gone. */
 function isLoss(error: unknown): boolean {

@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
 import { stampOf } from "../checkpoint/index.ts";
-import type { RuntimeSettings } from "../config/index.ts";
+import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { over, RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
 import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
@@ -190,7 +190,12 @@ export class Run {
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
     const ranks = await SupervisedRanks.start(
       system,
-      { ...layout, offload, warmStandby: supervision.warmStandby },
+      {
+        ...layout,
+        offload,
+        slicesTo: head && slicesTo(checkpoint),
+        warmStandby: supervision.warmStandby,
+      },
       { jobUrl, data: { config, seed: start.seed } },
       supervision.maxRestarts,
     );
@@ -323,6 +328,12 @@ async function takeFolder(
   if (checkpoint?.directory === undefined) return undefined;
   const { directory, overwrite } = checkpoint;
   return RunFolder.take({ directory, overwrite, job, start, resume: training.resume });
+}
+
+/** The folder into which ranks' own processes write; a state that is to stay in the checkpointer's memory goes through it. */
+function slicesTo(checkpoint: CheckpointSettings | undefined): string | undefined {
+  const { directory, writers, inMemoryEverySteps } = checkpoint ?? {};
+  return writers === "head" || inMemoryEverySteps !== undefined ? undefined : directory;
 }
 
 function runStarted(

@@ -11,6 +11,8 @@ import type {
   RankProtocol,
   ShardInit,
   ShardProtocol,
+  SliceWriterInit,
+  SliceWriterProtocol,
 } from "../protocols/index.ts";
 import {
   type ActorInspection,
@@ -29,6 +31,8 @@ export interface RankSpread {
   readonly placement: RankPlacement;
   /** Where it has to do with the optimizer, each shard has an offload actor at its side. */
   readonly offload: OffloadSettings;
+  /** The folder into which each rank's process writes what its rank saves; the checkpointer writes all where left out. */
+  readonly slicesTo: string | undefined;
   /** Whether others wait to take their places. */
   readonly warmStandby: boolean;
 }
@@ -45,17 +49,19 @@ export class SupervisedRanks {
   readonly #system: ActorSystem;
   readonly #supervisor: Supervisor;
   readonly #numRanks: number;
+  readonly #hasWriters: boolean;
   readonly #generations: Generations;
 
   private constructor(
     system: ActorSystem,
     supervisor: Supervisor,
-    numRanks: number,
+    { numRanks, slicesTo }: RankSpread,
     generations: Generations,
   ) {
     this.#system = system;
     this.#supervisor = supervisor;
     this.#numRanks = numRanks;
+    this.#hasWriters = slicesTo !== undefined;
     this.#generations = generations;
   }
 
@@ -79,7 +85,7 @@ export class SupervisedRanks {
       onRestart: ({ cause }) => generations.begin(cause),
       onEscalate: (cause) => generations.giveUp(cause),
     });
-    return new SupervisedRanks(system, supervisor, spread.numRanks, generations);
+    return new SupervisedRanks(system, supervisor, spread, generations);
   }
 
   /** The actors of the present generation, and of no other: what is meant for this generation never reaches the next. */
@@ -88,6 +94,9 @@ export class SupervisedRanks {
     return {
       feeder: this.#supervisor.ref<FeederProtocol>("feeder").pinned(),
       ranks: places.map((rank) => this.#supervisor.ref<RankProtocol>(`rank-${rank}`).pinned()),
+      writers: this.#hasWriters
+        ? places.map((rank) => this.#supervisor.ref<SliceWriterProtocol>(`writer-${rank}`).pinned())
+        : [],
       shards: places.map((rank) => this.#supervisor.ref<ShardProtocol>(`shard-${rank}`).pinned()),
     };
   }
@@ -144,7 +153,7 @@ export class SupervisedRanks {
 
 /** The group's actors, in the order in which they are started: each knows those before it that it works with. */
 function membersOf(
-  { numRanks, placement, offload, warmStandby }: RankSpread,
+  { numRanks, placement, offload, slicesTo, warmStandby }: RankSpread,
   feeder: FeederInit,
 ): ChildSpec[] {
   const places = placesOf(numRanks);
@@ -167,6 +176,15 @@ function membersOf(
       ...placeOf(rank),
       ...standby(),
       init: () => undefined,
+    })),
+    ...(slicesTo === undefined ? [] : places).map((rank) => ({
+      name: `writer-${rank}`,
+      role: "writer",
+      index: rank,
+      module: actorModules.sliceWriter,
+      ...placeOf(rank),
+      ...standby(),
+      init: (): SliceWriterInit => ({ rank, directory: slicesTo as string }),
     })),
     ...places.map((rank) => ({
       name: `shard-${rank}`,

@@ -6,8 +6,9 @@ import { actorModules } from "../../src/actors/index.ts";
 import { Saving } from "../../src/engine/conductor/saving.ts";
 import type { TroupeEventBody } from "../../src/events/index.ts";
 import { attach, liveRefs, memory } from "../../src/index.ts";
-import type { CheckpointerInit, CheckpointerProtocol, SavePart } from "../../src/protocols/checkpointer.ts";
+import type { CheckpointerInit, CheckpointerProtocol } from "../../src/protocols/checkpointer.ts";
 import type { DeclaredModel } from "../../src/protocols/rank.ts";
+import type { SavePart, SnapshotProtocol } from "../../src/protocols/snapshot.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { fewParameters, SpreadState } from "../fixtures/spread-state.ts";
 import { type EventLog, startSystem } from "../runtime/start-system.ts";
@@ -94,6 +95,7 @@ describe("the checkpointer", () => {
         maxStagedBytes: Number.POSITIVE_INFINITY,
       },
       checkpointer: saver.checkpointer,
+      writers: [],
       generation: 0,
       deadlineMs,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 0, job: null, tokenizer: null }),
@@ -101,17 +103,17 @@ describe("the checkpointer", () => {
       emit: (event) => events.push(event),
       listener: { saveBegun() {}, saved() {}, saveFailed() {} },
     });
-    const feed = (writer: ActorRef<CheckpointerProtocol> | undefined, step: number) => {
+    const feed = (writer: ActorRef<SnapshotProtocol> | undefined, step: number) => {
       for (const part of spread.parts(0, step)) writer?.tell("part", part);
       writer?.tell("progress", { generation: 0, step, progress: { numUpdates: step } });
     };
-    const writer = (await saving.begin(1))?.writer;
+    const writer = (await saving.begin(1))?.receivers?.[0];
     feed(writer, 1);
     writer?.tell("part", broken);
     await saver.log.until(({ kind }) => kind === "actor.restarted");
     judged.resolve();
     await saving.settle();
-    feed((await saving.begin(2, { isLast: true }))?.writer, 2);
+    feed((await saving.begin(2, { isLast: true }))?.receivers?.[0], 2);
     await saving.settle();
     expect(events).toMatchObject([
       { kind: "checkpoint.started", step: 1 },

@@ -49,6 +49,7 @@ class SlowDisk {
     this.saving = new Saving(models, {
       rules: { ...rules, ...changed },
       checkpointer: { pinned: () => incarnation(ask) } as unknown as ActorRef<CheckpointerProtocol>,
+      writers: [],
       generation: 0,
       deadlineMs: 1000,
       stateAt: (step) => ({ step, seed: 1, samplesConsumed: 4 * step, job: null, tokenizer: null }),
@@ -97,7 +98,7 @@ describe("saving", () => {
     const disk = new SlowDisk();
     const fed: unknown[] = [];
     for (const step of [2, 4]) {
-      fed.push((await disk.saving.begin(step))?.writer);
+      fed.push((await disk.saving.begin(step))?.receivers?.[0]);
       await disk.end();
     }
     expect(disk.orderedAt[0]).toBe(fed[0]);

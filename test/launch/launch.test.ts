@@ -2,8 +2,15 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
+import {
+  listCheckpoints,
+  openCheckpoint,
+  openStorage,
+  verifyCheckpoint,
+} from "../../src/checkpoint/index.ts";
 import { nativeInfo } from "../../src/index.ts";
-import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+import { startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { freePort, LaunchedRun, torchVariables } from "./launched-hosts.ts";
 
 describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together", () => {
@@ -14,9 +21,10 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
   /** A run of two hosts: the head, and host 1. */
   async function startTwo(...args: readonly string[]) {
     const port = await freePort();
-    const start = (rank: number, ...more: readonly string[]) =>
-      new LaunchedRun(workspace, torchVariables(rank, 2, port), [...quick, ...args, ...more]);
-    return { head: start(0), member: start(1), start };
+    const startWith = (rank: number, ...all: readonly string[]) =>
+      new LaunchedRun(workspace, torchVariables(rank, 2, port), [...quick, ...all]);
+    const start = (rank: number, ...more: readonly string[]) => startWith(rank, ...args, ...more);
+    return { head: start(0), member: start(1), start, startWith };
   }
 
   it("train as one run, a layer split within each and stages across, to the 17 digits of one host", async () => {
@@ -59,6 +67,37 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     const whole = await lossesOf(workspace, { ranks: 2, steps: done + 2 });
     expect([...head.losses, ...again.losses.slice(done)]).toEqual(whole);
   });
+
+  it.each(["a folder that all see", "a store"])(
+    "write each its ranks' share into %s, by one manifest, and any number of hosts goes on from it",
+    async (where) => {
+      await using store = where === "a store" ? await startS3("hosts") : undefined;
+      if (store !== undefined) useS3(store);
+      const folder = store === undefined ? workspace.path("seen-by-all") : "s3://hosts/seen-by-all";
+      const layout = ["--ranks", "4", "--tp", "2", "--zero", "2"];
+      const saving = ["--checkpoint", folder, "--checkpoint-every", "2", "--checkpoint-keep-last", "1"];
+      const { head, member, startWith } = await startTwo(...layout, ...saving, "--steps", "4");
+      using _ = head;
+      using __ = member;
+      expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+      const [kept, ...others] = await listCheckpoints(folder);
+      expect([kept, others]).toMatchObject([{ step: 4, latest: true }, []]);
+      const fourth = `${folder}/step-000004`;
+      await using checkpoint = await openCheckpoint(folder);
+      expect([...checkpoint.manifest.files.keys()].filter((name) => name.startsWith("model"))).toEqual(
+        [0, 1, 2, 3].map((rank) => `model-rank-0000${rank}.safetensors`),
+      );
+      expect(await verifyCheckpoint(await openStorage(folder), "step-000004")).toEqual([]);
+      const going = ["--ranks", "2", "--zero", "3", "--steps", "6", "--resume", fourth];
+      using again = startWith(0, ...going);
+      using other = startWith(1, ...going);
+      expect([await again.ended, await other.ended], again.err + other.err).toEqual([0, 0]);
+      const alone = await runTiny(workspace, { ranks: 2, zero: 3, steps: 6, resume: fourth });
+      expect(alone.error).toBeUndefined();
+      expect(alone.losses.slice(4)).toHaveLength(2);
+      expect(again.losses.slice(4)).toEqual(alone.losses.slice(4));
+    },
+  );
 
   it("refuse a host that was started with other options, by what both were started with", async () => {
     const port = await freePort();

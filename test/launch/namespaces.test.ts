@@ -1,5 +1,6 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
+import { joinFolders } from "../../src/checkpoint/index.ts";
 import { nativeInfo, type RuntimeOptions } from "../../src/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { LaunchedRun } from "./launched-hosts.ts";
@@ -49,37 +50,44 @@ describe.skipIf(reason !== undefined)("two hosts, each a network and a memory of
     expect(head.losses).toEqual(await lossesOf(workspace, { ...options, steps: 4 }));
   });
 
-  it("go on from checkpoints in a folder that host 0 alone has, in any layout, as one host does from theirs", async () => {
-    using hosts = new TwoHosts();
-    const folder = workspace.path("of-the-head");
-    mkdirSync(folder);
-    const saving = ["--ranks", "2", "--steps", "4", "--checkpoint", folder];
-    const [head, member] = start(hosts, saving, folder);
-    using _head = head;
-    using _member = member;
-    expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
-    const going = [
-      "--ranks",
-      "4",
-      "--tp",
-      "2",
-      "--zero",
-      "1",
-      "--steps",
-      "6",
-      "--resume",
-      `${folder}/step-000004`,
-    ];
-    const [again, other] = start(hosts, [...going, "--checkpoint", workspace.path("on")], folder);
-    using _again = again;
-    using _other = other;
-    expect([await again.ended, await other.ended], again.err + other.err).toEqual([0, 0]);
-    const alone = { ranks: 4, tp: 2, zero: 1, steps: 6, resume: `${folder}/step-000004` } as const;
-    const { losses, error } = await runTiny(workspace, alone);
-    expect(error).toBeUndefined();
-    expect(losses.slice(4)).toHaveLength(2);
-    expect(again.losses.slice(4)).toEqual(losses.slice(4));
-  });
+  it.each(["head", "ranks"])(
+    "save where each has a folder of its own, and go on in any layout as one host does: written by %s",
+    async (writers) => {
+      using hosts = new TwoHosts();
+      const folder = workspace.path(`by-${writers}`);
+      for (const each of [folder, `${folder}-b`]) mkdirSync(each);
+      const saving = ["--ranks", "2", "--tp", "2", "--steps", "4", "--checkpoint", folder];
+      const [head, member] = start(hosts, [...saving, "--checkpoint-writers", writers], folder);
+      using _head = head;
+      using _member = member;
+      expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+      const checkpoint = `${folder}/step-000004`;
+      const apart = writers === "head" ? [] : ["step-000004"];
+      expect(readdirSync(`${folder}-b`)).toEqual(apart);
+      const other = ["--ranks", "4", "--tp", "2", "--zero", "1", "--steps", "6", "--resume", checkpoint];
+      const [again, second] = start(
+        hosts,
+        [...other, "--checkpoint", workspace.path(`on-${writers}`)],
+        folder,
+      );
+      using _again = again;
+      using _second = second;
+      expect([await again.ended, await second.ended], again.err + second.err).toEqual([0, 0]);
+      if (writers === "ranks") {
+        const { error } = await runTiny(workspace, { ranks: 1, steps: 6, resume: checkpoint });
+        expect(error).toMatchObject({
+          code: "CHECKPOINT_ELSEWHERE",
+          message: expect.stringContaining("host-b"),
+        });
+        expect(await joinFolders(checkpoint, [`${folder}-b`])).toHaveLength(2);
+      }
+      const alone = { ranks: 4, tp: 2, zero: 1, steps: 6, resume: checkpoint } as const;
+      const { losses, error } = await runTiny(workspace, alone);
+      expect(error).toBeUndefined();
+      expect(losses.slice(4)).toHaveLength(2);
+      expect(again.losses.slice(4)).toEqual(losses.slice(4));
+    },
+  );
 
   it("notice a link that is cut, which closes no connection, name the host, and go on without it to the same losses", async () => {
     using hosts = new TwoHosts();

@@ -37,10 +37,10 @@ export class TwoHosts implements Disposable {
 
   /**
    * What runs a program on a host: put before it.
-   * @param own - a folder that lies elsewhere on host 1, and is empty there at first
+   * @param own - a folder that lies elsewhere on host 1: in `<own>-b`
    */
   command(host: 0 | 1, program: string, own?: string): readonly string[] {
-    const hide = own === undefined || host === 0 ? "" : `mount -t tmpfs tmpfs '${own}' && `;
+    const hide = own === undefined || host === 0 ? "" : `mount --bind '${own}-b' '${own}' && `;
     const script = `${hide}mount -t tmpfs tmpfs /dev/shm && hostname host-${"ab"[host]} && exec "$0" "$@"`;
     return [
       "ip",

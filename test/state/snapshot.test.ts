@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { CheckpointerProtocol, SavePart } from "../../src/protocols/checkpointer.ts";
+import type { CheckpointerProtocol } from "../../src/protocols/checkpointer.ts";
+import type { SavePart } from "../../src/protocols/snapshot.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { Snapshot } from "../../src/state/store/snapshot.ts";
 import { attach, hold, liveRefs, liveTensors, memory, scope } from "../../src/tensor/index.ts";

@@ -17,9 +17,10 @@ import { startFromSeed } from "../../src/trainer/start.ts";
 type SupervisedRanks = Parameters<typeof leadThroughRestarts>[0];
 
 const steps = 2;
+const held = { shape: [1], split: undefined, begin: 0, numel: 1 };
 const model: DeclaredModel = {
   layouts: [],
-  saved: [{ sizeBytes: 4, entries: [{ kind: "master", parameter: "weight", shape: [1] }] }],
+  saved: [{ sizeBytes: 4, entries: [{ kind: "master", parameter: "weight", shape: [1], held }] }],
   parameters: ["weight"],
   numParameters: 1,
   modelConfig: undefined,
@@ -80,7 +81,7 @@ class Ranks {
     const { generation } = this;
     const member = <P>() =>
       actor<P>((kind) => answers[kind], { isAlive: () => generation === this.generation });
-    return { ranks: [member()], shards: [member()], feeder: member() };
+    return { ranks: [member()], shards: [member()], feeder: member(), writers: [] };
   }
 
   generationAfter(generation: number): Promise<undefined> {

@@ -23,13 +23,19 @@ export function isDraftName(name: string): boolean {
 export class S3Draft implements StorageDraft {
   readonly #connection: S3Connection;
   readonly #name: string;
-  readonly #draft = randomUUID();
+  readonly #draft: string;
+  readonly #isJoined: boolean;
   readonly #replaced: string | undefined;
   readonly #sinks: S3Sink[] = [];
   #committed = false;
 
-  /** @param replaced - the draft that counts until this one does */
-  constructor(connection: S3Connection, name: string, replaced: string | undefined) {
+  /**
+   * @param replaced - the draft that counts until this one does
+   * @param joined - one that another process has begun, and commits
+   */
+  constructor(connection: S3Connection, name: string, replaced: string | undefined, joined?: string) {
+    this.#draft = joined ?? randomUUID();
+    this.#isJoined = joined !== undefined;
     this.#connection = connection;
     this.#name = name;
     this.#replaced = replaced;
@@ -41,7 +47,13 @@ export class S3Draft implements StorageDraft {
     return sink;
   }
 
+  get ticket(): string {
+    return this.#draft;
+  }
+
   async commit(): Promise<void> {
+    this.#committed = this.#isJoined;
+    if (this.#isJoined) return;
     const { prefix } = this.#connection;
     await putObject(this.#connection, `${prefix}${this.#name}/${commitKey}`, Buffer.from(`${this.#draft}\n`));
     this.#committed = true;
@@ -52,7 +64,8 @@ export class S3Draft implements StorageDraft {
 
   async abandon(): Promise<void> {
     for (const sink of this.#sinks) await sink.abort();
-    if (!this.#committed) await this.#remove(this.#draft).catch(() => {});
+    // Of one that was joined, who began it removes all.
+    if (!this.#committed && !this.#isJoined) await this.#remove(this.#draft).catch(() => {});
   }
 
   async #remove(draft: string): Promise<void> {

@@ -55,6 +55,14 @@ export class S3Storage implements CheckpointStorage {
     return new S3Draft(this.#connection, name, await this.#committed(name));
   }
 
+  async join(name: string, ticket: string): Promise<StorageDraft> {
+    return new S3Draft(this.#connection, name, undefined, ticket);
+  }
+
+  beside(name: string): Promise<StorageDraft> {
+    return this.begin(name);
+  }
+
   async open(name: string): Promise<StoredFolder> {
     const draft = await this.#committed(name);
     const path = `${this.location}/${name}`;

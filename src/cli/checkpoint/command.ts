@@ -2,12 +2,13 @@ import type { Command } from "commander";
 import { bytes, number } from "../flags.ts";
 import { convertCheckpoint } from "./convert.ts";
 import { inspectCheckpoint } from "./inspect.ts";
+import { joinCheckpoint } from "./join.ts";
 import { listCheckpointsCommand } from "./list.ts";
 import { pruneCheckpoints } from "./prune.ts";
 import { serveCheckpoints } from "./serve.ts";
 import { verifyCheckpoints } from "./verify.ts";
 
-/** Adds `troupe checkpoint list | inspect | verify | prune | convert | serve`. */
+/** Adds `troupe checkpoint list | inspect | verify | join | prune | convert | serve`. */
 export function addCheckpointCommand(program: Command): void {
   const checkpoint = program
     .command("checkpoint")
@@ -33,6 +34,15 @@ export function addCheckpointCommand(program: Command): void {
     .option("--step <n>", "only the checkpoint of that step", number)
     .option("--json", "print one JSON object", false)
     .action(verifyCheckpoints);
+  checkpoint
+    .command("join")
+    .description(
+      "bring together in one folder what hosts have kept of a checkpoint, each on a disk of its own; every byte is checked",
+    )
+    .argument("<checkpoint>", "where its manifest is: the folder that host 0 has")
+    .argument("<folders...>", "copies of the other hosts' folders, of the same checkpoint or of its run")
+    .option("--json", "print one JSON object", false)
+    .action(joinCheckpoint);
   checkpoint
     .command("prune")
     .description("remove checkpoints that need not be kept; never the newest whole ones")

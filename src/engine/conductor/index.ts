@@ -6,4 +6,5 @@ export { Pipeline } from "./pipeline.ts";
 export { over, RunControl, type SavedState, type SaveRequest } from "./run-control.ts";
 export type { RunListener } from "./run-listener.ts";
 export { type BegunSave, type SaveReasons, Saving } from "./saving.ts";
+export { sliceWriters } from "./slice-writers.ts";
 export { type StepDone, StepReport } from "./step-report.ts";

@@ -7,9 +7,12 @@ import type {
   PartPlan,
   SavePlan,
   SavingRules,
+  SliceWriter,
+  SnapshotProtocol,
+  SpreadSave,
 } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
-import { abandoned, planSave } from "../../state/saving/index.ts";
+import { abandoned, planSave, planShares } from "../../state/saving/index.ts";
 import type { SaveOutcome } from "./run-control.ts";
 import type { RunListener } from "./run-listener.ts";
 
@@ -17,6 +20,8 @@ import type { RunListener } from "./run-listener.ts";
 export interface SavingOptions {
   readonly rules: SavingRules;
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
+  /** Who writes each rank's share, by rank; the checkpointer writes all where there are none. */
+  readonly writers: readonly SliceWriter[];
   /** Life of the rank group. */
   readonly generation: number;
   /** How long one save may take. */
@@ -42,8 +47,8 @@ export interface SaveReasons {
 /** A save that has begun. */
 export interface BegunSave {
   readonly step: number;
-  /** To whom the shards are to send the state; undefined where they were told before. */
-  readonly writer: ActorRef<CheckpointerProtocol> | undefined;
+  /** To whom each rank's shard is to send its state, by rank; undefined where they were told before. */
+  readonly receivers: readonly ActorRef<SnapshotProtocol>[] | undefined;
   readonly outcome: Promise<SaveOutcome>;
 }
 
@@ -104,7 +109,7 @@ export class Saving {
     { isLast = false, isAsked = false }: SaveReasons = {},
   ): Promise<BegunSave | undefined> {
     const { rules, checkpointer, emit, listener } = this.#options;
-    if (this.#written?.step === step) return { ...this.#written, writer: undefined };
+    if (this.#written?.step === step) return { ...this.#written, receivers: undefined };
     const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
     const isDue = write || (rules.inMemoryEverySteps !== undefined && step % rules.inMemoryEverySteps === 0);
     if (!isDue) return undefined;
@@ -129,7 +134,9 @@ export class Saving {
     }
     // Parts that one incarnation has got, no other one has: a save is fed and ordered at one, and fails with it.
     const writer = checkpointer.pinned();
-    const save = { step, writer, outcome: this.#save(step, write, writer) };
+    const { writers } = this.#options;
+    const receivers = this.#parts.map((_, rank) => writers[rank]?.ref ?? writer);
+    const save = { step, receivers, outcome: this.#save(step, write, writer) };
     this.#inFlight = save;
     if (write) this.#written = save;
     return save;
@@ -156,6 +163,12 @@ export class Saving {
     return (this.#plans.findLast((each) => each.step <= step) ?? this.#plans[0])?.plan as SavePlan;
   }
 
+  #spreadAt(plan: SavePlan): SpreadSave | undefined {
+    const { writers, deadlineMs } = this.#options;
+    if (writers.length === 0) return undefined;
+    return { writers, shares: planShares(this.#parts, plan), deadlineMs };
+  }
+
   async #save(step: number, write: boolean, writer: ActorRef<CheckpointerProtocol>): Promise<SaveOutcome> {
     const { rules, generation, deadlineMs, stateAt, sound, emit, listener } = this.#options;
     try {
@@ -167,8 +180,10 @@ export class Saving {
       if (write) emit({ kind: "checkpoint.failed", step, error: reportError(abandoned(step)) });
       return { kind: "abandoned" };
     }
+    const plan = this.#planAt(step);
     const order = {
-      ...this.#planAt(step),
+      ...plan,
+      spread: this.#spreadAt(plan),
       generation,
       texts: this.#texts,
       // Of what the step came to, too.

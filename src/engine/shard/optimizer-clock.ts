@@ -5,7 +5,7 @@ import {
   type OptimizerProgress,
   type SavedProgress,
 } from "../../optim/index.ts";
-import type { CheckpointerProtocol, InitialState, ShardPlan } from "../../protocols/index.ts";
+import type { SnapshotProtocol, InitialState, ShardPlan } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import { FrozenUpdates } from "./frozen-updates.ts";
 
@@ -19,7 +19,7 @@ export class OptimizerClock {
   readonly #before = new Map<number, OptimizerProgress>();
   readonly #frozen: FrozenUpdates;
   /** A checkpoint that does not know yet how far the optimizer has come. */
-  #saving: { readonly step: number; readonly checkpointer: ActorRef<CheckpointerProtocol> } | undefined;
+  #saving: { readonly step: number; readonly checkpointer: ActorRef<SnapshotProtocol> } | undefined;
 
   constructor(plan: ShardPlan) {
     this.#plan = plan;
@@ -74,7 +74,7 @@ export class OptimizerClock {
   }
 
   /** Reports to a checkpoint of the state after `step` how far the optimizer is, as soon as that is known. */
-  reportAfter(step: number, checkpointer: ActorRef<CheckpointerProtocol>): void {
+  reportAfter(step: number, checkpointer: ActorRef<SnapshotProtocol>): void {
     this.#saving = { step, checkpointer };
     this.#report(step);
   }

@@ -13,7 +13,7 @@ import {
 } from "../../parallel/index.ts";
 import type {
   BlockUpdate,
-  CheckpointerProtocol,
+  SnapshotProtocol,
   Gathered,
   OffloadProtocol,
   ShardPlan,
@@ -192,7 +192,7 @@ export class Shard {
   }
 
   /** Has the state that follows `step` copied to the checkpointer, each block before its next update. */
-  async snapshot(step: number, checkpointer: ActorRef<CheckpointerProtocol>): Promise<void> {
+  async snapshot(step: number, checkpointer: ActorRef<SnapshotProtocol>): Promise<void> {
     const { layouts, generation } = this.#plan;
     const blocks = layouts.filter((layout) => savesPart(layout, this.#rank)).map(({ index }) => index);
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });

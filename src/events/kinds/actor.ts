@@ -8,7 +8,7 @@ export interface ActorStarted {
   readonly kind: "actor.started";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;
@@ -19,7 +19,7 @@ export interface ActorStalled {
   readonly kind: "actor.stalled";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;
@@ -55,7 +55,7 @@ export interface ActorFailed {
   readonly kind: "actor.failed";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;
@@ -67,7 +67,7 @@ export interface ActorRestarted {
   readonly kind: "actor.restarted";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;
@@ -79,7 +79,7 @@ export interface ActorStopped {
   readonly kind: "actor.stopped";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;

@@ -6,7 +6,7 @@ export interface ActivityFinished {
   readonly kind: "activity.finished";
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;
@@ -31,7 +31,7 @@ export interface MessageHandled {
   /** Who handled it. */
   readonly actor: string;
   readonly incarnation: number;
-  /** What it is in the run: "rank", "shard", "offload", "feeder", "checkpointer". */
+  /** What it is in the run: "rank", "shard", "offload", "writer", "feeder", "checkpointer". */
   readonly role?: string | undefined;
   /** Which of those, where there are several. */
   readonly index?: number | undefined;

@@ -2,6 +2,7 @@ import {
   Checkpoint,
   HuggingFaceFolder,
   openCheckpoint,
+  type Relay,
   RelayedFolder,
   type SafetensorsDType,
   type TensorPart,
@@ -105,10 +106,13 @@ export class StoredValues implements InitialValues {
 /** Where the run has several hosts, by messages: this one may not have the folder. */
 async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promise<Checkpoint> {
   if (reader === undefined) return openCheckpoint(path);
-  const { checkpointer, deadlineMs } = reader;
-  return Checkpoint.open(
-    new RelayedFolder(path, (asked) => checkpointer.ask("readStored", asked, { deadlineMs })),
+  const { readers, deadlineMs } = reader;
+  const relays = readers.map(
+    (each): Relay =>
+      (asked) =>
+        each.ask("readStored", asked, { deadlineMs }),
   );
+  return Checkpoint.open(new RelayedFolder(path, relays));
 }
 
 /** Fills what a folder lacks as a run from nothing would. */

@@ -1,6 +1,10 @@
 export { entryName } from "./entry-name.ts";
 export { lowerPriority } from "./lower-priority.ts";
 export { abandoned, PartCollection } from "./part-collection.ts";
+export { planShares } from "./plan-shares.ts";
 export { partsOf, planSave } from "./save-plan.ts";
 export { StateImage } from "./state-image.ts";
+export { tidyApart, writersMark } from "./tidy-apart.ts";
 export { isSaveProgress, writeParts } from "./write-parts.ts";
+export { writeShare } from "./write-share.ts";
+export { writeShares } from "./write-shares.ts";

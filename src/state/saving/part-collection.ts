@@ -62,6 +62,16 @@ export class PartCollection implements Disposable {
     }
   }
 
+  /** How many parts have come. */
+  get numParts(): number {
+    return this.#numParts;
+  }
+
+  /** How far the optimizer has come, once that is known. */
+  get progress(): SavedProgress | undefined {
+    return this.#progress;
+  }
+
   /** Resolves with how far the optimizer is when everything has come. @throws as {@link until} */
   async whole(numParts: number): Promise<SavedProgress> {
     await this.until(() => this.#numParts >= numParts && this.#progress !== undefined);

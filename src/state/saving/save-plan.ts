@@ -26,11 +26,12 @@ export function partsOf(
       return {
         sizeBytes: 4 * state.reduce((sum, { numel }) => sum + numel, 0),
         entries: state.flatMap(({ kind, pieces }) =>
-          pieces.map(({ parameter: { name, shape, split, dtype } }) => ({
+          pieces.map(({ parameter: { name, shape, split, dtype }, parameterBegin: begin, numel }) => ({
             kind,
             parameter: name,
             shape: split?.logicalShape ?? shape,
             ...(layout.constant && { dtype }),
+            held: { shape, split, begin, numel },
           })),
         ),
       };
@@ -45,7 +46,9 @@ export function planSave(ranks: readonly (readonly PartPlan[])[], parameters: re
   const parts = ranks.flat();
   const places = new Map(parameters.map((name, place) => [name, place]));
   const entries = new Map(
-    parts.flatMap((part) => part.entries.map((entry) => [`${entry.kind} ${entry.parameter}`, entry])),
+    parts.flatMap((part) =>
+      part.entries.map(({ held: _, ...entry }) => [`${entry.kind} ${entry.parameter}`, entry]),
+    ),
   );
   const placeOf = ({ parameter }: StateEntry) => places.get(parameter) ?? 0;
   return {

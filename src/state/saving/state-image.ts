@@ -1,5 +1,5 @@
 import type { Piece } from "../../parallel/index.ts";
-import type { StateEntry } from "../../protocols/index.ts";
+import type { HeldRun, StateEntry } from "../../protocols/index.ts";
 import { empty, hold, scope, type Tensor } from "../../tensor/index.ts";
 
 /** A part of a state: flat values of one kind, and what lies where in them. */
@@ -81,17 +81,32 @@ export class StateImage implements Disposable {
   /** The values of a piece of any layout, flat: a view where one part holds it, else a copy. The caller's. */
   piece(kind: string, piece: Piece): Tensor | undefined {
     const { parameter, parameterBegin, numel } = piece;
-    const stretches = this.#of(kind, parameter.name);
-    const holder = stretches.find((stretch) => contains(stretch.piece, piece));
-    if (holder !== undefined) {
-      const { rangeBegin, parameterBegin: held } = holder.piece;
-      return hold(() => holder.holding.tensor.narrow(0, rangeBegin + parameterBegin - held, numel));
-    }
+    const { split } = parameter;
+    const held = this.run(kind, parameter.name, {
+      shape: parameter.shape,
+      split,
+      begin: parameterBegin,
+      numel,
+    });
+    if (held !== undefined) return held;
     const shape = parameter.split?.logicalShape ?? parameter.shape;
     const entry = { kind, parameter: parameter.name, shape };
     if (!this.has(entry)) return undefined;
     using whole = this.#whole(entry);
     return cut(whole, piece);
+  }
+
+  /** Whether one part that has come has all of a run. */
+  holds(kind: string, parameter: string, run: HeldRun): boolean {
+    return this.#of(kind, parameter).some(({ piece }) => contains(piece, run));
+  }
+
+  /** The values of a run that one part holds whole: a view, the caller's. undefined where none does, or it has not come. */
+  run(kind: string, parameter: string, run: HeldRun): Tensor | undefined {
+    const holder = this.#of(kind, parameter).find(({ piece }) => contains(piece, run));
+    if (holder === undefined) return undefined;
+    const { rangeBegin, parameterBegin } = holder.piece;
+    return hold(() => holder.holding.tensor.narrow(0, rangeBegin + run.begin - parameterBegin, run.numel));
   }
 
   /** A tensor is not wanted any more: memory of which nothing is wanted is given back. */
@@ -180,11 +195,11 @@ function cut(whole: Tensor, { parameter, parameterBegin, numel }: Piece): Tensor
   });
 }
 
-function contains(held: Piece, wanted: Piece): boolean {
+function contains({ parameter, parameterBegin, numel }: Piece, run: HeldRun): boolean {
   return (
-    held.parameterBegin <= wanted.parameterBegin &&
-    held.parameterBegin + held.numel >= wanted.parameterBegin + wanted.numel &&
-    JSON.stringify(held.parameter.split) === JSON.stringify(wanted.parameter.split)
+    parameterBegin <= run.begin &&
+    parameterBegin + numel >= run.begin + run.numel &&
+    JSON.stringify(parameter.split) === JSON.stringify(run.split)
   );
 }
 

@@ -75,7 +75,7 @@ export async function writeParts(
 }
 
 /** @param names - what the file calls parameters, where it has names of its own */
-function plannedAs(
+export function plannedAs(
   { kind, parameter, shape, dtype = "float32" }: StateEntry,
   names: Readonly<Record<string, string>>,
 ): PlannedTensor {
@@ -84,7 +84,7 @@ function plannedAs(
 }
 
 /** Constants come as the words that they lie in; padding behind them is no part of them. */
-function bytesOf({ dtype, shape }: StateEntry, values: Tensor): Tensor | Uint8Array {
+export function bytesOf({ dtype, shape }: StateEntry, values: Tensor): Tensor | Uint8Array {
   if (dtype === undefined) return values;
   const { buffer } = scope(() => constantIn(values, { dtype, shape }).toTypedArray());
   return new Uint8Array(buffer as ArrayBuffer);

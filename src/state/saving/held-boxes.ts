@@ -1,0 +1,58 @@
+import { type Box, boxesOfRun } from "../../checkpoint/index.ts";
+import type { HeldRun } from "../../protocols/index.ts";
+import { hold, type Tensor } from "../../tensor/index.ts";
+
+/** A box of a whole tensor, and where a rank that holds some of the tensor has its elements. */
+export interface HeldBox extends Box {
+  /** The run of what the rank holds that has them, and maybe others: elements of a box of this shape. */
+  readonly from: { readonly begin: number; readonly shape: readonly number[] };
+  /** What of that box it is: all along every dimension but one. */
+  readonly cut: { readonly dim: number; readonly begin: number; readonly size: number };
+}
+
+/**
+ * What a run of held elements is in the whole tensor, as boxes: a split tensor's share lies apart there, in as many parts as the
+ * whole was cut into, and what was added to make it even is nowhere.
+ */
+export function heldBoxes(held: HeldRun): HeldBox[] {
+  return boxesOfRun(held.shape, held.begin, held.numel).flatMap((box) => {
+    const begin = beginOf(held.shape, box);
+    const from = { begin, shape: box.shape };
+    const { split } = held;
+    if (split === undefined) return [{ ...box, from, cut: { dim: 0, begin: 0, size: box.shape[0] ?? 1 } }];
+    const { dim, index, parts, logicalShape } = split;
+    const heldWidth = (held.shape[dim] ?? 0) / parts;
+    const wholeWidth = (logicalShape[dim] ?? 0) / parts;
+    const first = Math.min(index * heldWidth, wholeWidth);
+    const width = Math.min(heldWidth, wholeWidth - first);
+    const [low = 0, size = 0] = [box.offset[dim], box.shape[dim]];
+    return Array.from({ length: parts }, (_, part) => {
+      const begin = Math.max(low, part * heldWidth);
+      const end = Math.min(low + size, part * heldWidth + width);
+      return {
+        offset: box.offset.with(dim, part * wholeWidth + first + begin - part * heldWidth),
+        shape: box.shape.with(dim, end - begin),
+        from,
+        cut: { dim, begin: begin - low, size: end - begin },
+      };
+    }).filter(({ cut }) => cut.size > 0);
+  });
+}
+
+/**
+ * @param values - the run that the box is from, flat
+ * @returns the box's own elements, flat; the caller's
+ */
+export function valuesOf({ from, cut }: HeldBox, values: Tensor): Tensor {
+  if (cut.size === (from.shape[cut.dim] ?? 1)) return hold(() => values.view([-1]));
+  return hold(() => values.view(from.shape).narrow(cut.dim, cut.begin, cut.size).contiguous().view([-1]));
+}
+
+function beginOf(shape: readonly number[], { offset }: Box): number {
+  return shape.reduce((place, size, dim) => place * size + (offset[dim] ?? 0), 0);
+}
+
+/** Elements of the run that a box is from. */
+export function fromRun({ from }: HeldBox, held: HeldRun): HeldRun {
+  return { ...held, begin: from.begin, numel: from.shape.reduce((total, size) => total * size, 1) };
+}

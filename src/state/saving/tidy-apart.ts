@@ -1,0 +1,37 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { stepFolder, stepOf } from "../../checkpoint/index.ts";
+import { isShareFile, suffixOf } from "./write-share.ts";
+
+/** The text by which writers find out whether they share the run's folder. */
+export const writersMark = ".writers";
+
+/**
+ * Removes from a folder of this host's own what no checkpoint needs any more: files of shares alone, and folders that held nothing
+ * else. What cannot be removed now is tried again after the next save.
+ * @param present - the folders of the checkpoints that are there
+ * @param step - the one that was saved last, by the draft of `ticket`
+ */
+export async function tidyApart(
+  directory: string,
+  {
+    present,
+    step,
+    ticket,
+  }: { readonly present: readonly string[]; readonly step: number; readonly ticket: string },
+): Promise<void> {
+  const kept = new Set(present);
+  for (const folder of await readdir(directory).catch(() => [])) {
+    if (stepOf(folder) === undefined) continue;
+    const path = join(directory, folder);
+    const files = await readdir(path).catch(() => []);
+    const isOver = !kept.has(folder);
+    const isStale = (file: string) =>
+      isShareFile(file) &&
+      (isOver || (folder === stepFolder(step) && !file.includes(`-${suffixOf(ticket)}`)));
+    const stale = files.filter(isStale);
+    for (const file of stale) await rm(join(path, file), { force: true }).catch(() => {});
+    if (isOver && stale.length === files.length && stale.length > 0)
+      await rm(path, { recursive: true, force: true }).catch(() => {});
+  }
+}
