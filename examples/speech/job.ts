@@ -15,6 +15,8 @@ const wav2vec2 = {
   num_conv_pos_embeddings: 32,
   num_conv_pos_embedding_groups: 8,
   ctc_loss_reduction: "mean",
+  apply_spec_augment: false,
+  layerdrop: 0,
 };
 
 export default defineJob({

@@ -3,9 +3,11 @@ import * as albert from "./albert/model.ts";
 import { BartForConditionalGeneration } from "./bart/model.ts";
 import * as bert from "./bert/model.ts";
 import { CLIPModel } from "./clip/model.ts";
+import { Data2VecAudioForCTC } from "./data2vec-audio/model.ts";
 import * as data2vecText from "./data2vec-text/model.ts";
 import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
 import { LlamaForCausalLM } from "./llama/model.ts";
+import * as megatronBert from "./megatron-bert/model.ts";
 import * as roberta from "./roberta/model.ts";
 import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
@@ -42,9 +44,17 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
     token_classification: albert.AlbertForTokenClassification,
     question_answering: albert.AlbertForQuestionAnswering,
   },
+  "megatron-bert": {
+    pretraining: megatronBert.MegatronBertForPreTraining,
+    masked_lm: megatronBert.MegatronBertForMaskedLM,
+    sequence_classification: megatronBert.MegatronBertForSequenceClassification,
+    token_classification: megatronBert.MegatronBertForTokenClassification,
+    question_answering: megatronBert.MegatronBertForQuestionAnswering,
+  },
   clip: { image_text: CLIPModel },
   gpt2: { causal_lm: GPT2LMHeadModel },
   bart: { seq2seq_lm: BartForConditionalGeneration },
+  "data2vec-audio": { speech_recognition: Data2VecAudioForCTC },
   wav2vec2: { speech_recognition: Wav2Vec2ForCTC },
   vit: { image_classification: ViTForImageClassification },
   llama: { causal_lm: LlamaForCausalLM },

@@ -14,6 +14,7 @@ export {
   BertForTokenClassification,
 } from "./bert/model.ts";
 export { CLIPModel, type PicturesWithTexts } from "./clip/model.ts";
+export { Data2VecAudioForCTC } from "./data2vec-audio/model.ts";
 export {
   Data2VecTextForMaskedLM,
   Data2VecTextForQuestionAnswering,
@@ -36,6 +37,13 @@ export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
 export { megatronModel } from "./megatron/megatron-model.ts";
 export type { MegatronModel, MegatronTensor } from "./megatron/megatron-tensor.ts";
 export {
+  MegatronBertForMaskedLM,
+  MegatronBertForPreTraining,
+  MegatronBertForQuestionAnswering,
+  MegatronBertForSequenceClassification,
+  MegatronBertForTokenClassification,
+} from "./megatron-bert/model.ts";
+export {
   RobertaForMaskedLM,
   RobertaForQuestionAnswering,
   RobertaForSequenceClassification,
@@ -47,8 +55,9 @@ export { type T5Batch, T5ForConditionalGeneration } from "./t5/model.ts";
 export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskModel } from "./task-model.ts";
 export { ViTForImageClassification } from "./vit/model.ts";
 export type { Wav2Vec2Config } from "./wav2vec2/config.ts";
-export { numFrames } from "./wav2vec2/features.ts";
-export { type SpeechBatch, Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
+export { numAdapted, numFrames } from "./wav2vec2/features.ts";
+export { Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
+export type { SpeechBatch } from "./wav2vec2/speech-for-ctc.ts";
 export {
   bareName,
   type ConfigField,

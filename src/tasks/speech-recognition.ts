@@ -1,7 +1,7 @@
 import { basename, dirname, resolve } from "node:path";
 import { readJsonLines, readWav, sampleDataset } from "../data/index.ts";
 import { characterErrorRate, wordErrorRate } from "../metrics/index.ts";
-import { type ModelBatch, numFrames, type Wav2Vec2Config } from "../models/index.ts";
+import { type ModelBatch, numAdapted, numFrames, type Wav2Vec2Config } from "../models/index.ts";
 import { IGNORE_INDEX } from "../nn/index.ts";
 import { arange, type Tensor, tensor } from "../tensor/index.ts";
 import { example, textIn } from "./example.ts";
@@ -122,7 +122,8 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = {
   predict: (model, { inputValues, attentionMask }) => {
     const { logits } = model.forward({ inputValues, attentionMask } as ModelBatch); // [B, frames, V]
     const paths = (logits as Tensor).argmax(2);
-    const heard = numFrames(attentionMask.sum([1]), model.configJson as unknown as Wav2Vec2Config);
+    const config = model.configJson as unknown as Wav2Vec2Config;
+    const heard = numAdapted(numFrames(attentionMask.sum([1]), config), config);
     const isPadding = arange(paths.shape[1] ?? 0, { dtype: "int64" })
       .unsqueeze(0)
       .ge(heard.unsqueeze(1));

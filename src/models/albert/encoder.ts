@@ -12,7 +12,8 @@ import {
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { BertEmbeddings, initOf, linear, positionsFromZero } from "../bert/encoder.ts";
+import { BertEmbeddings, positionsFromZero } from "../bert/encoder.ts";
+import { initOf, linear } from "../encoder-parts.ts";
 import { firstPosition } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";

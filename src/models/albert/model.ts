@@ -1,24 +1,16 @@
-import {
-  LayerNorm,
-  Linear,
-  Module,
-  Parameter,
-  type TensorPlan,
-  VocabularyHead,
-  zeros,
-} from "../../nn/index.ts";
+import { LayerNorm, Linear, type Parameter, type TensorPlan, zeros } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import { initOf } from "../bert/encoder.ts";
 import { encoderNaming } from "../bert/state-dict-adapter.ts";
 import { headOverWords } from "../bert/tensor-plan.ts";
 import { configJsonOf } from "../config-fields.ts";
-import type { LabelledText, ModelOutputs } from "../task-model.ts";
+import { initOf } from "../encoder-parts.ts";
 import {
-  EncoderWithHead,
+  MaskedLanguageModel,
   QuestionAnswerer,
   SequenceClassifier,
   type TextEncoderFamily,
   TokenClassifier,
+  WordHead,
 } from "../text-encoder/index.ts";
 import { type AlbertConfig, albertConfig } from "./config.ts";
 import { AlbertModel } from "./encoder.ts";
@@ -38,48 +30,34 @@ const albert: TextEncoderFamily<AlbertConfig> = {
 };
 
 /** ALBERT's masked words, as wide as the embeddings before the output layer. */
-class AlbertPredictions extends Module {
-  /** Of the words. Where the output layer is not tied it has a bias of its own, and this one is of no use. */
-  readonly bias: Parameter;
+class AlbertPredictions extends WordHead {
   readonly LayerNorm: LayerNorm;
   readonly dense: Linear;
-  readonly decoder: VocabularyHead;
 
   constructor(config: AlbertConfig, embedding: Parameter) {
-    super();
-    const { hidden_size, embedding_size: width, vocab_size, hidden_act: activation } = config;
-    const init = initOf(config);
-    this.bias = new Parameter([vocab_size], zeros);
+    const { hidden_size, embedding_size: width, hidden_act: activation } = config;
+    super(config, width, embedding);
     this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
-    this.dense = new Linear(hidden_size, width, { init, biasInit: zeros, activation });
-    this.decoder = new VocabularyHead(width, vocab_size, init, { bias: true });
-    if (config.tie_word_embeddings) {
-      this.decoder.weight = embedding;
-      this.decoder.bias = this.bias;
-    }
+    this.dense = new Linear(hidden_size, width, { init: initOf(config), biasInit: zeros, activation });
   }
 
-  override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
-    const features = this.LayerNorm.forward(this.dense.forward(hidden)); // [B, T, E]
-    return this.decoder.forward(features, labels && { targets: labels });
+  protected override features(hidden: Tensor): Tensor {
+    return this.LayerNorm.forward(this.dense.forward(hidden)); // [B, T, E]
   }
 }
 
 /** ALBERT that fills gaps. */
-export class AlbertForMaskedLM extends EncoderWithHead<AlbertConfig> {
-  declare readonly albert: AlbertModel;
+export class AlbertForMaskedLM extends MaskedLanguageModel<AlbertConfig> {
   readonly predictions: AlbertPredictions;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}) {
     super(albert, fields, "ForMaskedLM", false);
-    this.predictions = new AlbertPredictions(this.config, this.albert.embeddings.word_embeddings.weight);
+    this.predictions = new AlbertPredictions(this.config, this.wordEmbedding);
   }
 
-  /** @returns `loss`, nats a gap, where labels [B, T] are given, else `logits` [B, T, V] */
-  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const answer = this.predictions.forward(this.encode(batch), labels);
-    return labels === undefined ? { logits: answer } : { loss: answer };
+  protected override get words(): AlbertPredictions {
+    return this.predictions;
   }
 
   protected override get headPlan(): TensorPlan {

@@ -1,42 +1,33 @@
 import {
-  attention,
   Dropout,
   Embedding,
   Identity,
-  type Initializer,
-  joinHeads,
   LayerNorm,
-  Linear,
   lengthsOf,
   Module,
   ModuleList,
-  normal,
   type PackedRow,
   packedRow,
   paddingMask,
   positionsIn,
-  seenBy,
-  splitHeads,
-  zeros,
 } from "../../nn/index.ts";
 import { arange, ops, type Tensor } from "../../tensor/index.ts";
+import { EncoderIntermediate, EncoderOutput, EncoderSelfAttention, initOf } from "../encoder-parts.ts";
 import { Pooler } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
 import type { BertConfig } from "./config.ts";
 
-// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width. H, I and, within a layer's halves, T are
-// read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+// B batch, T positions, D width, I inner width.
 
 /** @returns the positions, int64 [1, T] or [B, T], of token ids [B, T], from the beginning of each sample where some share the row */
 export type PositionsOf = (inputIds: Tensor, segments: PackedRow | undefined) => Tensor;
 
-/** Words, positions and which of two texts they belong to, added and normed. */
-export class BertEmbeddings extends Module {
+/** Words, positions and which of two texts they belong to, added. */
+export class EncoderEmbeddings extends Module {
   readonly word_embeddings: Embedding;
   readonly position_embeddings: Embedding;
   readonly token_type_embeddings: Embedding;
-  readonly LayerNorm: LayerNorm;
   readonly dropout: Dropout;
 
   /**
@@ -59,81 +50,58 @@ export class BertEmbeddings extends Module {
       options.paddedPositions,
     );
     this.token_type_embeddings = new Embedding(config.type_vocab_size, width, init);
-    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
     this.dropout = new Dropout(config.hidden_dropout_prob);
   }
 
   /** @param positions - int64 [1, T] or [B, T] @returns [B, T, width] */
-  override forward({ inputIds, tokenTypeIds }: EncoderBatch, positions: Tensor): Tensor {
+  override forward(batch: EncoderBatch, positions: Tensor): Tensor {
+    return this.dropout.forward(this.sum(batch, positions));
+  }
+
+  protected sum({ inputIds, tokenTypeIds }: EncoderBatch, positions: Tensor): Tensor {
     const words = this.word_embeddings.forward(inputIds);
     const types = this.token_type_embeddings.forward(tokenTypeIds ?? ops.zerosLike(inputIds));
-    const sum = words.add(types).add(this.position_embeddings.forward(positions)); // [B, T, width]
-    return this.dropout.forward(this.LayerNorm.forward(sum));
+    return words.add(types).add(this.position_embeddings.forward(positions)); // [B, T, width]
   }
 }
 
-/** What attention reads of a configuration. */
-export interface SelfAttentionConfig {
-  readonly hidden_size: number;
-  readonly num_attention_heads: number;
-  readonly attention_probs_dropout_prob: number;
-  readonly initializer_range: number;
-  /** Whether queries, keys and values have biases; true unless told otherwise. */
-  readonly qkv_bias?: boolean;
-}
+/** The same, normed. */
+export class BertEmbeddings extends EncoderEmbeddings {
+  readonly LayerNorm: LayerNorm;
 
-/** Attention of all positions to all, before the heads are mixed. */
-export class BertSelfAttention extends Module {
-  readonly query: Linear;
-  readonly key: Linear;
-  readonly value: Linear;
-  readonly dropout: Dropout;
-  readonly headWidth: number;
-
-  constructor(config: SelfAttentionConfig) {
-    super();
-    const { hidden_size: width, qkv_bias: bias = true } = config;
-    const options = { init: initOf(config), biasInit: zeros, bias };
-    this.headWidth = width / config.num_attention_heads;
-    this.query = new Linear(width, width, options);
-    this.key = new Linear(width, width, options);
-    this.value = new Linear(width, width, options);
-    this.dropout = new Dropout(config.attention_probs_dropout_prob);
+  /** As of {@link EncoderEmbeddings}. */
+  constructor(...given: ConstructorParameters<typeof EncoderEmbeddings>) {
+    super(...given);
+    const [config, width] = given;
+    this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
   }
 
-  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
-    const [q, k, v] = [this.query, this.key, this.value].map((map) =>
-      splitHeads(map.forward(x), this.headWidth),
-    ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
-    return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout: this.dropout })); // [B, T, H·K]
+  override forward(batch: EncoderBatch, positions: Tensor): Tensor {
+    return this.dropout.forward(this.LayerNorm.forward(this.sum(batch, positions)));
   }
 }
 
 /** The end of each half of a layer: back to the residual stream's width, added to it, and normed. */
-class BertOutput extends Module {
-  readonly dense: Linear;
+class BertOutput extends EncoderOutput {
   readonly LayerNorm: LayerNorm;
-  readonly dropout: Dropout;
 
   constructor(numInputs: number, config: BertConfig) {
-    super();
-    this.dense = linear(numInputs, config.hidden_size, config);
+    super(numInputs, config);
     this.LayerNorm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
-    this.dropout = new Dropout(config.hidden_dropout_prob);
   }
 
   override forward(x: Tensor, residual: Tensor): Tensor {
-    return this.LayerNorm.forward(this.dropout.forward(this.dense.forward(x)).add(residual)); // [B, T, D]
+    return this.LayerNorm.forward(this.narrowed(x).add(residual)); // [B, T, D]
   }
 }
 
 class BertAttention extends Module {
-  readonly self: BertSelfAttention;
+  readonly self: EncoderSelfAttention;
   readonly output: BertOutput;
 
   constructor(config: BertConfig) {
     super();
-    this.self = new BertSelfAttention(config);
+    this.self = new EncoderSelfAttention(config);
     this.output = new BertOutput(config.hidden_size, config);
   }
 
@@ -142,34 +110,16 @@ class BertAttention extends Module {
   }
 }
 
-class BertIntermediate extends Module {
-  readonly dense: Linear;
-
-  constructor(config: BertConfig) {
-    super();
-    const { hidden_size, intermediate_size, hidden_act: activation } = config;
-    this.dense = new Linear(hidden_size, intermediate_size, {
-      init: initOf(config),
-      biasInit: zeros,
-      activation,
-    });
-  }
-
-  override forward(x: Tensor): Tensor {
-    return this.dense.forward(x); // [B, T, I]
-  }
-}
-
 /** One layer: attention and feed-forward, each added to the residual stream and then normed. */
-export class BertLayer extends Module {
+class BertLayer extends Module {
   readonly attention: BertAttention;
-  readonly intermediate: BertIntermediate;
+  readonly intermediate: EncoderIntermediate;
   readonly output: BertOutput;
 
   constructor(config: BertConfig) {
     super();
     this.attention = new BertAttention(config);
-    this.intermediate = new BertIntermediate(config);
+    this.intermediate = new EncoderIntermediate(config);
     this.output = new BertOutput(config.intermediate_size, config);
   }
 
@@ -180,7 +130,13 @@ export class BertLayer extends Module {
   }
 }
 
-class BertEncoder extends Module {
+/** What a stack of layers is to the model around it. */
+export interface EncoderLayers extends Module {
+  /** @param mask - bool, broadcast to [B, H, T, T] @returns [B, T, D] */
+  forward(x: Tensor, mask: Tensor | PackedRow | undefined): Tensor;
+}
+
+class BertEncoder extends Module implements EncoderLayers {
   readonly layer: ModuleList<BertLayer>;
   /** Where the residual stream ends. */
   readonly end: Identity;
@@ -208,6 +164,8 @@ export interface EncoderOptions {
   readonly positionsOf?: PositionsOf;
   /** The row of positions that stands for padding. */
   readonly paddedPositions?: number;
+  /** Where norms stand elsewhere than BERT's. */
+  readonly parts?: { readonly embeddings: EncoderEmbeddings; readonly encoder: EncoderLayers };
 }
 
 /**
@@ -215,8 +173,8 @@ export interface EncoderOptions {
  * @see Devlin et al. 2018, https://arxiv.org/abs/1810.04805
  */
 export class BertModel extends Module {
-  readonly embeddings: BertEmbeddings;
-  readonly encoder: BertEncoder;
+  readonly embeddings: EncoderEmbeddings;
+  readonly encoder: EncoderLayers;
   readonly pooler: Pooler | null;
   readonly #config: BertConfig;
   readonly #positionsOf: PositionsOf;
@@ -224,8 +182,9 @@ export class BertModel extends Module {
 
   constructor(config: BertConfig, options: EncoderOptions) {
     super();
-    this.embeddings = new BertEmbeddings(config, config.hidden_size, options);
-    this.encoder = new BertEncoder(config);
+    const { parts } = options;
+    this.embeddings = parts?.embeddings ?? new BertEmbeddings(config, config.hidden_size, options);
+    this.encoder = parts?.encoder ?? new BertEncoder(config);
     this.pooler = options.pooled ? new Pooler(config.hidden_size, initOf(config)) : null;
     this.#config = config;
     this.#maxPositions = config.max_position_embeddings - ((options.paddedPositions ?? -1) + 1);
@@ -255,18 +214,4 @@ export class BertModel extends Module {
 export function positionsFromZero(inputIds: Tensor, segments?: PackedRow): Tensor {
   if (segments !== undefined) return positionsIn(segments);
   return arange(inputIds.shape[1] ?? 0, { dtype: "int64" }).unsqueeze(0);
-}
-
-/** How weights begin. */
-export function initOf({ initializer_range }: { readonly initializer_range: number }): Initializer {
-  return normal(0, initializer_range);
-}
-
-/** An affine map that begins as BERT's do. */
-export function linear(
-  numInputs: number,
-  numOutputs: number,
-  config: { readonly initializer_range: number },
-): Linear {
-  return new Linear(numInputs, numOutputs, { init: initOf(config), biasInit: zeros });
 }

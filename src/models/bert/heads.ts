@@ -1,15 +1,7 @@
-import {
-  type ActivationName,
-  LayerNorm,
-  Linear,
-  Module,
-  Parameter,
-  VocabularyHead,
-  zeros,
-} from "../../nn/index.ts";
+import { type ActivationName, LayerNorm, Linear, Module, type Parameter, zeros } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import type { HeadConfig } from "../text-encoder/index.ts";
-import { initOf, linear } from "./encoder.ts";
+import { initOf, linear } from "../encoder-parts.ts";
+import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 
 type WordHeadConfig = HeadConfig & { readonly hidden_act: ActivationName };
 
@@ -29,25 +21,16 @@ class Transform extends Module {
   }
 }
 
-class Predictions extends Module {
-  /** Of the words. Where the output layer is not tied it has a bias of its own, and this one is of no use. */
-  readonly bias: Parameter;
+class Predictions extends WordHead {
   readonly transform: Transform;
-  readonly decoder: VocabularyHead;
 
   constructor(config: WordHeadConfig, embedding: Parameter) {
-    super();
-    this.bias = new Parameter([config.vocab_size], zeros);
+    super(config, config.hidden_size, embedding);
     this.transform = new Transform(config);
-    this.decoder = new VocabularyHead(config.hidden_size, config.vocab_size, initOf(config), { bias: true });
-    if (config.tie_word_embeddings) {
-      this.decoder.weight = embedding;
-      this.decoder.bias = this.bias;
-    }
   }
 
-  override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
-    return this.decoder.forward(this.transform.forward(hidden), labels && { targets: labels });
+  protected override features(hidden: Tensor): Tensor {
+    return this.transform.forward(hidden);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
   EncoderWithHead,
+  MaskedLanguageModel,
   QuestionAnswerer,
   SequenceClassifier,
   type TextEncoderFamily,
@@ -27,9 +28,19 @@ const bert: TextEncoderFamily<BertConfig> = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What both of BERT's word heads have in common. */
-abstract class BertWithWords extends EncoderWithHead<BertConfig> {
-  declare readonly bert: BertModel;
+/** BERT that fills gaps, or a family with the same head. */
+export class BertForMaskedLM extends MaskedLanguageModel<BertConfig> {
+  readonly cls: MaskedWords;
+
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
+    super(family, fields, "ForMaskedLM", false);
+    this.cls = new MaskedWords(this.config, this.wordEmbedding);
+  }
+
+  protected override get words(): MaskedWords {
+    return this.cls;
+  }
 
   protected override get headPlan(): TensorPlan {
     return { "cls.predictions.decoder": headOverWords };
@@ -40,40 +51,20 @@ abstract class BertWithWords extends EncoderWithHead<BertConfig> {
   }
 }
 
-/** BERT that fills gaps. */
-export class BertForMaskedLM extends BertWithWords {
-  readonly cls: MaskedWords;
-
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(bert, fields, "ForMaskedLM", false);
-    this.cls = new MaskedWords(this.config, this.bert.embeddings.word_embeddings.weight);
-  }
-
-  /**
-   * @param batch.labels - [B, T], int64: what stood there; −100 counts for nothing
-   * @returns `loss`, nats a gap, or `logits` [B, T, V]
-   */
-  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const answer = this.cls.forward(this.encode(batch), labels);
-    return labels === undefined ? { logits: answer } : { loss: answer };
-  }
-}
-
 /** What BERT's pre-training reads. */
 export type PretrainingBatch = LabelledText & {
   /** [B], int64: 0 where the second text follows the first, 1 where it does not. */
   readonly nextSentenceLabel?: Tensor | undefined;
 };
 
-/** BERT that fills gaps and tells whether one text follows another: the sum of both losses. */
-export class BertForPreTraining extends BertWithWords {
+/** BERT, or a family with the same heads, that fills gaps and tells whether one text follows another: the sum of both losses. */
+export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   readonly cls: PretrainingHeads;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(bert, fields, "ForPreTraining", true);
-    this.cls = new PretrainingHeads(this.config, this.bert.embeddings.word_embeddings.weight);
+  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
+    super(family, fields, "ForPreTraining", true);
+    this.cls = new PretrainingHeads(this.config, this.wordEmbedding);
   }
 
   /** @returns `loss` where both labels are given, else `predictionLogits` [B, T, V] and `seqRelationshipLogits` [B, 2] */
@@ -86,28 +77,36 @@ export class BertForPreTraining extends BertWithWords {
     const words = this.cls.forward(hidden, labels);
     return { loss: words.add(crossEntropy(follows, nextSentenceLabel.reshape([-1]))) };
   }
+
+  protected override get headPlan(): TensorPlan {
+    return { "cls.predictions.decoder": headOverWords };
+  }
+
+  protected override get tiedNames(): readonly string[] {
+    return this.config.tie_word_embeddings ? tiedDecoder : [];
+  }
 }
 
 /** BERT that tells what a row is about. */
 export class BertForSequenceClassification extends SequenceClassifier<BertConfig> {
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(bert, fields);
+  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
+    super(family, fields);
   }
 }
 
 /** BERT that tells what each position is. */
 export class BertForTokenClassification extends TokenClassifier<BertConfig> {
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(bert, fields);
+  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
+    super(family, fields);
   }
 }
 
 /** BERT that finds the answer to a question. */
 export class BertForQuestionAnswering extends QuestionAnswerer<BertConfig> {
   /** @throws {TroupeError} `MODEL_CONFIG` */
-  constructor(fields: Fields = {}) {
-    super(bert, fields);
+  constructor(fields: Fields = {}, family: TextEncoderFamily<BertConfig> = bert) {
+    super(family, fields);
   }
 }

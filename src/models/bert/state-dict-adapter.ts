@@ -22,7 +22,7 @@ export function encoderNaming(prefix: string, tied: readonly string[]): StateNam
 
 /** The config.json that goes with such a file. */
 export function encoderConfigJson(
-  config: BertConfig,
+  config: Omit<BertConfig, "classifier_dropout">,
   modelType: string,
   architecture: string,
 ): NamedState["configJson"] {

@@ -7,6 +7,7 @@ import { rowLoss } from "../heads/index.ts";
 import type { LabelledText, ModelOutputs } from "../task-model.ts";
 import {
   EncoderWithHead,
+  MaskedLanguageModel,
   QuestionAnswerer,
   type TextEncoderFamily,
   TokenClassifier,
@@ -62,20 +63,17 @@ type Fields = Readonly<Record<string, unknown>>;
 const roberta = robertaFamily({ prefix: "roberta", architecture: "Roberta", modelType: "roberta" });
 
 /** RoBERTa that fills gaps. */
-export class RobertaForMaskedLM extends EncoderWithHead<RobertaConfig> {
+export class RobertaForMaskedLM extends MaskedLanguageModel<RobertaConfig> {
   readonly lm_head: RobertaLMHead;
 
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Fields = {}, family: TextEncoderFamily<RobertaConfig> = roberta) {
     super(family, fields, "ForMaskedLM", false);
-    const { embeddings } = this.namedChildren().get(family.prefix) as BertModel;
-    this.lm_head = new RobertaLMHead(this.config, embeddings.word_embeddings.weight);
+    this.lm_head = new RobertaLMHead(this.config, this.wordEmbedding);
   }
 
-  /** @returns `loss`, nats a gap, where labels [B, T] are given, else `logits` [B, T, V] */
-  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
-    const answer = this.lm_head.forward(this.encode(batch), labels);
-    return labels === undefined ? { logits: answer } : { loss: answer };
+  protected override get words(): RobertaLMHead {
+    return this.lm_head;
   }
 
   protected override get headPlan(): TensorPlan {

@@ -1,4 +1,4 @@
-import { below, Module, type TensorPlan } from "../../nn/index.ts";
+import { below, Module, type Parameter, type TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { EncoderBatch, ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
@@ -61,6 +61,11 @@ export abstract class EncoderWithHead<Config extends HeadConfig = HeadConfig>
   /** The head's dropout. */
   protected get dropoutProbability(): number {
     return this.#family.dropoutOf(this.config);
+  }
+
+  /** Of the words: what an output layer is tied to. */
+  protected get wordEmbedding(): Parameter {
+    return this.#encoder.embeddings.word_embeddings.weight;
   }
 
   /** [B, T, D]. */

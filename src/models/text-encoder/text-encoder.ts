@@ -1,4 +1,4 @@
-import type { Module, TensorPlan } from "../../nn/index.ts";
+import type { Embedding, Module, TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { LabelNames } from "../config-fields.ts";
 import type { ProblemType } from "../heads/index.ts";
@@ -7,6 +7,7 @@ import type { NamedState, StateNaming } from "../weights.ts";
 
 /** A stack that reads text both ways. */
 export interface TextEncoder extends Module {
+  readonly embeddings: Module & { readonly word_embeddings: Embedding };
   /** @returns hidden states [B, T, D] */
   forward(batch: EncoderBatch): Tensor;
   /**

@@ -3,16 +3,15 @@ import {
   Conv2d,
   Dropout,
   LayerNorm,
-  Linear,
+  type Linear,
   Module,
   ModuleList,
   Parameter,
   type TensorPlan,
-  zeros,
 } from "../../nn/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
-import { BertSelfAttention, initOf, linear } from "../bert/encoder.ts";
 import { numLabels } from "../config-fields.ts";
+import { EncoderIntermediate, EncoderSelfAttention, initOf, linear, PlainOutput } from "../encoder-parts.ts";
 import { firstPosition, rowLoss } from "../heads/index.ts";
 import { checkPixels } from "../pixels.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
@@ -66,29 +65,14 @@ class ViTEmbeddings extends Module {
   }
 }
 
-class ViTOutput extends Module {
-  readonly dense: Linear;
-  readonly dropout: Dropout;
-
-  constructor(numInputs: number, config: ViTConfig) {
-    super();
-    this.dense = linear(numInputs, config.hidden_size, config);
-    this.dropout = new Dropout(config.hidden_dropout_prob);
-  }
-
-  override forward(x: Tensor): Tensor {
-    return this.dropout.forward(this.dense.forward(x));
-  }
-}
-
 class ViTAttention extends Module {
-  readonly attention: BertSelfAttention;
-  readonly output: ViTOutput;
+  readonly attention: EncoderSelfAttention;
+  readonly output: PlainOutput;
 
   constructor(config: ViTConfig) {
     super();
-    this.attention = new BertSelfAttention(config);
-    this.output = new ViTOutput(config.hidden_size, config);
+    this.attention = new EncoderSelfAttention(config);
+    this.output = new PlainOutput(config.hidden_size, config);
   }
 
   override forward(x: Tensor): Tensor {
@@ -96,29 +80,11 @@ class ViTAttention extends Module {
   }
 }
 
-class ViTIntermediate extends Module {
-  readonly dense: Linear;
-
-  constructor(config: ViTConfig) {
-    super();
-    const { hidden_size, intermediate_size, hidden_act: activation } = config;
-    this.dense = new Linear(hidden_size, intermediate_size, {
-      init: initOf(config),
-      biasInit: zeros,
-      activation,
-    });
-  }
-
-  override forward(x: Tensor): Tensor {
-    return this.dense.forward(x);
-  }
-}
-
 /** One layer: attention and feed-forward, each behind a norm and added to the residual stream. */
 class ViTLayer extends Module {
   readonly attention: ViTAttention;
-  readonly intermediate: ViTIntermediate;
-  readonly output: ViTOutput;
+  readonly intermediate: EncoderIntermediate;
+  readonly output: PlainOutput;
   readonly layernorm_before: LayerNorm;
   readonly layernorm_after: LayerNorm;
 
@@ -126,8 +92,8 @@ class ViTLayer extends Module {
     super();
     const { hidden_size, intermediate_size, layer_norm_eps } = config;
     this.attention = new ViTAttention(config);
-    this.intermediate = new ViTIntermediate(config);
-    this.output = new ViTOutput(intermediate_size, config);
+    this.intermediate = new EncoderIntermediate(config);
+    this.output = new PlainOutput(intermediate_size, config);
     this.layernorm_before = new LayerNorm(hidden_size, layer_norm_eps);
     this.layernorm_after = new LayerNorm(hidden_size, layer_norm_eps);
   }

@@ -3,17 +3,20 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  type Field,
   flag,
   oneOf,
   positive,
   probability,
   readConfig,
   size,
+  sizeOrNull,
   sizes,
   tokenId,
 } from "../config-fields.ts";
 
-const wav2vec2Fields = {
+/** What wav2vec 2 and data2vec's model of speech have in common, by the field names of Hugging Face's config.json. */
+export const speechFields = {
   vocab_size: size(32),
   hidden_size: size(768),
   num_hidden_layers: size(12),
@@ -25,41 +28,73 @@ const wav2vec2Fields = {
   attention_dropout: probability(0.1),
   feat_proj_dropout: probability(0),
   final_dropout: probability(0.1),
+  /** With what probability a layer is left out while training. */
+  layerdrop: probability(0.1),
   initializer_range: positive(0.02),
   layer_norm_eps: positive(1e-5),
-  /** Whether only the first convolution is normed, over time, or every one, over channels. */
-  feat_extract_norm: oneOf<"group" | "layer">("group", ["group", "layer"]),
   feat_extract_activation: activation("gelu"),
   conv_dim: sizes([512, 512, 512, 512, 512, 512, 512]),
   conv_stride: sizes([5, 2, 2, 2, 2, 2, 2]),
   conv_kernel: sizes([10, 3, 3, 3, 3, 2, 2]),
   conv_bias: flag(false),
-  /** Places that the convolution of positions sees. */
-  num_conv_pos_embeddings: size(128),
   num_conv_pos_embedding_groups: size(16),
-  /** Whether norms stand before the halves of a layer. */
-  do_stable_layer_norm: flag(false),
+  /** Whether frames and features are masked while training: the next six fields say how many. */
+  apply_spec_augment: flag(true),
+  /** About which part of the frames. */
+  mask_time_prob: share(0.05),
+  /** Frames that are masked together. */
+  mask_time_length: size(10),
+  /** How many such spans a recording has at least. */
+  mask_time_min_masks: count(2),
+  mask_feature_prob: share(0),
+  mask_feature_length: size(10),
+  mask_feature_min_masks: count(0),
   ctc_loss_reduction: oneOf<"mean" | "sum">("sum", ["mean", "sum"]),
   ctc_zero_infinity: flag(false),
   /** The blank of the CTC loss. */
   pad_token_id: tokenId(0),
-  apply_spec_augment: flag(false),
-  layerdrop: probability(0),
+  /** Whether convolutions behind the layers make fewer frames of them. */
+  add_adapter: flag(false),
+  num_adapter_layers: size(3),
+  adapter_kernel_size: size(3),
+  adapter_stride: size(2),
+  /** Width behind the adapter; null for the layers'. */
+  output_hidden_size: sizeOrNull(),
 } as const;
+
+const wav2vec2Fields = {
+  ...speechFields,
+  /** Whether only the first convolution is normed, over time, or every one, over channels. */
+  feat_extract_norm: oneOf<"group" | "layer">("group", ["group", "layer"]),
+  /** Places that the convolution of positions sees. */
+  num_conv_pos_embeddings: size(128),
+  /** Whether norms stand before the halves of a layer. */
+  do_stable_layer_norm: flag(false),
+} as const;
+
+/** What the parts of a speech model read of its configuration. */
+export type SpeechConfig = ConfigOf<typeof speechFields> & {
+  readonly feat_extract_norm: "group" | "layer";
+  readonly do_stable_layer_norm: boolean;
+};
 
 /** A wav2vec 2 by the field names of Hugging Face's config.json. */
 export type Wav2Vec2Config = ConfigOf<typeof wav2vec2Fields>;
 
-/** What asks for another computation than ours: masked spectra, layers that are left out, adapters. */
-const unsupported = ["apply_spec_augment", "layerdrop", "add_adapter", "adapter_attn_dim"];
-
 /**
- * Completes given fields with wav2vec 2 base's, without masked spectra and dropped layers, and checks them.
+ * Completes given fields with wav2vec 2 base's, as transformers has them, and checks them.
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function wav2vec2Config(given: Readonly<Record<string, unknown>> = {}): Wav2Vec2Config {
   const where = "Wav2Vec2Config";
+  const unsupported = ["adapter_attn_dim"]; // another model in each layer
   const config = readConfig({ where, modelType: "wav2vec2", unsupported }, wav2vec2Fields, given);
+  checkSpeech(where, config);
+  return config;
+}
+
+/** @throws {TroupeError} `MODEL_CONFIG` for fields that do not fit each other */
+export function checkSpeech(where: string, config: ConfigOf<typeof speechFields>): void {
   checkHeads(where, config);
   const { conv_dim, conv_stride, conv_kernel } = config;
   const isEven = conv_stride.length === conv_dim.length && conv_kernel.length === conv_dim.length;
@@ -67,5 +102,36 @@ export function wav2vec2Config(given: Readonly<Record<string, unknown>> = {}): W
   const { hidden_size: width, num_conv_pos_embedding_groups: groups, pad_token_id } = config;
   checkField(where, "num_conv_pos_embedding_groups", width % groups === 0, `a divisor of ${width}`, groups);
   checkField(where, "pad_token_id", pad_token_id !== null, "a token's id, the blank", pad_token_id);
-  return config;
+  const { mask_feature_prob, mask_feature_length, layerdrop, add_adapter } = config;
+  const masks = mask_feature_prob === 0 || mask_feature_length <= width;
+  checkField(where, "mask_feature_length", masks, `at most hidden_size = ${width}`, mask_feature_length);
+  // A layer of it makes fewer frames: what it is given cannot stand for what it makes.
+  checkField(where, "layerdrop", !add_adapter || layerdrop === 0, "0 beside add_adapter", layerdrop);
+}
+
+/** Whether a model has a vector that stands for masked frames, as transformers has it. */
+export function hasMaskVector({ mask_time_prob, mask_feature_prob }: SpeechConfig): boolean {
+  return mask_time_prob > 0 || mask_feature_prob > 0;
+}
+
+/** How wide the states are that a head reads. */
+export function outputWidth({ add_adapter, output_hidden_size, hidden_size }: SpeechConfig): number {
+  return add_adapter ? (output_hidden_size ?? hidden_size) : hidden_size;
+}
+
+/** A part of a whole, or more than all of it, since spans may overlap. */
+function share(value: number): Field<number> {
+  return {
+    default: value,
+    expected: "at least 0",
+    holds: (given) => typeof given === "number" && given >= 0 && Number.isFinite(given),
+  };
+}
+
+function count(value: number): Field<number> {
+  return {
+    default: value,
+    expected: "a whole number ≥ 0",
+    holds: (given) => Number.isSafeInteger(given) && (given as number) >= 0,
+  };
 }

@@ -12,7 +12,7 @@ import {
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
-import type { Wav2Vec2Config } from "./config.ts";
+import type { SpeechConfig, Wav2Vec2Config } from "./config.ts";
 
 // B recordings, N samples, C channels, T frames, D width.
 
@@ -22,7 +22,7 @@ class ConvLayer extends Module {
   readonly layer_norm: GroupNorm | LayerNorm | null;
   readonly #activation: (x: Tensor) => Tensor;
 
-  constructor(config: Wav2Vec2Config, index: number) {
+  constructor(config: SpeechConfig, index: number) {
     super();
     const { conv_dim, conv_kernel, conv_stride, conv_bias: bias, feat_extract_norm } = config;
     const width = conv_dim[index] ?? 0;
@@ -52,7 +52,7 @@ class ConvLayer extends Module {
 export class FeatureExtractor extends Module {
   readonly conv_layers: ModuleList<ConvLayer>;
 
-  constructor(config: Wav2Vec2Config) {
+  constructor(config: SpeechConfig) {
     super();
     this.conv_layers = new ModuleList(config.conv_dim.map((_, index) => new ConvLayer(config, index)));
   }
@@ -71,7 +71,7 @@ export class FeatureProjection extends Module {
   readonly projection: Linear;
   readonly dropout: Dropout;
 
-  constructor(config: Wav2Vec2Config) {
+  constructor(config: SpeechConfig) {
     super();
     const channels = config.conv_dim.at(-1) ?? 0;
     this.layer_norm = new LayerNorm(channels, config.layer_norm_eps);
@@ -114,7 +114,10 @@ export class PositionalConvolution extends Module {
 }
 
 /** How many frames so many samples make: int64 [B] → int64 [B]. */
-export function numFrames(numSamples: Tensor, { conv_kernel, conv_stride }: Wav2Vec2Config): Tensor {
+export function numFrames(
+  numSamples: Tensor,
+  { conv_kernel, conv_stride }: Pick<SpeechConfig, "conv_kernel" | "conv_stride">,
+): Tensor {
   return conv_kernel.reduce(
     (length, kernel, index) =>
       length
@@ -125,7 +128,26 @@ export function numFrames(numSamples: Tensor, { conv_kernel, conv_stride }: Wav2
   );
 }
 
+/** How many of them are left behind the adapter, where there is one: int64 [B] → int64 [B]. */
+export function numAdapted(
+  frames: Tensor,
+  {
+    add_adapter,
+    num_adapter_layers,
+    adapter_stride,
+  }: Pick<SpeechConfig, "add_adapter" | "num_adapter_layers" | "adapter_stride">,
+): Tensor {
+  let left = frames;
+  for (let layer = 0; add_adapter && layer < num_adapter_layers; layer++)
+    left = left.sub(1).floorDivide(adapter_stride).add(1);
+  return left;
+}
+
 /** Biases begin at 0, matrices normal. */
-export function linear(numInputs: number, numOutputs: number, config: Wav2Vec2Config): Linear {
+export function linear(
+  numInputs: number,
+  numOutputs: number,
+  config: Pick<SpeechConfig, "initializer_range">,
+): Linear {
   return new Linear(numInputs, numOutputs, { init: normal(0, config.initializer_range), biasInit: zeros });
 }

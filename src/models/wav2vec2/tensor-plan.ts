@@ -1,14 +1,14 @@
 import { below, column, mask, row, sequence, type TensorPlan } from "../../nn/index.ts";
 import { attentionPlan } from "../projected-attention.ts";
-import type { Wav2Vec2Config } from "./config.ts";
+import type { SpeechConfig } from "./config.ts";
 
-/** How tensor parallelism splits wav2vec 2: attention by heads, the feed-forward halves by inner features; convolutions stay whole. */
-export function wav2vec2Plan({
+/** How tensor parallelism splits a speech model: attention by heads, the feed-forward halves by inner features; convolutions stay whole. */
+export function speechPlan({
   hidden_size,
   num_attention_heads,
   intermediate_size,
-}: Wav2Vec2Config): TensorPlan {
-  return below("wav2vec2.encoder", {
+}: SpeechConfig): TensorPlan {
+  return below("encoder", {
     dropout: sequence({ input: "whole" }),
     ...below("layers.*", {
       ...below("attention", attentionPlan(hidden_size, num_attention_heads)),

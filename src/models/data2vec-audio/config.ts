@@ -1,0 +1,31 @@
+import { type ConfigOf, configJsonOf, readConfig, size } from "../config-fields.ts";
+import { checkSpeech, type SpeechConfig, speechFields } from "../wav2vec2/config.ts";
+import type { NamedState } from "../weights.ts";
+
+const data2vecAudioFields = {
+  ...speechFields,
+  /** Places that a convolution of positions sees. */
+  conv_pos_kernel_size: size(19),
+  /** Such convolutions, one behind the other. */
+  num_conv_pos_embeddings: size(5),
+} as const;
+
+/** A data2vec model of speech by the field names of Hugging Face's config.json; every convolution is normed, halves of layers behind. */
+export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechConfig;
+
+/**
+ * Completes given fields with those of data2vec's base model of speech, as transformers has them, and checks them.
+ * @throws {TroupeError} `MODEL_CONFIG`
+ */
+export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {}): Data2VecAudioConfig {
+  const where = "Data2VecAudioConfig";
+  const config = readConfig({ where, modelType: "data2vec-audio" }, data2vecAudioFields, given);
+  checkSpeech(where, config);
+  return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };
+}
+
+/** The config.json that goes with its files. */
+export function data2vecAudioConfigJson(config: Data2VecAudioConfig): NamedState["configJson"] {
+  const { feat_extract_norm: _, do_stable_layer_norm: __, ...own } = config;
+  return configJsonOf(own, "data2vec-audio", "Data2VecAudioForCTC");
+}

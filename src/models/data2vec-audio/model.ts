@@ -1,0 +1,22 @@
+import { SpeechForCTC } from "../wav2vec2/speech-for-ctc.ts";
+import { type Data2VecAudioConfig, data2vecAudioConfig, data2vecAudioConfigJson } from "./config.ts";
+import { StackedPositions } from "./positions.ts";
+
+/**
+ * data2vec's model of speech that writes down what is said: wav2vec 2's layers, with convolutions of positions of its own.
+ * @see Baevski et al. 2022, https://arxiv.org/abs/2202.03555
+ */
+export class Data2VecAudioForCTC extends SpeechForCTC<Data2VecAudioConfig> {
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super(
+      {
+        prefix: "data2vec_audio",
+        configOf: data2vecAudioConfig,
+        positions: (config) => new StackedPositions(config),
+        configJson: data2vecAudioConfigJson,
+      },
+      fields,
+    );
+  }
+}

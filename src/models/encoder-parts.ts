@@ -1,0 +1,122 @@
+import {
+  type ActivationName,
+  attention,
+  Dropout,
+  type Initializer,
+  joinHeads,
+  Linear,
+  Module,
+  normal,
+  type PackedRow,
+  seenBy,
+  splitHeads,
+  zeros,
+} from "../nn/index.ts";
+import type { Tensor } from "../tensor/index.ts";
+
+// What the layers of BERT, Megatron's BERT and ViT are made of, wherever their norms stand.
+// B batch, T positions, D width, H heads, K head width (D = H·K), I inner width. H, I and, within a layer's halves, T are
+// read off the tensors: tensor parallelism gives each rank some of the heads and inner features.
+
+/** What attention reads of a configuration. */
+export interface SelfAttentionConfig {
+  readonly hidden_size: number;
+  readonly num_attention_heads: number;
+  readonly attention_probs_dropout_prob: number;
+  readonly initializer_range: number;
+  /** Whether queries, keys and values have biases; true unless told otherwise. */
+  readonly qkv_bias?: boolean;
+}
+
+/** Attention of all positions to all, before the heads are mixed. */
+export class EncoderSelfAttention extends Module {
+  readonly query: Linear;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly dropout: Dropout;
+  readonly headWidth: number;
+
+  constructor(config: SelfAttentionConfig) {
+    super();
+    const { hidden_size: width, qkv_bias: bias = true } = config;
+    const options = { init: initOf(config), biasInit: zeros, bias };
+    this.headWidth = width / config.num_attention_heads;
+    this.query = new Linear(width, width, options);
+    this.key = new Linear(width, width, options);
+    this.value = new Linear(width, width, options);
+    this.dropout = new Dropout(config.attention_probs_dropout_prob);
+  }
+
+  /** @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row */
+  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
+    const [q, k, v] = [this.query, this.key, this.value].map((map) =>
+      splitHeads(map.forward(x), this.headWidth),
+    ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
+    return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout: this.dropout })); // [B, T, H·K]
+  }
+}
+
+/** What the maps of a layer's halves read of a configuration. */
+export interface EncoderHalfConfig {
+  readonly hidden_size: number;
+  readonly intermediate_size: number;
+  readonly hidden_act: ActivationName;
+  readonly hidden_dropout_prob: number;
+  readonly initializer_range: number;
+}
+
+/** The first map of a feed-forward half, and its activation. */
+export class EncoderIntermediate extends Module {
+  readonly dense: Linear;
+
+  constructor(config: EncoderHalfConfig) {
+    super();
+    const { hidden_size, intermediate_size, hidden_act: activation } = config;
+    this.dense = new Linear(hidden_size, intermediate_size, {
+      init: initOf(config),
+      biasInit: zeros,
+      activation,
+    });
+  }
+
+  override forward(x: Tensor): Tensor {
+    return this.dense.forward(x); // [B, T, I]
+  }
+}
+
+/** The end of a half of a layer: back to the residual stream's width. What is done with the stream is a family's own. */
+export abstract class EncoderOutput extends Module {
+  readonly dense: Linear;
+  readonly dropout: Dropout;
+
+  constructor(numInputs: number, config: EncoderHalfConfig) {
+    super();
+    this.dense = linear(numInputs, config.hidden_size, config);
+    this.dropout = new Dropout(config.hidden_dropout_prob);
+  }
+
+  protected narrowed(x: Tensor): Tensor {
+    return this.dropout.forward(this.dense.forward(x)); // [B, T, D]
+  }
+}
+
+/** The same, of which a layer itself adds the answer to the stream. */
+export class PlainOutput extends EncoderOutput {
+  override forward(x: Tensor): Tensor {
+    return this.narrowed(x);
+  }
+}
+
+/** How weights begin. */
+export function initOf({ initializer_range }: { readonly initializer_range: number }): Initializer {
+  return normal(0, initializer_range);
+}
+
+/** An affine map that begins as BERT's do. */
+export function linear(
+  numInputs: number,
+  numOutputs: number,
+  config: { readonly initializer_range: number },
+): Linear {
+  return new Linear(numInputs, numOutputs, { init: initOf(config), biasInit: zeros });
+}

@@ -1,0 +1,16 @@
+import { encoderConfigJson, encoderNaming } from "../bert/state-dict-adapter.ts";
+import type { NamedState, StateNaming } from "../weights.ts";
+import type { MegatronBertConfig } from "./config.ts";
+
+/** How Hugging Face's files name the parameters: as BERT's. @param tied - names of output layers that are the embedding */
+export function megatronBertNaming(tied: readonly string[]): StateNaming {
+  return encoderNaming("bert.", tied);
+}
+
+/** The config.json that goes with such a file. */
+export function megatronBertConfigJson(
+  { classifier_dropout: _, ...config }: MegatronBertConfig,
+  architecture: string,
+): NamedState["configJson"] {
+  return encoderConfigJson(config, "megatron-bert", architecture);
+}

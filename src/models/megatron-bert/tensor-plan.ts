@@ -1,0 +1,26 @@
+import { below, column, mask, row, sequence, type TensorPlan, vocabulary } from "../../nn/index.ts";
+import type { EncoderShape } from "../bert/tensor-plan.ts";
+
+/** How tensor parallelism splits Megatron's BERT: as BERT, its norms where they stand. */
+export function megatronBertPlan({ hidden_size, num_attention_heads }: EncoderShape): TensorPlan {
+  const unit = hidden_size / num_attention_heads;
+  const uneven = true;
+  return {
+    "embeddings.word_embeddings": vocabulary(),
+    "embeddings.dropout": sequence({ input: "whole" }),
+    ...below("encoder.layer.*", {
+      "attention.ln": sequence(),
+      "attention.self.query": column({ unit, uneven }),
+      "attention.self.key": column({ unit, uneven }),
+      "attention.self.value": column({ unit, uneven }),
+      "attention.self.dropout": mask(1, num_attention_heads), // [B, H, T, T]
+      "attention.output.dense": row({ unit, uneven }),
+      "attention.output.dropout": sequence(),
+      ln: sequence(),
+      "intermediate.dense": column({ uneven }),
+      "output.dense": row({ uneven }),
+      "output.dropout": sequence(),
+    }),
+    "encoder.ln": sequence({ output: "whole" }),
+  };
+}

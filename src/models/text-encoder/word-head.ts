@@ -1,0 +1,53 @@
+import { Module, Parameter, VocabularyHead, zeros } from "../../nn/index.ts";
+import type { Tensor } from "../../tensor/index.ts";
+import { initOf } from "../encoder-parts.ts";
+import type { LabelledText, ModelOutputs } from "../task-model.ts";
+import { EncoderWithHead } from "./encoder-with-head.ts";
+import type { HeadConfig } from "./text-encoder.ts";
+
+/** What stood at each position: features of the hidden states, and an output layer that is the words' embedding where they are tied. */
+export abstract class WordHead extends Module {
+  /** Of the words. Where the output layer is not tied it has a bias of its own, and this one is of no use. */
+  readonly bias: Parameter;
+  readonly decoder: VocabularyHead;
+
+  /**
+   * @param width - of the features
+   * @param embedding - of the words
+   */
+  constructor(config: HeadConfig, width: number, embedding: Parameter) {
+    super();
+    const { vocab_size, tie_word_embeddings } = config;
+    this.bias = new Parameter([vocab_size], zeros);
+    this.decoder = new VocabularyHead(width, vocab_size, initOf(config), { bias: true });
+    if (tie_word_embeddings) {
+      this.decoder.weight = embedding;
+      this.decoder.bias = this.bias;
+    }
+  }
+
+  /** [B, T, D] → [B, T, width]. */
+  protected abstract features(hidden: Tensor): Tensor;
+
+  /** @returns the loss where labels [B, T] are given, else logits [B, T, V] */
+  override forward(hidden: Tensor, labels: Tensor | undefined): Tensor {
+    return this.decoder.forward(this.features(hidden), labels && { targets: labels });
+  }
+}
+
+/** An encoder that fills gaps. */
+export abstract class MaskedLanguageModel<Config extends HeadConfig> extends EncoderWithHead<Config> {
+  /** The head over the words. */
+  protected abstract get words(): Module & {
+    forward(hidden: Tensor, labels: Tensor | undefined): Tensor;
+  };
+
+  /**
+   * @param batch.labels - [B, T], int64: what stood there; −100 counts for nothing
+   * @returns `loss`, nats a gap, or `logits` [B, T, V]
+   */
+  override forward({ labels, ...batch }: LabelledText): ModelOutputs {
+    const answer = this.words.forward(this.encode(batch), labels);
+    return labels === undefined ? { logits: answer } : { loss: answer };
+  }
+}

@@ -1,0 +1,156 @@
+import {
+  Dropout,
+  Identity,
+  LayerDrop,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  normal,
+  Parameter,
+  paddingMask,
+  uniform,
+  zeros,
+} from "../../nn/index.ts";
+import { arange, type Tensor } from "../../tensor/index.ts";
+import { ProjectedAttention } from "../projected-attention.ts";
+import { SpeechAdapter } from "./adapter.ts";
+import { hasMaskVector, type SpeechConfig } from "./config.ts";
+import { FeatureExtractor, FeatureProjection, linear, numFrames } from "./features.ts";
+import { SpecAugment } from "./spec-augment.ts";
+
+// B recordings, N samples, T frames, D width.
+
+/** What frames are told of where they stand: [B, T, D] → [B, T, D]. */
+export type Positions = Module & { forward(x: Tensor): Tensor };
+
+class FeedForward extends Module {
+  readonly intermediate_dropout: Dropout;
+  readonly intermediate_dense: Linear;
+  readonly output_dense: Linear;
+  readonly output_dropout: Dropout;
+
+  constructor(config: SpeechConfig) {
+    super();
+    const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
+    const init = normal(0, config.initializer_range);
+    this.intermediate_dropout = new Dropout(config.activation_dropout);
+    this.intermediate_dense = new Linear(width, inner, { init, biasInit: zeros, activation });
+    this.output_dense = linear(inner, width, config);
+    this.output_dropout = new Dropout(config.hidden_dropout);
+  }
+
+  override forward(x: Tensor): Tensor {
+    const inner = this.intermediate_dropout.forward(this.intermediate_dense.forward(x));
+    return this.output_dropout.forward(this.output_dense.forward(inner));
+  }
+}
+
+class EncoderLayer extends Module {
+  readonly attention: ProjectedAttention;
+  readonly dropout: Dropout;
+  readonly layer_norm: LayerNorm;
+  readonly feed_forward: FeedForward;
+  readonly final_layer_norm: LayerNorm;
+  readonly layerdrop: LayerDrop;
+  readonly #normFirst: boolean;
+
+  constructor(config: SpeechConfig) {
+    super();
+    const { hidden_size: width, layer_norm_eps } = config;
+    this.attention = new ProjectedAttention(width, config.num_attention_heads, {
+      dropout: config.attention_dropout,
+      init: normal(0, config.initializer_range),
+    });
+    this.dropout = new Dropout(config.hidden_dropout);
+    this.layer_norm = new LayerNorm(width, layer_norm_eps);
+    this.feed_forward = new FeedForward(config);
+    this.final_layer_norm = new LayerNorm(width, layer_norm_eps);
+    this.layerdrop = new LayerDrop(config.layerdrop);
+    this.#normFirst = config.do_stable_layer_norm;
+  }
+
+  override forward(x: Tensor, mask?: Tensor): Tensor {
+    return this.layerdrop.forward(this.#transform(x, mask), x);
+  }
+
+  #transform(x: Tensor, mask: Tensor | undefined): Tensor {
+    const attend = (input: Tensor) => this.dropout.forward(this.attention.forward(input, { mask })); // [B, T, D]
+    if (this.#normFirst) {
+      const attended = attend(this.layer_norm.forward(x)).add(x);
+      return attended.add(this.feed_forward.forward(this.final_layer_norm.forward(attended)));
+    }
+    const attended = this.layer_norm.forward(attend(x).add(x));
+    return this.final_layer_norm.forward(attended.add(this.feed_forward.forward(attended)));
+  }
+}
+
+class Encoder extends Module {
+  readonly pos_conv_embed: Positions;
+  readonly layer_norm: LayerNorm;
+  readonly dropout: Dropout;
+  readonly layers: ModuleList<EncoderLayer>;
+  /** Where the residual stream ends. */
+  readonly end: Identity;
+  readonly #normFirst: boolean;
+
+  constructor(config: SpeechConfig, positions: Positions) {
+    super();
+    this.pos_conv_embed = positions;
+    this.layer_norm = new LayerNorm(config.hidden_size, config.layer_norm_eps);
+    this.dropout = new Dropout(config.hidden_dropout);
+    this.layers = new ModuleList(
+      Array.from({ length: config.num_hidden_layers }, () => new EncoderLayer(config)),
+    );
+    this.end = new Identity();
+    this.#normFirst = config.do_stable_layer_norm;
+  }
+
+  /** @param present - bool [B, T]: which frames are no padding */
+  override forward(frames: Tensor, present: Tensor | undefined): Tensor {
+    const clean = present === undefined ? frames : frames.maskedFill(present.logicalNot().unsqueeze(-1), 0);
+    const placed = clean.add(this.pos_conv_embed.forward(clean)); // [B, T, D]
+    const mask = present && paddingMask(present);
+    let hidden = this.dropout.forward(this.#normFirst ? placed : this.layer_norm.forward(placed));
+    for (const layer of this.layers) hidden = layer.forward(hidden, mask);
+    const ended = this.end.forward(hidden);
+    return this.#normFirst ? this.layer_norm.forward(ended) : ended;
+  }
+}
+
+/** The stack without a head: from samples to states. */
+export class SpeechModel extends Module {
+  /** What stands for masked frames; null where none ever are. */
+  readonly masked_spec_embed: Parameter | null;
+  readonly feature_extractor: FeatureExtractor;
+  readonly feature_projection: FeatureProjection;
+  readonly spec_augment: SpecAugment;
+  readonly encoder: Encoder;
+  readonly adapter: SpeechAdapter | null;
+  readonly #config: SpeechConfig;
+
+  constructor(config: SpeechConfig, positions: Positions) {
+    super();
+    this.masked_spec_embed = hasMaskVector(config)
+      ? new Parameter([config.hidden_size], uniform(0, 1))
+      : null;
+    this.feature_extractor = new FeatureExtractor(config);
+    this.feature_projection = new FeatureProjection(config);
+    this.spec_augment = new SpecAugment(config);
+    this.encoder = new Encoder(config, positions);
+    this.adapter = config.add_adapter ? new SpeechAdapter(config) : null;
+    this.#config = config;
+  }
+
+  /** @returns [B, T, D], of the adapter's frames and width where there is one */
+  override forward(samples: Tensor, attentionMask: Tensor | undefined): Tensor {
+    const frames = this.feature_extractor.forward(samples); // [B, T, C]
+    const length = frames.shape[1] ?? 0;
+    const lengths = attentionMask && numFrames(attentionMask.to("int64").sum([1]), this.#config); // [B]
+    const present = lengths && arange(length, { dtype: "int64" }).unsqueeze(0).lt(lengths.unsqueeze(1)); // [B, T]
+    const projected = this.feature_projection.forward(frames);
+    const augmented = this.spec_augment.forward(projected, lengths, this.masked_spec_embed?.tensor);
+    const hidden = this.encoder.forward(augmented, present);
+    return this.adapter === null ? hidden : this.adapter.forward(hidden);
+  }
+}
