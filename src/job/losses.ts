@@ -2,7 +2,10 @@ import { TroupeError } from "../errors.ts";
 import { Tensor } from "../tensor/index.ts";
 import { type LossWeights, weightOf } from "./loss-weights.ts";
 
-/** What a job computes of a batch: a mean, or several by name, whose sum is what is made small. float32 scalars. */
+/**
+ * What a job computes of a batch: a mean, or several by name, whose sum is what is made small. Scalars of any floating type: one
+ * that is computed in float64 is told, and walked backwards, in float64.
+ */
 export type Losses = Tensor | Readonly<Record<string, Tensor>>;
 
 /** A batch's losses as numbers: one without a name, or each by its name. Nats. */

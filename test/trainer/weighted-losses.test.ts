@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventOf, RuntimeOptions } from "../../src/index.ts";
+import { FEATURES, featureAt, LEARNING_RATE, LENGTH, lossNames, weights } from "../fixtures/exact.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 
+const exactJob = new URL("../fixtures/jobs/exact.ts", import.meta.url);
 const raggedJob = new URL("../fixtures/jobs/ragged.ts", import.meta.url);
 
 /** One rank's sums of twice the rows are rounded elsewhere: of losses near 5, two units in float32's last place. */
 const TOLERANCE_NATS = 1e-6;
+
+/** Some hundred times what a number below 1,000 is rounded by in float64, and a millionth of that in float32. */
+const FLOAT64_ROUNDING = 1e-11;
 
 type Settings = readonly [options: RuntimeOptions, config?: Readonly<Record<string, unknown>> | undefined];
 
@@ -84,6 +89,37 @@ describe("a step's loss is Σ weight · loss / Σ weight over all micro-batches"
   });
 });
 
+describe("a loss and its gradients that are exact but for float64's rounding", () => {
+  const workspace = new Workspace();
+  const expected = exactSteps(6);
+
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each<readonly [RuntimeOptions, Readonly<Record<string, unknown>>]>([
+    [{ ranks: 1, zero: 0 }, {}],
+    [{ ranks: 1, zero: 0 }, { accumulation: 2 }],
+    [{ ranks: 2, zero: 0 }, {}],
+    [{ ranks: 2, zero: 3 }, {}],
+    [{ ranks: 2, zero: 0, pp: 2 }, { accumulation: 2 }],
+  ])(
+    "are those of Σ weight · loss / Σ weight by hand, of three losses, with %o, %o",
+    async (options, config) => {
+      const { events, error } = await runTiny(workspace, options, config, exactJob);
+      expect(error).toBeUndefined();
+      const steps = events.filter((event) => event.kind === "step.finished");
+      expect(steps).toHaveLength(expected.length);
+      for (const [index, { lossNats, losses }] of steps.entries()) {
+        const { total, byName } = expected[index] as (typeof expected)[number];
+        for (const [told, wanted] of [
+          [lossNats, total],
+          ...lossNames.map((name) => [losses?.[name], byName[name]]),
+        ])
+          expect(Math.abs((told ?? Number.NaN) - (wanted as number))).toBeLessThan(FLOAT64_ROUNDING);
+      }
+    },
+  );
+});
+
 describe("what a run tells of weighed losses", () => {
   const workspace = new Workspace();
   const told = async (...[options, config = {}]: Settings) => {
@@ -144,4 +180,35 @@ function expectWithin(losses: readonly number[], expected: readonly number[]): v
   expect(losses).toHaveLength(expected.length);
   const differences = losses.map((loss, step) => Math.abs(loss - (expected[step] ?? Number.NaN)));
   expect(Math.max(...differences)).toBeLessThanOrEqual(TOLERANCE_NATS);
+}
+
+/** The losses of eight samples a step of the model in test/fixtures/exact.ts, by hand: linear, so that no gradient depends on a parameter. */
+function exactSteps(numSteps: number): { total: number; byName: Record<string, number> }[] {
+  const slope = Array.from({ length: FEATURES }, () => 1);
+  let offset = 1;
+  return Array.from({ length: numSteps }, (_, step) => {
+    const byName: Record<string, number> = {};
+    const gradient = slope.map(() => 0);
+    for (const name of lossNames) {
+      let [sum, of] = [0, 0];
+      const sums = slope.map(() => 0);
+      for (let sample = 8 * step; sample < 8 * (step + 1); sample++)
+        for (let position = 0; position < LENGTH; position++) {
+          const weight = weights[name](sample, position);
+          const row = slope.map((_, feature) => featureAt(sample, position, feature));
+          // Two blocks have the same slope, each its own.
+          const score = row.reduce((total, x, feature) => total + 2 * x * (slope[feature] as number), offset);
+          sum += weight * score;
+          of += weight;
+          for (const [feature, x] of row.entries()) sums[feature] = (sums[feature] as number) + weight * x;
+        }
+      byName[name] = sum / of;
+      for (const [feature, each] of sums.entries())
+        gradient[feature] = (gradient[feature] as number) + each / of;
+    }
+    for (const [feature, each] of gradient.entries())
+      slope[feature] = (slope[feature] as number) - LEARNING_RATE * each;
+    offset -= LEARNING_RATE * lossNames.length;
+    return { total: Object.values(byName).reduce((sum, each) => sum + each), byName };
+  });
 }
