@@ -2,19 +2,30 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-/** What takes a fifth of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
+/** What takes half of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
 const slow = [
   // Processes are killed, power fails, inputs are drawn at random.
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
+  "test/collectives/gloo.test.ts",
+  // What the actors of threads promise, by those of processes and of hosts.
+  "test/runtime/processes.test.ts",
+  "test/runtime/hosts.test.ts",
+  "test/trainer/warm-standby.test.ts",
   // A program for each host.
   "test/launch/launch.test.ts",
   "test/launch/namespaces.test.ts",
   "test/launch/torchrun.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
+  // Whole runs of what is proved in its parts: models alone, kernels, stores, templates.
+  "test/golden/runtime.test.ts",
+  "test/devices/sim-training.test.ts",
+  "test/cli/rapidformer-runs.test.ts",
+  "test/examples/**/*.test.ts",
+  "test/trainer/offload*.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.
   "test/matrix/**/*.test.ts",
 ];
