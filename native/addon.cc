@@ -24,6 +24,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitSummed(env, exports);
   troupe::InitPaging(env, exports);
   troupe::InitAside(env, exports);
+  troupe::InitBeside(env, exports);
   troupe::InitSystem(env, exports);
   troupe::InitDevice(env, exports);
   troupe::InitSim(env, exports);

@@ -16,6 +16,7 @@ void InitMemory(Napi::Env env, Napi::Object exports);
 void InitScratch(Napi::Env env, Napi::Object exports);
 void InitSummed(Napi::Env env, Napi::Object exports);
 void InitAside(Napi::Env env, Napi::Object exports);
+void InitBeside(Napi::Env env, Napi::Object exports);
 void InitPaging(Napi::Env env, Napi::Object exports);
 void InitSystem(Napi::Env env, Napi::Object exports);
 void InitDevice(Napi::Env env, Napi::Object exports);

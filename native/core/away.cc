@@ -1,13 +1,14 @@
 #include "core/away.h"
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/CPUAllocator.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
 
 namespace troupe {
 namespace {
 
 bool is_whole(const at::Tensor& tensor) {
-  return tensor.device().is_cpu() && tensor.is_contiguous() && tensor.storage_offset() == 0 && tensor.nbytes() > 0 &&
+  return !tensor.is_meta() && tensor.is_contiguous() && tensor.storage_offset() == 0 && tensor.nbytes() > 0 &&
          tensor.nbytes() == tensor.storage().nbytes();
 }
 
@@ -29,7 +30,8 @@ bool give_memory_up(HandleTable& handles, const std::vector<Handle>& aliases) {
 
 void take_memory_back(HandleTable& handles, const std::vector<Handle>& aliases) {
   const at::Tensor& first = handles.identity(aliases.front(), "takeMemoryBack");
-  first.storage().set_data_ptr(c10::GetCPUAllocator()->allocate(first.storage().nbytes()));
+  const c10::DeviceGuard guard(first.device());
+  first.storage().set_data_ptr(c10::GetAllocator(first.device().type())->allocate(first.storage().nbytes()));
   for (const Handle alias : aliases) handles.guard(alias).away = false;
 }
 

@@ -14,6 +14,8 @@ import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } fro
 import {
   attach,
   chargeThreadTo,
+  copyBeside,
+  emptyPinned,
   hold,
   moveRef,
   setNumThreads,
@@ -45,6 +47,24 @@ export default defineActor<OffloadProtocol>({
   },
 });
 
+/** What a device has of a block's parameters, and the host to update it. */
+interface DeviceCopy {
+  readonly owned: Tensor;
+  readonly host: Tensor;
+  /** Once the host's may be written again. */
+  published: Promise<void>;
+}
+
+/** @returns the values of a tensor, which passes, in the host's memory, once they are there */
+async function onHost(tensor: Tensor): Promise<Tensor> {
+  if (tensor.device === "cpu") return tensor;
+  const host = hold(() => emptyPinned(tensor));
+  const copy = copyBeside(host, tensor);
+  tensor.dispose();
+  await copy.arrived();
+  return host;
+}
+
 class Offload {
   readonly stateStore: OptimizerStateStore;
   readonly #context: ActorContext<OffloadProtocol>;
@@ -52,7 +72,7 @@ class Offload {
   readonly #turns: Turns;
   readonly #sizeBytes: number;
   /** Where ranks compute on a device: their parameters, and the copies of them that are updated, by block. */
-  readonly #onDevice = new Map<number, { readonly owned: Tensor; readonly host: Tensor }>();
+  readonly #onDevice = new Map<number, DeviceCopy>();
 
   constructor(context: ActorContext<OffloadProtocol>, plan: OffloadPlan) {
     this.#context = context;
@@ -64,8 +84,8 @@ class Offload {
     const states = plan.layouts.map((layout, index) => {
       const owned = hold(() => attach(plan.owned[index] as TensorRef));
       if (owned.device === "cpu") return new BlockState(layout, plan.rank, rules, owned);
-      const host = hold(() => owned.onto("cpu"));
-      this.#onDevice.set(layout.index, { owned, host });
+      const host = hold(() => emptyPinned(owned));
+      this.#onDevice.set(layout.index, { owned, host, published: copyBeside(host, owned).arrived() });
       return new BlockState(layout, plan.rank, rules, host);
     });
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
@@ -82,6 +102,7 @@ class Offload {
   }
 
   async prepare(): Promise<{ sizeBytes: number }> {
+    for (const { published } of this.#onDevice.values()) await published;
     await this.stateStore.fill(this.#plan.initial, this.#context.self);
     for (const block of this.#onDevice.keys()) this.#publish(block);
     return { sizeBytes: this.#sizeBytes };
@@ -90,7 +111,8 @@ class Offload {
   async update(update: BlockUpdate, gradient: TensorRef): Promise<BlockUpdated> {
     const { step, block } = update;
     this.#context.board.set("update", this.#nameOf(block), step);
-    const attached = hold(() => attach(gradient).onto("cpu"));
+    const attached = await onHost(hold(() => attach(gradient)));
+    await this.#onDevice.get(block)?.published;
     // What rests in a file waits for the disk first and takes its turn then.
     if (this.#plan.home.kind === "host") await this.#turns.next(this.#placeOf(block));
     const updated = await this.stateStore.update(update, attached);
@@ -107,8 +129,12 @@ class Offload {
 
   /** Gives the device what was changed on the host. */
   #publish(block: number): void {
-    const { owned, host } = this.#onDevice.get(block) ?? {};
-    if (owned !== undefined && host !== undefined) owned.copy_(host);
+    const copy = this.#onDevice.get(block);
+    if (copy === undefined) return;
+    const publishing = copyBeside(copy.owned, copy.host);
+    // Whoever is told of the update reads behind it; nobody waits.
+    publishing.follow();
+    copy.published = publishing.arrived();
   }
 
   async #share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {

@@ -18,6 +18,8 @@ export interface Parcel {
   readonly kind: "parcel";
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Whether its sender has it in the host's memory, and so its receiver. */
+  readonly isOfHost: boolean;
 }
 
 /** What a message holds in a tensor's place. */
@@ -141,7 +143,7 @@ export class GlooCarrier implements Carrier {
       .send(tensor, to.rank)
       .ended()
       .catch(() => {});
-    return { kind: "parcel", dtype: tensor.dtype, shape: tensor.shape };
+    return { kind: "parcel", dtype: tensor.dtype, shape: tensor.shape, isOfHost: tensor.device === "cpu" };
   }
 
   move(tensor: Tensor, to: Recipient): Parcel {
@@ -151,8 +153,8 @@ export class GlooCarrier implements Carrier {
   }
 
   take(carried: Carried, from: number): Incoming {
-    const { dtype, shape } = carried as Parcel;
-    const tensor = hold(() => empty(shape, { dtype }));
+    const { dtype, shape, isOfHost } = carried as Parcel;
+    const tensor = hold(() => empty(shape, isOfHost ? { dtype, device: "cpu" } : { dtype }));
     const work = this.#group.recv(tensor, from);
     return {
       work,

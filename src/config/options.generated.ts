@@ -173,9 +173,10 @@ export interface OffloadOptions {
   /** How much of the optimizer's state, from 0 to 1; by whole blocks, the last ones first. Default: 1. */
   readonly ratio?: number | undefined;
   /**
-   * Keep what recomputed blocks keep for backward in files: nvme; in memory is where it is anyway. Default: in memory.
+   * Keep what recomputed blocks keep for backward in files (nvme), or, of a device, in the host's memory (host).
+   * Default: in memory.
    */
-  readonly activations?: "nvme" | undefined;
+  readonly activations?: "host" | "nvme" | undefined;
   /**
    * Keep the parameters of blocks at ZeRO level 3 in files between their uses: nvme; in memory is where they are
    * anyway. Default: in memory.

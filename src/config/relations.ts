@@ -98,16 +98,25 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
-  ...(["activations", "parameters"] as const).map((what) =>
-    relation(`offload.${what}`, "needs device cpu", ({ chosen: { offload, device } }) =>
-      offload?.[what] !== undefined && device !== "cpu"
-        ? {
-            expected: "left out on a device",
-            got: offload[what],
-            hint: "files take in what is in the host's memory",
-          }
-        : undefined,
-    ),
+  relation("offload.parameters", "needs device cpu", ({ chosen: { offload, device } }) =>
+    offload?.parameters !== undefined && device !== "cpu"
+      ? {
+          expected: "left out on a device",
+          got: offload.parameters,
+          hint: "files take in what is in the host's memory, and whoever reads parameters has them by an alias",
+        }
+      : undefined,
+  ),
+  relation(
+    "offload.activations",
+    "nvme needs device cpu, host another",
+    ({ chosen: { offload, device } }) => {
+      if (offload?.activations === undefined || (offload.activations === "nvme") === (device === "cpu"))
+        return undefined;
+      return device === "cpu"
+        ? { expected: "nvme", got: "host", hint: "on this device they are in the host's memory anyway" }
+        : { expected: "host on a device", got: "nvme", hint: "its memory goes to the host's" };
+    },
   ),
   relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) =>
     rounding === "stochastic" && precision !== "bf16" && precision !== "fp16"

@@ -262,10 +262,10 @@ const offload = {
         { otherwise: "1" },
       ),
       activations: option(
-        files().optional(),
+        oneOf(["host", "nvme"]).optional(),
         "--offload-activations <where>",
         "offload",
-        "keep what recomputed blocks keep for backward in files: nvme; in memory is where it is anyway",
+        "keep what recomputed blocks keep for backward in files (nvme), or, of a device, in the host's memory (host)",
         { otherwise: "in memory" },
       ),
       parameters: option(

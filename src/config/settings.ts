@@ -78,17 +78,20 @@ export interface ExecutionSettings {
   };
 }
 
+/** Where something is kept: in memory of the host, or in files on the disk of a folder. */
+export type OffloadHome = { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
+
 /** What is kept elsewhere than where it is used. */
 export interface OffloadSettings {
   readonly optimizer:
     | {
         /** How much of the optimizer's state, from 0 to 1. */
         readonly ratio: number;
-        readonly home: { readonly kind: "host" } | { readonly kind: "nvme"; readonly directory: string };
+        readonly home: OffloadHome;
       }
     | undefined;
-  /** What recomputed blocks keep for backward: in files on the disk of a folder. */
-  readonly activations: { readonly directory: string } | undefined;
+  /** What recomputed blocks keep for backward: in files, or, of a device, in the host's memory. */
+  readonly activations: OffloadHome | undefined;
   /** The parameters of blocks at level 3, between their uses: in files on the disk of a folder. */
   readonly parameters: { readonly directory: string } | undefined;
 }

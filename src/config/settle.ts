@@ -10,6 +10,7 @@ import type { Choice } from "./relations.ts";
 import type {
   CheckpointSettings,
   LayoutSettings,
+  OffloadHome,
   OffloadSettings,
   PrecisionSettings,
   RuntimeSettings,
@@ -157,10 +158,10 @@ function ruleOf(asked: NonNullable<Chosen["lossScale"]>): LossScaleRule {
 function offloadOf({ offload = {} }: Chosen): OffloadSettings {
   const { optimizer, ratio = 1, activations, parameters, dir } = offload;
   const directory = dir === undefined ? "" : resolve(dir);
-  const home = optimizer === "nvme" ? { kind: optimizer, directory } : { kind: "host" as const };
+  const homeOf = (kind: "host" | "nvme"): OffloadHome => (kind === "nvme" ? { kind, directory } : { kind });
   return {
-    optimizer: optimizer && { home, ratio },
-    activations: activations && { directory },
+    optimizer: optimizer && { home: homeOf(optimizer), ratio },
+    activations: activations && homeOf(activations),
     parameters: parameters && { directory },
   };
 }

@@ -25,7 +25,7 @@ export type {
   InspectedPart,
   InspectedUpdate,
 } from "./inspection.ts";
-export type { OffloadPlan, OffloadProtocol } from "./offload.ts";
+export type { OffloadPlan, OffloadProtocol, StateHome } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
 export type { OffloadSettings } from "./plan-groups.ts";
 export type {

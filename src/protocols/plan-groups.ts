@@ -68,8 +68,8 @@ export interface ActivityPlan {
 /** What is kept elsewhere than where it is used. Plain data. */
 export interface OffloadSettings {
   readonly optimizer: OptimizerOffload | undefined;
-  /** What recomputed blocks keep for backward: in files on the disk of a folder. */
-  readonly activations: { readonly directory: string } | undefined;
+  /** What recomputed blocks keep for backward: in files, or, of a device, in the host's memory. */
+  readonly activations: StateHome | undefined;
   /** The parameters of blocks at level 3, between their uses: in files on the disk of a folder. */
   readonly parameters: { readonly directory: string } | undefined;
 }

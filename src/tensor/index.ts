@@ -6,6 +6,7 @@ export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward } from "./backward.ts";
 export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
+export { type BesideCopy, copyBeside, emptyPinned } from "./beside.ts";
 export { copyAside } from "./copy-aside.ts";
 export {
   arange,

@@ -107,6 +107,12 @@ export interface Native {
   emptySharedAside(dtype: number, numel: number): Promise<number>;
   /** The tensors' memory is theirs until the promise is fulfilled, handles or not. */
   copyAside(from: number, into: number, begin: number, numel: number): Promise<void>;
+  /** A new 1-D tensor of the host that the device of `like` copies from and to by itself. */
+  emptyPinned(dtype: number, numel: number, like: number): number;
+  /** What the two below take. */
+  copyBeside(into: number, from: number): object;
+  followCopy(copy: object): void;
+  copyArrived(copy: object): Promise<void>;
   exportRef(id: number, generation: number): Readonly<Record<string, unknown>>;
   /** The ref's id; the frame then holds its generation. */
   importRef(exported: Readonly<Record<string, unknown>>): number;

@@ -8,6 +8,9 @@ const behindReaders = "are written again only behind what their readers have rea
 const betweenThreads =
   "are reduced and gathered by threads behind what each has computed, and read behind the result, on one device";
 const betweenDevices = betweenThreads.replace("on one device", "on two");
+const activations = "test/offload/host-activations.test.ts";
+const comeBack =
+  "come back as they were, whatever uses their device's memory meanwhile, and are waited for by nobody";
 const schedules = "test/optim/schedule.test.ts";
 const scales = "test/optim/loss-scale.test.ts";
 const bmtrainOptim = "test/optim/bmtrain.test.ts";
@@ -83,6 +86,27 @@ export const mutations: readonly Mutation[] = [
     from: "  if (guard(handle).departures) guard(handle).departures->hold_back();\n",
     to: "",
     caughtBy: [by(fences, behindReaders)],
+  },
+  {
+    name: "a copy to the host goes ahead of what it copies",
+    file: "native/core/beside.cc",
+    from: "  before.hold_back(device);\n",
+    to: "",
+    caughtBy: [by(activations, comeBack)],
+  },
+  {
+    name: "memory is free while it is copied to the host",
+    file: "native/core/beside.cc",
+    from: "  use_in_stream(on_device);\n",
+    to: "",
+    caughtBy: [by(activations, comeBack)],
+  },
+  {
+    name: "activations are read before they have come back",
+    file: "src/offload/host-activations.ts",
+    from: "    copy.follow();\n",
+    to: "",
+    caughtBy: [by(activations, comeBack)],
   },
   {
     name: "a collective of threads does not wait for what they have computed",

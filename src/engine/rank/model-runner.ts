@@ -2,8 +2,15 @@ import type { TensorBatch } from "../../data/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
 import type { Job } from "../../job/index.ts";
 import { evaluating, loadInitializers, materializeTransient } from "../../nn/index.ts";
-import { ActivationOffloader } from "../../offload/index.ts";
-import { BlockEngine, Mesh, type MeshPlace, pagedBlocks, pipelineSchedule } from "../../parallel/index.ts";
+import { ActivationOffloader, HostActivations } from "../../offload/index.ts";
+import {
+  BlockEngine,
+  Mesh,
+  type MeshPlace,
+  type Offloader,
+  pagedBlocks,
+  pipelineSchedule,
+} from "../../parallel/index.ts";
 import {
   type BatchRequest,
   type DeclaredModel,
@@ -12,6 +19,7 @@ import {
   type RankPlan,
   type RankProtocol,
   recipientName,
+  type StateHome,
   type StepOrder,
 } from "../../protocols/index.ts";
 import type { ActorContext, ActorRef } from "../../runtime/index.ts";
@@ -92,7 +100,7 @@ export class ModelRunner {
       // The line is one: what ranks compute together is where they wait for each other.
       line: groups.isEmpty ? line : undefined,
     });
-    const offloader = activations && new ActivationOffloader(activations.directory, { deadlineMs });
+    const offloader = activations && offloaderTo(activations, deadlineMs);
     const engineOptions = { dtype, autocast, prefetchBytes, randomness, offloader, paged };
     this.#engine = new BlockEngine(blocks, this.#shard, engineOptions);
     const microBatches = new MicroBatches({
@@ -207,4 +215,10 @@ export class ModelRunner {
     this.#batches.waitedMs = 0;
     this.#engine.begin(pass);
   }
+}
+
+function offloaderTo(home: StateHome, deadlineMs: number): Offloader {
+  return home.kind === "host"
+    ? new HostActivations()
+    : new ActivationOffloader(home.directory, { deadlineMs });
 }

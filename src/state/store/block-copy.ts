@@ -1,5 +1,14 @@
 import type { BlockState, StateTensor } from "../../parallel/index.ts";
-import { copyAside, emptySharedAside, scope, type Tensor, tagMemory } from "../../tensor/index.ts";
+import {
+  copyAside,
+  copyBeside,
+  emptyPinned,
+  emptySharedAside,
+  hold,
+  scope,
+  type Tensor,
+  tagMemory,
+} from "../../tensor/index.ts";
 
 /** Elements copied at a time: what an update may have to wait for that finds one under way, some half a millisecond. */
 const STRETCH_NUMEL = 2 ** 20;
@@ -33,7 +42,7 @@ export class BlockCopy {
    */
   static async of({ tensors }: BlockState): Promise<BlockCopy> {
     const taken = await Promise.allSettled(
-      tensors.map(({ tensor }) => tagMemory("snapshot", () => emptySharedAside(tensor.numel))),
+      tensors.map(({ tensor }) => tagMemory("snapshot", () => memoryFor(tensor))),
     );
     const refused = taken.find((each) => each.status === "rejected");
     const targets = taken.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
@@ -53,17 +62,24 @@ export class BlockCopy {
 
   /** Copies one stretch beside the event loop. One at a time. */
   async advance(): Promise<void> {
-    // What a device has is copied by it: no thread of the host could do so beside the event loop.
-    if (this.#left[0]?.from.device !== "cpu") return this.finish();
     const next = this.#left.shift();
     if (next === undefined) return;
-    this.#underWay = copyAside(next.from, next.into, next.begin, next.numel);
+    this.#underWay = isOfHost(next.from)
+      ? copyAside(next.from, next.into, next.begin, next.numel)
+      : copiedByDevice([next, ...this.#left.splice(0)]);
     await this.#underWay;
   }
 
   /** Copies in this turn all that nobody has begun to, and waits for what is under way. */
   async finish(): Promise<void> {
-    for (const { from, into, begin, numel } of this.#left.splice(0)) {
+    const left = this.#left.splice(0);
+    const [ofHost, ofDevice] = [
+      left.filter(({ from }) => isOfHost(from)),
+      left.filter(({ from }) => !isOfHost(from)),
+    ];
+    if (ofDevice.length > 0)
+      this.#underWay = Promise.all([this.#underWay, copiedByDevice(ofDevice)]).then(() => {});
+    for (const { from, into, begin, numel } of ofHost) {
       // What a scope returns survives it: the views must not, or they hold the memory that the receiver frees.
       scope(() => {
         into.narrow(0, begin, numel).copy_(from.narrow(0, begin, numel));
@@ -76,6 +92,21 @@ export class BlockCopy {
     this.#left.length = 0;
     for (const { tensor } of this.copies) tensor.dispose();
   }
+}
+
+const isOfHost = ({ device }: Tensor) => device === "cpu";
+
+/** Of the size and the place of a copy of a state's tensor. */
+async function memoryFor(tensor: Tensor): Promise<Tensor> {
+  return isOfHost(tensor) ? emptySharedAside(tensor.numel) : hold(() => emptyPinned(tensor));
+}
+
+/** A device copies what it has by itself, in a stream of its own. @returns fulfilled once all are there */
+async function copiedByDevice(stretches: readonly Stretch[]): Promise<void> {
+  const copies = stretches.map(({ from, into, begin, numel }) =>
+    scope(() => copyBeside(into.narrow(0, begin, numel), from.narrow(0, begin, numel))),
+  );
+  await Promise.all(copies.map((copy) => copy.arrived()));
 }
 
 function stretchesOf(from: Tensor, into: Tensor): Stretch[] {
