@@ -16,6 +16,8 @@ export interface BlockCut {
   readonly blocks: readonly ModuleBlock[];
   /** Embeddings, final norm, heads, and whatever more than one block uses. */
   readonly rest: ReadonlyMap<string, Parameter>;
+  /** How often forward calls blocks, as their lists say. */
+  readonly numCalls: number;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface BlockCut {
  * a list twice is one block.
  */
 export function cutBlocks(root: Module): BlockCut {
-  const modules = outermostListItems(root);
+  const { items: modules, numCalls } = outermostListItems(root);
   const shared = sharedParameters(root, [...modules.values()]);
   const blocks = [...modules].map(([name, module]) => ({
     name,
@@ -33,20 +35,22 @@ export function cutBlocks(root: Module): BlockCut {
   }));
   const taken = new Set(blocks.flatMap((block) => [...block.parameters.values()]));
   const rest = new Map([...root.namedState()].filter(([, parameter]) => !taken.has(parameter)));
-  return { blocks, rest };
+  return { blocks, rest, numCalls };
 }
 
-function outermostListItems(root: Module): Map<string, Module> {
+function outermostListItems(root: Module): { items: Map<string, Module>; numCalls: number } {
+  let numCalls = 0;
   const items = new Map<string, Module>();
   const inside = new Set<Module>();
   for (const [name, list] of root.namedModules()) {
     if (!(list instanceof ModuleList) || inside.has(list)) continue;
+    numCalls += list.numCalls;
     for (const [index, item] of list.namedChildren()) {
       if (!inside.has(item)) items.set(joinName(name, index), item);
       for (const module of item.namedModules().values()) inside.add(module);
     }
   }
-  return items;
+  return { items, numCalls };
 }
 
 /** Parameters that more than one block uses, or a block and what lies outside all blocks. */

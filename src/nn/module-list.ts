@@ -8,11 +8,15 @@ import { indexItems } from "./sequential.ts";
  */
 export class ModuleList<M extends Module> extends Module implements Iterable<M> {
   readonly [index: number]: M;
+  /** How often forward calls its items, all together: as often as there are items unless told otherwise. */
+  readonly numCalls: number;
   readonly #items: readonly M[];
 
-  constructor(items: Iterable<M>) {
+  /** @param options.numCalls - where an item stands in several places of the network */
+  constructor(items: Iterable<M>, options: { readonly numCalls?: number } = {}) {
     super();
     this.#items = [...items];
+    this.numCalls = options.numCalls ?? this.#items.length;
     indexItems(this, this.#items);
   }
 

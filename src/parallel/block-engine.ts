@@ -5,7 +5,6 @@ import { BlockTape } from "./block-tape.ts";
 import { BufferWrites } from "./buffer-writes.ts";
 import type { Offloader } from "./offloader.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
-import type { BlockRange } from "./stage-cut.ts";
 import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
 import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 
@@ -135,7 +134,8 @@ export class BlockEngine<Ticket> {
     const { tape, roots, received } = this.#open.get(nameOf(key)) as OpenPass;
     this.#open.delete(nameOf(key));
     this.#gradients.note();
-    this.#gradients.begin(this.#unitsOf(key.chunk), completion, only);
+    const units = this.#plan.chunkUnits[key.chunk] as ReadonlySet<number>;
+    this.#gradients.begin(units, completion, only);
     try {
       return scope(() => {
         const asking = roots.filter((root) => root.requiresGrad);
@@ -213,12 +213,6 @@ export class BlockEngine<Ticket> {
     whole: (unit: number) => this.#gradients.whole(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };
-
-  /** The root and the blocks of one chunk of this stage. */
-  #unitsOf(chunk: number): number[] {
-    const { begin, end } = this.#plan.ranges[chunk] as BlockRange;
-    return [ROOT_UNIT, ...Array.from({ length: end - begin }, (_, index) => begin + index + 1)];
-  }
 }
 
 const nameOf = ({ microBatch, chunk }: PassKey) => `${microBatch}.${chunk}`;

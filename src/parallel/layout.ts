@@ -22,7 +22,7 @@ export interface Layout {
 
 /** What of a model decides which layouts work. */
 export interface LayoutFacts {
-  /** Blocks that can be dealt to pipeline stages. */
+  /** Calls of blocks that can be dealt to pipeline stages: as many as blocks, where none stands in several places. */
   readonly numBlocks: number;
   /** What tensor parallelism divides, by its name for people: `{ heads: 12, "inner width": 3072 }`. */
   readonly dividedByTp: Readonly<Record<string, number>>;

@@ -25,8 +25,10 @@ export interface BlockPlan {
   /** Every unit of the model in order; index 0 is the root. */
   readonly units: readonly BlockUnit[];
   readonly stages: StageCut;
-  /** By chunk of this stage, the blocks it computes. */
+  /** By chunk of this stage, the calls it computes. */
   readonly ranges: readonly BlockRange[];
+  /** By chunk of this stage, the units whose gradients its passes make: the root, its blocks, and those of several chunks. */
+  readonly chunkUnits: readonly ReadonlySet<number>[];
   /** Parameters that other stages hold and this one computes without. */
   readonly absent: readonly Parameter[];
   /** Where tensor-parallel ranks share the positions; none elsewhere. */
@@ -65,7 +67,19 @@ export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan 
   );
   const { layouts, stages, absent } = planner;
   const ranges = rangesOf(stages, options.mesh.placeOf(options.rank).pp);
-  return { layouts, units: [root, ...blocks], stages, ranges, absent, region: options.region };
+  const chunkUnits = unitsOfChunks(stages, ranges);
+  return { layouts, units: [root, ...blocks], stages, ranges, chunkUnits, absent, region: options.region };
+}
+
+/** A block of several chunks is made by the passes of all of them, as the root is. */
+function unitsOfChunks({ calls }: StageCut, ranges: readonly BlockRange[]): ReadonlySet<number>[] {
+  const own = ranges.map(
+    ({ begin, end }) => new Set(calls.slice(begin, end).map((position) => position + 1)),
+  );
+  const shared = [...new Set(own.flatMap((units) => [...units]))].filter(
+    (unit) => own.filter((units) => units.has(unit)).length > 1,
+  );
+  return own.map((units) => new Set([ROOT_UNIT, ...shared, ...units]));
 }
 
 /** Parameters of one unit that lie in one flat block. */

@@ -3,24 +3,26 @@ import { type Module, type Parameter, wrapForward } from "../nn/index.ts";
 import { noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
 import { stageOfBlocks } from "./stages.ts";
 
-/** Which pipeline stage computes which block, and holds which parameter. */
+/** Which pipeline stage computes which call of a block, and holds which parameter. */
 export interface StageCut {
   readonly numStages: number;
   /** Chunks of the model on each stage. */
   readonly numChunks: number;
-  /** By block, in forward order: the number of its chunk along the model, chunk · numStages + stage. */
+  /** Blocks in the order in which forward calls them, by position in the model; one may stand in several places. */
+  readonly calls: readonly number[];
+  /** By call: the number of its chunk along the model, chunk · numStages + stage. */
   readonly virtualStageOf: readonly number[];
   /** @returns the stages that hold a parameter of the block at `position`, or of the root; in order */
   holdersOf(parameter: Parameter, position: number | undefined): readonly number[];
 }
 
-/** Blocks side by side, by position: from `begin` up to, not with, `end`. */
+/** Calls of blocks one after the other, counted along forward: from `begin` up to, not with, `end`. */
 export interface BlockRange {
   readonly begin: number;
   readonly end: number;
 }
 
-/** @returns by chunk, the blocks that `stage` computes */
+/** @returns by chunk, the calls that `stage` computes */
 export function rangesOf({ numStages, numChunks, virtualStageOf }: StageCut, stage: number): BlockRange[] {
   return Array.from({ length: numChunks }, (_, chunk) => {
     const virtual = chunk * numStages + stage;
@@ -35,6 +37,7 @@ export function wholeModel(numBlocks: number): StageCut {
   return {
     numStages: 1,
     numChunks: 1,
+    calls: Array.from({ length: numBlocks }, (_, position) => position),
     virtualStageOf: new Array<number>(numBlocks).fill(0),
     holdersOf: () => onlyStage,
   };
@@ -89,10 +92,10 @@ export function traceUse(
 }
 
 /**
- * Cuts a model into stages, by balance of their blocks' parameters.
+ * Cuts a model into stages, by balance of the parameters that their calls of blocks compute with. A block that is called in
+ * several stages is held by each of them.
  * @param blocks - parameters of each block
- * @throws {TroupeError} `PIPELINE_MODEL` for fewer blocks than chunks, or a forward that does not call every block once,
- *   in order
+ * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks, or a forward that does not call every block
  */
 export function cutStages(
   blocks: readonly (readonly Parameter[])[],
@@ -101,34 +104,43 @@ export function cutStages(
 ): StageCut {
   const { numStages, numChunks } = shape;
   const numVirtual = numStages * numChunks;
-  if (blocks.length < numVirtual) {
+  const { calls } = use;
+  if (calls.length < numVirtual) {
     throw modelError(
-      `at least ${numVirtual} blocks for ${numStages} stages of ${numChunks} chunks`,
-      blocks.length,
+      `at least ${numVirtual} calls of blocks for ${numStages} stages of ${numChunks} chunks`,
+      calls.length,
     );
   }
-  if (use.calls.length !== blocks.length || use.calls.some((position, index) => position !== index)) {
-    throw modelError("a forward that calls every block once, in order", `calls [${use.calls}]`);
+  if (blocks.some((_, position) => !calls.includes(position))) {
+    throw modelError("a forward that calls every block", `calls [${calls}]`);
   }
-  const costs = blocks.map((parameters) => parameters.reduce((sum, { numel }) => sum + numel, 0));
+  const sizes = blocks.map((parameters) => parameters.reduce((sum, { numel }) => sum + numel, 0));
+  const costs = calls.map((position) => sizes[position] as number);
   const virtualStageOf = stageOfBlocks(costs, numVirtual);
   const stageAt = (numCalls: number) => (virtualStageOf[Math.max(0, numCalls - 1)] ?? 0) % numStages;
   const holders = new Map(
     [...use.rootUse].map(([parameter, uses]) => [
       parameter,
       // A parameter that nothing uses is the first stage's: somebody must keep it.
-      uses.size === 0 ? [0] : [...new Set([...uses].map(stageAt))].toSorted((a, b) => a - b),
+      uses.size === 0 ? [0] : inOrder([...uses].map(stageAt)),
     ]),
+  );
+  const callers = blocks.map((_, position) =>
+    inOrder(calls.flatMap((called, call) => (called === position ? [stageAt(call + 1)] : []))),
   );
   return {
     numStages,
     numChunks,
+    calls,
     virtualStageOf,
     holdersOf: (parameter, position) =>
-      position === undefined
-        ? (holders.get(parameter) ?? [0])
-        : [(virtualStageOf[position] ?? 0) % numStages],
+      (position === undefined ? holders.get(parameter) : callers[position]) ?? [0],
   };
+}
+
+/** Each number once, ascending. */
+function inOrder(numbers: readonly number[]): readonly number[] {
+  return [...new Set(numbers)].toSorted((a, b) => a - b);
 }
 
 /** Calls `used` whenever a parameter's tensor is read. @returns ends it */

@@ -24,6 +24,7 @@ export class StagePass {
   /** What stands in for a placeholder. */
   readonly #standIns = new Map<Tensor, Tensor>();
   #sent: readonly Tensor[] = [];
+  #numCalls = 0;
 
   constructor(range: BlockRange, arrived: readonly Tensor[]) {
     this.#range = range;
@@ -36,12 +37,13 @@ export class StagePass {
   }
 
   /**
-   * A block is about to be called.
+   * A block is about to be called, whichever: calls are counted.
    * @returns whether it is computed here, and with what
    * @throws {StageEnd} where the pass ends; {TroupeError} `PIPELINE_BOUNDARY` where a tensor that another stage has is
    *   not among what that stage sends
    */
-  enter(position: number, args: readonly unknown[]): { readonly here: boolean; readonly args: unknown[] } {
+  enter(args: readonly unknown[]): { readonly here: boolean; readonly args: unknown[] } {
+    const position = this.#numCalls++;
     const { begin, end } = this.#range;
     if (position < begin) return { here: false, args: [...args] };
     if (position === begin && begin > 0) this.#match(args);
@@ -91,7 +93,7 @@ export class StagePass {
     const standIn = this.#standIns.get(tensor);
     if (standIn !== undefined) return standIn;
     throw boundaryError(
-      `block ${position} to read only what it is given by the block before, or what is computed from the batch`,
+      `call ${position} of a block to read only what it is given by the block before, or what is computed from the batch`,
       `a tensor of shape [${tensor.shape}] that only an earlier stage has`,
     );
   }

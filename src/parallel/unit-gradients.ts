@@ -7,9 +7,9 @@ import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "./plan-blocks.ts";
 
 /** Which gradients are the step's and no longer only a micro-batch's once a pass has been walked. */
 export interface Completion {
-  /** Those of the chunk's blocks. */
+  /** Those of the chunk's own blocks. */
   readonly chunk: boolean;
-  /** Those of the root. */
+  /** Those of the root, and of blocks that several chunks call. */
   readonly step: boolean;
 }
 
@@ -106,7 +106,7 @@ export class UnitGradients {
     const { chunk, step } = this.#completion;
     for (const { index } of this.#trainedFlats(unit)) {
       this.#buckets.endMicroBatch(index);
-      if (unit === ROOT_UNIT ? step : chunk) this.#handOn(index, this.#buckets.take(index));
+      if (this.#isOfOneChunk(unit) ? chunk : step) this.#handOn(index, this.#buckets.take(index));
     }
   }
 
@@ -132,6 +132,11 @@ export class UnitGradients {
   /** Forgets everything of a pass that will not be finished. */
   clear(): void {
     this.#buckets.clear();
+  }
+
+  #isOfOneChunk(unit: number): boolean {
+    const { chunkUnits } = this.#plan;
+    return unit !== ROOT_UNIT && chunkUnits.filter((units) => units.has(unit)).length === 1;
   }
 
   #trainedFlats(unit: number): FlatBlock[] {

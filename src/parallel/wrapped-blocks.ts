@@ -117,7 +117,7 @@ export class WrappedBlocks {
         this.#gathers.parameters.refuseViews(this.#unit(unit), result);
         return result;
       });
-      const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
+      const entered = this.#pass?.enter(inputs) ?? { here: true, args: inputs };
       const recording = presentRecording();
       if (!entered.here) {
         // A block of this stage's other chunks is passed by as those of other stages are.

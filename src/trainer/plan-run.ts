@@ -123,7 +123,7 @@ function factsOf(job: Job, model: Module, config: JobConfig, settings: RuntimeSe
   const { mesh } = settings.layout;
   const counts = expertCounts(model);
   return {
-    numBlocks: cutBlocks(model).blocks.length,
+    numBlocks: cutBlocks(model).numCalls,
     dividedByTp: mesh.tp > 1 ? tensorDivisors(model, tensorPlanOf(job, model, config)) : {},
     numExperts: counts.length === 0 ? 0 : counts.reduce(greatestCommonDivisor),
   };

@@ -171,7 +171,7 @@ describe("two stages of one model", () => {
       const { sent } = engines[0].forward(key, () => first.forward(idsOf(3)));
       const received = sent.map((each) => hold(each.detach()));
       expect(() => engines[1].forward(key, () => last.forward(idsOf(3)), received)).toThrow(
-        "[pipeline] expected block 3 to read only what it is given by the block before",
+        "[pipeline] expected call 3 of a block to read only what it is given by the block before",
       );
     });
     for (const engine of engines) engine.dispose();

@@ -107,6 +107,7 @@ class AlbertTransformer extends Module {
     this.embedding_hidden_mapping_in = linear(embedding_size, hidden_size, config);
     this.albert_layer_groups = new ModuleList(
       Array.from({ length: num_hidden_groups }, () => new AlbertLayerGroup(config)),
+      { numCalls: config.num_hidden_layers },
     );
     this.end = new Identity();
     this.#numLayers = config.num_hidden_layers;
