@@ -13,7 +13,7 @@ export {
   BertForSequenceClassification,
   BertForTokenClassification,
 } from "./bert/model.ts";
-export { CLIPModel, type PicturesWithTexts } from "./clip/model.ts";
+export { CLIPModel, type PicturesWithTexts, type Replicas } from "./clip/model.ts";
 export { Data2VecAudioForCTC } from "./data2vec-audio/model.ts";
 export {
   Data2VecTextForMaskedLM,

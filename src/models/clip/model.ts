@@ -52,6 +52,12 @@ class ClipMLP extends Module {
   }
 }
 
+/** What a tower's layers hand on: their stream, and what the other tower has made. */
+interface Carrying {
+  readonly hidden: Tensor;
+  readonly carried: Tensor | undefined;
+}
+
 class ClipEncoderLayer extends Module {
   readonly self_attn: ProjectedAttention;
   readonly layer_norm1: LayerNorm;
@@ -70,10 +76,11 @@ class ClipEncoderLayer extends Module {
     this.layer_norm2 = new LayerNorm(width, layer_norm_eps);
   }
 
-  override forward(x: Tensor, seen: AttentionRequest): Tensor {
+  /** @param carried - returned as it is, for those behind: what goes from stage to stage of a pipeline goes through its layers */
+  override forward(x: Tensor, seen: AttentionRequest, carried?: Tensor): Carrying {
     const attended = this.self_attn.forward(this.layer_norm1.forward(x), seen); // [B, T, D]
     const [sum, normed] = this.layer_norm2.addThenNorm(attended, x);
-    return sum.add(this.mlp.forward(normed));
+    return { hidden: sum.add(this.mlp.forward(normed)), carried: carried?.alias() };
   }
 }
 
@@ -90,10 +97,10 @@ class ClipEncoder extends Module {
     );
   }
 
-  override forward(x: Tensor, seen: AttentionRequest): Tensor {
-    let hidden = this.start.forward(x);
-    for (const layer of this.layers) hidden = layer.forward(hidden, seen);
-    return hidden;
+  override forward(x: Tensor, seen: AttentionRequest, carried?: Tensor): Carrying {
+    let state: Carrying = { hidden: this.start.forward(x), carried };
+    for (const layer of this.layers) state = layer.forward(state.hidden, seen, state.carried);
+    return state;
   }
 }
 
@@ -133,7 +140,7 @@ class ClipTextModel extends Module {
     const { vocab_size, max_position_embeddings, eos_token_id: end } = this.#config;
     checkTokenIds("CLIPTextModel", inputIds, vocab_size, max_position_embeddings);
     const mask = attentionMask && paddingMask(attentionMask);
-    const hidden = this.encoder.forward(this.embeddings.forward(inputIds), { causal: true, mask });
+    const { hidden } = this.encoder.forward(this.embeddings.forward(inputIds), { causal: true, mask });
     const normed = this.final_layer_norm.forward(hidden); // [B, T, D]
     const ends = end === 2 ? inputIds : inputIds.eq(end).to("int64"); // [B, T]
     const place = ends
@@ -188,11 +195,18 @@ class ClipVisionModel extends Module {
     this.#pictures = [config.num_channels, config.image_size, config.image_size];
   }
 
-  /** @returns [B, D] */
-  override forward(pixels: Tensor): Tensor {
+  /**
+   * @param carried - of the other tower
+   * @returns [B, D], and what is carried
+   */
+  override forward(pixels: Tensor, carried: Tensor): { readonly pooled: Tensor; readonly carried: Tensor } {
     checkPixels("CLIPVisionModel", pixels, this.#pictures);
-    const hidden = this.pre_layrnorm.forward(this.embeddings.forward(pixels)); // [B, P + 1, D]
-    return firstPosition(this.post_layernorm.forward(this.encoder.forward(hidden, {})));
+    const embedded = this.pre_layrnorm.forward(this.embeddings.forward(pixels)); // [B, P + 1, D]
+    const state = this.encoder.forward(embedded, {}, carried);
+    return {
+      pooled: firstPosition(this.post_layernorm.forward(state.hidden)),
+      carried: state.carried ?? carried,
+    };
   }
 }
 
@@ -264,23 +278,44 @@ export class CLIPModel extends Module implements TaskModel {
 
   /**
    * The loss is the mean of both cross entropies: of each picture among the texts, and of each text among the pictures of
-   * this batch.
-   * @returns `loss`, `logitsPerImage` and `logitsPerText` [B, B], `imageEmbeds` and `textEmbeds` [B, E], of length 1
+   * this batch, or of the batches of all replicas, R of them.
+   * @param replicas - ranks that compute this at once, each on its batch of B: their losses' mean is that of one rank with all
+   *   batches in one. In a job's loss `rank.axes.dp`
+   * @returns `loss`, `logitsPerImage` and `logitsPerText` [B, R·B], `imageEmbeds` and `textEmbeds` [B, E], of length 1
    */
-  override forward({ inputIds, pixelValues, attentionMask }: PicturesWithTexts): ModelOutputs {
+  override forward(
+    { inputIds, pixelValues, attentionMask }: PicturesWithTexts,
+    replicas: Replicas = ALONE,
+  ): ModelOutputs {
     const text = this.text_projection.forward(this.text_model.forward(inputIds, attentionMask));
-    const picture = this.visual_projection.forward(this.vision_model.forward(pixelValues));
-    const [textEmbeds, imageEmbeds] = [unit(text), unit(picture)];
+    const { pooled, carried } = this.vision_model.forward(pixelValues, unit(text));
+    const [textEmbeds, imageEmbeds] = [carried, unit(this.visual_projection.forward(pooled))];
     const scale = this.logit_scale.tensor.exp();
-    const logitsPerText = textEmbeds.matmul(imageEmbeds.transpose(0, 1)).mul(scale); // [B, B]
-    const logitsPerImage = logitsPerText.transpose(0, 1);
-    const own = arange(inputIds.shape[0] ?? 0, { dtype: "int64" });
+    const among = (rows: Tensor, others: Tensor) =>
+      rows.matmul(replicas.allGather(others).transpose(0, 1)).mul(scale); // [B, R·B]
+    const logitsPerText = among(textEmbeds, imageEmbeds);
+    // Of one replica the one is the other's transpose, with the same bits.
+    const logitsPerImage =
+      replicas.size === 1 ? logitsPerText.transpose(0, 1) : among(imageEmbeds, textEmbeds);
+    const numRows = inputIds.shape[0] ?? 0;
+    const own = arange(numRows, { dtype: "int64" }).add(replicas.index * numRows);
     const loss = crossEntropy(logitsPerText, own)
       .add(crossEntropy(logitsPerImage.contiguous(), own))
       .mul(0.5);
     return { loss, logitsPerImage, logitsPerText, imageEmbeds, textEmbeds };
   }
 }
+
+/** What CLIP's loss asks of the ranks that train copies of it: a job's `rank.axes.dp` is one. */
+export interface Replicas {
+  /** This rank's place, from 0. */
+  readonly index: number;
+  readonly size: number;
+  /** All replicas' rows along dim 0, in their order, on each of them; differentiable. */
+  allGather(rows: Tensor): Tensor;
+}
+
+const ALONE: Replicas = { index: 0, size: 1, allGather: (rows) => rows };
 
 function unit(rows: Tensor): Tensor {
   return rows.div(rows.square().sum([1], true).sqrt());
