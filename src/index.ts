@@ -62,6 +62,7 @@ export {
   type BertRecord,
   buildTrainValidTestDatasets,
   buildTrainValidTestDatasetsForHuggingface,
+  buildTrainValidTestDatasetsForT5,
   type Composed,
   type ComposedModel,
   type Composition,
@@ -75,8 +76,10 @@ export {
   PreTrainer,
   Pretrainer,
   type PretrainingData,
+  paddedVocabulary,
   RapidformerEngine,
   readModelConfig,
+  type T5Record,
 } from "./rapidformer/index.ts";
 export * from "./service/index.ts";
 export {

@@ -4,6 +4,7 @@ import {
   GPT2LMHeadModel,
   getArgs,
   PreTrainer,
+  paddedVocabulary,
   RapidformerEngine,
   type Tensor,
 } from "troupe";
@@ -25,7 +26,7 @@ class MyGPTPreTrainer extends PreTrainer {
   override modelOptimizerLrSchedulerProvider() {
     const args = getArgs();
     const model = new GPT2LMHeadModel({
-      vocab_size: 512, // 257, padded to 128 for each of two ranks that split it
+      vocab_size: paddedVocabulary(257, args), // bytes and the end of a document
       n_layer: args.numLayers,
       n_embd: args.hiddenSize,
       n_head: args.numAttentionHeads,

@@ -44,6 +44,7 @@ export interface Arguments {
   readonly hiddenSize: number;
   readonly numAttentionHeads: number;
   readonly seqLength: number;
+  readonly decoderSeqLength: number;
   readonly maxPositionEmbeddings: number;
   readonly ffnHiddenSize: number;
   readonly attentionDropout: number;

@@ -249,7 +249,12 @@ const architecture: readonly Flag[] = [
     value: false,
   }),
   refused("--kv-channels", "whole", "--hidden-size and --num-attention-heads, which it follows from"),
-  refused("--decoder-seq-length", "whole", "--seq-length, with a template for what differs"),
+  setting(
+    "--decoder-seq-length",
+    "whole",
+    0,
+    "tokens of what T5's decoder writes; as many as its encoder reads unless given",
+  ),
   refused(
     "--apply-residual-connection-post-layernorm",
     "nothing",
@@ -314,7 +319,12 @@ const data: readonly Flag[] = [
   setting("--eod-mask-loss", "nothing", false, "let the end of a document count for nothing", {
     value: true,
   }),
-  setting("--vocab-extra-ids", "whole", 0, "tokens added to the vocabulary, for T5's spans"),
+  setting(
+    "--vocab-extra-ids",
+    "whole",
+    0,
+    "tokens added to the vocabulary, of which one stands for each of T5's spans",
+  ),
   setting(
     "--dynamic-shapes",
     "nothing",

@@ -17,10 +17,12 @@ export {
   type BertRecord,
   buildTrainValidTestDatasets,
   buildTrainValidTestDatasetsForHuggingface,
+  buildTrainValidTestDatasetsForT5,
   endOfDocument,
   type GptRecord,
   getTokenizer,
   type PretrainingData,
+  type T5Record,
 } from "./pretraining-data.ts";
 export { readModelConfig } from "./run-parts.ts";
 export { Finetuner, type ForwardStep, type ModelProvided, PreTrainer, Pretrainer } from "./trainer.ts";

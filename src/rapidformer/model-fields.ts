@@ -92,6 +92,8 @@ export function withArchitecture(fields: Fields, args: Arguments): Fields {
   }
   // A feed-forward layer is four times as wide unless told otherwise, whatever BERT base has.
   const [width = ""] = called.ffnHiddenSize ?? [];
+  const isT5 = fields.model_type === "t5" && args.hiddenSize > 0 && args.numAttentionHeads > 0;
+  if (isT5 && fields.d_kv === undefined) own.d_kv = args.hiddenSize / args.numAttentionHeads;
   const isNew = args.hiddenSize > 0 && fields[width] === undefined && own[width] === undefined;
   return { ...fields, ...own, ...(isNew && width !== "n_inner" && { [width]: 4 * args.hiddenSize }) };
 }

@@ -6,8 +6,10 @@ import {
   maskVocabulary,
   megatronBertSamples,
   megatronGptSamples,
+  megatronT5Samples,
   type Samples,
   type SplitName,
+  type T5Vocabulary,
   type Tokenizer,
 } from "../data/index.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
@@ -89,6 +91,58 @@ export function buildTrainValidTestDatasetsForHuggingface(
     tokenTypeIds: integers(types),
     labels: integers(labels.map((label) => (label < 0 ? -100 : label))),
     nextSentenceLabel: tensor(BigInt64Array.of(isRandom ? 1n : 0n), { dtype: "int64" }).view([]),
+  }));
+}
+
+/** A row of T5's pre-training by Hugging Face's names in camel case, int64; labels are −100 behind the end. */
+export type T5Record = {
+  readonly inputIds: Tensor;
+  readonly attentionMask: Tensor;
+  readonly decoderInputIds: Tensor;
+  readonly decoderAttentionMask: Tensor;
+  readonly labels: Tensor;
+};
+
+/**
+ * Megatron's T5 samples, spans of which a sentinel each stands for, by the names of Hugging Face's inputs.
+ * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`, `ARGUMENTS` where nothing is left to train on
+ */
+export function buildTrainValidTestDatasetsForT5(
+  options: PretrainingData & {
+    readonly maxSeqLength: number;
+    /** Of the decoder; as long as the encoder's unless told otherwise. */
+    readonly maxSeqLengthDec?: number;
+    readonly maskedLmProb: number;
+    readonly shortSeqProb: number;
+    readonly vocabulary: T5Vocabulary;
+  },
+): ThreeSplits<T5Record> {
+  const {
+    dataPrefix,
+    splitsString,
+    seed,
+    maxSeqLength,
+    maxSeqLengthDec = maxSeqLength,
+    vocabulary,
+  } = options;
+  const splits = megatronT5Samples({
+    dataPath: dataPathOf(dataPrefix),
+    split: splitsString,
+    length: maxSeqLength,
+    decoderLength: maxSeqLengthDec,
+    seed,
+    numSamples: numSamplesOf(options),
+    maskProbability: options.maskedLmProb,
+    shortProbability: options.shortSeqProb,
+    vocabulary,
+  });
+  const present = (tokens: Int32Array) => tokens.map((token) => Number(token !== vocabulary.words.pad));
+  return threeOf(dataPrefix, splits, ({ tokens, decoderTokens, labels }) => ({
+    inputIds: integers(tokens),
+    attentionMask: integers(present(tokens)),
+    decoderInputIds: integers(decoderTokens),
+    decoderAttentionMask: integers(present(decoderTokens)),
+    labels: integers(labels.map((label) => (label < 0 ? -100 : label))),
   }));
 }
 

@@ -148,6 +148,20 @@ describe("Rapidformer's command line", () => {
     ]);
   });
 
+  it("counts replicas by the runtime's own flags too, and pads a vocabulary for the ranks that split it", async () => {
+    const others = [
+      { path: ["tp"], value: 2, origin: "flag", by: "--tp" },
+      { path: ["ranks"], value: 4, origin: "flag", by: "--ranks" },
+    ] as const;
+    const words = ["--micro-batch-size", "4", "--global-batch-size", "32"];
+    const { given } = await settle(parse(words), others, {});
+    expect(lastOf(given, "accumulation")).toBe(4);
+    expect(lastOf(given, "set.tensorModelParallelSize")).toBe(2);
+    await expect(settle(parse(["--pipeline-model-parallel-size", "4"]), others, {})).rejects.toThrow(
+      "expected ranks that 8 divide",
+    );
+  });
+
   it.each([
     [
       "a global batch that the replicas cannot share, with three ways out",

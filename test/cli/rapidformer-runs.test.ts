@@ -99,6 +99,37 @@ describe("rapidformer", () => {
     expect(lossesOf(plain)).toEqual(lossesOf(fsdp));
   });
 
+  it("pre-trains T5 on spans, without a config.json, and the same where ranks split its layers and vocabulary", async () => {
+    const words = [
+      ...[
+        "--task",
+        "pretraining",
+        "--data-path",
+        "book_wiki_owtv2_small_text_sentence",
+        "--vocab-extra-ids",
+        "20",
+      ],
+      ...[
+        "--tokenizer-type",
+        "BertWordPieceLowerCase",
+        "--vocab-file",
+        "bert/vocab.txt",
+        "--hidden-dropout",
+        "0",
+      ],
+      ...["--num-layers", "2", "--hidden-size", "64", "--num-attention-heads", "4", "--lr", "1e-3"],
+      ...["--seq-length", "48", "--decoder-seq-length", "24", "--train-iters", "5", "--split", "980,20"],
+      ...["--micro-batch-size", "4", "--global-batch-size", "8", ...quiet],
+    ];
+    const one = lossesOf(await run(...words, "--ranks", "1"));
+    // 58 words and marks are padded to 128 for one rank, to 64 for each of two: the model is the same.
+    const split = ["--ranks", "2", "--tp", "2", "--make-vocab-size-divisible-by", "64"];
+    const two = lossesOf(await run(...words, ...split));
+    expect(one).toHaveLength(5);
+    expect(one[4]).toBeLessThan(one[0] as number);
+    expect(Math.max(...one.map((loss, step) => Math.abs(loss - (two[step] ?? 0))))).toBeLessThan(5e-6);
+  });
+
   it("pre-trains GPT by the original's listing and script at tp 2, pp 2, sizes aside, to the bits of the job that it amounts to", async () => {
     const words = [
       ...[listing("pretrain-gpt"), "--user-script", example("pretrain-gpt.ts"), ...small],

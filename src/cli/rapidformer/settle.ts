@@ -42,7 +42,10 @@ export async function settle(
     ...flags.flatMap((flag) => of(flag, typed)),
     ...precisionOf(typed, others, notices),
     ...lossScaleOf(typed),
-    ...chunksOf(typed),
+    ...chunksOf(typed, others),
+    ...others
+      .filter(({ path }) => path.join(".") === "tp")
+      .map((each): Given => ({ ...each, path: ["set", "tensorModelParallelSize"] })),
     ...(accumulation === undefined ? [] : [flagged("accumulation", accumulation, "--micro-batch-size")]),
     ...batch,
     ...(await places(typed, { environment, tell })),
@@ -106,7 +109,7 @@ function ranksOf(
   others: readonly Given[],
   environment: Environment,
 ): { readonly number: number; readonly given: Given | undefined } {
-  const split = size(typed, "--tensor-model-parallel-size") * size(typed, "--pipeline-model-parallel-size");
+  const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
   const said = others.findLast(({ path }) => path.join(".") === "ranks");
   const devices = environment.CUDA_VISIBLE_DEVICES?.split(",").filter((device) => device.trim() !== "") ?? [];
   const onAllHosts = devices.length * Number(environment.NNODES ?? 1);
@@ -132,8 +135,14 @@ function largest(ranks: number): string {
   return `on ${ranks} ranks there is room for ${layouts.map((tp) => `${tp} × ${ranks / tp}`).join(", ")}`;
 }
 
-function size(typed: TypedFlags, flag: string): number {
-  const value = typed.get(flag);
+const splitFlags = {
+  tp: "--tensor-model-parallel-size",
+  pp: "--pipeline-model-parallel-size",
+} as const;
+
+/** Ranks that split a layer, or the layers, whichever flag says so: the runtime's own goes before. */
+function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: readonly Given[]): number {
+  const value = others.findLast(({ path }) => path.join(".") === axis)?.value ?? typed.get(splitFlags[axis]);
   return typeof value === "number" && value >= 1 ? value : 1;
 }
 
@@ -144,7 +153,7 @@ function batchOf(
   ranks: number,
 ): { readonly batch: readonly Given[]; readonly accumulation: number | undefined } {
   const [micro, whole] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
-  const split = size(typed, "--tensor-model-parallel-size") * size(typed, "--pipeline-model-parallel-size");
+  const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
   const replicas = Math.max(1, Math.floor(ranks / split));
   if (typeof micro !== "number" || others.some(({ path }) => path.join(".") === "accumulation"))
     return { batch: [], accumulation: undefined };
@@ -206,10 +215,10 @@ function lossScaleOf(typed: TypedFlags): Given[] {
 
 const CHUNKS = "--num-layers-per-virtual-pipeline-stage";
 
-function chunksOf(typed: TypedFlags): Given[] {
+function chunksOf(typed: TypedFlags, others: readonly Given[]): Given[] {
   const [each, layers] = [typed.get(CHUNKS), typed.get("--num-layers")];
   if (each === undefined) return [];
-  const stages = size(typed, "--pipeline-model-parallel-size");
+  const stages = splitOf("pp", typed, others);
   const chunks = Number(layers) / (stages * Number(each));
   if (Number.isSafeInteger(chunks)) return [flagged("chunks", chunks, CHUNKS)];
   throw usage(

@@ -24,4 +24,5 @@ export {
 } from "./samplers.ts";
 export { type SentenceSample, type SentenceSampleOptions, sentenceSamples } from "./sentence-samples.ts";
 export { type DocumentSplitRule, type SplitRanges, splitRanges } from "./split-ranges.ts";
+export { type MegatronT5Options, megatronT5Samples, type T5Vocabulary, t5Vocabulary } from "./t5-dataset.ts";
 export { type T5Sample, type T5SampleOptions, t5Sample } from "./t5-sample.ts";

@@ -1,4 +1,5 @@
-// The job of `troupe pretrain` without a script: BERT on masked sentences and their order, or a causal model on what comes next.
+// The job of `troupe pretrain` without a script: BERT on masked sentences and their order, T5 on spans that sentinels stand for, or
+// a causal model on what comes next.
 import {
   type Batch,
   type Dataset,
@@ -7,15 +8,17 @@ import {
   sampleDataset,
   stack,
   type TensorBatch,
+  t5Vocabulary,
 } from "../../data/index.ts";
 import { defineJob } from "../../job/index.ts";
-import { autoModel, hasModel, type TaskModel } from "../../models/index.ts";
+import { autoModel, hasModel, type ModelBatch, type TaskModel } from "../../models/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
 import { paddedVocabulary, withArchitecture } from "../model-fields.ts";
 import {
   buildTrainValidTestDatasets,
   buildTrainValidTestDatasetsForHuggingface,
+  buildTrainValidTestDatasetsForT5,
   endOfDocument,
   getTokenizer,
 } from "../pretraining-data.ts";
@@ -34,7 +37,8 @@ function fieldsOf(given: Arguments): Fields {
       "--pretrained-model-name-or-path, or --tokenizer-type with --num-layers, --hidden-size and --num-attention-heads",
       "neither",
     );
-  return withArchitecture({ model_type: tokenizerType === "GPT2BPETokenizer" ? "gpt2" : "bert" }, given);
+  const withWords = given.vocabExtraIds > 0 ? "t5" : "bert";
+  return withArchitecture({ model_type: tokenizerType === "GPT2BPETokenizer" ? "gpt2" : withWords }, given);
 }
 
 /** What all models that say which token comes next have in common. */
@@ -45,6 +49,9 @@ interface CausalModel {
 /** Whether sentences are masked, rather than continued. */
 const isMasked = (fields: Fields) => hasModel("pretraining", fields);
 
+/** Whether spans are told apart by sentinels. */
+const isT5 = ({ model_type }: Fields) => model_type === "t5";
+
 interface Facts {
   readonly source: string;
   readonly vocabSize: number;
@@ -52,6 +59,12 @@ interface Facts {
   readonly numSamples: Readonly<Record<string, number>>;
   /** Of documents, where it is to count for nothing. */
   readonly ignored: number;
+  /** With what T5's decoder begins, and what pads its rows; BERT's tokens, where its vocabulary is. */
+  readonly ofT5: {
+    readonly decoder_start_token_id: number;
+    readonly eos_token_id: number;
+    readonly pad_token_id: number;
+  } | null;
 }
 
 export default defineJob({
@@ -69,16 +82,27 @@ export default defineJob({
       trainValidTestNumSamples: numSamplesOf(given),
       seed,
     };
-    const [train, validation, test] = isMasked(fieldsOf(given))
-      ? buildTrainValidTestDatasetsForHuggingface({
+    const fields = fieldsOf(given);
+    const vocabulary = isT5(fields) ? t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
+    const [train, validation, test] = vocabulary
+      ? buildTrainValidTestDatasetsForT5({
           ...common,
           maxSeqLength: seqLength,
+          ...(given.decoderSeqLength > 0 && { maxSeqLengthDec: given.decoderSeqLength }),
           maskedLmProb: maskProb,
           shortSeqProb,
-          binaryHead: bertBinaryHead,
-          tokenizer,
+          vocabulary,
         })
-      : buildTrainValidTestDatasets({ ...common, seqLength });
+      : isMasked(fields)
+        ? buildTrainValidTestDatasetsForHuggingface({
+            ...common,
+            maxSeqLength: seqLength,
+            maskedLmProb: maskProb,
+            shortSeqProb,
+            binaryHead: bertBinaryHead,
+            tokenizer,
+          })
+        : buildTrainValidTestDatasets({ ...common, seqLength });
     const splits = Object.fromEntries(
       Object.entries({ train, validation, test }).filter(([, samples]) => samples !== null),
     ) as Record<string, typeof train>;
@@ -87,10 +111,17 @@ export default defineJob({
     const ignored = eodMaskLoss ? (endOfDocument(tokenizer) ?? -1) : -1;
     const facts = {
       source: given.datasetPath || dataPath,
-      vocabSize: tokenizer.vocabSize,
+      vocabSize: vocabulary?.size ?? tokenizer.vocabSize,
       numTrain: train.length,
       numSamples,
       ignored,
+      ofT5: vocabulary
+        ? {
+            decoder_start_token_id: vocabulary.begin,
+            eos_token_id: vocabulary.end,
+            pad_token_id: vocabulary.words.pad,
+          }
+        : null,
     };
     return sampleDataset<SampleRecord, Batch, Facts>({
       facts,
@@ -105,15 +136,17 @@ export default defineJob({
     ...planOf(args(config), numTrain),
     ...evaluationOf(args(config), { numSamples }),
   }),
-  model: (config, { vocabSize, ignored }: Facts) => {
+  model: (config, { vocabSize, ignored, ofT5 }: Facts) => {
     const given = setArgs({ ...config, ignored });
     const fields = fieldsOf(given);
     const size = { vocab_size: fields.vocab_size ?? paddedVocabulary(vocabSize, given) };
     const masked = given.bertBinaryHead ? "pretraining" : "masked_lm";
+    if (isT5(fields)) return autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
     return autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
   },
   loss: (model: TaskModel, batch: TensorBatch) => {
     if (batch.text === undefined) {
+      if (batch.decoderInputIds !== undefined) return model.forward(batch as ModelBatch).loss as Tensor;
       const { nextSentenceLabel, ...rows } = batch as Readonly<Record<string, Tensor>>;
       return model.forward(getArgs().bertBinaryHead ? { ...rows, nextSentenceLabel } : rows).loss as Tensor;
     }

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import {
   bertSample,
@@ -6,12 +9,14 @@ import {
   gptSamples,
   gptTokens,
   leftToRight,
+  loadWordPiece,
   type MaskVocabulary,
   rampedBatchSize,
   sentenceSamples,
   singleBatches,
   splitRanges,
   t5Sample,
+  t5Vocabulary,
 } from "../../../src/data/index.ts";
 import { blend } from "../../../src/data/megatron/blend.ts";
 
@@ -223,6 +228,16 @@ describe("a BERT sample", () => {
     expect([...types]).toEqual([...Array(16).fill(0), 1, 1, 1, 1, 0, 0, 0, 0]);
     expect(random.next()).toBe(256_878_637);
   });
+});
+
+it("T5's vocabulary has its marks and sentinels behind BERT's words, in Megatron's order", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  const path = join(folder, "vocab.txt");
+  const words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[EOS]", "one", "##s"];
+  writeFileSync(path, words.join("\n"));
+  const tokenizer = await loadWordPiece(path, { lowercase: true, maxCharacters: 200 });
+  expect(t5Vocabulary(tokenizer, 3)).toMatchObject({ begin: 8, end: 5, sentinels: [9, 10, 11], size: 12 });
+  rmSync(folder, { recursive: true });
 });
 
 it("a T5 sample is Megatron's", () => {
