@@ -42,11 +42,13 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return plain(`text after step ${event.step}:\n${event.text}`);
     case "checkpoint.skipped":
       return plain(`checkpoint of step ${event.step} left out: ${event.reason}`);
-    case "anomaly.detected":
+    case "anomaly.detected": {
+      const unit = event.anomaly === "straggler" ? " ms" : "";
       return bad(
         `step ${event.step}: ${event.anomaly}${event.rank === undefined ? "" : ` on rank ${event.rank}`}, ` +
-          `${formatMeasure(event.value)} where ${formatMeasure(event.limit)} is the limit: ${event.action}`,
+          `${formatMeasure(event.value)}${unit} where ${formatMeasure(event.limit)}${unit} is the limit: ${event.action}`,
       );
+    }
     case "actor.stalled":
       return bad(`${event.actor}#${event.incarnation} shows no progress: ${describeStall(event)}`);
     case "checkpoint.saved":

@@ -1,6 +1,7 @@
 import { noteOrigin, TroupeError } from "../errors.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
+import { importQuietly } from "./import-quietly.ts";
 import type { Job } from "./job.ts";
 import { refusingExit } from "./refusing-exit.ts";
 
@@ -18,7 +19,7 @@ const OPTIONAL = ["delta", "weigh", "predict", "schedule", "tensorPlan", "sample
 export async function loadJob(url: string): Promise<Job> {
   let module: { readonly default?: unknown };
   try {
-    module = (await import(url)) as typeof module;
+    module = await importQuietly(url);
   } catch (cause) {
     // Thrown by this package for what the module asks of it, while it is loaded: a sentence already.
     if (cause instanceof TroupeError) throw cause;

@@ -5,7 +5,7 @@ import type { Parameter } from "./parameter.ts";
 
 /** What one attention finds in front of the keys and values that it makes itself: its part of a table that all layers share. */
 export class PrefixHeads {
-  /** [n, L · 2 · G · K]: of each layer keys, then values. */
+  /** Of each layer keys, then values: [n, L · 2 · G · K]. */
   readonly table: Parameter;
   readonly layerIndex: number;
   readonly numHeads: number;

@@ -42,7 +42,7 @@ export interface Sharing {
   readonly trainable: boolean;
   /** Whether they are buffers, which forward writes: see `COUNT_NUMEL`. */
   readonly written: boolean;
-  /** Whether they are of other dtypes than float32, and so never change: see {@link constantIn}. */
+  /** Whether they are of other dtypes than float32, and so never change: see `constantIn`. */
   readonly constant: boolean;
   /**
    * Whether they are the base that a delta stands on: never trained, so that what the ranks read is all there is of them, without

@@ -209,7 +209,7 @@ export class Finetuner extends Trainer {
 export class PreTrainer extends Trainer {
   /**
    * The seed's `train_valid_test_datasets_provider`.
-   * @param trainValTestNumSamples - how many of each the run reads
+   * @param _trainValTestNumSamples - how many of each the run reads
    * @returns samples by index, null for a split that is not there; records of numbers and tensors are stacked unless a fourth
    *   entry collates them
    */

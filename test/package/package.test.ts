@@ -19,7 +19,7 @@ for (const path of ["/", "/app.js", "/uplot.js"]) {
   const { status } = await fetch(page);
   console.log(path, status);
 }
-await runtime.run("job.mjs", { steps: 3 });
+await runtime.run("job.js", { steps: 3 });
 await runtime.stop();
 `;
 
@@ -43,7 +43,7 @@ describe("the package", () => {
     // A folder that says nothing of modules, in plain JavaScript.
     installed.write("plain/package.json", "{}\n");
     installed.write("plain/README.md", text);
-    installed.write("plain/job.mjs", read("examples/hello/job.ts"));
+    installed.write("plain/job.js", read("examples/hello/job.ts"));
     installed.write("plain/train.mjs", plainScript);
   }, 300_000);
   afterAll(() => installed.remove());

@@ -22,7 +22,7 @@ export function* singleBatches(options: ReplicaBatches): Generator<number[]> {
 
 /**
  * The rest of one epoch of samples in torch's random order, epoch by epoch; the next begins where all full batches are consumed.
- * @param sharded - whether each replica has a part of the data of its own; then another number of replicas is another order
+ * @param options.sharded - whether each replica has a part of the data of its own; then another number of replicas is another order
  */
 export function* cyclicBatches(options: ReplicaBatches & { readonly sharded: boolean }): Generator<number[]> {
   const { numSamples, consumed, microBatch, replica, numReplicas, sharded } = options;

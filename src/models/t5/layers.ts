@@ -42,7 +42,7 @@ export class T5Attention extends Module {
   readonly dropout: Dropout;
   readonly headWidth: number;
 
-  /** @param bothWays - for a layer with a relative bias: whether keys behind the query have buckets of their own */
+  /** @param options.bothWays - for a layer with a relative bias: whether keys behind the query have buckets of their own */
   constructor(config: T5Config, options: { readonly bothWays?: boolean } = {}) {
     super();
     const { d_model, d_kv, num_heads, initializer_factor: factor } = config;

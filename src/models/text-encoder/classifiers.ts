@@ -21,7 +21,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
   }
 
   /**
-   * @param batch.labels - [B], or [B, C]: see `rowLoss`
+   * @param batch - a text a row, and `labels`, [B] or [B, C]: see `rowLoss`
    * @returns `loss`, or `logits` [B, C]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
@@ -44,7 +44,7 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
   }
 
   /**
-   * @param batch.labels - [B, T], int64; −100 counts for nothing
+   * @param batch - a text a row, and `labels`, int64 [B, T]; −100 counts for nothing
    * @returns `loss`, a mean over the positions that count, or `logits` [B, T, C]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {

@@ -10,7 +10,7 @@ import { stackOf } from "./thread-stack.ts";
 export interface WorkerHandle {
   /** Ends it without its consent: the last resort. */
   terminate(): Promise<void>;
-  /** Where its code is that does not come back, see {@link stackOf}; undefined where that cannot be seen. */
+  /** Where its code is that does not come back, see `stackOf`; undefined where that cannot be seen. */
   stack?(): Promise<string | undefined>;
   /** Resolves with the uncaught error, if any, when nothing of it runs any more. */
   readonly exited: Promise<Error | undefined>;
