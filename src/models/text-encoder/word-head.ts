@@ -43,7 +43,7 @@ export abstract class MaskedLanguageModel<Config extends HeadConfig> extends Enc
   };
 
   /**
-   * @param batch.labels - [B, T], int64: what stood there; −100 counts for nothing
+   * @param batch - a text a row, and `labels`, int64 [B, T]: what stood there; −100 counts for nothing
    * @returns `loss`, nats a gap, or `logits` [B, T, V]
    */
   override forward({ labels, ...batch }: LabelledText): ModelOutputs {
