@@ -6,6 +6,7 @@ import { reportCycles } from "./reports/cycles.ts";
 import { reportFlips } from "./reports/flips.ts";
 import { reportFuzz } from "./reports/fuzz.ts";
 import { reportHangs } from "./reports/hangs.ts";
+import { reportHosts } from "./reports/hosts.ts";
 import { reportMoments } from "./reports/moments.ts";
 import { reportPhases } from "./reports/phases.ts";
 import { reportPower } from "./reports/power.ts";
@@ -21,6 +22,7 @@ const parts: Readonly<Record<string, Report>> = {
   hangs: reportHangs,
   cycles: reportCycles,
   moments: reportMoments,
+  hosts: reportHosts,
   saves: reportSaves,
   power: reportPower,
   flips: reportFlips,
@@ -37,6 +39,7 @@ Disturbs what must survive and prints what became of it. Parts, all unless told:
   --placement P   thread or process (both, one after the other)
   --cycles N      starts and ends (100)
   --moments N     programs that are ended at random and gone on with (200)
+  --faults N      of runs over two hosts (50)
   --target TEXT   part of the name of what is fuzzed, or of PHASE/FAULT
   --kills N       of saves (1000)
   --verbose       says more`;
@@ -49,6 +52,7 @@ const { values, positionals } = readArguments(
     placement: { type: "string" },
     cycles: { type: "string", default: "100" },
     moments: { type: "string", default: "200" },
+    faults: { type: "string", default: "50" },
     target: { type: "string", default: "" },
     kills: { type: "string", default: "1000" },
     verbose: { type: "boolean", default: false },
@@ -60,7 +64,7 @@ const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0) refuse(usage, `${Object.keys(parts).join(", ")} or all`, unknown.join(", "));
 if (values.placement !== undefined && !["thread", "process"].includes(values.placement))
   refuse(usage, "--placement thread or process", values.placement);
-for (const name of ["minutes", "mtbf", "seed", "cycles", "moments", "kills"] as const)
+for (const name of ["minutes", "mtbf", "seed", "cycles", "moments", "faults", "kills"] as const)
   if (!(Number(values[name]) >= 0)) refuse(usage, `--${name} to be a number`, values[name]);
 
 const seed = Number(values.seed);
@@ -73,6 +77,7 @@ const options = {
   placements: (values.placement === undefined ? ["thread", "process"] : [values.placement]) as Placement[],
   numCycles: Number(values.cycles),
   numMoments: Number(values.moments),
+  numFaults: Number(values.faults),
   numKills: Number(values.kills),
   target: values.target,
   isVerbose: values.verbose,

@@ -62,6 +62,11 @@ export class TwoHosts implements Disposable {
     this.#within(1, "link", "set", this.#cable(1), "down");
   }
 
+  /** The other way about. */
+  mend(): void {
+    this.#within(1, "link", "set", this.#cable(1), "up");
+  }
+
   [Symbol.dispose](): void {
     for (const name of this.#names) ip("netns", "del", name);
   }

@@ -14,6 +14,8 @@ export interface ChaosOptions {
   readonly numCycles: number;
   /** Programs that are ended at random moments. */
   readonly numMoments: number;
+  /** Faults of runs over two hosts. */
+  readonly numFaults: number;
   /** Saves that are killed at random moments. */
   readonly numKills: number;
   /** Part of the name of what is fuzzed, or of a phase; everything where empty. */
