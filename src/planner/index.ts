@@ -12,6 +12,12 @@ export {
   sendSeconds,
 } from "./cluster.ts";
 export {
+  type ControlCosts,
+  type ControlShape,
+  type ControlSimulation,
+  simulateControl,
+} from "./control-plane.ts";
+export {
   describeBytes,
   describeCount,
   describeEstimate,
