@@ -27,7 +27,8 @@ export interface AttentionOptions {
 /**
  * Softmax attention: each query's mean of the values it sees, weighed by e^(scale · q·k + bias). A query that sees nothing,
  * as where a row is padded on the left, gets the mean of all values, as of transformers' own attention. Scores are never in
- * memory as a whole, but with active dropout, whose mask must be ours to be a pure function of the step, and in float64.
+ * memory as a whole, but in float64, and on a device other than the host while dropout is active: its kernels draw no mask of
+ * ours.
  * @param q - [B, H, T, K]; any strides, one float dtype for all three
  * @param k - [B, G, S, K], H a multiple of G: grouped heads (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245)
  * @param v - as k
@@ -44,12 +45,19 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
     const { packed: _, ...own } = options;
     return withinSamples(packed, [q, k, v], (...heads) => attention(...heads, own));
   }
-  if (dropout?.active || q.dtype === "float64") return explicitAttention(q, k, v, options);
+  const drops = dropout?.active === true;
+  if (q.dtype === "float64" || (drops && q.device !== "cpu")) return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
-  if (isWhole && isEven) return ops.troupe.attention(q, k, v, causal, scale);
+  if (isWhole && isEven && !drops) return ops.troupe.attention(q, k, v, causal, scale);
+  const [batch = 0, numHeads = 0, numQueries = 0] = q.shape;
   const numKeys = k.shape[2] ?? 0;
   const [ofMask, ofBias] = [mask, bias].map((given) => given && forEachKey(given, numKeys));
+  if (drops) {
+    const { p, seed, stream, offset, run, stride } = dropout.next([batch, numHeads, numQueries, numKeys]);
+    const seen = [ofMask, ofBias, causal, window ?? 0, scale] as const;
+    return ops.troupe.droppedAttention(q, k, v, ...seen, p, seed, stream, offset, run, stride);
+  }
   return ops.troupe.maskedAttention(q, k, v, ofMask, ofBias, causal, window ?? 0, scale);
 }
 

@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { numelOf, ops, type Tensor } from "../tensor/index.ts";
-import { Drawing } from "./drawing.ts";
+import { type Draw, Drawing } from "./drawing.ts";
 
 /** That what is masked is one of `count` equal pieces, along `dim`, of a larger tensor. */
 export interface MaskSplit {
@@ -46,10 +46,25 @@ export class Dropout extends Drawing {
   /** @throws `RANDOMNESS_UNBOUND` while training with p > 0 where nothing is bound */
   override forward(x: Tensor): Tensor {
     if (!this.active) return x;
-    const { seed, stream } = this.draw();
-    const { offset, run, stride } = placesOf(x.shape, this.split);
-    return ops.troupe.dropout(x, this.p, seed, stream, offset, run, stride);
+    const { p, seed, stream, offset, run, stride } = this.next(x.shape);
+    return ops.troupe.dropout(x, p, seed, stream, offset, run, stride);
   }
+
+  /**
+   * The mask that the next call of forward would draw for a tensor of this shape, for a kernel that applies it itself.
+   * @throws `RANDOMNESS_UNBOUND` where nothing is bound
+   */
+  next(shape: readonly number[]): DropoutMask {
+    return { p: this.p, ...this.draw(), ...placesOf(shape, this.split) };
+  }
+}
+
+/** A mask as kernels take it: element i of a piece takes word offset + ⌊i / run⌋ · stride + i mod run of (seed, stream). */
+export interface DropoutMask extends Draw {
+  readonly p: number;
+  readonly offset: number;
+  readonly run: number;
+  readonly stride: number;
 }
 
 /** Where the elements of a piece stand in the whole tensor, row-major: runs of `run` elements, `stride` apart. */

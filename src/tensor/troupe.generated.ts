@@ -473,6 +473,31 @@ export function maskedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
 }
 
 /**
+ * The same whose weights [B, H, T, S] are dropped as troupe::dropout drops, by places that are whole rows of keys.
+ *
+ * `troupe::dropped_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale, float p, int seed, int stream, int offset, int run, int stride) -> Tensor`
+ */
+export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined, bias: Tensor | undefined, causal: boolean, window: number, scale: number, p: number, seed: number, stream: number, offset: number, run: number, stride: number): Tensor {
+  frame[0] = q.handle;
+  frame[1] = k.handle;
+  frame[2] = v.handle;
+  frame[3] = mask === undefined ? 0 : 1;
+  frame[4] = mask === undefined ? 0 : mask.handle;
+  frame[5] = bias === undefined ? 0 : 1;
+  frame[6] = bias === undefined ? 0 : bias.handle;
+  frame[7] = causal ? 1 : 0;
+  frame[8] = window;
+  frame[9] = scale;
+  frame[10] = p;
+  frame[11] = seed;
+  frame[12] = stream;
+  frame[13] = offset;
+  frame[14] = run;
+  frame[15] = stride;
+  return adopt(call(368));
+}
+
+/**
  * Mean cross entropy of logits [N, V] against targets [N], never holding float32 logits.
  *
  * `troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor`
@@ -481,7 +506,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = logits.handle;
   frame[1] = targets.handle;
   frame[2] = ignoreIndex;
-  return adopt(call(368));
+  return adopt(call(369));
 }
 
 /**
@@ -494,7 +519,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = weight.handle;
   frame[2] = targets.handle;
   frame[3] = ignoreIndex;
-  return adopt(call(369));
+  return adopt(call(370));
 }
 
 /**
@@ -510,7 +535,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  return adopt(call(370));
+  return adopt(call(371));
 }
 
 /**
@@ -526,7 +551,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = coefficients.handle;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : weights.handle;
-  call(371);
+  call(372);
 }
 
 /**
@@ -539,7 +564,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs);
   next = putTensors(next, gradients);
   frame[next] = factor;
-  return adopt(call(372));
+  return adopt(call(373));
 }
 
 /**
@@ -553,7 +578,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(373);
+  call(374);
 }
 
 /**
@@ -563,7 +588,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors);
-  return call(374) !== 0;
+  return call(375) !== 0;
 }
 
 /**
@@ -575,7 +600,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = tokens.handle;
   const next = putNumbers(1, starts);
   frame[next] = length;
-  call(375);
+  call(376);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -587,7 +612,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(376));
+  return adopt(call(377));
 }
 
 /**
@@ -598,7 +623,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = x.handle;
   frame[1] = communicator;
-  return adopt(call(377));
+  return adopt(call(378));
 }
 
 /**
@@ -610,7 +635,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(378));
+  return adopt(call(379));
 }
 
 /**
@@ -622,7 +647,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(379));
+  return adopt(call(380));
 }
 
 /**
@@ -634,7 +659,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(380));
+  return adopt(call(381));
 }
 
 /**
@@ -646,7 +671,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(381));
+  return adopt(call(382));
 }
 
 /**
@@ -661,7 +686,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(382));
+  return adopt(call(383));
 }
 
 /**
@@ -676,7 +701,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(383));
+  return adopt(call(384));
 }
 
 /**
@@ -688,7 +713,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(384));
+  return adopt(call(385));
 }
 
 /**
@@ -700,7 +725,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(385));
+  return adopt(call(386));
 }
 
 /**
@@ -712,7 +737,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = x.handle;
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(386));
+  return adopt(call(387));
 }
 
 /**
@@ -725,5 +750,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits);
   putNumbers(next, inputSplits);
-  return adopt(call(387));
+  return adopt(call(388));
 }

@@ -102,6 +102,10 @@ for (const dtype of floatTypes) {
     const mixed = ops.troupe.maskedAttention(queries, keys, keys, seen, added, false, 0, 0.3);
     const mixedGradients = gradientsOf([mixed], [queries, keys, added], [normal(mixed.shape, 13)]);
     digest(`masked_attention ${rows}x${dim}`, [mixed, ...mixedGradients]);
+    const place = [0.3, 7, 3, 0, 2 * rows * dim, 2 * rows * dim] as const;
+    const dropped = ops.troupe.droppedAttention(queries, keys, keys, seen, added, false, 0, 0.3, ...place);
+    const droppedGradients = gradientsOf([dropped], [queries, keys, added], [normal(dropped.shape, 13)]);
+    digest(`dropped_attention ${rows}x${dim}`, [dropped, ...droppedGradients]);
     const targets = tensor(BigInt64Array.from({ length: rows }, (_, row) => BigInt((row * 31) % dim)));
     const loss = ops.troupe.crossEntropy(x, targets, -100);
     digest(`cross_entropy ${dtype} ${rows}x${dim}`, [loss, ...gradientsOf([loss], [x], [tensor(1)])]);

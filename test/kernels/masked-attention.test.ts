@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { explicitAttention } from "../../src/nn/attention.ts";
-import { ones, ops, setNumThreads, type Tensor, zeros } from "../../src/tensor/index.ts";
+import type { Dropout } from "../../src/nn/index.ts";
+import {
+  memory,
+  ones,
+  ops,
+  resetPeakMemory,
+  scope,
+  setNumThreads,
+  type Tensor,
+  zeros,
+} from "../../src/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 import {
   exact,
@@ -162,5 +172,117 @@ describe("masked_attention", () => {
     expect(call(even, zeros([2, 1, 1, 7]))).toContain("mask must be bool");
     expect(call(even, zeros([2, 1, 1, 6]).gt(0))).toContain("mask must be bool");
     expect(call(even, undefined, zeros([3, 1, 1, 7]))).toContain("bias must be floating");
+  });
+});
+
+/** Where the weights of a piece stand in the whole, and what is drawn there. */
+interface Draw {
+  readonly p: number;
+  readonly offset?: number;
+  readonly run?: number;
+  readonly stride?: number;
+}
+
+function attendDropped(
+  [q, k, v, bias]: readonly Tensor[],
+  { mask, causal = false, window = 0, sizes }: Given,
+  { p, offset = 0, run, stride }: Draw,
+): Tensor {
+  const [batch, heads, , rows, keys] = sizes;
+  const whole = batch * heads * rows * keys;
+  return ops.troupe.droppedAttention(
+    ...([q, k, v] as [Tensor, Tensor, Tensor]),
+    maskOf(mask),
+    bias,
+    causal,
+    window,
+    0.3,
+    p,
+    17,
+    5,
+    offset,
+    run ?? whole,
+    stride ?? whole,
+  );
+}
+
+/** What weights are multiplied by: the dropout operator's own answer to ones. */
+function factorsOf({ sizes: [batch, heads, , rows, keys] }: Given, p: number): Tensor {
+  const whole = batch * heads * rows * keys;
+  return ops.troupe.dropout(ones([batch, heads, rows, keys]), p, 17, 5, 0, whole, whole);
+}
+
+describe("dropped_attention", () => {
+  it.each(titled)("drops what the dropout operator drops of the weights: %s in %s", (_, dtype, given) => {
+    const own = inputs(given, dtype);
+    const wide = own.map(exact);
+    const [q, k, v, bias] = wide as [Tensor, Tensor, Tensor, Tensor | undefined];
+    const factors = factorsOf(given, 0.3).to("float64");
+    const { mask, causal = false, window } = given;
+    const expected = explicitAttention(q, k, v, {
+      ...{ mask: maskOf(mask), bias, causal, window, scale: 0.3 },
+      dropout: { forward: (weights: Tensor) => weights.mul(factors) } as Dropout,
+    });
+    const out = attendDropped(own, given, { p: 0.3 });
+    expect(out.dtype).toBe(dtype);
+    expectNear(out, expected, 2 * roundingError[dtype]);
+    const dout = normal(out.shape, 8, { dtype });
+    const wanted = gradientsOf([expected], wide, [dout.to("float64")]);
+    // As without dropout: probabilities and their gradients are rounded before the products that sum them.
+    gradientsOf([out], own, [dout]).forEach((gradient, i) => {
+      expectNear(gradient, wanted[i] as Tensor, 6 * roundingError[dtype]);
+    });
+  });
+
+  it.each(cases.map((given) => [JSON.stringify(given), given] as const))(
+    "has the bits of masked_attention where nothing is dropped: %s",
+    (_, given) => {
+      const own = inputs(given, "float32");
+      const [dropped, plain] = [attendDropped(own, given, { p: 0 }), attend(own, given)];
+      expectSame(dropped, plain);
+      const dout = normal(plain.shape, 8);
+      const wanted = gradientsOf([plain], own, [dout]);
+      gradientsOf([dropped], own, [dout]).forEach((gradient, i) => {
+        expectSame(gradient, wanted[i] as Tensor);
+      });
+    },
+  );
+
+  it("draws for some of the heads what it draws for them among all, in the same bits on every number of threads", () => {
+    const given: Given = { sizes: [2, 4, 4, 150, 40, 8], causal: true };
+    const own = inputs(given, "float32");
+    const whole = attendDropped(own, given, { p: 0.4 });
+    const half = (index: number) =>
+      attendDropped(
+        own.map((each) => each.narrow(1, 2 * index, 2)),
+        { ...given, sizes: [2, 2, 2, 150, 40, 8] },
+        { p: 0.4, offset: index * 2 * 150 * 40, run: 2 * 150 * 40, stride: 4 * 150 * 40 },
+      );
+    setNumThreads(2);
+    const [first, second] = [half(0), half(1)];
+    setNumThreads(1);
+    expectSame(first.contiguous(), whole.narrow(1, 0, 2).contiguous());
+    expectSame(second.contiguous(), whole.narrow(1, 2, 2).contiguous());
+  });
+
+  it("never holds all scores, forward and backward", () => {
+    const given: Given = { sizes: [1, 8, 8, 2048, 2048, 8] };
+    const own = inputs(given, "float32");
+    scope(() => {
+      resetPeakMemory();
+      const before = memory().totalBytes;
+      const out = attendDropped(own, given, { p: 0.1 });
+      gradientsOf([out], own, [ones(out.shape)]);
+      // All scores are 128 MiB; of a block and its gradients there are 4 MiB each, and copies of what products take.
+      expect(memory().peakBytes - before).toBeLessThan(40 * 2 ** 20);
+    });
+  });
+
+  it("refuses places that cut a row of keys, and a p that is no probability", () => {
+    const given: Given = { sizes: [1, 2, 2, 3, 7, 8] };
+    const own = inputs(given, "float32");
+    const message = (draw: Draw) => refusal(() => attendDropped(own, given, draw))?.message;
+    expect(message({ p: 0.1, run: 10 })).toContain("run must be whole rows of 7 keys");
+    expect(message({ p: 1.5 })).toContain("p must be a probability");
   });
 });

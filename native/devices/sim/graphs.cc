@@ -149,7 +149,7 @@ void run_late_with_graph(const c10::OperatorHandle& op, torch::jit::Stack* stack
 }  // namespace
 
 void register_graphs(torch::Library& troupe) {
-  for (const char* op : {"attention", "masked_attention", "bias_gelu", "cross_entropy", "dropout", "layer_norm", "add_layer_norm",
+  for (const char* op : {"attention", "masked_attention", "dropped_attention", "bias_gelu", "cross_entropy", "dropout", "layer_norm", "add_layer_norm",
                          "linear_cross_entropy", "rms_norm", "add_rms_norm", "rotary", "swiglu", "attach_gradients"}) {
     troupe.impl(op, torch::CppFunction::makeFromBoxedFunction<&run_late_with_graph>());
   }

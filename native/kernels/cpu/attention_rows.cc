@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
@@ -73,13 +74,30 @@ TROUPE_INLINE void apply_sight(float* __restrict scores, int64_t num_columns, fl
   for (int64_t i = sight.last; i < num_columns; i++) scores[i] = kHidden;
 }
 
+// What an element of a row is multiplied by: 0 where it is dropped.
+struct DropFactors {
+  static TROUPE_INLINE void run(float* __restrict factors, int64_t num_columns, DropoutMask mask) {
+    each_dropped(mask, 0, num_columns,
+                 [&](int64_t i, bool dropped) TROUPE_INLINE_LAMBDA { factors[i] = dropped ? 0.0f : mask.scale; });
+  }
+};
+
+// The factors of one row at a time, for this thread; null where nothing is dropped.
+const float* drop_factors(const RowSight& sight, int64_t num_columns) {
+  if (!sight.dropout) return nullptr;
+  static thread_local std::vector<float> factors;
+  if (factors.size() < static_cast<size_t>(num_columns)) factors.resize(static_cast<size_t>(num_columns));
+  run_best<DropFactors>(factors.data(), num_columns, *sight.dropout);
+  return factors.data();
+}
+
 template <class Element>
 struct SightedSoftmax {
   static TROUPE_INLINE float run(float* __restrict scores, Element* __restrict probabilities, int64_t num_columns,
-                                 float scale, RowSight sight) {
+                                 float scale, RowSight sight, const float* __restrict factors) {
     if (sight.blind) {
       const float share = 1.0f / static_cast<float>(num_columns);
-      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, share);
+      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, factors ? share * factors[i] : share);
       return 0.0f;
     }
     apply_sight(scores, num_columns, scale, sight);
@@ -88,7 +106,11 @@ struct SightedSoftmax {
     for (int64_t i = 0; i < num_columns; i++) scores[i] = exp_f32(scores[i] - max);
     const float sum = sum_terms<float, kScoreLanes>(0, num_columns, score);
     const float inverse = 1.0f / sum;
-    for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, scores[i] * inverse);
+    if (factors) {
+      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, scores[i] * inverse * factors[i]);
+    } else {
+      for (int64_t i = 0; i < num_columns; i++) store(probabilities, i, scores[i] * inverse);
+    }
     return max + log_f32(sum);
   }
 };
@@ -98,7 +120,7 @@ template <class Element>
 struct SightedSoftmaxBackward {
   static TROUPE_INLINE void run(float* __restrict scores, Element* __restrict probabilities, Element* __restrict gradients,
                                 float* __restrict dbiased, int64_t num_columns, float logsumexp, float dot, float scale,
-                                RowSight sight) {
+                                RowSight sight, const float* __restrict factors) {
     if (sight.blind) {
       const float share = 1.0f / static_cast<float>(num_columns);
       for (int64_t i = 0; i < num_columns; i++) scores[i] = share;
@@ -106,12 +128,25 @@ struct SightedSoftmaxBackward {
       apply_sight(scores, num_columns, scale, sight);
       for (int64_t i = 0; i < num_columns; i++) scores[i] = exp_f32(scores[i] - logsumexp);
     }
+    if (factors) return dropped(scores, probabilities, gradients, dbiased, num_columns, dot, scale, factors);
     if (dbiased) {
       for (int64_t i = 0; i < num_columns; i++) dbiased[i] = scores[i] * (load(gradients, i) - dot);
     }
     for (int64_t i = 0; i < num_columns; i++) {
       store(probabilities, i, scores[i]);
       store(gradients, i, scores[i] * (load(gradients, i) - dot) * scale);
+    }
+  }
+
+  // The row's dot is that of the dropped probabilities and their gradients, which is that of the whole ones and theirs.
+  static TROUPE_INLINE void dropped(const float* __restrict scores, Element* __restrict probabilities,
+                                    Element* __restrict gradients, float* __restrict dbiased, int64_t num_columns, float dot,
+                                    float scale, const float* __restrict factors) {
+    for (int64_t i = 0; i < num_columns; i++) {
+      const float dscore = scores[i] * (load(gradients, i) * factors[i] - dot);
+      if (dbiased) dbiased[i] = dscore;
+      store(probabilities, i, scores[i] * factors[i]);
+      store(gradients, i, dscore * scale);
     }
   }
 };
@@ -176,8 +211,10 @@ void softmax_sighted_rows(const at::Tensor& scores_GRC, const SightOfRow& sight,
     using Element = std::remove_pointer_t<decltype(type)>;
     auto* probabilities = probabilities_GRC.data_ptr<Element>();
     each_row(scores_GRC, {false, 0}, [&](int64_t row, int64_t) {
+      const RowSight seen = sight(row);
+      const float* factors = drop_factors(seen, columns);
       logsumexps[row] = run_best<SightedSoftmax<Element>>(scores + row * columns, probabilities + row * columns, columns,
-                                                          scale, sight(row));
+                                                          scale, seen, factors);
     });
   });
 }
@@ -197,9 +234,11 @@ void softmax_sighted_rows_backward(const at::Tensor& scores_GRC, const SightOfRo
     auto* gradients = dprobabilities_GRC.data_ptr<Element>();
     each_row(scores_GRC, {false, 0}, [&](int64_t row, int64_t) {
       const int64_t at = row * columns;
+      const RowSight seen = sight(row);
+      const float* factors = drop_factors(seen, columns);
       run_best<SightedSoftmaxBackward<Element>>(scores + at, probabilities + at, gradients + at,
                                                 dbiased ? dbiased + at : nullptr, columns, logsumexps[row], dots[row], scale,
-                                                sight(row));
+                                                seen, factors);
     });
   });
 }

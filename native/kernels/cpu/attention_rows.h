@@ -6,6 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+
+#include "kernels/cpu/dropout_mask.h"
 
 namespace troupe {
 
@@ -27,6 +30,7 @@ struct RowSight {
   int64_t first;      // columns before it are hidden
   int64_t last;       // and those from it on
   bool blind;         // nothing is left
+  std::optional<DropoutMask> dropout;  // of probabilities, from the row's first column on
 
   // Whether one of columns first to last - 1 is seen by the mask.
   static bool sees_any(const bool* mask, int64_t first, int64_t last) {
@@ -50,7 +54,8 @@ void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, 
                            const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR, const at::Tensor& probabilities_GRC,
                            const at::Tensor& dprobabilities_GRC);
 
-// The same where rows differ in what they see: `sight(row)` tells it of each, counted over all heads.
+// The same where rows differ in what they see: `sight(row)` tells it of each, counted over all heads. Probabilities come out
+// dropped; in backward so do they, and the gradients that come in are those of the dropped ones.
 using SightOfRow = std::function<RowSight(int64_t row)>;
 void softmax_sighted_rows(const at::Tensor& scores_GRC, const SightOfRow& sight, float scale,
                           const at::Tensor& probabilities_GRC, const at::Tensor& logsumexp_GR);

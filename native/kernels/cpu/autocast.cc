@@ -45,7 +45,7 @@ void in_widest(const c10::OperatorHandle& op, c10::Stack* stack) {
 }
 
 void cast_arguments(torch::Library& m) {
-  for (const char* op : {"attention", "masked_attention", "linear_cross_entropy", "bias_gelu", "gather_matmul", "matmul_reduce_scatter"}) {
+  for (const char* op : {"attention", "masked_attention", "dropped_attention", "linear_cross_entropy", "bias_gelu", "gather_matmul", "matmul_reduce_scatter"}) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&in_narrow>());
   }
   for (const char* op : {"layer_norm", "add_layer_norm", "rms_norm", "add_rms_norm", "swiglu"}) {

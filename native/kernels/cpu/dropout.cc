@@ -11,56 +11,32 @@
 #include <type_traits>
 
 #include "core/differentiable.h"
+#include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
-#include "kernels/cpu/philox.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/register.h"
 
 namespace troupe {
 namespace {
 
-struct Places {
-  int64_t offset;
-  int64_t run;
-  int64_t stride;
-};
-
-struct Mask {
-  PhiloxRow row;
-  uint64_t offset;
-  uint64_t threshold;  // words below it are dropped; p = 1 drops all 2^32
-  float scale;
-};
-
 template <class Element>
 struct Dropout {
-  static TROUPE_INLINE void run(const Element* from, Element* to, int64_t begin, int64_t end, Mask mask) {
-    // Words are compared as one less, so that the threshold 2^32 fits: w < t is w <= t - 1, and t = 0 drops nothing.
-    const bool any = mask.threshold > 0;
-    const auto last_dropped = static_cast<uint32_t>(mask.threshold - 1);
-    philox_each(mask.row, mask.offset, begin, end, [&](const uint32_t* words, int64_t skip, int64_t index,
-                                                               int64_t count) TROUPE_INLINE_LAMBDA {
-      for (int64_t j = 0; j < count; j++) {
-        const float value = load(from, index + j) * mask.scale;
-        store(to, index + j, any & (words[skip + j] <= last_dropped) ? 0.0f : value);
-      }
+  static TROUPE_INLINE void run(const Element* from, Element* to, int64_t begin, int64_t end, DropoutMask mask) {
+    each_dropped(mask, begin, end, [&](int64_t i, bool dropped) TROUPE_INLINE_LAMBDA {
+      const float value = load(from, i) * mask.scale;
+      store(to, i, dropped ? 0.0f : value);
     });
   }
 };
 
-at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, Places places) {
-  TORCH_CHECK(p >= 0 && p <= 1, "[dropout] p must be a probability, 0 to 1: got ", p);
-  TORCH_CHECK(places.offset >= 0 && places.run >= 1 && places.stride >= 0,
-              "[dropout] offset and stride must not be negative, run must be at least 1: got ", places.offset, ", ",
-              places.stride, ", ", places.run);
-  const PhiloxRow row{static_cast<uint64_t>(seed), static_cast<uint64_t>(stream)};
-  const auto threshold = static_cast<uint64_t>(p * 0x1p32);
-  const float scale = p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0f;
+at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t stream, DropoutPlaces places) {
+  check_dropout("dropout", p, places);
+  const DropoutMask mask = DropoutMask::of(p, seed, stream);
   const at::Tensor from = x.contiguous();
 #if HAVE_CUDA
   if (cuda::holds(x)) {
-    const cuda::PhiloxPlace place{row.seed, row.stream, static_cast<uint64_t>(places.offset)};
-    return cuda::dropout(from, place, places.run, places.stride, threshold, scale);
+    const cuda::PhiloxPlace place{mask.row.seed, mask.row.stream, static_cast<uint64_t>(places.offset)};
+    return cuda::dropout(from, place, places.run, places.stride, mask.threshold, mask.scale);
   }
 #endif
   at::Tensor to = at::empty_like(from);
@@ -72,9 +48,7 @@ at::Tensor apply_mask(const at::Tensor& x, double p, int64_t seed, int64_t strea
       while (begin < end) {
         const int64_t first = begin / places.run * places.run;
         const int64_t last = std::min(end, first + places.run);
-        const auto offset = static_cast<uint64_t>(places.offset + begin / places.run * places.stride);
-        run_best<Dropout<Element>>(source + first, target + first, begin - first, last - first,
-                                   Mask{row, offset, threshold, scale});
+        run_best<Dropout<Element>>(source + first, target + first, begin - first, last - first, mask.at(places.of(first)));
         begin = last;
       }
     });
@@ -90,7 +64,7 @@ at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, 
 
 at::Tensor dropout_autograd(const at::Tensor& x, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
                             int64_t stride) {
-  const Places places{offset, run, stride};
+  const DropoutPlaces places{offset, run, stride};
   const at::Tensor y = without_recording([&] { return apply_mask(x, p, seed, stream, places); });
   record("dropout", {x}, {y}, {}, [=](const Tensors& gradients, const Tensors&) -> Tensors {
     return {apply_mask(gradients[0], p, seed, stream, places)};

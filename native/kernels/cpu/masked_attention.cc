@@ -14,6 +14,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/differentiable.h"
 #include "kernels/cpu/add_range.h"
@@ -28,6 +29,12 @@ namespace {
 constexpr int64_t kProductRows = 128;                    // of a block, over the query heads of a group
 constexpr int64_t kScoresAtATime = int64_t{1} << 20;     // float32: 4 MiB
 
+// Of the attention weights [B,H,T,S], as if they were one tensor.
+struct WeightDropout {
+  DropoutMask mask;
+  DropoutPlaces places;
+};
+
 // What is told beside q, k and v. Masks and biases are [B or 1, H or 1, T or 1, S], their last dim without gaps.
 struct Sight {
   at::Tensor mask;  // bool; undefined: every key may be seen
@@ -35,6 +42,7 @@ struct Sight {
   bool causal;
   int64_t window;  // 0: none
   float scale;
+  std::optional<WeightDropout> dropout = {};
 };
 
 struct Sizes {
@@ -124,7 +132,8 @@ struct Block {
     const bool* mask = row_of<bool>(sight.mask, batch, head, row);
     const float* bias = row_of<float>(sight.bias, batch, head, row);
     return {mask ? mask + first_key : nullptr, bias ? bias + first_key : nullptr,
-            std::max<int64_t>(0, begin(row) - first_key), std::min(num_keys, end(row) - first_key), blind(batch, head, row)};
+            std::max<int64_t>(0, begin(row) - first_key), std::min(num_keys, end(row) - first_key), blind(batch, head, row),
+            dropout_of(batch, head, row)};
   }
 
   at::Tensor queries(const at::Tensor& x_BHTD) const {
@@ -135,6 +144,12 @@ struct Block {
   }
 
  private:
+  std::optional<DropoutMask> dropout_of(int64_t batch, int64_t head, int64_t row) const {
+    if (!sight.dropout) return {};
+    const int64_t element = ((batch * sizes.heads + head) * sizes.rows + row) * sizes.keys + first_key;
+    return sight.dropout->mask.at(sight.dropout->places.of(element));
+  }
+
   bool any_blind() const {
     const int64_t mask_heads = sight.mask.defined() && sight.mask.size(1) > 1 ? num_heads() : 1;
     for (int64_t batch = first_batch; batch < first_batch + num_batches; batch++) {
@@ -295,6 +310,31 @@ Sight sight_of(const c10::optional<at::Tensor>& mask, const c10::optional<at::Te
           window, static_cast<float>(scale)};
 }
 
+// `sight` is made where nothing is recorded.
+template <class MakeSight>
+at::Tensor attend_recorded(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const c10::optional<at::Tensor>& bias, const MakeSight& make_sight) {
+  const bool wants_bias = bias && bias->requires_grad();
+  const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;
+  Sight sight;
+  const MaskedAttended attended = without_recording([&] {
+    sight = make_sight();
+    return attend_masked(q, k, v, sight);
+  });
+  const Sight told{at::Tensor(), at::Tensor(), sight.causal, sight.window, sight.scale, sight.dropout};
+  record(op, {q, k, v, bias.value_or(at::Tensor())}, {attended.out_BHTD},
+         {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1, sight.mask, sight.bias},
+         [told, wants_bias, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           Sight seen = told;
+           seen.mask = saved[5];
+           seen.bias = saved[6];
+           const MaskedGradients d = attend_masked_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
+                                                            seen, wants_bias);
+           return {d.q, d.k, d.v, wants_bias ? d.bias.to(bias_dtype) : at::Tensor()};
+         });
+  return attended.out_BHTD;
+}
+
 at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
                             int64_t window, double scale) {
@@ -312,22 +352,39 @@ at::Tensor masked_attention_autograd(const at::Tensor& q, const at::Tensor& k, c
 #if HAVE_CUDA
   if (cuda::holds(q)) return cuda::masked_attention(q, k, v, mask, bias, causal, window, scale);
 #endif
-  const bool wants_bias = bias && bias->requires_grad();
-  const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;
-  Sight sight;
-  const MaskedAttended attended = without_recording([&] {
-    sight = sight_of(mask, bias, causal, window, scale);
-    return attend_masked(q, k, v, sight);
+  return attend_recorded("masked_attention", q, k, v, bias,
+                         [&] { return sight_of(mask, bias, causal, window, scale); });
+}
+
+Sight dropped_sight(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const c10::optional<at::Tensor>& mask,
+                    const c10::optional<at::Tensor>& bias, bool causal, int64_t window, double scale, double p,
+                    int64_t seed, int64_t stream, DropoutPlaces places) {
+  check_masked(q, k, v, mask, bias, window);
+  check_dropout("dropped_attention", p, places);
+  TORCH_CHECK(k.size(2) == 0 || places.run % k.size(2) == 0,
+              "[dropped_attention] run must be whole rows of ", k.size(2), " keys: got ", places.run);
+  TORCH_CHECK(!q.is_cuda(), "[dropped_attention] q must be on the host: got ", q.device());
+  Sight sight = sight_of(mask, bias, causal, window, scale);
+  sight.dropout = WeightDropout{DropoutMask::of(p, seed, stream), places};
+  return sight;
+}
+
+at::Tensor dropped_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
+                             int64_t window, double scale, double p, int64_t seed, int64_t stream, int64_t offset, int64_t run,
+                             int64_t stride) {
+  const Sight sight =
+      dropped_sight(q, k, v, mask, bias, causal, window, scale, p, seed, stream, {offset, run, stride});
+  return attend_masked(q, k, v, sight).out_BHTD;
+}
+
+at::Tensor dropped_attention_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                      const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias,
+                                      bool causal, int64_t window, double scale, double p, int64_t seed, int64_t stream,
+                                      int64_t offset, int64_t run, int64_t stride) {
+  return attend_recorded("dropped_attention", q, k, v, bias, [&] {
+    return dropped_sight(q, k, v, mask, bias, causal, window, scale, p, seed, stream, {offset, run, stride});
   });
-  record("masked_attention", {q, k, v, bias.value_or(at::Tensor())}, {attended.out_BHTD},
-         {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1, sight.mask, sight.bias},
-         [causal, window, scale, wants_bias, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           const Sight seen{saved[5], saved[6], causal, window, static_cast<float>(scale)};
-           const MaskedGradients d = attend_masked_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                                                            seen, wants_bias);
-           return {d.q, d.k, d.v, wants_bias ? d.bias.to(bias_dtype) : at::Tensor()};
-         });
-  return attended.out_BHTD;
 }
 
 }  // namespace
@@ -336,10 +393,19 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def(
       "masked_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale) -> "
       "Tensor");
+  m.def(
+      "dropped_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale, "
+      "float p, int seed, int stream, int offset, int run, int stride) -> Tensor");
 }
 
-TROUPE_KERNELS(m) { m.impl("masked_attention", masked_attention); }
+TROUPE_KERNELS(m) {
+  m.impl("masked_attention", masked_attention);
+  m.impl("dropped_attention", dropped_attention);
+}
 
-TORCH_LIBRARY_IMPL(troupe, Autograd, m) { m.impl("masked_attention", masked_attention_autograd); }
+TORCH_LIBRARY_IMPL(troupe, Autograd, m) {
+  m.impl("masked_attention", masked_attention_autograd);
+  m.impl("dropped_attention", dropped_attention_autograd);
+}
 
 }  // namespace troupe

@@ -25,6 +25,12 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor&, const at::Te
   return like(q);
 }
 
+at::Tensor dropped_attention(const at::Tensor& q, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                             const std::optional<at::Tensor>&, bool, int64_t, double, double, int64_t, int64_t, int64_t,
+                             int64_t, int64_t) {
+  return like(q);
+}
+
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor&) { return like(x); }
 
 at::Tensor dropout(const at::Tensor& x, double, int64_t, int64_t, int64_t, int64_t, int64_t) { return like(x); }
@@ -59,6 +65,7 @@ at::Tensor index_select(const at::Tensor& self, int64_t dim, const at::Tensor& i
 void register_kernels(torch::Library& m) {
   m.impl("attention", attention);
   m.impl("masked_attention", masked_attention);
+  m.impl("dropped_attention", dropped_attention);
   m.impl("bias_gelu", bias_gelu);
   m.impl("dropout", dropout);
   m.impl("layer_norm", layer_norm);
