@@ -20,6 +20,7 @@ import { dematerialize, type Module, materialize } from "../../src/nn/index.ts";
 import { tensorParallel } from "../../src/parallel/index.ts";
 import { arange, noGrad, ops, scope } from "../../src/tensor/index.ts";
 
+const t5 = { vocab_size: 40, d_model: 16, d_kv: 8, d_ff: 24, num_layers: 1, num_heads: 2 };
 const gpt2 = { vocab_size: 61, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 16 };
 const directory = mkdtempSync(join(tmpdir(), "troupe-deltas-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -37,6 +38,17 @@ function shake(model: Module): void {
     noGrad(() =>
       scope(() => void tensor.add_(ops.sin(arange(numel, { dtype: "float32" })).view([...shape]), 0.1)),
     );
+}
+
+/** Another model, with a delta that has read what the given one saved. */
+async function savedAndRead(model: GPT2LMHeadModel, name: string): Promise<GPT2LMHeadModel> {
+  const path = join(directory, name);
+  await saveDelta(path, model);
+  const again = applyDelta(new GPT2LMHeadModel(gpt2).eval(), deltaFrom(path));
+  materialize(again, { seed: 1 });
+  shake(again); // what it draws is not what it reads
+  await loadDelta(path, again);
+  return again;
 }
 
 const mapsOf = (model: Module) => [
@@ -59,21 +71,7 @@ describe("adapters", () => {
     expect(place("llama", "causal_lm", encoder, { kind: "pfeiffer" })).toEqual([
       "model.layers.0.mlp.down_proj",
     ]);
-    expect(
-      mapsOf(
-        applyDelta(
-          new T5ForConditionalGeneration({
-            vocab_size: 40,
-            d_model: 16,
-            d_kv: 8,
-            d_ff: 24,
-            num_layers: 1,
-            num_heads: 2,
-          }),
-          adapter(),
-        ),
-      ),
-    ).toHaveLength(5);
+    expect(mapsOf(applyDelta(new T5ForConditionalGeneration(t5), adapter()))).toHaveLength(5);
   });
 
   it("change nothing until they are trained, and are saved and read to the bit", async () => {
@@ -86,10 +84,7 @@ describe("adapters", () => {
     expect(logitsOf(model)).toEqual(before);
     shake(model);
     expect(logitsOf(model)).not.toEqual(before);
-    await saveDelta(join(directory, "adapter"), model);
-    const again = applyDelta(new GPT2LMHeadModel(gpt2).eval(), deltaFrom(join(directory, "adapter")));
-    materialize(again, { seed: 1 });
-    await loadDelta(join(directory, "adapter"), again);
+    const again = await savedAndRead(model, "adapter");
     expect(logitsOf(again)).toEqual(logitsOf(model));
     expect(() => mergeDelta(model)).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
     dematerialize(model);
@@ -114,28 +109,10 @@ describe("a soft prompt", () => {
     ]);
     const logits = logitsOf(model);
     expect(logits).toHaveLength(15 * 61);
-    await saveDelta(join(directory, "prompt"), model);
-    const again = applyDelta(new GPT2LMHeadModel(gpt2).eval(), deltaFrom(join(directory, "prompt")));
-    materialize(again, { seed: 2 });
-    dematerialize(again);
-    materialize(again, { seed: 1 });
-    await loadDelta(join(directory, "prompt"), again);
+    const again = await savedAndRead(model, "prompt");
     expect(logitsOf(again)).toEqual(logits);
     dematerialize(model);
     dematerialize(again);
-  });
-
-  it("is refused where positions are counted, or there are two stacks", () => {
-    const t5 = new T5ForConditionalGeneration({
-      vocab_size: 40,
-      d_model: 16,
-      d_kv: 8,
-      d_ff: 24,
-      num_layers: 1,
-      num_heads: 2,
-    });
-    expect(() => applyDelta(t5, softPrompt())).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
-    expect(() => softPrompt({ numTokens: 0 })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
   });
 });
 
@@ -148,12 +125,7 @@ describe("a prefix", () => {
     ]);
     const logits = logitsOf(model);
     expect(logits).toHaveLength(12 * 61);
-    await saveDelta(join(directory, "prefix"), model);
-    const again = applyDelta(new GPT2LMHeadModel(gpt2).eval(), deltaFrom(join(directory, "prefix")));
-    materialize(again, { seed: 1 });
-    shake(again);
-    expect(logitsOf(again)).not.toEqual(logits);
-    await loadDelta(join(directory, "prefix"), again);
+    const again = await savedAndRead(model, "prefix");
     expect(logitsOf(again)).toEqual(logits);
     dematerialize(model);
     dematerialize(again);
@@ -162,19 +134,17 @@ describe("a prefix", () => {
     expect(() => logitsOf(crowded)).toThrow(expect.objectContaining({ code: "MODEL_INPUT" }));
     dematerialize(crowded);
   });
+});
 
-  it("is refused of a model that it cannot be put in front of", () => {
-    const t5 = new T5ForConditionalGeneration({
-      vocab_size: 40,
-      d_model: 16,
-      d_kv: 8,
-      d_ff: 24,
-      num_layers: 1,
-      num_heads: 2,
-    });
-    expect(() => applyDelta(t5, prefix())).toThrow(expect.objectContaining({ code: "DELTA_TARGET" }));
-    expect(() => prefix({ numTokens: 1.5 })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
-  });
+it.each([
+  ["a soft prompt", softPrompt],
+  ["a prefix", prefix],
+] as const)("%s is refused of a model of two stacks, and of a length that is none", (_, delta) => {
+  expect(() => applyDelta(new T5ForConditionalGeneration(t5), delta())).toThrow(
+    expect.objectContaining({ code: "DELTA_TARGET" }),
+  );
+  for (const numTokens of [0, 1.5])
+    expect(() => delta({ numTokens })).toThrow(expect.objectContaining({ code: "DELTA_OPTION" }));
 });
 
 describe("biases", () => {
@@ -183,10 +153,7 @@ describe("biases", () => {
     materialize(model, { seed: 1 });
     shake(model);
     expect([...tunedState(model).keys()].every((name) => name.endsWith(".bias"))).toBe(true);
-    await saveDelta(join(directory, "biases"), model);
-    const again = applyDelta(new GPT2LMHeadModel(gpt2).eval(), deltaFrom(join(directory, "biases")));
-    materialize(again, { seed: 1 });
-    await loadDelta(join(directory, "biases"), again);
+    const again = await savedAndRead(model, "biases");
     expect(logitsOf(again)).toEqual(logitsOf(model));
     dematerialize(model);
     dematerialize(again);
