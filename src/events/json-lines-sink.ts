@@ -15,7 +15,10 @@ export interface JsonLinesOptions {
   readonly fields?: "plain" | "pino";
   /** What comes within so many milliseconds is written at once, which for a file costs less. 200 for a path, else 0 */
   readonly everyMs?: number;
-  /** Whether a path that cannot be written yet is tried again like one that fails later, instead of refused. false */
+  /**
+   * Whether a path that cannot be written yet is tried again like one that fails later, instead of refused; its folder is
+   * not made then. false
+   */
   readonly mayWait?: boolean;
 }
 

@@ -24,7 +24,10 @@ export interface RecordFileOptions {
   readonly appends?: boolean;
   /** What a file begins with. */
   readonly head?: () => Uint8Array;
-  /** Whether it need not be there at first: like any failure, that it cannot be opened is tried again. false */
+  /**
+   * Whether its folder is another's to make, and need not be there at first or always: like any failure, that it cannot be
+   * opened is tried again. false
+   */
   readonly mayWait?: boolean;
 }
 
@@ -153,10 +156,10 @@ export class RecordFile implements Outlet {
 
   /** @throws where it cannot be opened, or has no room for what it begins with */
   #open(): number {
-    const { path, appends = false, head } = this.#options;
+    const { path, appends = false, head, mayWait = false } = this.#options;
     // A name that is taken by now belongs to whoever took it.
     if (this.#inode.ino !== 0) this.#path = path();
-    makeFolder(dirname(this.#path));
+    if (!mayWait) makeFolder(dirname(this.#path));
     const flags = O_APPEND | O_CREAT | (appends ? O_RDWR : O_WRONLY | O_TRUNC);
     const descriptor = openSync(this.#path, flags, 0o666);
     try {

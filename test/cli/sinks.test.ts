@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { appendFileSync, closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -147,6 +147,22 @@ describe("troupe run writes its events", () => {
       expect(JSON.parse(readFileSync(at("trace.json"), "utf8")).length).toBeGreaterThan(100);
     },
   );
+
+  it("into no folder that somebody has taken away: no other run is let into one that is half this one's", async () => {
+    const folder = workspace.path("taken");
+    const args = ["--steps", "40", ...data, "--checkpoint", folder, "--checkpoint-every", "10"];
+    let isTaken = false;
+    const { code, err } = await run(args, workspace.folder, (text) => {
+      if (isTaken || !/^saved .*step-000010/m.test(text)) return;
+      isTaken = true;
+      rmSync(folder, { recursive: true });
+    });
+    expect(err).toMatch(/step 40\/40/);
+    expect(err).toMatch(/events\.jsonl cannot be written, training goes on: ENOENT/);
+    expect(err).toMatch(/troupe: \[checkpoint\] .*step-000040/);
+    expect(code).toBe(1);
+    expect(existsSync(folder)).toBe(false);
+  });
 
   it("nowhere but to the console with --no-events", async () => {
     const { code } = await run(
