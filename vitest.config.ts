@@ -26,6 +26,8 @@ const slow = [
   "test/cli/rapidformer-runs.test.ts",
   "test/examples/**/*.test.ts",
   "test/trainer/offload*.test.ts",
+  // Compilers at work on the code for CUDA.
+  "test/setup/cuda.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.
   "test/matrix/**/*.test.ts",
 ];

@@ -1,0 +1,69 @@
+// What compilers can prove of the code for CUDA without a GPU: nvcc takes it, and an addon with it links and loads. That its kernels
+// give the CPU's numbers is shown by npm run test:cuda-on-host.
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, expect, it } from "vitest";
+import { build, configure } from "../../scripts/setup/build.mjs";
+import { readBuildInfo } from "../../scripts/setup/build-info.mjs";
+import { lookAt, lookForLibtorch } from "../../scripts/setup/libtorch-find.mjs";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const kernels = join(root, "native", "kernels", "cuda");
+const folder = mkdtempSync(join(tmpdir(), "troupe-cuda-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const nvcc = [
+  ...(process.env.PATH ?? "").split(delimiter),
+  join(process.env.CUDA_HOME ?? "/usr/local/cuda", "bin"),
+]
+  .map((place) => join(place, "nvcc"))
+  .find((path) => existsSync(path));
+
+/** A libtorch with CUDA: the one that `TROUPE_CUDA_LIBTORCH` names, else what set-up would find beside the one it uses. */
+function libtorchOfCuda() {
+  const named = process.env.TROUPE_CUDA_LIBTORCH;
+  const { TROUPE_LIBTORCH: _, ...env } = process.env;
+  for (const look of named === undefined ? lookForLibtorch(env) : [lookAt("TROUPE_CUDA_LIBTORCH", named)])
+    if (look.libtorch?.cuda === true) return look.libtorch;
+  return undefined;
+}
+
+const libtorch = nvcc === undefined ? undefined : libtorchOfCuda();
+// Loud: nobody is to take what was not tried for what holds.
+if (nvcc === undefined)
+  process.stderr.write("test/setup/cuda: SKIPPED, no kernel was compiled: no nvcc is here\n");
+if (libtorch === undefined)
+  process.stderr.write(
+    "test/setup/cuda: SKIPPED, no addon with CUDA was built: no libtorch with CUDA is here\n",
+  );
+
+it.skipIf(nvcc === undefined)("nvcc compiles every kernel", async () => {
+  const files = readdirSync(kernels).filter((name) => name.endsWith(".cu"));
+  expect(files.length).toBeGreaterThan(0);
+  const flags = ["-std=c++17", "-O3", "--fmad=false", "-Xcompiler=-fPIC,-Wall", "-I", join(root, "native")];
+  for (const name of files) {
+    const { stderr } = await run(nvcc as string, [
+      ...flags,
+      "-c",
+      join(kernels, name),
+      "-o",
+      join(folder, `${name}.o`),
+    ]);
+    expect(`${name}: ${stderr}`).toBe(`${name}: `);
+  }
+});
+
+it.skipIf(libtorch === undefined)(
+  "an addon with CUDA compiles, links and loads, with a GPU or without",
+  async () => {
+    const torch = libtorch as NonNullable<typeof libtorch>;
+    expect(await configure(torch, folder)).toBeUndefined();
+    await build(torch, folder);
+    expect(readBuildInfo(folder)?.addon).toMatchObject({ cuda: true });
+  },
+);
