@@ -202,9 +202,17 @@ export function configJsonOf(
   return { architectures: [architecture], model_type: modelType, ...readable(config), ...label2id };
 }
 
-/** transformers wants a float here, and JSON has but one kind of 1: its own default, which is 1 too, stands for it. */
+/** transformers wants floats here, and JSON has but one kind of 1 and 0: its own defaults, which are these, stand for them. */
+const wholeDefaults: Readonly<Record<string, number>> = {
+  initializer_factor: 1,
+  encoder_layerdrop: 0,
+  decoder_layerdrop: 0,
+};
+
 function readable(config: Readonly<Record<string, ConfigField>>): Readonly<Record<string, ConfigField>> {
-  const kept = Object.entries(config).filter(([name, value]) => name !== "initializer_factor" || value !== 1);
+  const kept = Object.entries(config).filter(
+    ([name, value]) => !(name in wholeDefaults) || value !== wholeDefaults[name],
+  );
   return Object.fromEntries(
     kept.map(([name, value]) => [name, name.endsWith("_config") ? readable(value as typeof config) : value]),
   );

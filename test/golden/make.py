@@ -216,7 +216,7 @@ def shapes(rng):
     yield "clip-odd", hf.CLIPModel(config), dict(input_ids=words, pixel_values=torch.randn(4, 3, 14, 14))
     sound = dict(vocab_size=13, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=45, conv_dim=(10, 14, 9),
                  conv_kernel=(8, 3, 2), conv_stride=(4, 2, 2), num_conv_pos_embeddings=7, num_conv_pos_embedding_groups=3, hidden_dropout=0,
-                 activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, ctc_loss_reduction="mean", pad_token_id=2)
+                 activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, ctc_loss_reduction="mean", pad_token_id=2, apply_spec_augment=False)
     def speech(name, model_class, config, masked=True):
         mask = torch.ones(3, 500, dtype=torch.long)
         mask[1, 300:] = 0
@@ -230,7 +230,7 @@ def shapes(rng):
     yield wav("unmasked", masked=False, num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=1, layer_norm_eps=1e-3)
     yield wav("adapter", add_adapter=True, num_adapter_layers=1, output_hidden_size=20)
     yield wav("adapter-same", add_adapter=True, num_adapter_layers=1, adapter_kernel_size=4)
-    audio = dict(conv_pos_kernel_size=5, num_conv_pos_embeddings=3, apply_spec_augment=False)
+    audio = dict(conv_pos_kernel_size=5, num_conv_pos_embeddings=3)
     for name, fields in (("", {}), ("-even", dict(conv_pos_kernel_size=4, num_conv_pos_embeddings=1, conv_bias=True, hidden_act="gelu_new"))):
         yield speech(f"data2vec-audio{name}", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**{**sound, **audio, **fields}), not name)
     for name, fields, act in (("eps", dict(layer_norm_eps=1e-3), "relu6"), ("padding", dict(pad_token_id=5), "mish"), ("no-padding", dict(pad_token_id=None), "gelu_python")):
