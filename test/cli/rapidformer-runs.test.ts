@@ -77,7 +77,7 @@ describe("rapidformer", () => {
     expect(Object.keys(judged[0]?.metrics ?? {})).toEqual(["accuracy", "f1", "matthews"]);
   });
 
-  it("pre-trains BERT by the original's listing, sizes aside, and the same where sharded otherwise", async () => {
+  it("pre-trains BERT by the original's listings, sizes aside: by names alone, the same where sharded otherwise, and by its template to the same bits", async () => {
     const sizes = [
       ...small,
       "--micro-batch-size=4",
@@ -93,6 +93,9 @@ describe("rapidformer", () => {
       ...quiet,
     ];
     const [fsdp, plain] = [await run(...words), await run(...words, "--zero", "0")];
+    const script = ["--user-script", path("../fixtures/rapidformer/pretrain-bert-template.ts")];
+    const template = await run(listing("pretrain-bert-template"), ...script, ...words.slice(1));
+    expect(lossesOf(template)).toEqual(lossesOf(fsdp));
     expect(lossesOf(fsdp)).toHaveLength(5);
     // log 128 and log 2: a model that knows nothing.
     expect(lossesOf(fsdp)[0]).toBeGreaterThan(5);
