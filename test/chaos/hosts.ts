@@ -97,6 +97,8 @@ class StruckRun {
   readonly #temporary: string;
   readonly #mark: string;
   readonly #all: LaunchedRun[] = [];
+  /** Started for the present head. */
+  #numMembers = 0;
 
   constructor(workspace: Workspace, name: string, chance: Chance) {
     this.#workspace = workspace;
@@ -152,6 +154,9 @@ class StruckRun {
       await Promise.race([member.ended, late]);
       ({ head, member } = this.#startBoth(hosts));
     }
+    // One that came too late to be taken in waits for a head: its launcher ends it.
+    const isTakenIn = head.events.filter(({ kind }) => kind === "host.joined").length >= this.#numMembers;
+    if (!isTakenIn) member.child.kill("SIGKILL");
     await Promise.race([member.ended, pause(20_000)]);
     wrong.push(...(await this.#left()), ...(await this.#unsaved()));
     for (const each of this.#all) each[Symbol.dispose]();
@@ -168,8 +173,9 @@ class StruckRun {
   }
 
   async #lost(member: LaunchedRun, head: LaunchedRun): Promise<"member gone" | "over"> {
-    await member.ended;
-    // Both end together, and it may be heard of in either order.
+    const code = await member.ended;
+    // One that ends in order was let go: the head ends, too.
+    if (code === 0) return await head.ended.then(() => "over" as const);
     const isOver = await Promise.race([head.ended.then(() => true), pause(1_000, false)]);
     return isOver ? "over" : "member gone";
   }
@@ -202,6 +208,7 @@ class StruckRun {
     const all = [...args, "--max-restarts", "40", ...saving];
     const run = new LaunchedRun(this.#workspace, env, all, hosts.command(rank, process.execPath));
     this.#all.push(run);
+    this.#numMembers = rank === 0 ? 0 : this.#numMembers + 1;
     return run;
   }
 

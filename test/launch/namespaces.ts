@@ -62,6 +62,43 @@ export class TwoHosts implements Disposable {
     this.#within(1, "link", "set", this.#cable(1), "down");
   }
 
+  /** Limits what each of them sends: what does not fit into the queue is dropped. tc: rate, burst and latency as its tbf takes them. */
+  limit(rate: string, burst: string, latency: string): void {
+    const qdisc = ["qdisc", "add", "dev"];
+    for (const host of [0, 1])
+      this.#tc(
+        host,
+        ...qdisc,
+        this.#cable(host),
+        "root",
+        "tbf",
+        "rate",
+        rate,
+        "burst",
+        burst,
+        "latency",
+        latency,
+      );
+  }
+
+  /** Bytes that a host has sent, and packets that {@link limit} has dropped of them. */
+  sent(host: 0 | 1): { readonly bytes: number; readonly dropped: number } {
+    const json = execFileSync("ip", [
+      "-n",
+      this.#name(host),
+      "-s",
+      "-j",
+      "link",
+      "show",
+      "dev",
+      this.#cable(host),
+    ]);
+    const [link] = JSON.parse(json.toString()) as [{ stats64: { tx: { bytes: number } } }];
+    const [, dropped = "0"] =
+      /dropped (\d+)/.exec(this.#tc(host, "-s", "qdisc", "show", "dev", this.#cable(host))) ?? [];
+    return { bytes: link.stats64.tx.bytes, dropped: Number(dropped) };
+  }
+
   /** The other way about. */
   mend(): void {
     this.#within(1, "link", "set", this.#cable(1), "up");
@@ -73,6 +110,10 @@ export class TwoHosts implements Disposable {
 
   #within(host: number, ...args: readonly string[]): void {
     ip("-n", this.#name(host), ...args);
+  }
+
+  #tc(host: number, ...args: readonly string[]): string {
+    return execFileSync("ip", ["netns", "exec", this.#name(host), "tc", ...args]).toString();
   }
 
   #name(host: number): string {
