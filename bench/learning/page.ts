@@ -1,0 +1,118 @@
+import { cpus } from "node:os";
+import type { CaseName } from "./cases.ts";
+
+/** What a case came to: both sides' scores, one for each seed. */
+export interface Learnt {
+  readonly steps: number;
+  /** The largest difference between two losses of the first steps, over all seeds. */
+  readonly apart: number;
+  readonly score: string;
+  readonly ours: readonly number[];
+  readonly theirs: readonly number[];
+  /** Ours with labels that were dealt anew. */
+  readonly shuffled: number;
+  readonly chance: string;
+}
+
+/** How long a step of each took, and what memory each took at most, medians over rounds. */
+export interface Timed {
+  readonly seconds: Readonly<Record<"troupe" | "eager" | "fsdp2", number>>;
+  /** Medians of the rounds' own ratios. */
+  readonly fasterThan: Readonly<Record<"eager" | "fsdp2", number>>;
+  readonly peakBytes: Readonly<Record<"troupe" | "fsdp2", number>>;
+}
+
+/** What was seen of a case; what was not asked for is left out. */
+export interface Seen {
+  readonly learnt?: Learnt;
+  readonly timed?: Timed;
+}
+
+/** The largest difference of losses, and the ratios, that the project is judged by. */
+export const bars = { apart: 1e-4, eager: 1.3, fsdp2: 2.5, memory: 0.7 } as const;
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Between the best and the worst seed of transformers, which chance alone makes. */
+export function spreadOf({ theirs }: Learnt): number {
+  return Math.max(...theirs) - Math.min(...theirs);
+}
+
+/** Whether the two means lie no further apart than that spread. */
+export function isWithinSpread(learnt: Learnt): boolean {
+  return Math.abs(mean(learnt.ours) - mean(learnt.theirs)) <= Math.max(spreadOf(learnt), 1e-6);
+}
+
+/** docs/reference/learning.md. */
+export function learningPage(seen: ReadonlyMap<CaseName, Seen>, versions: string): string {
+  const all = [...seen];
+  const learnt = all.flatMap(([name, { learnt }]) => (learnt === undefined ? [] : [learntRow(name, learnt)]));
+  const timed = all.flatMap(([name, { timed }]) => (timed === undefined ? [] : [timedRow(name, timed)]));
+  return `# Learning beside PyTorch
+
+Written by \`npm run bench -- learning --page docs/reference/learning.md\` on ${new Date().toISOString().slice(0, 10)}: ${cpus()[0]?.model.trim()},
+${cpus().length} cores, Node ${process.version}, ${versions}. Both sides begin with the same weights and read the same batches in the same
+order (\`bench/learning/cases.ts\`); Troupe on 2 ranks with ZeRO-3. ✗ marks what misses its bar.
+
+## What is learnt
+
+PyTorch is eager, with as many threads as there are cores. Apart: the largest difference of two losses in the first 20 steps (bar
+${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do.
+
+| case | steps | apart | score | Troupe | transformers | its spread | shuffled labels | chance |
+| ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | --------------- | ------ |
+${learnt.join("\n") || "| not run | | | | | | | | |"}
+
+## How fast
+
+Medians, both ways round in turn. Bars: ${bars.eager} × eager on all cores, ${bars.fsdp2} × FSDP2 over Gloo on 2 ranks, ${bars.memory} of the sum of FSDP2's two
+processes' memory at its peak.
+
+| case | Troupe, s a step | eager | FSDP2 | × eager | × FSDP2 | peak, MB | FSDP2's | share |
+| ---- | ---------------- | ----- | ----- | ------- | ------- | -------- | ------- | ----- |
+${timed.join("\n") || "| not run | | | | | | | | |"}
+`;
+}
+
+function learntRow(name: string, learnt: Learnt): string {
+  return row([
+    name,
+    `${learnt.steps}`,
+    `${learnt.apart.toExponential(1)}${mark(learnt.apart <= bars.apart)}`,
+    learnt.score,
+    `${short(mean(learnt.ours))}${mark(isWithinSpread(learnt))} (${learnt.ours.map(short).join(", ")})`,
+    `${short(mean(learnt.theirs))} (${learnt.theirs.map(short).join(", ")})`,
+    short(spreadOf(learnt)),
+    short(learnt.shuffled),
+    learnt.chance,
+  ]);
+}
+
+function timedRow(name: string, { seconds, fasterThan, peakBytes }: Timed): string {
+  const share = peakBytes.troupe / peakBytes.fsdp2;
+  return row([
+    name,
+    short(seconds.troupe),
+    short(seconds.eager),
+    short(seconds.fsdp2),
+    `${short(fasterThan.eager)}${mark(fasterThan.eager >= bars.eager)}`,
+    `${short(fasterThan.fsdp2)}${mark(fasterThan.fsdp2 >= bars.fsdp2)}`,
+    (peakBytes.troupe / 1e6).toFixed(0),
+    (peakBytes.fsdp2 / 1e6).toFixed(0),
+    `${short(share)}${mark(share <= bars.memory)}`,
+  ]);
+}
+
+function row(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
+}
+
+function mark(holds: boolean): string {
+  return holds ? "" : " ✗";
+}
+
+function short(value: number): string {
+  return value.toPrecision(3);
+}
