@@ -7,11 +7,14 @@ import { loadJob } from "../../src/job/index.ts";
 const folder = new URL("../../examples/", import.meta.url);
 
 describe("examples that are copied", () => {
-  it.each(["mrpc", "digits", "speech", "lora", "own"])("%s is a job with a page of its own", async (name) => {
-    const job = await loadJob(new URL(`${name}/job.ts`, folder).href);
-    expect(job.training.length).toBeLessThanOrEqual(2);
-    expect(readdirSync(fileURLToPath(new URL(`${name}/`, folder)))).toContain("README.md");
-  });
+  it.each(["mrpc", "digits", "speech", "lora", "lemmas", "own"])(
+    "%s is a job with a page of its own",
+    async (name) => {
+      const job = await loadJob(new URL(`${name}/job.ts`, folder).href);
+      expect(job.training.length).toBeLessThanOrEqual(2);
+      expect(readdirSync(fileURLToPath(new URL(`${name}/`, folder)))).toContain("README.md");
+    },
+  );
 
   it("tell two spirals apart, on 2 ranks", async () => {
     await using runtime = await Runtime.spawn({ ranks: 2, zero: 3 });
