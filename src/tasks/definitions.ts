@@ -3,6 +3,7 @@ import { TroupeError, whatWasMeant } from "../errors.ts";
 import { autoModel, type TaskModel } from "../models/index.ts";
 import { causalLm } from "./causal-lm.ts";
 import { imageClassification } from "./image-classification.ts";
+import { imageText } from "./image-text.ts";
 import { maskedLm } from "./masked-lm.ts";
 import { questionAnswering } from "./question-answering.ts";
 import { seq2seqLm } from "./seq2seq-lm.ts";
@@ -22,6 +23,7 @@ const definitions = [
   causalLm,
   seq2seqLm,
   imageClassification,
+  imageText,
   speechRecognition,
 ] as unknown as readonly AnyTask[];
 

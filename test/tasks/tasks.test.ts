@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type Batch,
@@ -22,6 +23,8 @@ const vocabulary = [
   "[SEP]",
   "[MASK]",
   "</s>",
+  "<|startoftext|>",
+  "<|endoftext|>",
   ..."abcdefghijklmnopqrstuvwxyz0123456789.",
   ..."abcdefghijklmnopqrstuvwxyz0123456789".split("").map((letter) => `##${letter}`),
   "the",
@@ -70,6 +73,26 @@ function idx(shape: readonly number[], data: Uint8Array): Buffer {
   header[3] = shape.length;
   for (const [dim, size] of shape.entries()) header.writeUInt32BE(size, 4 + 4 * dim);
   return Buffer.concat([header, data]);
+}
+
+/** A PNG of 4 × 4 pixels, its rows filtered as told. */
+function png(colourType: 2 | 6, filter: number, values: (place: number) => number): Buffer {
+  const chunk = (name: string, content: Buffer) => {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(content.length);
+    return Buffer.concat([length, Buffer.from(name), content, Buffer.alloc(4)]);
+  };
+  const rowBytes = 4 * (colourType === 2 ? 3 : 4);
+  const data = Buffer.alloc(4 * (rowBytes + 1));
+  for (let row = 0; row < 4; row++) {
+    data[row * (rowBytes + 1)] = filter;
+    for (let place = 0; place < rowBytes; place++)
+      data[row * (rowBytes + 1) + 1 + place] = values(row * rowBytes + place);
+  }
+  const header = Buffer.from([0, 0, 0, 4, 0, 0, 0, 4, 8, colourType, 0, 0, 0]);
+  const signature = Buffer.from("89504e470d0a1a0a", "hex");
+  const chunks = [chunk("IHDR", header), chunk("IDAT", deflateSync(data)), chunk("IEND", Buffer.alloc(0))];
+  return Buffer.concat([signature, ...chunks]);
 }
 
 /** The files of a task's data, and a model that fits them. */
@@ -172,6 +195,39 @@ const cases: Readonly<
     },
     scores: ["accuracy", "top5"],
   },
+  image_text: {
+    files: {
+      "train.jsonl": lines([
+        { text: "the cat", image: "cat.png" },
+        { text: "a dog", image: "dog.png" },
+      ]),
+      "valid.tsv": "text\timage\na cat\tcat.png\nthe dog\tdog.png\n",
+      "cat.png": png(2, 4, (place) => (7 * place) % 256),
+      "dog.png": png(6, 1, (place) => (place % 4 === 3 ? 255 : (11 * place) % 256)),
+    },
+    config: {
+      model_type: "clip",
+      projection_dim: 8,
+      text_config: {
+        vocab_size: vocabulary.length,
+        hidden_size: 16,
+        num_hidden_layers: 1,
+        num_attention_heads: 2,
+        intermediate_size: 16,
+        max_position_embeddings: 16,
+        eos_token_id: 7,
+      },
+      vision_config: {
+        hidden_size: 16,
+        num_hidden_layers: 1,
+        num_attention_heads: 2,
+        intermediate_size: 16,
+        image_size: 4,
+        patch_size: 2,
+      },
+    },
+    scores: ["recallAt1", "recallAt5"],
+  },
   speech_recognition: {
     files: {
       "0_ann_5.wav": wav(900, 0.1),
@@ -207,7 +263,10 @@ describe("a task", () => {
     folder = mkdtempSync(join(tmpdir(), "troupe-tasks-"));
     writeFileSync(join(folder, "vocab.txt"), `${vocabulary.join("\n")}\n`);
     tokenizer = await loadTokenizer(folder);
-    endings = await loadWordPiece(join(folder, "vocab.txt"), { lowercase: true, specials: ["</s>"] });
+    endings = await loadWordPiece(join(folder, "vocab.txt"), {
+      lowercase: true,
+      specials: ["</s>", "<|startoftext|>", "<|endoftext|>"],
+    });
     for (const [name, { files }] of Object.entries(cases)) {
       mkdirSync(join(folder, name));
       for (const [file, content] of Object.entries(files)) writeFileSync(join(folder, name, file), content);
@@ -218,7 +277,7 @@ describe("a task", () => {
   const open = async (task: AnyTask, seed = 1) => {
     const config = (cases[task.task]?.config ?? {}) as Readonly<Record<string, unknown>>;
     const examples = await task.read(join(folder, task.task));
-    const cutsBy = config.model_type === "t5" ? endings : tokenizer;
+    const cutsBy = ["t5", "clip"].includes(String(config.model_type)) ? endings : tokenizer;
     const dataset = task.dataset(examples, { source: task.task, config, tokenizer: cutsBy, seed });
     return { dataset, model: taskModel(task, config, dataset.facts), examples };
   };

@@ -1,0 +1,109 @@
+import { dirname, resolve } from "node:path";
+import { type Picture, readPng, readRecords, sampleDataset } from "../data/index.ts";
+import { recallAt } from "../metrics/index.ts";
+import type { ModelBatch } from "../models/index.ts";
+import { type Tensor, tensor } from "../tensor/index.ts";
+import { example, mapExamples, textIn } from "./example.ts";
+import { eachSplit, splitFiles } from "./files.ts";
+import { numbersOf } from "./rows.ts";
+import type { Fields, TaskDefinition } from "./task.ts";
+import { TextRows, type TextTensors } from "./text-rows.ts";
+
+/** A picture, and what is said of it. */
+export interface DescribedPicture extends Picture {
+  readonly text: string;
+}
+
+/** Pictures with their texts, the pair of each at its own row. */
+export type DescribedPictures = Omit<TextTensors, "tokenTypeIds"> & {
+  /** float32 [rows, 3, height, width], each colour of the mean and deviation that CLIP was trained with. */
+  readonly pixelValues: Tensor;
+};
+
+/** Of red, green and blue, from 0 to 1. @see Radford et al. 2021, https://arxiv.org/abs/2103.00020 */
+const MEANS = [0.48145466, 0.4578275, 0.40821073];
+const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
+
+/**
+ * Which text a picture goes with: of those of a batch each picture is to be nearest to its own, and each text to its own. Scores:
+ * the share of held-out texts whose picture is the nearest of all that are held out, and of those with it among five.
+ *
+ * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, a PNG beside the file.
+ */
+export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = {
+  task: "image_text",
+
+  read: async (path) =>
+    eachSplit(await splitFiles(path, /\.(jsonl|parquet|tsv)$/), async (file) =>
+      Promise.all(
+        (await readRecords(file)).map(async (record, index) => {
+          const place = `${file}, example ${index + 1}`;
+          const picture = await readPng(resolve(dirname(file), textIn(record, ["image"], place)));
+          return { ...picture, text: textIn(record, ["text"], place) };
+        }),
+      ),
+    ),
+
+  dataset(examples, options) {
+    const rows = new TextRows(options);
+    const size = sizeOf(options.config);
+    const encoded = mapExamples(examples, ({ text, ...picture }) => {
+      if (picture.height !== size || picture.width !== size)
+        throw example(
+          options.source,
+          `pictures of ${size} × ${size}`,
+          `${picture.height} × ${picture.width}`,
+        );
+      return { row: rows.join(text), colours: picture.colours };
+    });
+    const all = Object.values(encoded).flat();
+    const length = options.length ?? rows.longest(all.map(({ row }) => row));
+    return sampleDataset({
+      facts: { source: options.source, fields: {}, numTrain: examples.train.length },
+      splits: encoded,
+      seed: options.seed,
+      collate: (batch): DescribedPictures => {
+        const texts = rows.stack(
+          batch.map(({ row }) => row),
+          length,
+        );
+        return {
+          inputIds: texts.inputIds,
+          attentionMask: texts.attentionMask,
+          pixelValues: pixelsOf(
+            batch.map(({ colours }) => colours),
+            size,
+          ),
+        };
+      },
+      score: (_, predicted) => {
+        const [texts, pictures] = [numbersOf(predicted, "texts"), numbersOf(predicted, "pictures")];
+        return { recallAt1: recallAt(1, texts, pictures), recallAt5: recallAt(5, texts, pictures) };
+      },
+    });
+  },
+
+  loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
+
+  predict: (model, batch) => {
+    const { textEmbeds, imageEmbeds } = model.forward(batch as ModelBatch);
+    return { texts: textEmbeds as Tensor, pictures: imageEmbeds as Tensor };
+  },
+};
+
+/** Pixels along each side of what a family sees. */
+function sizeOf({ vision_config, image_size }: Fields): number {
+  const { image_size: ofVision } = (vision_config ?? {}) as Fields;
+  return Number(ofVision ?? image_size ?? 224);
+}
+
+function pixelsOf(pictures: readonly Uint8Array[], size: number): Tensor {
+  const area = size * size;
+  const values = new Float32Array(pictures.length * 3 * area);
+  for (const [row, colours] of pictures.entries())
+    for (let colour = 0; colour < 3; colour++)
+      for (let pixel = 0; pixel < area; pixel++)
+        values[(row * 3 + colour) * area + pixel] =
+          ((colours[3 * pixel + colour] ?? 0) / 255 - (MEANS[colour] ?? 0)) / (DEVIATIONS[colour] ?? 1);
+  return tensor(values, { shape: [pictures.length, 3, size, size] });
+}
