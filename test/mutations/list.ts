@@ -7,7 +7,6 @@ const behindSender = "are read behind what their sender computed, moved or share
 const behindReaders = "are written again only behind what their readers have read";
 const betweenThreads =
   "are reduced and gathered by threads behind what each has computed, and read behind the result, on one device";
-const betweenDevices = betweenThreads.replace("on one device", "on two");
 const activations = "test/offload/host-activations.test.ts";
 const comeBack =
   "come back as they were, whatever uses their device's memory meanwhile, and are waited for by nobody";
@@ -121,13 +120,6 @@ export const mutations: readonly Mutation[] = [
     from: "    use_in_stream(part.input);\n",
     to: "",
     caughtBy: [by(fences, betweenThreads)],
-  },
-  {
-    name: "a collective's result is waited for on the first rank's device alone",
-    file: "native/comm/meeting.cc",
-    from: "  for (const Operation& part : parts) results_.push_back(Fence::here(part.device()));\n",
-    to: "  results_.push_back(Fence::here(parts[0].device()));\n",
-    caughtBy: [by(fences, betweenDevices)],
   },
   {
     name: "a collective's result is read before it is there",
