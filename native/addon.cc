@@ -4,6 +4,7 @@
 #include "binding/environment.h"
 #include "binding/init.h"
 #include "core/allocator.h"
+#include "core/meter.h"
 #include "core/pin_library.h"
 
 namespace {
@@ -11,6 +12,7 @@ namespace {
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::pin_library();
   troupe::install_allocator();
+  troupe::install_meter();
   env.SetInstanceData(new troupe::Environment);
   troupe::InitTensor(env, exports);
   troupe::InitAutograd(env, exports);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/exported_tensor.h"
 #include "core/kept_mappings.h"
+#include "core/meter.h"
 #include "devices/cuda/cuda.h"
 
 namespace troupe {
@@ -69,6 +70,37 @@ Napi::Value ReleaseCachedMemory(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value StartMeter(const Napi::CallbackInfo& info) {
+  start_meter();
+  return info.Env().Undefined();
+}
+
+Napi::Value StopMeter(const Napi::CallbackInfo& info) {
+  stop_meter();
+  return info.Env().Undefined();
+}
+
+Napi::Value ResetMeterPeak(const Napi::CallbackInfo& info) {
+  reset_meter_peak();
+  return info.Env().Undefined();
+}
+
+// readMeter(): { liveBytes, peakBytes, madeBytes, flops, ringBytes, numRings }
+Napi::Value ReadMeter(const Napi::CallbackInfo& info) {
+  const Metered metered = read_meter();
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("liveBytes", static_cast<double>(metered.live_bytes));
+  result.Set("peakBytes", static_cast<double>(metered.peak_bytes));
+  result.Set("madeBytes", static_cast<double>(metered.made_bytes));
+  result.Set("flops", metered.flops);
+  result.Set("ringBytes", static_cast<double>(metered.ring_bytes));
+  result.Set("numRings", static_cast<double>(metered.num_rings));
+  Napi::Array unruled = Napi::Array::New(info.Env());
+  for (const std::string& op : metered.unruled) unruled.Set(unruled.Length(), op);
+  result.Set("unruled", unruled);
+  return result;
+}
+
 }  // namespace
 
 void InitMemory(Napi::Env env, Napi::Object exports) {
@@ -78,6 +110,10 @@ void InitMemory(Napi::Env env, Napi::Object exports) {
   define<ResetPeakMemory>(env, exports, "resetPeakMemory");
   define<CudaMemory>(env, exports, "cudaMemory");
   define<ReleaseCachedMemory>(env, exports, "releaseCachedMemory");
+  define<StartMeter>(env, exports, "startMeter");
+  define<StopMeter>(env, exports, "stopMeter");
+  define<ReadMeter>(env, exports, "readMeter");
+  define<ResetMeterPeak>(env, exports, "resetMeterPeak");
 }
 
 }  // namespace troupe

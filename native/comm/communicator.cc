@@ -11,6 +11,7 @@
 #include "core/device.h"
 #include "core/differentiable.h"
 #include "core/error.h"
+#include "core/meter.h"
 
 namespace troupe::comm {
 namespace {
@@ -100,9 +101,22 @@ void Work::wait() {
   strided_ = contiguous_ = at::Tensor();
 }
 
+namespace {
+
+// What an operation would have sent round the group.
+void meter(const Operation& operation) {
+  const auto bytes = [](const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; };
+  count_rings(operation.kind == Kind::all_reduce ? 2 : 1, std::max(bytes(operation.input), bytes(operation.output)));
+}
+
+}  // namespace
+
 WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
   check_operation(operation, rank(), size());
-  if (operation.is_meta()) return nullptr;
+  if (operation.is_meta()) {
+    meter(operation);
+    return nullptr;
+  }
   return without_recording([&] {
     const Kind kind = operation.kind;
     const at::Tensor output = operation.output;

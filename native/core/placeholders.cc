@@ -1,8 +1,12 @@
 #include "core/placeholders.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
+
+#include "core/differentiable.h"
+#include "core/meter.h"
 
 namespace troupe {
 namespace {
@@ -40,6 +44,14 @@ bool is_placeholder(const c10::IValue& argument) {
   return false;
 }
 
+Tensors floating(const torch::jit::Stack& stack) {
+  Tensors tensors;
+  for (const c10::IValue& value : stack) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_floating_point()) tensors.push_back(value.toTensor());
+  }
+  return tensors;
+}
+
 }  // namespace
 
 bool meets_placeholder(const torch::jit::Stack& arguments) {
@@ -60,6 +72,18 @@ void call_on_placeholders(const c10::OperatorHandle& op, bool writes, torch::jit
     change_all(arguments, zeros_like);
     op.callBoxed(arguments);
     change_all(arguments, without_memory);
+    // What it keeps for backward is not known: all that it was given and gives.
+    const Tensors inputs = floating(stack), outputs = floating(arguments);
+    Tensors saved = inputs;
+    saved.insert(saved.end(), outputs.begin(), outputs.end());
+    record("an operator without a rule of shapes", inputs, outputs, saved,
+           [count = inputs.size()](const Tensors&, const Tensors& saved) -> Tensors {
+             Tensors gradients;
+             for (size_t i = 0; i < count; i++) gradients.push_back(without_memory(saved[i]));
+             for (at::Tensor& gradient : gradients) gradient = at::empty_like(gradient);
+             return gradients;
+           });
+    count_unruled(op.schema().name());
     stack = std::move(arguments);
   }
 }

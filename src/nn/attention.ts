@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import { arange, type DType, ops, type Tensor } from "../tensor/index.ts";
+import { arange, type DType, gradEnabled, ops, type Tensor } from "../tensor/index.ts";
 import type { Dropout } from "./dropout.ts";
 import { type PackedRow, withinSamples } from "./packed-row.ts";
 
@@ -40,13 +40,14 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   checkShapes(q, k, v, options);
   const { window, mask, bias, packed, dropout, scale = scaleOf(q) } = options;
   const causal = options.causal === true && q.shape[2] !== 1; // one query stands beside the last key
-  if (q.device === "meta") return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
+  // Where only the shape is asked for.
+  if (q.device === "meta" && !gradEnabled()) return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
   if (packed !== undefined) {
     const { packed: _, ...own } = options;
     return withinSamples(packed, [q, k, v], (...heads) => attention(...heads, own));
   }
   const drops = dropout?.active === true;
-  if (q.dtype === "float64" || (drops && q.device !== "cpu")) return explicitAttention(q, k, v, options);
+  if (q.dtype === "float64" || (drops && q.device !== "cpu" && q.device !== "meta")) return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
   if (isWhole && isEven && !drops) return ops.troupe.attention(q, k, v, causal, scale);

@@ -47,8 +47,9 @@ export {
   type TagUse,
   tagMemory,
 } from "./memory.ts";
+export { type Meter, metered } from "./meter.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
-export { loadNative, type NativeInfo, native } from "./native.ts";
+export { loadNative, type Metered, type NativeInfo, native } from "./native.ts";
 export { numelOf } from "./numel.ts";
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";

@@ -11,6 +11,24 @@ interface NativeUse {
   readonly peakBytes: number;
 }
 
+/** What was computed on tensors without memory would have taken, by the thread that computed it. */
+export interface Metered {
+  /** Bytes of the tensors without memory that are there. */
+  readonly liveBytes: number;
+  /** The most of them at once, since the beginning or the last `resetPeak`. */
+  readonly peakBytes: number;
+  /** Bytes of all that were made. */
+  readonly madeBytes: number;
+  /** Of matrix products, convolutions and attention, forward and backward: an addition and a multiplication are two. */
+  readonly flops: number;
+  /** Bytes of whole tensors that went round a group of ranks, an all-reduce counted twice. */
+  readonly ringBytes: number;
+  /** How often something went round. */
+  readonly numRings: number;
+  /** Operators without a rule of shapes: taken to keep all that they are given and give. */
+  readonly unruled: readonly string[];
+}
+
 /**
  * The addon's functions about tensors. A handle is a positive integer that names a tensor of this thread. Where a
  * comment speaks of the frame, lists and sizes are passed in `frame` and not as arguments.
@@ -126,6 +144,11 @@ export interface Native {
   resetPeakMemory(): void;
   cudaMemory(index: number): { freeBytes: number; totalBytes: number; heldBytes: number; liveBytes: number };
   releaseCachedMemory(): void;
+  /** This thread counts anew what tensors without memory would take. */
+  startMeter(): void;
+  stopMeter(): void;
+  readMeter(): Metered;
+  resetMeterPeak(): void;
 
   /** A new 1-D tensor that begins on a page of memory. */
   pageAligned(dtype: number, numel: number): number;

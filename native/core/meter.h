@@ -1,0 +1,38 @@
+// What computing on tensors without memory would take if they had it: bytes, operations of products, bytes for other ranks.
+// A thread that has a meter charges every meta tensor it makes to it; without one nothing is counted, and nothing costs.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace troupe {
+
+// Since `start_meter`.
+struct Metered {
+  int64_t live_bytes = 0;  // of meta tensors that are there
+  int64_t peak_bytes = 0;  // the most of them at once, since the start or the last `reset_meter_peak`
+  int64_t made_bytes = 0;  // of all that were made
+  double flops = 0;        // of matrix products and convolutions, forward and backward; an addition and a multiplication are two
+  int64_t ring_bytes = 0;  // of whole tensors that went round a group, an all-reduce counted twice
+  int64_t num_rings = 0;
+  std::set<std::string> unruled;  // operators that have no rule of shapes, and keep all that they are given and give
+};
+
+// The calling thread begins to count anew.
+void start_meter();
+// It counts no more; what it has made may outlive that.
+void stop_meter();
+Metered read_meter();
+void reset_meter_peak();
+
+// Where the calling thread counts.
+void count_flops(double flops);
+void count_unruled(const std::string& op);
+// `passes` of a tensor of `bytes` round the ranks.
+void count_rings(int64_t passes, int64_t bytes);
+
+// Puts the allocator that charges in place of libtorch's for meta tensors, which have none. Idempotent; never taken back.
+void install_meter();
+
+}  // namespace troupe
