@@ -5,6 +5,7 @@ import {
   clusters,
   estimateStep,
   factsOf,
+  languageModel,
   largestMemory,
   type PlannedPrecision,
   planMemory,
@@ -28,7 +29,7 @@ export interface PlannedRow {
 export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
   const layout = layoutOf(options, size);
   const precision: PlannedPrecision = options.precision === undefined ? "fp32" : "amp";
-  const facts = factsOf(modelOf("gpt", size));
+  const facts = factsOf(languageModel(() => modelOf("gpt", size), size.length));
   const plan = { precision, residence: "process" } as const;
   const scheme = byteScheme(precision);
   const shares = shareOfStages(facts, layout);
@@ -47,10 +48,14 @@ export function planRow({ options }: BenchRow, size: Sizes): PlannedRow {
   // Its vocabulary is padded to 128 for each rank that splits a layer.
   const multiple = 128 * layout.tp;
   const original = { ...sizes.original.gpt, vocab: Math.ceil(50257 / multiple) * multiple };
-  const memories = planMemory(factsOf(modelOf("gpt", original)), layoutOf(options, original), {
-    precision: options.precision === undefined ? "fp32" : "fp16",
-    residence: "device",
-  });
+  const memories = planMemory(
+    factsOf(languageModel(() => modelOf("gpt", original), original.length)),
+    layoutOf(options, original),
+    {
+      precision: options.precision === undefined ? "fp32" : "fp16",
+      residence: "device",
+    },
+  );
   return { totalBytes, stepS, originalRankBytes: largestMemory(memories).peakBytes };
 }
 

@@ -14,8 +14,8 @@ import {
   runtimeSchema,
 } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
-import { loadJob, modelOf } from "../job/index.ts";
-import { GPT2LMHeadModel } from "../models/index.ts";
+import { loadJob } from "../job/index.ts";
+import { autoModel } from "../models/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
 import {
   type ClusterName,
@@ -31,18 +31,20 @@ import {
   describeSuggestions,
   estimateStep,
   factsOf,
-  isGpt,
-  layoutFactsOf,
+  isPlannable,
+  languageModel,
   type ModelFacts,
   type PlannedPrecision,
+  type PlannedModel,
   type PlanOptions,
   planMemory,
   type Simulation,
   simulate,
   suggestLayouts,
+  traceOptions,
 } from "../planner/index.ts";
 import { numelOf } from "../tensor/index.ts";
-import { configure, trainingOf } from "../trainer/index.ts";
+import { configure, plannedJob, trainingOf } from "../trainer/index.ts";
 import { bytes, number, print, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
@@ -103,7 +105,7 @@ export function addPlanCommand(program: Command): void {
   const command = program
     .command("plan")
     .description("predict memory and step time of a layout, or suggest layouts that fit; nothing is trained")
-    .argument("<job>", "a job's module, or a GPT-2's config.json")
+    .argument("<job>", "a job's module, or a language model's config.json")
     .addOption(configFlag())
     .option("--batch <n>", "samples in one step (default: the job's, else one a rank)", number)
     .option("--offload <ratio>", "part of masters and optimizer state in host memory, 0 to 1", number, 0)
@@ -179,7 +181,7 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
     batchSize,
     accumulation: flags.accumulation ?? subject.accumulation ?? 1,
   };
-  checkLayout(layoutFactsOf(facts), layout);
+  checkLayout(facts.layout, layout);
   const options = planOptionsOf(flags);
   const memory = planMemory(facts, layout, options);
   const estimate = estimateStep(facts, layout, options);
@@ -188,10 +190,12 @@ function planOne(path: string, subject: Subject, batchSize: number, flags: PlanF
     print(JSON.stringify({ layout, memory, estimate, ...(simulation && { simulation }) }));
     return;
   }
-  const size = { samples: batchSize, tokens: facts.shape.numPositions };
+  const size = { samples: batchSize, tokens: facts.tokensPerSample };
   print(headline(subject, flags));
   print(describeLayout(layout));
   print(describeMemory(memory));
+  const { unruled } = facts.trace(traceOptions(layout, options));
+  if (unruled.length > 0) print(`not known what they keep, all of it counted: ${unruled.join(", ")}`);
   print(
     simulation === undefined
       ? describeEstimate(estimate, size)
@@ -240,7 +244,7 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
   print(
     `what fits ${describeBytes(memoryBytes)} a rank, the best of each split; fastest first, times estimated`,
   );
-  print(describeSuggestions(best, subject.facts.shape.numPositions));
+  print(describeSuggestions(best, subject.facts.tokensPerSample));
   if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
 }
 
@@ -298,18 +302,47 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   if (!existsSync(path)) throw usage("a job's module or a config.json", path, "give its path");
   const name = basename(path);
   if (path.endsWith(".json")) {
-    const model = new GPT2LMHeadModel(JSON.parse(readFileSync(path, "utf8")));
-    return { name, facts: factsOf(model), batchSize: undefined, accumulation: undefined };
+    const fields = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
+    const length = Number(fields.n_positions ?? fields.max_position_embeddings);
+    const planned = languageModel(() => autoModel("causal_lm", fields), length);
+    return { name, facts: factsIn(name, planned), batchSize: undefined, accumulation: undefined };
   }
   const job = await loadJob(String(pathToFileURL(path)));
   const config = configure(job, flags.set);
-  const { facts } = await job.data(config, { seed: 0 });
-  const model = modelOf(job, config, facts);
-  if (!isGpt(model)) {
-    throw usage("a job whose model has the sizes of a GPT-2", name, "the planner knows no other family yet");
-  }
-  const { batchSize, accumulation } = await trainingOf(job, config, facts);
-  return { name, facts: factsOf(model), batchSize, accumulation };
+  let training: Awaited<ReturnType<typeof trainingOf>> | undefined;
+  const planned = await plannedJob(job, config, async (facts) => {
+    training = await trainingOf(job, config, facts);
+    return microBatchSizes(
+      flags,
+      flags.batch ?? training.batchSize,
+      flags.accumulation ?? training.accumulation,
+    );
+  });
+  const { batchSize, accumulation } = training ?? {};
+  return { name, facts: factsIn(name, planned), batchSize, accumulation };
+}
+
+/** @throws {TroupeError} `USAGE` for a model with experts */
+function factsIn(name: string, planned: PlannedModel): ModelFacts {
+  if (isPlannable(planned)) return factsOf(planned);
+  throw usage(
+    "a job whose model has no experts",
+    name,
+    "which of them a token goes to is not known beforehand",
+  );
+}
+
+/** Samples that a rank may have at a time: of the layout that was named, or of any that is looked at. */
+function microBatchSizes(flags: PlanFlags, batchSize: number, accumulation: number | undefined): number[] {
+  const { ranks, tp, pp } = flags;
+  if (flags.asksForLayout)
+    return [Math.max(1, Math.floor((batchSize * tp * pp) / (ranks * (accumulation ?? 1))))];
+  const replicas = Array.from({ length: ranks }, (_, index) => index + 1).filter((dp) => ranks % dp === 0);
+  return replicas.flatMap((dp) => {
+    const sizes = [];
+    for (let size = batchSize / dp; Number.isInteger(size); size /= 2) sizes.push(size);
+    return sizes;
+  });
 }
 
 function checkFlags({ cluster, offload, offloadParameters, zero }: PlanFlags): void {

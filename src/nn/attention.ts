@@ -47,7 +47,8 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
     return withinSamples(packed, [q, k, v], (...heads) => attention(...heads, own));
   }
   const drops = dropout?.active === true;
-  if (q.dtype === "float64" || (drops && q.device !== "cpu" && q.device !== "meta")) return explicitAttention(q, k, v, options);
+  if (q.dtype === "float64" || (drops && q.device !== "cpu" && q.device !== "meta"))
+    return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
   if (isWhole && isEven && !drops) return ops.troupe.attention(q, k, v, causal, scale);

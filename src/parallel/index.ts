@@ -2,6 +2,7 @@ export { BlockEngine, type EngineOptions, type PassKey } from "./block-engine.ts
 export type { ShardPort } from "./block-gathers.ts";
 export { type BlockOptions, block, type Recompute } from "./block-options.ts";
 export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
+export { BlockTape } from "./block-tape.ts";
 export { BusyTime } from "./busy-time.ts";
 export { constantIn } from "./constant-words.ts";
 export { Exchange } from "./exchange.ts";

@@ -44,8 +44,8 @@ export function describeMemory(memories: readonly RankMemory[]): string {
 /** What one step trains on. */
 export interface StepSize {
   readonly samples: number;
-  /** Of one sample. */
-  readonly tokens: number;
+  /** Of one sample, where it has any. */
+  readonly tokens: number | undefined;
 }
 
 /** @returns one line on a step's time, where it goes, and how much is trained on in it */
@@ -76,12 +76,12 @@ export function describeSimulation(
   ].join("\n");
 }
 
-/** @returns a table of layouts that fit, as they are ordered; `tokens` of one sample */
-export function describeSuggestions(suggestions: readonly Suggestion[], tokens: number): string {
-  const header = ["step", "tokens/s", "peak", "recompute", "layout"];
+/** @returns a table of layouts that fit, as they are ordered; `tokens` of one sample, where it has any */
+export function describeSuggestions(suggestions: readonly Suggestion[], tokens: number | undefined): string {
+  const header = ["step", tokens === undefined ? "samples/s" : "tokens/s", "peak", "recompute", "layout"];
   const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [
     describeSeconds(estimate.stepS),
-    describeCount((layout.batchSize * tokens) / estimate.stepS),
+    describeCount((layout.batchSize * (tokens ?? 1)) / estimate.stepS),
     describeBytes(memory.peakBytes),
     recompute ? "yes" : "no",
     describeLayout(layout),
@@ -116,7 +116,8 @@ export function describeBytes(bytes: number): string {
 
 function describeRate(stepS: number, { samples, tokens }: StepSize): string {
   const perSecond = samples / stepS;
-  return `${describeCount(perSecond)} samples/s, ${describeCount(perSecond * tokens)} tokens/s`;
+  const ofTokens = tokens === undefined ? "" : `, ${describeCount(perSecond * tokens)} tokens/s`;
+  return `${describeCount(perSecond)} samples/s${ofTokens}`;
 }
 
 function describeSeconds(seconds: number): string {

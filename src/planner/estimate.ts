@@ -2,9 +2,9 @@ import type { Layout } from "../parallel/index.ts";
 import { byteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, type Cluster, type Link, linkOf, ringSeconds, sendSeconds } from "./cluster.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import { activationOptions, type PlanOptions } from "./plan-memory.ts";
-import { type StageShare, shareOfStages } from "./rank-share.ts";
-import { type StageCosts, stageCosts } from "./stage-costs.ts";
+import { type PlanOptions, traceOptions } from "./plan-memory.ts";
+import { ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
+import { type BlockCost, type StageCosts, stageCosts } from "./stage-costs.ts";
 import { sum } from "./sum.ts";
 
 /** A step's time by a formula, in seconds. */
@@ -29,15 +29,15 @@ export function estimateStep(
 ): Estimate {
   const { pp, numChunks, accumulation } = layout;
   const scheme = byteScheme(options.precision, options.stateTensors);
-  const activation = activationOptions(facts, layout, options);
-  const sequenceLength = options.sequenceLength ?? facts.shape.numPositions;
+  const trace = facts.trace(traceOptions(layout, options));
   const stages = shareOfStages(facts, layout).map((share) => ({
     share,
-    costs: stageCosts(facts, layout, share, options.cluster, scheme, activation, sequenceLength),
+    costs: stageCosts(trace, layout, share, options.cluster, scheme),
   }));
   const groups = groupLinks(options.cluster, layout);
   const crossingS = pp === 1 ? 0 : 2 * sendSeconds(groups.pp, stages[0]?.costs.boundaryBytes ?? 0);
-  const microBatchS = Math.max(...stages.map(({ costs }) => microBatchSeconds(costs))) + crossingS;
+  const microBatchS =
+    Math.max(...stages.map(({ share, costs }) => microBatchSeconds(share, costs))) + crossingS;
   const computeS = microBatchS * accumulation;
   const bubbleS = (microBatchS * (pp - 1)) / numChunks;
   const exposedS = Math.max(
@@ -46,8 +46,13 @@ export function estimateStep(
   return { stepS: computeS + bubbleS + exposedS, computeS, bubbleS, exposedS };
 }
 
-function microBatchSeconds({ blocks }: StageCosts): number {
-  return sum(blocks.map(({ forwardS, backwardS }) => forwardS + backwardS));
+function microBatchSeconds(share: StageShare, costs: StageCosts): number {
+  return sum(callsOf(share, costs).map(({ forwardS, backwardS }) => forwardS + backwardS));
+}
+
+/** The costs of what a stage computes: its calls of blocks, and the model's end. */
+function callsOf({ chunks }: StageShare, { blocks }: StageCosts): BlockCost[] {
+  return [ROOT_BLOCK, ...chunks.flat()].map((block) => blocks[block] as BlockCost);
 }
 
 /** Communication of the data-parallel group beside what it can hide behind, and the first block that nothing hides. */
@@ -57,8 +62,8 @@ function exposedSeconds(share: StageShare, costs: StageCosts, link: Link, layout
   const reduceS = sum(costs.blocks.map(({ gradientBytes }) => reduce(link, numReplicas, gradientBytes)));
   const gatherS = sum(costs.blocks.map(({ gatheredBytes }) => ringSeconds(link, numReplicas, gatheredBytes)));
   const updateS = sum(costs.blocks.map((block) => block.updateS));
-  const forwardS = sum(costs.blocks.map((block) => block.forwardS));
-  const backwardS = sum(costs.blocks.map((block) => block.backwardS));
+  const forwardS = sum(callsOf(share, costs).map((block) => block.forwardS));
+  const backwardS = sum(callsOf(share, costs).map((block) => block.backwardS));
   const { accumulation } = layout;
   const first = (seconds: number) => seconds / share.layouts.length;
   if (layout.zero < 3) {

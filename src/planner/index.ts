@@ -28,22 +28,27 @@ export {
 } from "./describe-plan.ts";
 export { type Estimate, estimateStep } from "./estimate.ts";
 export { HappensBefore } from "./happens-before.ts";
+export { languageModel, type TextModel } from "./language-model.ts";
 export {
   type DeclaredParameter,
   factsOf,
-  type GptShape,
-  isGpt,
-  layoutFactsOf,
+  isPlannable,
   type ModelFacts,
   type RootParameter,
-  type RootUse,
 } from "./model-facts.ts";
-export { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./plan-memory.ts";
+export {
+  type ModelTrace,
+  type PlannedModel,
+  type TracedCall,
+  type TraceOptions,
+  traceModel,
+  type Work,
+} from "./model-trace.ts";
+export { largestMemory, type PlanOptions, planMemory, type RankMemory, traceOptions } from "./plan-memory.ts";
 export { type Operation, type ProgramShape, rankProgram } from "./rank-program.ts";
-export { numParametersOf, type StageShare, shareOfStages } from "./rank-share.ts";
+export { type ModelEnd, numParametersOf, type StageShare, shareOfStages } from "./rank-share.ts";
 export { type Simulation, simulate } from "./simulate.ts";
 export type { SimulationOptions, Span } from "./simulated-world.ts";
-export { modelFlopsPerToken } from "./stage-costs.ts";
 export { type Residence, type StateBytes, snapshotBytes, stateBytes } from "./state-memory.ts";
 export { type Suggestion, type SuggestOptions, suggestLayouts } from "./suggest.ts";
 export { table } from "./table.ts";

@@ -1,12 +1,7 @@
-import type { GPT2Config } from "../models/index.ts";
-import {
-  cutBlocks,
-  type Module,
-  type Parameter,
-  type ParameterSpec,
-  type TensorSplittable,
-} from "../nn/index.ts";
-import { cutDims, expertCounts, type LayoutFacts } from "../parallel/index.ts";
+import { bindRandomness, cutBlocks, type Parameter, type ParameterSpec, Randomness } from "../nn/index.ts";
+import { cutDims, expertCounts, type LayoutFacts, tensorDivisors, traceUse } from "../parallel/index.ts";
+import { scope } from "../tensor/index.ts";
+import { type ModelTrace, type PlannedModel, type TraceOptions, traceModel } from "./model-trace.ts";
 
 /** A parameter as declared, and how tensor parallelism would cut it. */
 export interface DeclaredParameter extends ParameterSpec {
@@ -14,87 +9,81 @@ export interface DeclaredParameter extends ParameterSpec {
   readonly tpDim: number | undefined;
 }
 
-/** Where along the pipeline a parameter outside the blocks is used. */
-export type RootUse = "first" | "last";
-
-/** A parameter outside the blocks. Tied ones are used at both ends, and kept at both. */
+/** A parameter outside the blocks. One that is used in several stages is kept on each. */
 export interface RootParameter {
   readonly parameter: DeclaredParameter;
-  readonly uses: readonly RootUse[];
+  /** How many blocks had been called when it was used, each once. */
+  readonly uses: readonly number[];
 }
 
-/** The sizes of a GPT that its computation depends on. */
-export interface GptShape {
-  readonly numLayers: number;
-  /** Width of the residual stream. */
-  readonly width: number;
-  readonly numHeads: number;
-  /** Width of the feed-forward layer. */
-  readonly innerWidth: number;
-  /** Tokens, padded to what the vocabulary's split asks for. */
-  readonly vocabulary: number;
-  /** Longest context. */
-  readonly numPositions: number;
-}
-
-/** What the planner must know of a model. */
+/** What the planner must know of a model: seen by running it on tensors without memory, not by its name. */
 export interface ModelFacts {
-  readonly shape: GptShape;
-  /** In forward order. */
+  /** In the order of declaration. */
   readonly blocks: readonly { readonly name: string; readonly parameters: readonly DeclaredParameter[] }[];
   readonly root: readonly RootParameter[];
+  /** Blocks by position, in the order in which forward calls them. */
+  readonly calls: readonly number[];
+  readonly layout: LayoutFacts;
+  /** Of one sample, where it has any. */
+  readonly tokensPerSample: number | undefined;
+  /** FLOPs of one sample, forward and backward, without recomputation: what utilisation counts. */
+  readonly flopsPerSample: number;
+  /** What a micro-batch takes; made once for equal options. */
+  trace(options: TraceOptions): ModelTrace;
 }
 
-/** A model that can be planned: it says its sizes as GPT-2 does, and how it is split where it can be. */
-type GptModule = Module & Partial<TensorSplittable> & { readonly config: GPT2Config };
-
-/** @returns whether {@link factsOf} can read the model's sizes; experts are not planned for */
-export function isGpt(model: Module): model is GptModule {
-  const { config } = model as { readonly config?: Partial<GPT2Config> };
-  const hasSizes = typeof config?.n_embd === "number" && typeof config.n_layer === "number";
-  return hasSizes && expertCounts(model).length === 0;
+/** @returns whether {@link factsOf} can look at the model: which expert a token goes to is not known before values are */
+export function isPlannable(planned: PlannedModel): boolean {
+  return expertCounts(planned.build()).length === 0;
 }
 
-/** Reads the facts off a declared GPT; nothing is allocated. */
-export function factsOf(model: GptModule): ModelFacts {
-  const { config } = model;
+/**
+ * Looks at a model as it is declared and as it runs; nothing is allocated.
+ * @throws {TroupeError} what the model throws
+ */
+export function factsOf(planned: PlannedModel): ModelFacts {
+  const model = planned.build();
+  bindRandomness(model, new Randomness(0));
   const cut = cutBlocks(model);
-  const tpDims = cutDims(model, model.tensorPlan ?? {});
+  const plan = planned.tensorPlan;
+  const tpDims = cutDims(model, plan ?? {});
   const declared = (name: string, parameter: Parameter): DeclaredParameter => {
     const { shape, dtype, init } = parameter;
     return { name, shape, dtype, init, tpDim: tpDims.get(parameter) };
   };
+  const modules = cut.blocks.map(({ module }) => module);
+  const { calls, rootUse } = traceUse(model, modules, cut.rest.values(), () =>
+    planned.loss(model, planned.someSamples),
+  );
+  const traces = new Map<string, ModelTrace>();
+  const trace = (options: TraceOptions): ModelTrace => {
+    const key = JSON.stringify(options);
+    const made = traces.get(key) ?? scope(() => traceModel(planned, options));
+    traces.set(key, made);
+    return made;
+  };
   return {
-    shape: {
-      numLayers: config.n_layer,
-      width: config.n_embd,
-      numHeads: config.n_head,
-      innerWidth: config.n_inner ?? 4 * config.n_embd,
-      vocabulary: config.vocab_size,
-      numPositions: config.n_positions,
-    },
     blocks: cut.blocks.map(({ name, parameters }) => ({
       name,
       parameters: [...parameters].map(([path, parameter]) => declared(path, parameter)),
     })),
     root: [...cut.rest].map(([path, parameter]) => ({
       parameter: declared(path, parameter),
-      uses: usesOf(path, config.tie_word_embeddings),
+      uses: [...(rootUse.get(parameter) ?? [])],
     })),
+    calls,
+    layout: {
+      numBlocks: calls.length,
+      dividedByTp: plan === undefined ? { "model without a tensor plan": 1 } : tensorDivisors(model, plan),
+      numExperts: 0,
+    },
+    tokensPerSample: planned.tokensPerSample,
+    get flopsPerSample() {
+      const numSamples = planned.someSamples;
+      const options = { numSamples, dtype: "float32", tp: 1, sequence: false, recompute: false } as const;
+      const flops = trace(options).calls.map(({ forward, backward }) => forward.flops + backward.flops);
+      return flops.reduce((sum, each) => sum + each, 0) / numSamples;
+    },
+    trace,
   };
-}
-
-/** @returns what decides which layouts work */
-export function layoutFactsOf(facts: ModelFacts): LayoutFacts {
-  const { numHeads, innerWidth } = facts.shape;
-  return {
-    numBlocks: facts.blocks.length,
-    dividedByTp: { heads: numHeads, "inner width": innerWidth },
-    numExperts: 0,
-  };
-}
-
-function usesOf(name: string, tied: boolean): RootUse[] {
-  if (name.endsWith("wte.weight")) return tied ? ["first", "last"] : ["first"];
-  return name.endsWith("wpe.weight") ? ["first"] : ["last"];
 }

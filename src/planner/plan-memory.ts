@@ -1,25 +1,16 @@
 import { type FlatBlock, type Layout, maxInFlight, pipelineSchedule } from "../parallel/index.ts";
-import {
-  type ActivationOptions,
-  backwardWorkspaceBytes,
-  keptLayerBytes,
-  lossWorkspaceBytes,
-  outerActivationBytes,
-} from "./activation-memory.ts";
 import { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
+import type { TraceOptions } from "./model-trace.ts";
+import { numParametersOf, ROOT_BLOCK, type StageShare, shareOfStages, tracedCallsOf } from "./rank-share.ts";
 import { type Residence, snapshotBytes, stateBytes } from "./state-memory.ts";
 import { sum } from "./sum.ts";
 
 /** What a plan assumes beside the layout. */
 export interface PlanOptions {
   readonly precision: PlannedPrecision;
-  /** Positions of one sample; the model's longest context unless told otherwise. */
-  readonly sequenceLength?: number;
   readonly recompute?: boolean;
   readonly sequenceParallel?: boolean;
-  readonly dropout?: boolean;
   /** Which part of masters and optimizer state lies in host memory, 0 to 1. */
   readonly offloadRatio?: number;
   /** Whether the parameters of level-3 blocks are in memory only while they are used. */
@@ -45,7 +36,10 @@ export interface RankMemory {
   readonly activations: number;
   /** Whole parameters of level-3 blocks, gathered for now. */
   readonly gathered: number;
-  /** Buffers of the loss, or of a block's backward and what it computes again. */
+  /**
+   * The most that a stretch of forward or backward takes beside what is kept, its own parameters' gradients included;
+   * and two batches, the present one and the next.
+   */
   readonly workspace: number;
   /** Of these bytes, what lies in host memory or in a file; not part of `peakBytes`. */
   readonly host: number;
@@ -71,84 +65,143 @@ export function largestMemory(memories: readonly RankMemory[]): RankMemory {
   return memories.reduce((most, memory) => (memory.peakBytes > most.peakBytes ? memory : most));
 }
 
+/** Batches that a rank has at once. */
+const NUM_BATCHES = 2;
+
 function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, options: PlanOptions): RankMemory {
-  const { shape } = facts;
   const scheme = byteScheme(options.precision, options.stateTensors);
   const residence = options.residence ?? "device";
   const state = stateBytes(share.layouts, scheme, residence);
   const away = options.offloadParameters ? awayBytes(share.layouts, scheme.compute, residence, options) : 0;
   const host = (options.offloadRatio ?? 0) * (state.master + state.optimizer) + away;
-  const activation = activationOptions(facts, layout, options);
-  const layerBytes = keptLayerBytes(shape, activation);
-  const microBatchBytes =
-    share.blocks.length * layerBytes + outerActivationBytes(shape, share.ends, activation);
-  const activations = (microBatchBytes * mostInFlight(layout, share.stage)) / layout.numChunks;
+  const trace = facts.trace(traceOptions(layout, options));
+  const calls = tracedCallsOf(share, trace);
+  const microBatchBytes = sum(calls.map(({ keptBytes }) => keptBytes));
+  const batches = NUM_BATCHES * trace.batchBytes;
+  const inFlight = (microBatchBytes * mostInFlight(layout, share.stage)) / layout.numChunks;
   const gathered = residence === "device" ? gatheredBytes(share.layouts, scheme.compute, options) : 0;
-  const workspace = Math.max(
-    backwardWorkspaceBytes(shape, activation),
-    share.ends.includes("last") ? lossWorkspaceBytes(shape, activation) : 0,
-  );
-  const gradients = gradientCourse(share.layouts, scheme, state.gradients, layout.accumulation);
-  const kept = gradients.map((bytes, numDone) => {
-    const rest = numDone === 0 ? activations : Math.max(0, microBatchBytes - numDone * layerBytes);
-    return bytes + rest + (numDone === share.blocks.length ? 0 : workspace);
-  });
+  const course = new GradientCourse(share, scheme, state.gradients, layout.accumulation);
+  // Before the first backward all micro-batches in flight are kept, of the step's last one less and less.
+  const moments: number[] = [];
+  let kept = 0;
+  for (const { keptBytes, forwardBytes } of calls) {
+    kept += keptBytes;
+    moments.push(inFlight - microBatchBytes + kept + forwardBytes + course.beforeBackward);
+  }
+  for (const { block, keptBytes, backwardBytes, handOnBytes } of calls.toReversed()) {
+    moments.push(kept + backwardBytes + course.bytes);
+    course.handOn(block);
+    moments.push(kept + handOnBytes + course.bytes);
+    course.leave(block);
+    kept -= keptBytes;
+  }
+  moments.push(course.end);
   return {
     stage: share.stage,
     numParameters: numParametersOf(share),
     parameters: state.parameters,
     master: state.master,
     optimizer: state.optimizer,
-    gradients: Math.max(...gradients),
-    activations,
+    gradients: course.mostBytes,
+    activations: inFlight,
     gathered,
-    workspace,
+    workspace: batches + Math.max(...calls.map((call) => Math.max(call.forwardBytes, call.backwardBytes))),
     host,
     snapshot: snapshotBytes(share.layouts, scheme),
-    peakBytes: state.parameters + state.master + state.optimizer - host + gathered + Math.max(...kept),
+    peakBytes:
+      state.parameters + state.master + state.optimizer - host + gathered + batches + Math.max(...moments),
   };
 }
 
 /**
- * Bytes of gradients along the last backward of a step, by how many blocks it has done: the root's flat gradient, which
- * grows to the end; the block's on its way to the shard; what is reduced; and with accumulation the sums of the earlier
- * micro-batches, float32, that have not been handed on.
+ * Bytes of gradients along the last backward of a step: the root's flat gradient, which grows to the end; the block's that is on
+ * its way to the shard; what is reduced; and with accumulation the sums of the earlier micro-batches, float32, that have not
+ * been handed on.
  */
-function gradientCourse(
-  layouts: readonly FlatBlock[],
-  scheme: ByteScheme,
-  reducedBytes: number,
-  accumulation: number,
-): number[] {
-  const [root = 0, ...blocks] = layouts.map(({ numel }) => numel);
-  const whole = root + sum(blocks);
-  const courses: number[] = [];
-  for (let numDone = 0; numDone <= blocks.length; numDone++) {
-    const done = sum(blocks.slice(blocks.length - numDone));
-    const onItsWay = numDone === 0 && accumulation === 1 ? 0 : Math.max(0, ...blocks);
-    const sums = accumulation > 1 ? 4 * (whole - done) : 0;
-    // The root is reduced last, when its own flat gradient still exists.
-    const reduced = numDone === blocks.length ? reducedBytes : (reducedBytes * done) / whole;
-    courses.push(scheme.gradient * (root + onItsWay) + sums + reduced);
+class GradientCourse {
+  readonly #share: StageShare;
+  readonly #scheme: ByteScheme;
+  readonly #reducedBytes: number;
+  readonly #accumulates: boolean;
+  readonly #whole: number;
+  /** Calls of each block that are still to be walked. */
+  readonly #numCalls = new Map<number, number>();
+  #doneNumel = 0;
+  /** The flat gradients that exist: of the block that was walked last, and of the one before it while its shard sums it. */
+  #onItsWay = 0;
+  #most = 0;
+
+  constructor(share: StageShare, scheme: ByteScheme, reducedBytes: number, accumulation: number) {
+    this.#share = share;
+    this.#scheme = scheme;
+    this.#reducedBytes = reducedBytes;
+    this.#accumulates = accumulation > 1;
+    this.#whole = sum(share.layouts.map(({ numel }) => numel));
+    for (const block of share.chunks.flat()) this.#numCalls.set(block, (this.#numCalls.get(block) ?? 0) + 1);
   }
-  return courses;
+
+  /** While forward runs: sums of the earlier micro-batches. */
+  get beforeBackward(): number {
+    return this.#accumulates ? FLOAT32_BYTES * this.#whole : 0;
+  }
+
+  /** Now. */
+  get bytes(): number {
+    const { gradient } = this.#scheme;
+    const sums = this.#accumulates ? FLOAT32_BYTES * (this.#whole - this.#doneNumel) : 0;
+    const reduced = (this.#reducedBytes * this.#doneNumel) / Math.max(1, this.#whole);
+    const bytes = gradient * (this.#rootNumel + this.#onItsWay) + sums + reduced;
+    this.#most = Math.max(this.#most, bytes);
+    return bytes;
+  }
+
+  /** When the root is reduced, last, while its own flat gradient still exists. */
+  get end(): number {
+    const bytes = this.#scheme.gradient * this.#rootNumel + this.#reducedBytes;
+    this.#most = Math.max(this.#most, bytes);
+    return bytes;
+  }
+
+  get mostBytes(): number {
+    return this.#most;
+  }
+
+  /** The gradients of a call are put into the block's flat one. */
+  handOn(position: number | undefined): void {
+    if (position !== undefined) this.#onItsWay = this.#numelOf(position);
+  }
+
+  /** A call was walked: of the block's first one, its gradient is reduced. */
+  leave(position: number | undefined): void {
+    if (position === undefined) return;
+    const block = this.#share.blocks.indexOf(position) + 1;
+    const rest = (this.#numCalls.get(block) ?? 1) - 1;
+    this.#numCalls.set(block, rest);
+    if (rest === 0) this.#doneNumel += this.#numelOf(position);
+  }
+
+  get #rootNumel(): number {
+    return this.#share.layouts[ROOT_BLOCK]?.numel ?? 0;
+  }
+
+  #numelOf(position: number): number {
+    return this.#share.layouts[this.#share.blocks.indexOf(position) + 1]?.numel ?? 0;
+  }
 }
 
-/** @returns what a micro-batch of a rank is under a plan */
-export function activationOptions(
-  facts: ModelFacts,
-  layout: Layout,
-  options: PlanOptions,
-): ActivationOptions {
+const FLOAT32_BYTES = 4;
+
+/** @returns how a rank computes a micro-batch under a plan */
+export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions {
   const dp = layout.ranks / (layout.tp * layout.pp);
-  const microBatchSize = layout.batchSize / (dp * layout.accumulation);
+  const { precision, sequenceParallel = false, recompute = false } = options;
+  const dtypes = { fp32: "float32", bf16: "bfloat16", fp16: "float16", amp: "bfloat16" } as const;
   return {
-    numTokens: microBatchSize * (options.sequenceLength ?? facts.shape.numPositions),
-    elementBytes: options.precision === "fp32" ? 4 : 2,
+    numSamples: layout.batchSize / (dp * layout.accumulation),
+    dtype: dtypes[precision],
     tp: layout.tp,
-    sequenceParallel: options.sequenceParallel ?? false,
-    recompute: options.recompute ?? false,
-    dropout: options.dropout ?? false,
+    sequence: sequenceParallel && layout.tp > 1,
+    recompute,
   };
 }
 

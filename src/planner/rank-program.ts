@@ -87,6 +87,8 @@ class StageWalk {
   readonly #shape: ProgramShape;
   readonly #prefetcher: Prefetcher<number>;
   readonly #operations: Operation[];
+  /** Backwards of each block that a step still makes: with the last of them its gradient is complete. */
+  readonly #rest = new Map<number, number>();
 
   constructor(shape: ProgramShape, prefetcher: Prefetcher<number>, operations: Operation[]) {
     this.#shape = shape;
@@ -95,7 +97,7 @@ class StageWalk {
   }
 
   walk({ kind, microBatch, chunk }: PipelineAction): void {
-    const { pp, numChunks, accumulation } = this.#shape.layout;
+    const { pp, numChunks } = this.#shape.layout;
     const place = chunk * pp + this.#shape.share.stage;
     const last = pp * numChunks - 1;
     const blocks = this.#shape.share.chunks[chunk] ?? [];
@@ -114,9 +116,18 @@ class StageWalk {
     place < last ? across("receive") : root("head");
     for (const block of blocks.toReversed()) {
       this.#layer(kind, block, microBatch);
-      if (microBatch === accumulation - 1) this.#operations.push({ kind: "reduce", block });
+      if (this.#isLast(block)) this.#operations.push({ kind: "reduce", block });
     }
     place > 0 ? across("send") : root("embedding");
+  }
+
+  /** Counts a backward of a block. @returns whether the step makes no more of it */
+  #isLast(block: number): boolean {
+    const { layout, share } = this.#shape;
+    const all = layout.accumulation * share.chunks.flat().filter((called) => called === block).length;
+    const rest = (this.#rest.get(block) ?? all) - 1;
+    this.#rest.set(block, rest === 0 ? all : rest);
+    return rest === 0;
   }
 
   #layer(pass: "forward" | "backward", block: number, microBatch: number): void {

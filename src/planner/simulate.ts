@@ -1,6 +1,6 @@
 import { TroupeError } from "../errors.ts";
 import { checkLayout, type Layout } from "../parallel/index.ts";
-import { layoutFactsOf, type ModelFacts } from "./model-facts.ts";
+import type { ModelFacts } from "./model-facts.ts";
 import { SimulatedRanks } from "./simulated-ranks.ts";
 import { SimulatedShards } from "./simulated-shards.ts";
 import {
@@ -10,7 +10,6 @@ import {
   type Span,
   type StepTimes,
 } from "./simulated-world.ts";
-import { modelFlopsPerToken } from "./stage-costs.ts";
 
 /** What one step in the middle of a simulated run came to: seconds, means over all ranks. */
 export interface Simulation extends Readonly<StepTimes> {
@@ -30,7 +29,7 @@ export interface Simulation extends Readonly<StepTimes> {
  *   `SIMULATION_DEADLOCK` where ranks wait for ever, naming for what
  */
 export function simulate(facts: ModelFacts, layout: Layout, options: SimulationOptions): Simulation {
-  checkLayout(layoutFactsOf(facts), layout);
+  checkLayout(facts.layout, layout);
   return runWorld(new SimulatedWorld(facts, layout, options));
 }
 
@@ -60,7 +59,7 @@ function checkDone(ranks: readonly SimulatedRank[]): void {
 }
 
 /** Of the last step but one: the first has no record to prefetch by, and nothing follows the last. */
-function measure({ ranks, layout, facts, options }: SimulatedWorld) {
+function measure({ ranks, layout, facts }: SimulatedWorld) {
   const step = (ranks[0] as SimulatedRank).plan.program.length - 2;
   const mean = (value: (rank: SimulatedRank) => number) =>
     ranks.reduce((sum, rank) => sum + value(rank), 0) / ranks.length;
@@ -75,13 +74,11 @@ function measure({ ranks, layout, facts, options }: SimulatedWorld) {
     communicationS: time("communicationS"),
     updateS: time("updateS"),
   };
-  const sequenceLength = options.sequenceLength ?? facts.shape.numPositions;
-  const numTokens = layout.batchSize * sequenceLength;
   return {
     numRanks: ranks.length,
     stepS,
     ...times,
     idle: 1 - (times.computeS + times.tensorParallelS) / stepS,
-    flopsPerSecond: (numTokens * modelFlopsPerToken(facts, sequenceLength)) / stepS / ranks.length,
+    flopsPerSecond: (layout.batchSize * facts.flopsPerSample) / stepS / ranks.length,
   };
 }

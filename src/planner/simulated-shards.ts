@@ -1,3 +1,4 @@
+import { numelOf } from "../tensor/index.ts";
 import { byteScheme } from "./byte-scheme.ts";
 import { allReduceSeconds, ringSeconds } from "./cluster.ts";
 import { ROOT_BLOCK } from "./rank-share.ts";
@@ -121,10 +122,12 @@ export class SimulatedShards {
   /** A tied embedding's gradient is summed over the first and the last stage besides. */
   #tiedSeconds(rank: SimulatedRank, block: number): number {
     const { facts, layout, options, ranks } = this.#world;
-    const isTied = facts.root.some(({ uses }) => uses.length > 1);
-    if (block !== ROOT_BLOCK || layout.pp === 1 || !isTied || rank.plan.share.ends.length === 0) return 0;
-    const { width, vocabulary } = facts.shape;
-    const sizeBytes = (vocabulary * width * byteScheme(options.precision).gradient) / layout.tp;
+    const last = facts.calls.length;
+    const tied = facts.root.filter(({ uses }) => uses.includes(0) && uses.includes(last));
+    if (block !== ROOT_BLOCK || layout.pp === 1 || tied.length === 0 || rank.plan.share.ends.length === 0)
+      return 0;
+    const numel = tied.reduce((sum, { parameter }) => sum + numelOf(parameter.shape), 0);
+    const sizeBytes = (numel * byteScheme(options.precision).gradient) / layout.tp;
     const ends = [ranks[0] as SimulatedRank, ranks.at(-1) as SimulatedRank];
     return allReduceSeconds(this.#world.link(ends), ends.length, sizeBytes);
   }

@@ -4,7 +4,7 @@ import { type Cluster, type Link, linkOf } from "./cluster.ts";
 import { HappensBefore } from "./happens-before.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import { Occurrences } from "./occurrences.ts";
-import { activationOptions, DEFAULT_PREFETCH_BYTES, type PlanOptions } from "./plan-memory.ts";
+import { DEFAULT_PREFETCH_BYTES, type PlanOptions, traceOptions } from "./plan-memory.ts";
 import { type Operation, rankProgram } from "./rank-program.ts";
 import { ROOT_BLOCK, type StageShare, shareOfStages } from "./rank-share.ts";
 import { type StageCosts, stageCosts } from "./stage-costs.ts";
@@ -106,8 +106,9 @@ export class SimulatedWorld {
     this.#timelineOf = new Set(options.timelineOf);
     this.ranks = this.#makeRanks();
     this.order = new HappensBefore((rank, block) => {
-      const ends = this.ranks[rank]?.plan.share.ends.length ?? 0;
-      return layout.accumulation * (block === ROOT_BLOCK ? ends : 1);
+      const { ends = [], chunks = [] } = this.ranks[rank]?.plan.share ?? {};
+      const numCalls = chunks.flat().filter((called) => called === block).length;
+      return layout.accumulation * (block === ROOT_BLOCK ? ends.length : numCalls);
     });
   }
 
@@ -155,9 +156,8 @@ export class SimulatedWorld {
   #planStage(share: StageShare): StagePlan {
     const { cluster, precision, stateTensors, prefetchBytes, numSteps } = this.options;
     const scheme = byteScheme(precision, stateTensors);
-    const activation = activationOptions(this.facts, this.layout, this.options);
-    const sequenceLength = this.options.sequenceLength ?? this.facts.shape.numPositions;
-    const costs = stageCosts(this.facts, this.layout, share, cluster, scheme, activation, sequenceLength);
+    const trace = this.facts.trace(traceOptions(this.layout, this.options));
+    const costs = stageCosts(trace, this.layout, share, cluster, scheme);
     const program = rankProgram({
       layout: this.layout,
       share,

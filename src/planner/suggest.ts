@@ -1,7 +1,7 @@
 import { type Layout, layoutProblems } from "../parallel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { type Estimate, estimateStep } from "./estimate.ts";
-import { layoutFactsOf, type ModelFacts } from "./model-facts.ts";
+import type { ModelFacts } from "./model-facts.ts";
 import { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./plan-memory.ts";
 
 /** A layout that fits, and what it would take. */
@@ -55,7 +55,6 @@ function plainness({ layout, recompute }: Suggestion): number {
 
 function* candidates(facts: ModelFacts, options: SuggestOptions): Generator<Layout> {
   const { ranks, batchSize, cluster, offloadParameters } = options;
-  const layoutFacts = layoutFactsOf(facts);
   for (const tp of divisorsOf(ranks).filter((size) => size <= cluster.ranksPerNode)) {
     for (const pp of divisorsOf(ranks / tp)) {
       const dp = ranks / (tp * pp);
@@ -64,7 +63,7 @@ function* candidates(facts: ModelFacts, options: SuggestOptions): Generator<Layo
         for (const zero of offloadParameters ? [3] : dp === 1 ? [0] : [0, 1, 2, 3]) {
           const split = { ranks, tp, pp, ep: 1, zero, batchSize, accumulation };
           const layout: Layout = { ...split, schedule: "1f1b", numChunks: 1 };
-          if (layoutProblems(layoutFacts, layout).length === 0) yield layout;
+          if (layoutProblems(facts.layout, layout).length === 0) yield layout;
         }
       }
     }

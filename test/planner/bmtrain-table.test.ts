@@ -2,11 +2,12 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { PLAIN_LAYOUT } from "../../src/parallel/index.ts";
-import { clusters, factsOf, largestMemory, planMemory } from "../../src/planner/index.ts";
+import { clusters, largestMemory, planMemory } from "../../src/planner/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const path = new URL("../../examples/plans/gpt-13b.json", import.meta.url);
 const model = new GPT2LMHeadModel(JSON.parse(readFileSync(path, "utf8")));
-const facts = factsOf(model);
+const facts = gptFacts(model.config);
 const { memoryBytes } = clusters.v100;
 
 /** What a rank of 32 holds most, in bytes, with so many samples for each of them. */

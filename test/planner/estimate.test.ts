@@ -1,20 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { type Layout, layoutProblems, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
 import {
   clusters,
   estimateStep,
-  factsOf,
   largestMemory,
-  layoutFactsOf,
   planMemory,
   simulate,
   suggestLayouts,
 } from "../../src/planner/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 
-const facts = factsOf(
-  new GPT2LMHeadModel({ vocab_size: 50304, n_layer: 24, n_head: 16, n_embd: 2048, n_positions: 1024 }),
-);
+const facts = gptFacts({ vocab_size: 50304, n_layer: 24, n_head: 16, n_embd: 2048, n_positions: 1024 });
 const options = { precision: "bf16", cluster: clusters.a100 } as const;
 
 describe("estimateStep", () => {
@@ -42,7 +38,7 @@ describe("suggestLayouts", () => {
     const suggestions = suggestLayouts(facts, { ...asked, memoryBytes });
     expect(suggestions.length).toBeGreaterThan(3);
     for (const { layout, recompute, memory } of suggestions) {
-      expect(layoutProblems(layoutFactsOf(facts), layout)).toEqual([]);
+      expect(layoutProblems(facts.layout, layout)).toEqual([]);
       expect(memory.peakBytes).toBeLessThanOrEqual(memoryBytes);
       expect(largestMemory(planMemory(facts, layout, { ...options, recompute }))).toEqual(memory);
     }

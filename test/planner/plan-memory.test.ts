@@ -1,30 +1,27 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions } from "../../src/index.ts";
-import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
 import {
   byteScheme,
-  factsOf,
   type PlannedPrecision,
   planMemory,
   type StateBytes,
   shareOfStages,
   stateBytes,
 } from "../../src/planner/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
 import { atEachStep, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const size = { vocab: 256, layers: 4, heads: 2, width: 64, context: 16, batch: 8 };
 
-const facts = factsOf(
-  new GPT2LMHeadModel({
-    vocab_size: size.vocab,
-    n_layer: size.layers,
-    n_head: size.heads,
-    n_embd: size.width,
-    n_positions: size.context,
-  }),
-);
+const facts = gptFacts({
+  vocab_size: size.vocab,
+  n_layer: size.layers,
+  n_head: size.heads,
+  n_embd: size.width,
+  n_positions: size.context,
+});
 
 /** Trains a few steps and reads the ledger after the last of them; its peak is that of the later steps. */
 async function measure(

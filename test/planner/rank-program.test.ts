@@ -4,6 +4,7 @@ import { wrapForward } from "../../src/nn/index.ts";
 import { BlockEngine, Mesh, PLAIN_LAYOUT, planBlocks, type ShardPort } from "../../src/parallel/index.ts";
 import {
   factsOf,
+  languageModel,
   type Operation,
   rankProgram,
   type StageShare,
@@ -90,7 +91,7 @@ describe("rankProgram", () => {
     "is what the block engine does at ZeRO %i with a window of %d bytes, to the last operation",
     (zero, prefetchBytes) => {
       const layout = { ...PLAIN_LAYOUT, zero, batchSize: 2, accumulation: 2 };
-      const share = shareOfStages(factsOf(modelOf()), layout)[0] as StageShare;
+      const share = shareOfStages(factsOf(languageModel(modelOf, 4)), layout)[0] as StageShare;
       const gatheredBytes = share.layouts.map(({ numel }) => 4 * numel);
       const program = rankProgram({ layout, share, gatheredBytes, prefetchBytes, numSteps });
       expect(describeProgram(program)).toEqual(engineSteps(zero, prefetchBytes));

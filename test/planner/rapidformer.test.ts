@@ -1,29 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { PLAIN_LAYOUT } from "../../src/parallel/index.ts";
 import {
   type ByteScheme,
-  factsOf,
   numParametersOf,
   type StageShare,
   shareOfStages,
   stateBytes,
 } from "../../src/planner/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const MEBIBYTE = 2 ** 20;
 
 /** Megatron's GPT of 1.3 billion parameters; its vocabulary is padded to 128 tokens for each of t ranks. */
 function modelFor(tp: number) {
   const multiple = 128 * tp;
-  return factsOf(
-    new GPT2LMHeadModel({
-      vocab_size: Math.ceil(50257 / multiple) * multiple,
-      n_positions: 1024,
-      n_embd: 2048,
-      n_layer: 24,
-      n_head: 32,
-    }),
-  );
+  return gptFacts({
+    vocab_size: Math.ceil(50257 / multiple) * multiple,
+    n_positions: 1024,
+    n_embd: 2048,
+    n_layer: 24,
+    n_head: 32,
+  });
 }
 
 /** The stage whose rank holds most, of four ranks with a batch of four. */

@@ -1,14 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { GPT2LMHeadModel } from "../../src/models/index.ts";
 import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
-import { type Cluster, clusters, factsOf, type Simulation, simulate } from "../../src/planner/index.ts";
+import { type Cluster, clusters, type Simulation, simulate } from "../../src/planner/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { runWorld } from "../../src/planner/simulate.ts";
 import { SimulatedWorld, type SimulationOptions } from "../../src/planner/simulated-world.ts";
 
 /** A GPT whose head is small beside its layers, so that stages are even. */
-const facts = factsOf(
-  new GPT2LMHeadModel({ vocab_size: 8, n_layer: 16, n_head: 8, n_embd: 1024, n_positions: 128 }),
-);
+const facts = gptFacts({ vocab_size: 8, n_layer: 16, n_head: 8, n_embd: 1024, n_positions: 128 });
 
 /** Machines on which only computing takes time. */
 const free = { bytesPerSecond: Number.POSITIVE_INFINITY, latencyS: 0 };
@@ -140,15 +138,13 @@ describe("simulate", () => {
 
 describe("simulate at scale", () => {
   const gpt = (layers: number, width: number, heads: number, context: number) =>
-    factsOf(
-      new GPT2LMHeadModel({
-        vocab_size: 50304,
-        n_layer: layers,
-        n_head: heads,
-        n_embd: width,
-        n_positions: context,
-      }),
-    );
+    gptFacts({
+      vocab_size: 50304,
+      n_layer: layers,
+      n_head: heads,
+      n_embd: width,
+      n_positions: context,
+    });
 
   it("runs GPT-13B on 32 ranks in order, ZeRO-3 hidden behind the computation", () => {
     const layout = { ...PLAIN_LAYOUT, ranks: 32, zero: 3, batchSize: 256 };

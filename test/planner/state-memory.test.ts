@@ -9,7 +9,8 @@ import {
   PLAIN_LAYOUT,
   ShardStore,
 } from "../../src/parallel/index.ts";
-import { byteScheme, factsOf, shareOfStages, snapshotBytes, stateBytes } from "../../src/planner/index.ts";
+import { byteScheme, shareOfStages, snapshotBytes, stateBytes } from "../../src/planner/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { partsOf } from "../../src/state/saving/save-plan.ts";
 import { MemoryStateStore } from "../../src/state/store/state-store.ts";
 import { type DType, memory, scope, zeros } from "../../src/tensor/index.ts";
@@ -20,7 +21,7 @@ const kinds = ["parameters", "master", "optimizer", "gradients"] as const;
 
 function layoutsAt(zero: number): readonly FlatBlock[] {
   const layout = { ...PLAIN_LAYOUT, ranks: numRanks, zero, batchSize: numRanks };
-  return shareOfStages(factsOf(model), layout)[0]?.layouts ?? [];
+  return shareOfStages(gptFacts(model.config), layout)[0]?.layouts ?? [];
 }
 
 /** Sums what one rank gives: of a reduction, the memory is what counts. */

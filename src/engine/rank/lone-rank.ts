@@ -1,0 +1,14 @@
+import type { Rank } from "../../job/index.ts";
+import { Randomness } from "../../nn/index.ts";
+import { Mesh } from "../../parallel/index.ts";
+import { MeshRank } from "./mesh-rank.ts";
+import { RankGroups } from "./rank-groups.ts";
+import { StepMetrics } from "./step-metrics.ts";
+
+/** A rank that is alone in the world, for a look at a job's loss outside of any run. */
+export function loneRank(): Rank {
+  const plan = { run: "alone", backend: "local", carrier: "alias", rendezvous: undefined } as const;
+  const { shape } = new Mesh({});
+  const options = { generation: 0, deadlineMs: 0, devices: ["cpu"], status: new Uint8Array() } as const;
+  return new MeshRank(new RankGroups(plan, shape, 0, options), 0, new StepMetrics(), new Randomness(0));
+}

@@ -1,0 +1,63 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { loadJob } from "../../src/job/index.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import { factsOf, planMemory } from "../../src/planner/index.ts";
+import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
+import { configure, plannedJob } from "../../src/trainer/index.ts";
+import { atEachStep, Workspace } from "../fixtures/run-tiny.ts";
+
+const familyJob = new URL("../fixtures/jobs/family.ts", import.meta.url);
+const ownJob = new URL("../fixtures/jobs/gated-tower.ts", import.meta.url);
+const BATCH = 8;
+
+/** The ledger's peak of a run's later steps. */
+async function measure(
+  job: URL,
+  options: RuntimeOptions,
+  config: Readonly<Record<string, unknown>>,
+): Promise<MemoryUse> {
+  let use = memory();
+  const sink = atEachStep((step) => {
+    if (step === 3) resetPeakMemory();
+    use = memory();
+  });
+  await using runtime = await Runtime.spawn({
+    threadsPerRank: 1,
+    warmStandby: false,
+    sinks: [sink],
+    ranks: 1,
+    zero: 0,
+    ...options,
+  });
+  await runtime.run(job, { steps: 6, batch: BATCH, ...config });
+  return use;
+}
+
+describe("planMemory of any model", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+  const data = { data: workspace.text, cache: workspace.path("cache") };
+
+  it.each<[string, URL, Readonly<Record<string, string | number>>]>([
+    ...["bert", "llama", "vit", "t5", "gpt-2", "albert", "clip"].map(
+      (family): [string, URL, { family: string; width: number; layers: number }] => [
+        family,
+        familyJob,
+        { family, width: 64, layers: 4 },
+      ],
+    ),
+    ["a model of one's own", ownJob, {}],
+  ])("is within 5 in 100 of the ledger, and knows the state to the byte: %s", async (_, url, config) => {
+    const { peakBytes, byTag } = await measure(url, {}, { ...data, ...config });
+    const job = await loadJob(String(url));
+    using planned = await plannedJob(job, configure(job, { ...data, ...config }), () => [BATCH]);
+    const layout: Layout = { ...PLAIN_LAYOUT, batchSize: BATCH };
+    const [rank] = planMemory(factsOf(planned), layout, { precision: "fp32", residence: "process" });
+    expect({ parameters: rank?.parameters, optimizer: rank?.optimizer }).toEqual({
+      parameters: byTag.parameters,
+      optimizer: byTag.optimizer,
+    });
+    expect(Math.abs((rank?.peakBytes ?? 0) / peakBytes - 1)).toBeLessThan(0.05);
+  });
+});
