@@ -74,7 +74,15 @@ export class Conv2d extends Convolution {
     const { stride = 1, padding = 0, dilation = 1, groups = 1 } = this.options;
     const both = (value: number | readonly number[]) => (typeof value === "number" ? [value, value] : value);
     const bias = this.bias?.tensor;
-    return ops.conv2d(x, this.weight.tensor, bias, both(stride), both(padding), both(dilation), groups);
+    return ops.conv2d(
+      asNarrow(x, this.weight.tensor),
+      this.weight.tensor,
+      bias,
+      both(stride),
+      both(padding),
+      both(dilation),
+      groups,
+    );
   }
 }
 
@@ -85,7 +93,12 @@ export function convolve1d(
   bias: Tensor | undefined,
   { stride = 1, padding = 0, dilation = 1, groups = 1 }: ConvolutionOptions,
 ): Tensor {
-  return ops.conv1d(x, weight, bias, one(stride), one(padding), one(dilation), groups);
+  return ops.conv1d(asNarrow(x, weight), weight, bias, one(stride), one(padding), one(dilation), groups);
+}
+
+/** Pictures and sounds come in float32, whatever a run computes in; under autocast that is the operator's to see to. */
+function asNarrow(x: Tensor, weight: Tensor): Tensor {
+  return x.dtype === "float32" && weight.dtype !== "float32" ? x.to(weight.dtype) : x;
 }
 
 function one(value: number | readonly number[]): readonly number[] {
