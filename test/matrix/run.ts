@@ -1,19 +1,31 @@
 // npm run matrix [-- SWITCH] [--device DEVICE]: trains every pair of switches and prints what became of it.
+// npm run matrix -- --families [FAMILY]: trains every family of models under every parallelism, and writes the docs' table.
+import { writeFileSync } from "node:fs";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { Workspace } from "../fixtures/run-tiny.ts";
+import { familyNames } from "../fixtures/jobs/family.ts";
+import { type Cell, cellHolds, columns, familiesPage, tryCell } from "./families.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
 import { pairs, switches } from "./switches.ts";
 
 const names = switches.map(({ name }) => name);
 const usage = `
 usage: npm run matrix [-- SWITCH] [--device DEVICE]
+       npm run matrix -- --families [FAMILY]
 
 Trains every switch alone and every pair of switches, or those pairs that SWITCH is one of:
 ${names.join(", ")}
 
-  --device  where they train: sim:0, or sim, spread over all; what they are compared with is the CPU's`;
-const { positionals, values } = readArguments(usage, { device: { type: "string" } }, 1);
+  --device    where they train: sim:0, or sim, spread over all; what they are compared with is the CPU's
+  --families  trains every family under every parallelism instead, or the one that FAMILY names, and writes
+              docs/reference/families.md where it was all of them: ${familyNames.join(", ")}`;
+const options = { device: { type: "string" }, families: { type: "boolean" } } as const;
+const { positionals, values } = readArguments(usage, options, 1);
 const [filter] = positionals;
+if (values.families === true) {
+  await trainFamilies(filter);
+  process.exit();
+}
 if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", filter);
 
 using workspace = new Workspace();
@@ -38,4 +50,25 @@ function describe({ failure, sameBits, deviationNats, toleranceNats }: Outcome):
   const bits = sameBits ? "same bits" : "OTHER BITS";
   const far = deviationNats <= toleranceNats ? "" : `  TOO FAR: ${toleranceNats} allowed`;
   return `${bits}  ${deviationNats.toExponential(1)} nats from one rank${far}`;
+}
+
+async function trainFamilies(only: string | undefined): Promise<void> {
+  if (only !== undefined && !familyNames.includes(only)) refuse(usage, "a family", only);
+  using workspace = new Workspace();
+  const cells: Cell[] = [];
+  for (const family of familyNames.filter((name) => only === undefined || name === only)) {
+    for (const column of columns.filter(({ only: families }) => families?.test(family) ?? true)) {
+      const cell = await tryCell(workspace, family, column);
+      cells.push(cell);
+      const { failure, deviationNats } = cell;
+      const broken = cellHolds(cell) ? "" : failure === undefined ? "  TOO FAR" : `FAILED: ${failure}`;
+      const told = failure === undefined ? `${deviationNats.toExponential(1)} nats` : "";
+      process.stdout.write(`${family} + ${column.name}  ${told}${broken}\n`);
+    }
+  }
+  const numBroken = cells.filter((cell) => !cellHolds(cell)).length;
+  process.stdout.write(`${cells.length - numBroken} of ${cells.length} cells hold\n`);
+  process.exitCode = numBroken === 0 ? 0 : 1;
+  const page = new URL("../../docs/reference/families.md", import.meta.url);
+  if (only === undefined && numBroken === 0) writeFileSync(page, familiesPage(cells));
 }
