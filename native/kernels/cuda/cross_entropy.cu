@@ -50,7 +50,7 @@ __device__ MaxAndSum sum_exponentials(const T* row, int64_t dim) {
 }
 
 template <class T>
-__global__ void cross_entropy_rows(const T* logits, int64_t dim, const int64_t* targets, int64_t ignore_index,
+__global__ void cross_entropy_rows(const T* logits, LogitRows shape, const int64_t* targets, int64_t ignore_index,
                                    float* logsumexp, double* losses) {
   const int64_t row = blockIdx.x;
   const int64_t target = targets[row];
@@ -61,26 +61,27 @@ __global__ void cross_entropy_rows(const T* logits, int64_t dim, const int64_t* 
     }
     return;
   }
-  const T* x = logits + row * dim;
-  const MaxAndSum sums = sum_exponentials(x, dim);
+  const T* x = logits + row * shape.stride;
+  const MaxAndSum sums = sum_exponentials(x, shape.classes);
   if (threadIdx.x != 0) return;
   const double log_sum = log(static_cast<double>(sums.sum));
   logsumexp[row] = static_cast<float>(sums.max + log_sum);
-  const bool known = target >= 0 && target < dim;
+  const bool known = target >= 0 && target < shape.classes;
   losses[row] = known ? sums.max + log_sum - load(x[target]) : __longlong_as_double(0x7FF8000000000000ll);
 }
 
 template <class T>
-__global__ void cross_entropy_gradient(const T* logits, int64_t dim, const float* logsumexp, const int64_t* targets,
+__global__ void cross_entropy_gradient(const T* logits, LogitRows shape, const float* logsumexp, const int64_t* targets,
                                        int64_t ignore_index, const float* row_weight, const float* upstream, T* to_RV) {
   const int64_t row = blockIdx.x;
-  const T* x = logits + row * dim;
-  T* to = to_RV + row * dim;
+  const T* x = logits + row * shape.stride;
+  T* to = to_RV + row * shape.stride;
   const int64_t target = targets[row];
   const float scale = (upstream == nullptr ? 1.0f : *upstream) * (row_weight == nullptr ? 1.0f : *row_weight);
   const float all = logsumexp[row];
   const bool counts = target != ignore_index;
-  each_logit(x, dim, [&](auto wide_or_one, int64_t i) {
+  for (int64_t i = shape.classes + threadIdx.x; i < shape.stride; i += blockDim.x) store(to[i], 0.0f);
+  each_logit(x, shape.classes, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N];
     read<N>(x + i, value);
@@ -179,23 +180,23 @@ void launch_vocabulary_gradient(Stream stream, Format format, Rows rows, void* l
   });
 }
 
-void launch_cross_entropy_rows(Stream stream, Format format, Rows rows, const void* logits, const int64_t* targets,
+void launch_cross_entropy_rows(Stream stream, Format format, LogitRows rows, const void* logits, const int64_t* targets,
                                int64_t ignore_index, float* logsumexp, double* losses) {
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("cross_entropy", cross_entropy_rows<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows.dim, targets, ignore_index, logsumexp, losses);
+    start("cross_entropy", cross_entropy_rows<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows, targets, ignore_index, logsumexp, losses);
   });
 }
 
 // `to` is aligned as `logits` is: both are whole tensors, or one.
-void launch_cross_entropy_gradient(Stream stream, Format format, Rows rows, const void* logits, const float* logsumexp,
+void launch_cross_entropy_gradient(Stream stream, Format format, LogitRows rows, const void* logits, const float* logsumexp,
                                    const int64_t* targets, int64_t ignore_index, const float* row_weight,
                                    const float* upstream, void* to) {
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("cross_entropy", cross_entropy_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows.dim, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
+    start("cross_entropy", cross_entropy_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
   });
 }
 

@@ -116,11 +116,18 @@ void launch_vocabulary_statistics(Stream stream, Format format, Rows rows, const
 // logits = a p - b [target] - c weights; coefficients [3, R]: a, b, c.
 void launch_vocabulary_gradient(Stream stream, Format format, Rows rows, void* logits, const float* logsumexp,
                                 const Classes& classes, const float* coefficients);
+// Rows of logits, each `stride` elements after the one before. What lies between two rows is no class.
+struct LogitRows {
+  int64_t rows;
+  int64_t classes;
+  int64_t stride;
+};
 // logsumexp [R] and the losses [R] of rows; 0 where ignored, NaN for a target that is no class.
-void launch_cross_entropy_rows(Stream stream, Format format, Rows rows, const void* logits, const int64_t* targets,
+void launch_cross_entropy_rows(Stream stream, Format format, LogitRows rows, const void* logits, const int64_t* targets,
                                int64_t ignore_index, float* logsumexp, double* losses);
-// dlogits = (p - [target]) * *row_weight * *upstream; either may be null (1). `to` may be `logits`.
-void launch_cross_entropy_gradient(Stream stream, Format format, Rows rows, const void* logits, const float* logsumexp,
+// dlogits = (p - [target]) * *row_weight * *upstream; either may be null (1). `to` may be `logits`; its rows lie as theirs do, and
+// what is between them becomes 0.
+void launch_cross_entropy_gradient(Stream stream, Format format, LogitRows rows, const void* logits, const float* logsumexp,
                                    const int64_t* targets, int64_t ignore_index, const float* row_weight,
                                    const float* upstream, void* to);
 // *row_weight = 1 / rows that count (0 where none does), *count as double.
