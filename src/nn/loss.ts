@@ -20,8 +20,8 @@ export interface LinearLossOptions extends LossOptions {
   readonly bias?: Tensor | undefined;
 }
 
-/** Logits that exist at a time. */
-const MAX_LOGITS_BYTES = 64 * 2 ** 20;
+/** Logits that exist at a time. A GPU's products over a vocabulary fill it from some thousand rows on. */
+const maxLogitsBytes = (device: string) => (device.startsWith("cuda") ? 2 ** 30 : 64 * 2 ** 20);
 
 /**
  * Cross entropy in nats: the mean over the rows whose target is not {@link IGNORE_INDEX} unless told otherwise, NaN where
@@ -99,11 +99,12 @@ function weighedCrossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
       const gradient = logits.clone().contiguous(); // [N, V]
       const { losses, logsumexp } = rows.losses(gradient, 0);
       rows.replaceByGradient(gradient, 0, logsumexp, 1);
-      if (reduction === "none") return { value: losses, gradient, factor: 1 };
-      const factor = reduction === "mean" ? 1 / rows.totalWeight : 1;
-      return { value: full([], sumOf(losses) * factor), gradient, factor };
+      if (reduction === "none") return { value: losses, gradient, factor: undefined };
+      const factor = reduction === "mean" ? rows.totalWeight.reciprocal() : undefined;
+      return { value: sumOf(losses), gradient, factor };
     });
-    return ops.troupe.attachGradients(value, [logits], [gradient], finite(factor));
+    const sum = ops.troupe.attachGradients(value, [logits], [gradient], 1);
+    return reduction === "none" ? sum : timesFactor(sum, factor).to("float32");
   });
 }
 
@@ -118,14 +119,15 @@ function sharedCrossEntropy(
   const [numHeld = 0] = weight.shape;
   const numClasses = share?.numClasses ?? numHeld;
   const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // what is held beyond is padding
-  const chunkRows = Math.max(1, Math.floor(MAX_LOGITS_BYTES / (4 * numHeld)));
+  const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden.device) / (4 * numHeld)));
   const recording = gradEnabled();
   return scope(() => {
     const { loss, gradients, factor } = noGrad(() => {
       const rows = new WeighedRows(targets, { numClasses, numHere, share }, { ...options, ignoreIndex });
-      const whole = reduction === "mean" ? 1 / rows.totalWeight : 1;
+      const mean = reduction === "mean" ? rows.totalWeight.reciprocal() : undefined;
       // float16 cannot hold p / rows, and a loss scale would come too late: there backward divides.
-      const [scale, factor] = hidden.dtype === "float16" ? [1, finite(whole)] : [finite(whole), 1];
+      const isLate = hidden.dtype === "float16";
+      const scale = mean === undefined || isLate ? 1 : finite(mean);
       const classes = weight.narrow(0, 0, numHere); // [V', D]
       const offsets = bias?.narrow(0, 0, numHere); // [V']
       const gradients = {
@@ -133,9 +135,9 @@ function sharedCrossEntropy(
         weight: zeros(weight.shape), // [V', D], float32: bfloat16 would lose the small terms of many chunks
         bias: bias?.requiresGrad ? zeros(bias.shape) : undefined, // [V'], float32
       };
-      let total = 0;
+      const total = zeros([], { dtype: "float64" });
       for (let first = 0; first < targets.numel; first += chunkRows) {
-        total += scope(() => {
+        scope(() => {
           const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
           const logits = ops.linear(chunk, classes, offsets); // [R, V']
           const { losses, logsumexp } = rows.losses(logits, first);
@@ -145,23 +147,32 @@ function sharedCrossEntropy(
             gradients.weight.narrow(0, 0, numHere).add_(logits.transpose(0, 1).matmul(chunk));
             gradients.bias?.narrow(0, 0, numHere).add_(logits.sum([0], false, "float32"));
           }
-          return sumOf(losses);
+          total.add_(sumOf(losses));
         });
       }
       const made = [gradients.hidden, gradients.weight.to(weight.dtype)];
       if (bias && gradients.bias) made.push(gradients.bias.to(bias.dtype));
-      return { loss: full([], total * whole), gradients: made, factor };
+      return isLate
+        ? { loss: total, gradients: made, factor: mean }
+        : { loss: mean === undefined ? total : total.mul(mean), gradients: made, factor: undefined };
     });
     const inputs = bias?.requiresGrad ? [hidden, weight, bias] : [hidden, weight];
-    return ops.troupe.attachGradients(loss, inputs, gradients, factor);
+    const attached = ops.troupe.attachGradients(loss, inputs, gradients, 1);
+    return timesFactor(attached, factor).to("float32");
   });
 }
 
-function sumOf(losses: Tensor): number {
-  return losses.to("float64").sum().item();
+/** A float64 scalar, where the losses are: nothing is read back. */
+function sumOf(losses: Tensor): Tensor {
+  return losses.to("float64").sum();
 }
 
-/** Where no row counts the loss is NaN and the gradients are 0, as libtorch has it. */
-function finite(factor: number): number {
-  return Number.isFinite(factor) ? factor : 0;
+/** Where no row counts, 1 / 0: the loss is NaN and the gradients are 0, as libtorch has it. */
+function finite(factor: Tensor): Tensor {
+  return factor.maskedFill(factor.isfinite().logicalNot(), 0);
+}
+
+/** Gradients go through the finite factor, a factor that is not makes the value NaN. */
+function timesFactor(sum: Tensor, factor: Tensor | undefined): Tensor {
+  return factor === undefined ? sum : sum.mul(finite(factor)).add(factor.sub(factor));
 }

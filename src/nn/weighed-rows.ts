@@ -31,8 +31,8 @@ export interface ClassShare {
  * Statistics are float32 whatever the logits are.
  */
 export class WeighedRows {
-  /** Σ of the weights of the rows that count: what a mean divides by. */
-  readonly totalWeight: number;
+  /** Σ of the weights of the rows that count: what a mean divides by; a float64 scalar, where the targets are. */
+  readonly totalWeight: Tensor;
   readonly #targets: Tensor;
   readonly #ignoreIndex: number;
   readonly #numClasses: number;
@@ -40,7 +40,8 @@ export class WeighedRows {
   readonly #coefficients: Tensor;
   /** Of the classes that are here; only where labels are smoothed. */
   readonly #weightsHere: Tensor | undefined;
-  readonly #weightSum: number;
+  /** Σ w, a float64 scalar; only where labels are smoothed. */
+  readonly #weightSum: Tensor | 0;
   readonly #share: ClassShare | undefined;
 
   /**
@@ -62,8 +63,8 @@ export class WeighedRows {
     const smoothed = classWeights ?? ops.ones([numClasses], "float32");
     const b = weights.mul(1 - labelSmoothing);
     const c = counted.mul(labelSmoothing / numClasses);
-    this.totalWeight = weights.to("float64").sum().item();
-    this.#weightSum = labelSmoothing === 0 ? 0 : smoothed.to("float64").sum().item();
+    this.totalWeight = weights.to("float64").sum();
+    this.#weightSum = labelSmoothing === 0 ? 0 : smoothed.to("float64").sum();
     this.#coefficients = ops.stack([b.add(c.mul(this.#weightSum)), b, c]); // [3, N]
     this.#weightsHere =
       labelSmoothing === 0 ? undefined : smoothed.narrow(0, share?.first ?? 0, numHere).contiguous();
@@ -102,8 +103,8 @@ export class WeighedRows {
     return { losses: losses.maskedFill(targets.eq(this.#ignoreIndex), 0), logsumexp };
   }
 
-  /** Overwrites the logits by the gradient of `scale` × the sum of their rows' losses. */
-  replaceByGradient(logits: Tensor, firstRow: number, logsumexp: Tensor, scale: number): void {
+  /** Overwrites the logits by the gradient of `scale` (a float64 scalar) × the sum of their rows' losses. */
+  replaceByGradient(logits: Tensor, firstRow: number, logsumexp: Tensor, scale: Tensor | number): void {
     const [numRows = 0] = logits.shape;
     ops.troupe.vocabularyGradient_(
       logits,
