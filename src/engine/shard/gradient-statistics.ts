@@ -151,7 +151,8 @@ export class GlobalGradientStatistics {
       largest: Math.max(...ofParts.map(([magnitude]) => magnitude as number)),
       lossNats: lossSum / count,
       rank: Number.isFinite(bad) ? bad : undefined,
-      block: firstNotFinite(counted, bySlice, numKinds),
+      // A sum of squares is finite only where all of its parts are: the millions of them are not looked at twice.
+      block: squares.every(Number.isFinite) ? undefined : firstNotFinite(counted, bySlice, numKinds),
     };
   }
 
