@@ -1,5 +1,5 @@
 import { TroupeError } from "../errors.ts";
-import { noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
+import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "../tensor/index.ts";
 
 /** What connectionist temporal classification may be told; defaults are torch's. */
 export interface CtcOptions {
@@ -38,8 +38,29 @@ export function ctcLoss(logits: Tensor, labels: Tensor, options: CtcOptions = {}
     const logProbabilities = wide.logSoftmax(2).transpose(0, 1); // [T, B, V]
     const code = reduction === "mean" ? 1 : 2;
     const labelLengths = isLabel.to("int64").sum([1]); // [B]
-    return ops.ctcLoss(logProbabilities, flat, lengths, labelLengths, blank, code, zeroInfinity);
+    const counted = [flat, lengths, labelLengths] as const;
+    const loss = (rows: Tensor, [labels, frames, numLabels]: readonly [Tensor, Tensor, Tensor]) =>
+      ops.ctcLoss(rows, labels, frames, numLabels, blank, code, zeroInfinity);
+    return logits.device.startsWith("cuda")
+      ? lossOverHost(loss, logProbabilities, counted)
+      : loss(logProbabilities, counted);
   });
+}
+
+/** On the host, whose sums have an order: libtorch's gradient of it on a GPU has none. */
+function lossOverHost<Given extends readonly Tensor[]>(
+  loss: (rows: Tensor, given: Given) => Tensor,
+  rows: Tensor,
+  given: Given,
+): Tensor {
+  const [value, gradient] = onDevice("cpu", () => {
+    const host = rows.detach().onto("cpu").requiresGrad_();
+    const onHost = loss(host, given.map((each) => each.detach().onto("cpu")) as unknown as Given);
+    return [onHost.detach(), rows.requiresGrad ? grad([onHost], [host])[0] : undefined] as const;
+  });
+  const device = rows.device as Device; // a GPU
+  if (!gradient) return value.onto(device);
+  return ops.troupe.attachGradients(value.onto(device), [rows], [gradient.onto(device)], 1);
 }
 
 function check({ shape }: Tensor, labels: Tensor): void {
