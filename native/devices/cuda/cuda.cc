@@ -69,6 +69,8 @@ void prepare() {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   // CUBLAS_WORKSPACE_CONFIG is left alone: what libtorch takes unasked on these GPUs gives the same bits, and a variable that is set
   // is parsed, by a regular expression, at each product: a quarter of a BERT step's time on the host of an H100.
+  // float32 is float32 in convolutions too, where libtorch would round to TF32 unasked.
+  at::globalContext().setAllowTF32CuDNN(false);
   // New memory need not be filled: nobody reads it before it is written, which the pretend device proves.
   at::globalContext().setDeterministicFillUninitializedMemory(false);
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const auto& entry) { follow(entry); });

@@ -8,6 +8,12 @@ namespace {
 constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
 constexpr float kCubic = 0.044715f * kLinear;
 
+// i % dim. A GPU divides 32 bits in a fifth of the instructions that 64 take.
+__device__ __forceinline__ int64_t column_of(int64_t i, int64_t dim) {
+  if (((i | dim) >> 32) != 0) return i % dim;
+  return static_cast<uint32_t>(i) % static_cast<uint32_t>(dim);
+}
+
 __device__ __forceinline__ float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
 
 __device__ __forceinline__ float slope(float u) {
@@ -27,7 +33,7 @@ struct BiasGelu {
   __device__ void run(int64_t i) const {
     float value[N], bias[N];
     read<N>(x + i, value);
-    read<N>(bias_D + i % dim, bias);
+    read<N>(bias_D + column_of(i, dim), bias);
 #pragma unroll
     for (int j = 0; j < N; j++) {
       const float u = value[j] + bias[j];
@@ -49,7 +55,7 @@ struct BiasGeluBackward {
     float g[N], value[N], bias[N];
     read<N>(dy + i, g);
     read<N>(x + i, value);
-    read<N>(bias_D + i % dim, bias);
+    read<N>(bias_D + column_of(i, dim), bias);
 #pragma unroll
     for (int j = 0; j < N; j++) value[j] = g[j] * slope(value[j] + bias[j]);
     write<N>(dx + i, value);
