@@ -125,18 +125,22 @@ class TwoRun implements Disposable {
 
   [Symbol.dispose](): void {
     for (const run of [this.head, this.member]) {
-      for (const pid of run.child.exitCode === null ? childrenOf(run.child.pid as number) : [])
-        process.kill(pid, "SIGKILL");
+      for (const pid of childrenOf(run.child.pid as number)) process.kill(pid, "SIGKILL");
       run[Symbol.dispose]();
     }
     this.hosts[Symbol.dispose]();
   }
 }
 
+/** The processes that a program has started; none where it has ended. */
 function childrenOf(pid: number): number[] {
-  const tasks = readdirSync(`/proc/${pid}/task`);
-  const lines = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8"));
-  return lines.join(" ").split(/\s+/).filter(Boolean).map(Number);
+  try {
+    const tasks = readdirSync(`/proc/${pid}/task`);
+    const lines = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8"));
+    return lines.join(" ").split(/\s+/).filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
 }
 
 function isSame(losses: readonly number[], others: readonly number[]): boolean {
