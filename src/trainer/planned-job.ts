@@ -1,5 +1,4 @@
 import { disposeBatch, type TensorBatch, tensorsIn } from "../data/index.ts";
-import { loneRank } from "../engine/rank/index.ts";
 import { type Job, type JobConfig, modelOf, weighLosses } from "../job/index.ts";
 import type { TensorPlan } from "../nn/index.ts";
 import type { PlannedModel } from "../planner/index.ts";
@@ -18,6 +17,8 @@ export async function plannedJob(
   config: JobConfig,
   sizesOf: (facts: Parameters<Job["model"]>[1]) => Iterable<number> | Promise<Iterable<number>>,
 ): Promise<PlannedJob> {
+  // Loaded by who plans: every thread of a job imports this room.
+  const { loneRank } = await import("../engine/rank/index.ts");
   const dataset = await job.data(config, { seed: 0 });
   const { facts } = dataset;
   const batches = new Map<number, TensorBatch>();

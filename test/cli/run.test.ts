@@ -216,7 +216,7 @@ describe("troupe run", () => {
     [
       "a data file that is not there",
       ["run", tiny, "--set", "data=/nowhere/text.txt"],
-      1,
+      2,
       /expected text at "\/nowhere\/text.txt", got no such file/,
     ],
     [
@@ -308,7 +308,7 @@ describe("troupe run", () => {
       ["run", tiny, "--set", `data=${workspace.path("empty.txt")}`],
       workspace.folder,
     );
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(err).toMatch(/expected text in .*empty\.txt, got 0 bytes/);
   });
 

@@ -372,11 +372,11 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(updates, "tells AdamW's direction as BMTrain's record_delta does: %s")],
   },
   {
-    name: "a pipeline takes a layer twice",
+    name: "a layer of several stages is held by one of them",
     file: "src/parallel/stage-cut.ts",
-    from: "use.calls.length !== blocks.length || use.calls.some((position, index) => position !== index)",
-    to: "use.calls.length < 0",
-    caughtBy: [by(refusals, "is refused in a pipeline, whose stages each have their own layers")],
+    from: "(position === undefined ? holders.get(parameter) : callers[position]) ?? [0]",
+    to: "(position === undefined ? holders.get(parameter) : callers[position]?.slice(0, 1)) ?? [0]",
+    caughtBy: [by(refusals, "is held by each stage of a pipeline that calls it, and trained as by one rank")],
   },
   {
     name: "buffers become the sum of what was written to them",
