@@ -13,7 +13,7 @@ export interface MegatronBertOptions extends MegatronSentenceOptions {
 }
 
 /**
- * Megatron's BERT samples of indexed sentences, by split: see {@link sentenceSplits}.
+ * Megatron's BERT samples of indexed sentences, by split: see `sentenceSplits`.
  * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
  */
 export function megatronBertSamples(options: MegatronBertOptions) {

@@ -24,7 +24,7 @@ export interface MegatronT5Options extends MegatronSentenceOptions {
 }
 
 /**
- * Megatron's T5 samples of indexed sentences, by split: see {@link sentenceSplits}.
+ * Megatron's T5 samples of indexed sentences, by split: see `sentenceSplits`.
  * @throws {TroupeError} `DATA_INDEX`, `DATA_OPTION`
  */
 export function megatronT5Samples(options: MegatronT5Options) {
