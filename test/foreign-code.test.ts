@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const sources = globSync(
   ["src/**/*.ts", "native/**/*.{cc,h,cu}", "scripts/**/*.{mjs,ts}", "bin/*", "examples/**/*.{ts,py}"],
-  { cwd: root },
+  // Packages of a script's own, where they are installed.
+  { cwd: root, exclude: ["**/node_modules/**"] },
 );
 
 /** What would run foreign code, and a line of each kind that must be seen. */
