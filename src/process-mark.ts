@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 
-// Field 22 of proc_pid_stat(5), after a name that may hold spaces and parentheses.
+// Fields 3 and 22 of proc_pid_stat(5), after a name that may hold spaces and parentheses.
+const STATE_AFTER_NAME = 0;
 const START_TIME_AFTER_NAME = 19;
 
 /** This process, so that others of the machine can tell whether it still lives: its id, and when it started. */
@@ -12,11 +13,15 @@ export function hasEnded(mark: string): boolean {
   return startOf(Number(pid)) !== start;
 }
 
-/** When a process started, in the system's ticks since it booted: an id that is given anew has another. Undefined where there is none. */
+/**
+ * When a process started, in the system's ticks since it booted: an id that is given anew has another. Undefined where there is none,
+ * and of one that has ended and waits for a parent to ask: in a container whose first process asks for nobody it waits for ever.
+ */
 export function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[START_TIME_AFTER_NAME];
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[STATE_AFTER_NAME] === "Z" ? undefined : fields[START_TIME_AFTER_NAME];
   } catch {
     return undefined;
   }

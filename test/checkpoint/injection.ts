@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
 import { countedEnv } from "../fixtures/can-inject.ts";
 
@@ -14,7 +15,10 @@ export interface Outcome {
 /** Runs a program to its end: what it said last, nothing where it was killed before it said anything. */
 export async function outcomeOf(command: string, args: readonly string[]): Promise<Outcome> {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], env: countedEnv });
+  // Its output ends before it does: strace lets go of it, and what is killed closes its files first.
+  const ended = once(child, "exit");
   const lines = (await child.stdout.toArray()).join("").trim().split("\n");
+  await ended;
   return JSON.parse(lines.at(-1) || "{}") as Outcome;
 }
 

@@ -4,7 +4,7 @@ import { mkdir, readdir, rename, symlink, truncate, writeFile } from "node:fs/pr
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   type CheckpointStorage,
   LocalFolder,
@@ -215,6 +215,26 @@ describe("a folder of checkpoints", () => {
     await once(holder, "exit");
     await storage.sweep();
     expect(await readdir(folder)).toEqual(["elsewhere"]);
+  });
+
+  test("takes what has died for dead, though its parent asks for nobody, as the first process of many a container", async () => {
+    const folder = await temporaryFolder();
+    const careless = `const c = require("child_process").spawn("cat", { stdio: ["inherit", "ignore", "ignore"] });
+      require("fs").writeSync(1, String(c.pid));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
+    const parent = spawn(process.execPath, ["-e", careless], { stdio: ["pipe", "pipe", "inherit"] });
+    children.push(parent);
+    const [pid] = await once(parent.stdout, "data");
+    const stat = () =>
+      execFileSync("cat", [`/proc/${pid}/stat`], { encoding: "utf8" }).replace(/^.*\) /s, "");
+    const draft = `.saving-step-000001-${pid}.${stat().split(" ")[19]}-01234567-89ab-cdef-0123-456789abcdef`;
+    await mkdir(join(folder, draft));
+    await new LocalFolder(folder).sweep();
+    expect(await readdir(folder)).toEqual([draft]);
+    parent.stdin.end();
+    await vi.waitFor(() => expect(stat()).toMatch(/^Z/), { timeout: 60_000 });
+    await new LocalFolder(folder).sweep();
+    expect(await readdir(folder)).toEqual([]);
   });
 
   test.each(["a pipe", "a link to what has no end", "a large file"])(
