@@ -29,9 +29,9 @@ import type {
   RankPlan,
   RankStepped,
   RunResult,
+  RunSchedule,
   SliceWriter,
   SnapshotProtocol,
-  RunSchedule,
 } from "../protocols/index.ts";
 import type { ActorRef } from "../runtime/index.ts";
 

@@ -1,7 +1,7 @@
 import { openStorage, readForOthers } from "../checkpoint/index.ts";
 import type { SliceWriterInit, SliceWriterProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import { lowerPriority, PartCollection, tidyApart, writeShare, writersMark } from "../state/saving/index.ts";
+import { lowerPriority, PartCollection, tidyApart, writersMark, writeShare } from "../state/saving/index.ts";
 import { releaseRef } from "../tensor/index.ts";
 
 export default defineActor<SliceWriterProtocol, SliceWriterInit>({

@@ -5,8 +5,8 @@ import "./show-tensor.ts"; // says how console.log shows a Tensor
 export { type AutocastDType, autocast, withoutAutocast } from "./autocast.ts";
 export { enableGrad, type GradOptions, grad, gradEnabled, noGrad } from "./autograd.ts";
 export { type BackwardOptions, backward } from "./backward.ts";
-export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
 export { type BesideCopy, copyBeside, emptyPinned } from "./beside.ts";
+export { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "./buckets.ts";
 export { copyAside } from "./copy-aside.ts";
 export {
   arange,

@@ -2,8 +2,8 @@
 // npm run matrix -- --families [FAMILY]: trains every family of models under every parallelism, and writes the docs' table.
 import { writeFileSync } from "node:fs";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
-import { Workspace } from "../fixtures/run-tiny.ts";
 import { familyNames } from "../fixtures/jobs/family.ts";
+import { Workspace } from "../fixtures/run-tiny.ts";
 import { type Cell, cellHolds, columns, familiesPage, tryCell } from "./families.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
 import { pairs, switches } from "./switches.ts";

@@ -9,8 +9,8 @@ import {
   shareOfStages,
   stateBytes,
 } from "../../src/planner/index.ts";
-import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { atEachStep, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const size = { vocab: 256, layers: 4, heads: 2, width: 64, context: 16, batch: 8 };

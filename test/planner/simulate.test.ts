@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
 import { type Cluster, clusters, type Simulation, simulate } from "../../src/planner/index.ts";
-import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { runWorld } from "../../src/planner/simulate.ts";
 import { SimulatedWorld, type SimulationOptions } from "../../src/planner/simulated-world.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 /** A GPT whose head is small beside its layers, so that stages are even. */
 const facts = gptFacts({ vocab_size: 8, n_layer: 16, n_head: 8, n_embd: 1024, n_positions: 128 });

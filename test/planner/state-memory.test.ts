@@ -10,10 +10,10 @@ import {
   ShardStore,
 } from "../../src/parallel/index.ts";
 import { byteScheme, shareOfStages, snapshotBytes, stateBytes } from "../../src/planner/index.ts";
-import { gptFacts } from "../fixtures/plan-gpt.ts";
 import { partsOf } from "../../src/state/saving/save-plan.ts";
 import { MemoryStateStore } from "../../src/state/store/state-store.ts";
 import { type DType, memory, scope, zeros } from "../../src/tensor/index.ts";
+import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 const numRanks = 4;
 const model = new GPT2LMHeadModel({ vocab_size: 100, n_layer: 3, n_head: 2, n_embd: 32, n_positions: 8 });

@@ -5,7 +5,7 @@ import {
   type OptimizerProgress,
   type SavedProgress,
 } from "../../optim/index.ts";
-import type { SnapshotProtocol, InitialState, ShardPlan } from "../../protocols/index.ts";
+import type { InitialState, ShardPlan, SnapshotProtocol } from "../../protocols/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import { FrozenUpdates } from "./frozen-updates.ts";
 

@@ -13,11 +13,11 @@ import {
 } from "../../parallel/index.ts";
 import type {
   BlockUpdate,
-  SnapshotProtocol,
   Gathered,
   OffloadProtocol,
   ShardPlan,
   ShardProtocol,
+  SnapshotProtocol,
   StepBegun,
   StepScored,
   StepUpdated,
