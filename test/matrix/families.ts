@@ -77,11 +77,12 @@ export function familiesPage(cells: readonly Cell[]): string {
     if (cell.failure !== undefined) return "refused";
     return cell.deviationNats === 0 ? "=" : cell.deviationNats.toExponential(0);
   };
-  const rows = [
-    ["family", ...names],
-    ["---", ...names.map(() => "---")],
-    ...families.map((family) => [family, ...names.map((name) => text(family, name))]),
-  ];
+  const head = ["family", ...names];
+  const body = families.map((family) => [family, ...names.map((name) => text(family, name))]);
+  const widths = head.map((_, at) => Math.max(...[head, ...body].map((row) => row[at]?.length ?? 0)));
+  const rows = [head, widths.map((width) => "-".repeat(width)), ...body];
+  const line = (row: readonly string[]) =>
+    `| ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join(" | ")} |`;
   return `# Families and parallelism
 
 Written by \`npm run matrix -- --families\`, which trains every cell: ${STEPS} steps of a tiny model of the family (two layers, 32 wide; each
@@ -90,6 +91,6 @@ tower's or stack's where it has two) on two ranks, beside one rank in the same p
 split, sums are made in another order. \`–\`: there are no experts. ZeRO 3 stands below what is recomputed, offloaded (the optimizer's
 state, to the host), narrow or in processes.
 
-${rows.map((row) => `| ${row.join(" | ")} |`).join("\n")}
+${rows.map(line).join("\n")}
 `;
 }
