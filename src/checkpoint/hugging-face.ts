@@ -1,16 +1,16 @@
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
-import { adapterConfigName, adapterWeightsName } from "./adapter-folder.ts";
-import type { Bytes } from "./bytes.ts";
-import { makeDirectoryDurably, replaceDurably } from "./durable-file.ts";
-import { isFileName } from "./manifest.ts";
-import { generationConfigName, type ModelTexts } from "./model-texts.ts";
-import { defaultMaxFileBytes, indexOf, numberedFiles } from "./numbered-files.ts";
-import { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
-import type { TensorEntry } from "./safetensors-header.ts";
-import { appendSafetensors, type TensorSource } from "./safetensors-writer.ts";
-import { type JsonObject, parseJsonObject } from "./strict-json.ts";
+import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.ts";
+import { isFileName } from "./format/manifest.ts";
+import { generationConfigName, type ModelTexts } from "./format/model-texts.ts";
+import { defaultMaxFileBytes, indexOf, numberedFiles } from "./format/numbered-files.ts";
+import { type OpenOptions, SafetensorsFile, type TensorPart } from "./format/safetensors-file.ts";
+import type { TensorEntry } from "./format/safetensors-header.ts";
+import { appendSafetensors, type TensorSource } from "./format/safetensors-writer.ts";
+import { type JsonObject, parseJsonObject } from "./format/strict-json.ts";
+import type { Bytes } from "./storage/bytes.ts";
+import { makeDirectoryDurably, replaceDurably } from "./storage/durable-file.ts";
 
 const configName = "config.json";
 const weightsName = "model.safetensors";

@@ -3,33 +3,43 @@ export {
   adapterWeightsName,
   adapterWeightsStem,
   saveAdapterFolder,
-} from "./adapter-folder.ts";
-/** Named bytes to the disk and back: safetensors, Hugging Face folders, and checkpoints that survive a crash. */
-export type { Bytes, TensorRange } from "./bytes.ts";
-export { Checkpoint } from "./checkpoint.ts";
+} from "./format/adapter-folder.ts";
+export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./format/dtype.ts";
+export type { LogicalTensor, Manifest, Slice, TrainerState } from "./format/manifest.ts";
+export { type AdapterTexts, type ModelTexts, textsAfter } from "./format/model-texts.ts";
+export { type OpenOptions, SafetensorsFile, type TensorPart } from "./format/safetensors-file.ts";
 export {
-  CheckpointDraft,
-  type CheckpointPlan,
-  type SavedCheckpoint,
-  type SaveOptions,
-} from "./checkpoint-draft.ts";
-export { fromSafetensorsDType, type TensorDTypeName, toSafetensorsDType } from "./dtype.ts";
+  isDType,
+  type SafetensorsDType,
+  type TensorEntry,
+  tensorSizeBytes,
+} from "./format/safetensors-header.ts";
+export {
+  pytorchMetadata,
+  type TensorBytes,
+  type TensorSource,
+  writeSafetensors,
+} from "./format/safetensors-writer.ts";
+export { type Box, boxesOfRun, liesIn } from "./format/slices.ts";
+export { stepFolder, stepOf } from "./format/step-folder.ts";
+export { type JsonObject, type JsonValue, parseJsonObject } from "./format/strict-json.ts";
 export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from "./hugging-face.ts";
-export { type CheckpointFacts, listCheckpoints } from "./inventory.ts";
-export { joinFolders } from "./join-folders.ts";
-export { LocalFolder, type LocalFolderOptions } from "./local-folder.ts";
-export type { LogicalTensor, Manifest, Slice, TrainerState } from "./manifest.ts";
-export { type AdapterTexts, type ModelTexts, textsAfter } from "./model-texts.ts";
-export { newestFirst, type OpenCheckpointOptions, openCheckpoint, placeOf } from "./open-checkpoint.ts";
 export { openStorage } from "./open-storage.ts";
-export { type KeepRule, type Pruned, plannedPrune, prune } from "./prune.ts";
+export { Checkpoint } from "./reading/checkpoint.ts";
+export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
+export {
+  newestFirst,
+  type OpenCheckpointOptions,
+  openCheckpoint,
+  placeOf,
+} from "./reading/open-checkpoint.ts";
 export {
   type Relay,
   type RelayedBytes,
   RelayedFolder,
   type RelayedRead,
   readForOthers,
-} from "./relayed-folder.ts";
+} from "./reading/relayed-folder.ts";
 export {
   type OwnerRecord,
   ownerOf,
@@ -43,18 +53,28 @@ export {
   standingOf,
   takeEmpty,
   takeOver,
-} from "./run-record.ts";
-export { type OpenOptions, SafetensorsFile, type TensorPart } from "./safetensors-file.ts";
-export { isDType, type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
+} from "./reading/run-record.ts";
+export { type Damage, type VerifyOptions, verifyCheckpoint } from "./reading/verify.ts";
 export {
-  pytorchMetadata,
-  type TensorBytes,
-  type TensorSource,
-  writeSafetensors,
-} from "./safetensors-writer.ts";
-export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./save-checkpoint.ts";
-export { type Box, boxesOfRun, liesIn } from "./slices.ts";
-export { stepFolder, stepOf } from "./step-folder.ts";
+  CheckpointDraft,
+  type CheckpointPlan,
+  type SavedCheckpoint,
+  type SaveOptions,
+} from "./saving/checkpoint-draft.ts";
+export { joinFolders } from "./saving/join-folders.ts";
+export { type KeepRule, type Pruned, plannedPrune, prune } from "./saving/prune.ts";
+export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./saving/save-checkpoint.ts";
+export {
+  entryOf,
+  type PlannedTensor,
+  type PlannedTensors,
+  TensorFiles,
+  type WrittenTensors,
+  weightsStem,
+} from "./saving/tensor-files.ts";
+/** Named bytes to the disk and back: safetensors, Hugging Face folders, and checkpoints that survive a crash. */
+export type { Bytes, TensorRange } from "./storage/bytes.ts";
+export { LocalFolder, type LocalFolderOptions } from "./storage/local-folder.ts";
 export type {
   CheckpointStorage,
   FileSink,
@@ -65,15 +85,5 @@ export type {
   StorageLock,
   StoredFile,
   StoredFolder,
-} from "./storage.ts";
-export { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
-export { CHUNK_BYTES, crc32c } from "./summed-file.ts";
-export {
-  entryOf,
-  type PlannedTensor,
-  type PlannedTensors,
-  TensorFiles,
-  type WrittenTensors,
-  weightsStem,
-} from "./tensor-files.ts";
-export { type Damage, type VerifyOptions, verifyCheckpoint } from "./verify.ts";
+} from "./storage/storage.ts";
+export { CHUNK_BYTES, crc32c } from "./storage/summed-file.ts";

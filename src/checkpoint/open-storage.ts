@@ -1,7 +1,7 @@
-import { LocalFolder, type LocalFolderOptions } from "./local-folder.ts";
-import { isS3 } from "./s3/s3-client.ts";
-import { S3Storage } from "./s3/s3-storage.ts";
-import type { CheckpointStorage } from "./storage.ts";
+import { LocalFolder, type LocalFolderOptions } from "./storage/local-folder.ts";
+import { isS3 } from "./storage/s3/s3-client.ts";
+import { S3Storage } from "./storage/s3/s3-storage.ts";
+import type { CheckpointStorage } from "./storage/storage.ts";
 
 /**
  * The storage that a location names: `s3://BUCKET/PREFIX`, or the path of a folder.

@@ -1,18 +1,54 @@
-export { type ActivationName, activations } from "./activation.ts";
-export { type AttentionOptions, attention, joinHeads, paddingMask, splitHeads } from "./attention.ts";
-export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./batch-norm.ts";
-export { type BlockCut, cutBlocks, type ModuleBlock } from "./blocks.ts";
-export { Buffer, type BufferOptions } from "./buffer.ts";
-export { Conv1d, Conv2d, type ConvolutionOptions } from "./convolution.ts";
-export { type CtcOptions, ctcLoss } from "./ctc-loss.ts";
-export { Decoding, madeOnce, numPast, positionsHere, withPast } from "./decoding.ts";
-export { bindRandomness, type Draw, Drawing } from "./drawing.ts";
-export { Dropout, type MaskSplit } from "./dropout.ts";
-export { Embedding } from "./embedding.ts";
-export { evaluating } from "./evaluating.ts";
-export { gated } from "./gated.ts";
-export { GroupNorm } from "./group-norm.ts";
-export { Identity } from "./identity.ts";
+export {
+  type AttentionOptions,
+  attention,
+  joinHeads,
+  paddingMask,
+  splitHeads,
+} from "./attention/attention.ts";
+export { Decoding, madeOnce, numPast, positionsHere, withPast } from "./attention/decoding.ts";
+export {
+  firstPositions,
+  lengthsOf,
+  type PackedRow,
+  packedRow,
+  positionsIn,
+  seenBy,
+} from "./attention/packed-row.ts";
+export {
+  type RelativeBuckets,
+  RelativePositionBias,
+  relativeBucket,
+} from "./attention/relative-position-bias.ts";
+export {
+  attentionFactorOf,
+  type RotaryAngles,
+  type RotaryScaling,
+  rotaryAngles,
+  rotaryFrequencies,
+  rotate,
+} from "./attention/rotary.ts";
+export { type ActivationName, activations } from "./layers/activation.ts";
+export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm.ts";
+export { Conv1d, Conv2d, type ConvolutionOptions } from "./layers/convolution.ts";
+export { bindRandomness, type Draw, Drawing } from "./layers/drawing.ts";
+export { Dropout, type MaskSplit } from "./layers/dropout.ts";
+export { Embedding } from "./layers/embedding.ts";
+export { gated } from "./layers/gated.ts";
+export { GroupNorm } from "./layers/group-norm.ts";
+export { LayerDrop } from "./layers/layer-drop.ts";
+export { LayerNorm } from "./layers/layer-norm.ts";
+export { type AddedProduct, Affine, type AffineOptions, Conv1D, Linear } from "./layers/linear.ts";
+export { behindPrefix, PrefixHeads, setPrefix } from "./layers/prefix.ts";
+export { RMSNorm } from "./layers/rms-norm.ts";
+export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./layers/vocabulary-head.ts";
+export { WeightNorm, WeightNormConv1d } from "./layers/weight-norm.ts";
+export { type CtcOptions, ctcLoss } from "./losses/ctc-loss.ts";
+export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./losses/loss.ts";
+export type { ClassShare, LossOptions } from "./losses/weighed-rows.ts";
+export { type BlockCut, cutBlocks, type ModuleBlock } from "./module/blocks.ts";
+export { Buffer, type BufferOptions } from "./module/buffer.ts";
+export { evaluating } from "./module/evaluating.ts";
+export { Identity } from "./module/identity.ts";
 export {
   constant,
   type DefinedInitializer,
@@ -28,29 +64,30 @@ export {
   type ParameterSpec,
   uniform,
   zeros,
-} from "./initializer.ts";
-export { LayerDrop } from "./layer-drop.ts";
-export { LayerNorm } from "./layer-norm.ts";
-export { type AddedProduct, Affine, type AffineOptions, Conv1D, Linear } from "./linear.ts";
-export { crossEntropy, IGNORE_INDEX, linearCrossEntropy, shiftLabels } from "./loss.ts";
-export { dematerialize, materialize, materializeTransient, parameterSpecs, specOf } from "./materialize.ts";
-export { failedModule, joinName, Module, wrapForward } from "./module.ts";
-export { ModuleList } from "./module-list.ts";
-export { ExpertMLP, Experts } from "./moe/experts.ts";
-export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
-export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
-export { firstPositions, lengthsOf, type PackedRow, packedRow, positionsIn, seenBy } from "./packed-row.ts";
-export { Parameter, type ParameterRole } from "./parameter.ts";
+} from "./module/initializer.ts";
+export {
+  dematerialize,
+  materialize,
+  materializeTransient,
+  parameterSpecs,
+  specOf,
+} from "./module/materialize.ts";
+export { failedModule, joinName, Module, wrapForward } from "./module/module.ts";
+export { ModuleList } from "./module/module-list.ts";
+export { Parameter, type ParameterRole } from "./module/parameter.ts";
 export {
   cutShape,
   type LogicalRun,
   logicalRuns,
   type ParameterSplit,
   type SplitOptions,
-} from "./parameter-split.ts";
-export { behindPrefix, PrefixHeads, setPrefix } from "./prefix.ts";
-export { Generator, rand, randint, randn } from "./random-tensors.ts";
-export { Randomness, streamOf } from "./randomness.ts";
+} from "./module/parameter-split.ts";
+export { Sequential, type SequentialItem } from "./module/sequential.ts";
+export { ExpertMLP, Experts } from "./moe/experts.ts";
+export { MixtureOfExperts, type MixtureOptions } from "./moe/mixture-of-experts.ts";
+export { type Choice, combine, dispatch, type GateOptions, type Routing, route } from "./moe/routing.ts";
+export { Generator, rand, randint, randn } from "./random/random-tensors.ts";
+export { Randomness, streamOf } from "./random/randomness.ts";
 export {
   presentRecording,
   type RecordedTensor,
@@ -59,21 +96,6 @@ export {
   stackedShape,
   TensorRecording,
 } from "./record.ts";
-export {
-  type RelativeBuckets,
-  RelativePositionBias,
-  relativeBucket,
-} from "./relative-position-bias.ts";
-export { RMSNorm } from "./rms-norm.ts";
-export {
-  attentionFactorOf,
-  type RotaryAngles,
-  type RotaryScaling,
-  rotaryAngles,
-  rotaryFrequencies,
-  rotate,
-} from "./rotary.ts";
-export { Sequential, type SequentialItem } from "./sequential.ts";
 export {
   below,
   type ColumnRule,
@@ -96,6 +118,3 @@ export {
   type WholeRule,
   whole,
 } from "./tensor-plan.ts";
-export { addedTo, type HeadRequest, lastPositions, VocabularyHead } from "./vocabulary-head.ts";
-export type { ClassShare, LossOptions } from "./weighed-rows.ts";
-export { WeightNorm, WeightNormConv1d } from "./weight-norm.ts";

@@ -1,12 +1,4 @@
-export { BlockEngine, type EngineOptions, type PassKey } from "./block-engine.ts";
-export type { ShardPort } from "./block-gathers.ts";
-export { type BlockOptions, block, type Recompute } from "./block-options.ts";
-export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./block-state.ts";
-export { BlockTape } from "./block-tape.ts";
-export { BusyTime } from "./busy-time.ts";
-export { constantIn } from "./constant-words.ts";
-export { Exchange } from "./exchange.ts";
-export { cutExperts, expertCounts, expertParallel } from "./expert-parallel.ts";
+export { constantIn } from "./blocks/constant-words.ts";
 export {
   type FlatBlock,
   type FlatParameter,
@@ -22,9 +14,15 @@ export {
   type Sharing,
   SLICE_ALIGNMENT,
   sliceOf,
-} from "./flat-block.ts";
-export { GradientBuckets } from "./gradient-buckets.ts";
-export { firstNotFinite, sumOfSquares } from "./gradient-norm.ts";
+} from "./blocks/flat-block.ts";
+export {
+  type BlockPlan,
+  type BlockPlanOptions,
+  type BlockUnit,
+  planBlocks,
+  ROOT_UNIT,
+} from "./blocks/plan-blocks.ts";
+export { type BlockOptions, block, type Recompute } from "./layout/block-options.ts";
 export {
   checkLayout,
   type Layout,
@@ -32,12 +30,8 @@ export {
   layoutProblems,
   nearestLayouts,
   PLAIN_LAYOUT,
-} from "./layout.ts";
-export { mapTensors } from "./map-tensors.ts";
-export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./mesh.ts";
-export { offloadedBlocks, pagedBlocks } from "./offloaded-blocks.ts";
-export type { Offloader } from "./offloader.ts";
-export { ownedRange, savesPart, sendsPart } from "./owned-range.ts";
+} from "./layout/layout.ts";
+export { Mesh, type MeshAxis, type MeshPlace, type MeshShape } from "./layout/mesh.ts";
 export {
   describeSchedule,
   maxInFlight,
@@ -45,16 +39,7 @@ export {
   type PipelineShape,
   pipelineSchedule,
   type ScheduleName,
-} from "./pipeline-schedule.ts";
-export {
-  type BlockPlan,
-  type BlockPlanOptions,
-  type BlockUnit,
-  planBlocks,
-  ROOT_UNIT,
-} from "./plan-blocks.ts";
-export { type GatherPort, Prefetcher, type PrefetchPlan } from "./prefetch.ts";
-export { ShardStore } from "./shard-store.ts";
+} from "./layout/pipeline-schedule.ts";
 export {
   type BlockRange,
   cutStages,
@@ -63,17 +48,32 @@ export {
   type TracedUse,
   traceUse,
   wholeModel,
-} from "./stage-cut.ts";
-export { StageEnd, StagePass } from "./stage-pass.ts";
-export { stageOfBlocks } from "./stages.ts";
-export { StepBarrier } from "./step-barrier.ts";
+} from "./layout/stage-cut.ts";
+export { stageOfBlocks } from "./layout/stages.ts";
+export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./layout/zero.ts";
+export { BlockEngine, type EngineOptions, type PassKey } from "./rank/block-engine.ts";
+export type { ShardPort } from "./rank/block-gathers.ts";
+export { BusyTime } from "./rank/busy-time.ts";
+export { GradientBuckets } from "./rank/gradient-buckets.ts";
+export { offloadedBlocks, pagedBlocks } from "./rank/offloaded-blocks.ts";
+export { type GatherPort, Prefetcher, type PrefetchPlan } from "./rank/prefetch.ts";
+export { StageEnd, StagePass } from "./rank/stage-pass.ts";
+export type { Completion } from "./rank/unit-gradients.ts";
+export { BlockState, keepsState, MASTER, type StateTensor, savedLayouts } from "./shard/block-state.ts";
+export { Exchange } from "./shard/exchange.ts";
+export { firstNotFinite, sumOfSquares } from "./shard/gradient-norm.ts";
+export { ownedRange, savesPart, sendsPart } from "./shard/owned-range.ts";
+export { ShardStore } from "./shard/shard-store.ts";
+export { StepBarrier } from "./shard/step-barrier.ts";
+export type { BlockStep } from "./shard/update-cohorts.ts";
+export { BlockTape } from "./tape/block-tape.ts";
+export { mapTensors } from "./tape/map-tensors.ts";
+export type { Offloader } from "./tape/offloader.ts";
 export {
   cutDims,
   cutParameters,
   type TensorPlace,
   tensorDivisors,
 } from "./tensor-parallel/cut-parameters.ts";
+export { cutExperts, expertCounts, expertParallel } from "./tensor-parallel/expert-parallel.ts";
 export { type TensorParallelOptions, tensorParallel } from "./tensor-parallel/tensor-parallel.ts";
-export type { Completion } from "./unit-gradients.ts";
-export type { BlockStep } from "./update-cohorts.ts";
-export { parseZeroLevel, type Splitting, splittingOf, type ZeroLevel, type ZeroName } from "./zero.ts";

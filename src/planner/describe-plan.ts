@@ -1,8 +1,8 @@
 import type { Layout } from "../parallel/index.ts";
-import type { Cluster } from "./cluster.ts";
-import type { Estimate } from "./estimate.ts";
-import type { RankMemory } from "./plan-memory.ts";
-import type { Simulation } from "./simulate.ts";
+import type { Cluster } from "./cost/cluster.ts";
+import type { Estimate } from "./cost/estimate.ts";
+import type { RankMemory } from "./cost/plan-memory.ts";
+import type { Simulation } from "./simulation/simulate.ts";
 import type { Suggestion } from "./suggest.ts";
 import { table } from "./table.ts";
 

@@ -1,5 +1,4 @@
-export { type ByteScheme, byteScheme, type PlannedPrecision } from "./byte-scheme.ts";
-export { chromeTrace } from "./chrome-trace.ts";
+export { type ByteScheme, byteScheme, type PlannedPrecision } from "./cost/byte-scheme.ts";
 export {
   allReduceSeconds,
   type Cluster,
@@ -10,13 +9,33 @@ export {
   linkOf,
   ringSeconds,
   sendSeconds,
-} from "./cluster.ts";
+} from "./cost/cluster.ts";
+export { type Estimate, estimateStep } from "./cost/estimate.ts";
+export { languageModel, type TextModel } from "./cost/language-model.ts";
 export {
-  type ControlCosts,
-  type ControlShape,
-  type ControlSimulation,
-  simulateControl,
-} from "./control-plane.ts";
+  type DeclaredParameter,
+  factsOf,
+  isPlannable,
+  type ModelFacts,
+  type RootParameter,
+} from "./cost/model-facts.ts";
+export {
+  type ModelTrace,
+  type PlannedModel,
+  type TracedCall,
+  type TraceOptions,
+  traceModel,
+  type Work,
+} from "./cost/model-trace.ts";
+export {
+  largestMemory,
+  type PlanOptions,
+  planMemory,
+  type RankMemory,
+  traceOptions,
+} from "./cost/plan-memory.ts";
+export { type ModelEnd, numParametersOf, type StageShare, shareOfStages } from "./cost/rank-share.ts";
+export { type Residence, type StateBytes, snapshotBytes, stateBytes } from "./cost/state-memory.ts";
 export {
   describeBytes,
   describeCount,
@@ -26,30 +45,17 @@ export {
   describeSimulation,
   describeSuggestions,
 } from "./describe-plan.ts";
-export { type Estimate, estimateStep } from "./estimate.ts";
-export { HappensBefore } from "./happens-before.ts";
-export { languageModel, type TextModel } from "./language-model.ts";
+export { chromeTrace } from "./simulation/chrome-trace.ts";
 export {
-  type DeclaredParameter,
-  factsOf,
-  isPlannable,
-  type ModelFacts,
-  type RootParameter,
-} from "./model-facts.ts";
-export {
-  type ModelTrace,
-  type PlannedModel,
-  type TracedCall,
-  type TraceOptions,
-  traceModel,
-  type Work,
-} from "./model-trace.ts";
-export { largestMemory, type PlanOptions, planMemory, type RankMemory, traceOptions } from "./plan-memory.ts";
-export { type Operation, type ProgramShape, rankProgram } from "./rank-program.ts";
-export { type ModelEnd, numParametersOf, type StageShare, shareOfStages } from "./rank-share.ts";
-export { type Simulation, simulate } from "./simulate.ts";
-export type { SimulationOptions, Span } from "./simulated-world.ts";
-export { type Residence, type StateBytes, snapshotBytes, stateBytes } from "./state-memory.ts";
+  type ControlCosts,
+  type ControlShape,
+  type ControlSimulation,
+  simulateControl,
+} from "./simulation/control-plane.ts";
+export { HappensBefore } from "./simulation/happens-before.ts";
+export { type Operation, type ProgramShape, rankProgram } from "./simulation/rank-program.ts";
+export { type Simulation, simulate } from "./simulation/simulate.ts";
+export type { SimulationOptions, Span } from "./simulation/simulated-world.ts";
+export { VirtualTime } from "./simulation/virtual-time.ts";
 export { type Suggestion, type SuggestOptions, suggestLayouts } from "./suggest.ts";
 export { table } from "./table.ts";
-export { VirtualTime } from "./virtual-time.ts";

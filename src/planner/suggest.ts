@@ -1,8 +1,8 @@
 import { type Layout, layoutProblems } from "../parallel/index.ts";
-import type { Cluster } from "./cluster.ts";
-import { type Estimate, estimateStep } from "./estimate.ts";
-import type { ModelFacts } from "./model-facts.ts";
-import { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./plan-memory.ts";
+import type { Cluster } from "./cost/cluster.ts";
+import { type Estimate, estimateStep } from "./cost/estimate.ts";
+import type { ModelFacts } from "./cost/model-facts.ts";
+import { largestMemory, type PlanOptions, planMemory, type RankMemory } from "./cost/plan-memory.ts";
 
 /** A layout that fits, and what it would take. */
 export interface Suggestion {

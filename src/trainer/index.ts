@@ -8,10 +8,10 @@ export type {
   RuntimeOptions,
 } from "../config/index.ts";
 export type { ScheduleName, ZeroName } from "../parallel/index.ts";
-export { settingsIn } from "./changes.ts";
-export { configure } from "./configure.ts";
-export { jobUrlOf } from "./job-url.ts";
-export { type PlannedJob, plannedJob } from "./planned-job.ts";
-export { RESUME_AUTO, startedIn } from "./resume-auto.ts";
+export { configure } from "./plan/configure.ts";
+export { jobUrlOf } from "./plan/job-url.ts";
+export { type PlannedJob, plannedJob } from "./plan/planned-job.ts";
+export { trainingOf } from "./plan/training-plan.ts";
+export { settingsIn } from "./resume/changes.ts";
+export { RESUME_AUTO, startedIn } from "./resume/resume-auto.ts";
 export { type Launched, Runtime } from "./runtime.ts";
-export { trainingOf } from "./training-plan.ts";

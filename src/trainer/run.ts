@@ -27,25 +27,25 @@ import {
   systemClock,
 } from "../runtime/index.ts";
 import { releaseRefsOf } from "../tensor/index.ts";
-import { settingsIn } from "./changes.ts";
-import { checkResumed } from "./check-resumed.ts";
-import { configure } from "./configure.ts";
-import { startOf } from "./delta-base.ts";
-import { explainHang } from "./explain-hang.ts";
-import { placeOfRank } from "./launched.ts";
-import { leadThroughRestarts } from "./lead.ts";
-import { identityOf } from "./module-identity.ts";
-import { type BatchPlan, dryRun, planBatch, planRun } from "./plan-run.ts";
-import { KnownRecipe, recipeOf } from "./recipe.ts";
+import { configure } from "./plan/configure.ts";
+import { placeOfRank } from "./plan/launched.ts";
+import { type BatchPlan, dryRun, planBatch, planRun } from "./plan/plan-run.ts";
+import { trainingOf } from "./plan/training-plan.ts";
+import { leadThroughRestarts } from "./recovery/lead.ts";
+import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
+import { SupervisedRanks } from "./recovery/supervised-ranks.ts";
 import { Rendezvous } from "./rendezvous.ts";
-import { keepFrames, leaveOwnFrames, rootCause } from "./root-cause.ts";
-import { RunFolder } from "./run-folder.ts";
-import { SCOUT, Scout } from "./scout.ts";
-import { Stalls } from "./stalls.ts";
-import { type Start, startFromCheckpoint } from "./start.ts";
-import { CHECKPOINTER, superviseCheckpointer } from "./supervised-checkpointer.ts";
-import { SupervisedRanks } from "./supervised-ranks.ts";
-import { trainingOf } from "./training-plan.ts";
+import { settingsIn } from "./resume/changes.ts";
+import { checkResumed } from "./resume/check-resumed.ts";
+import { startOf } from "./resume/delta-base.ts";
+import { identityOf } from "./resume/module-identity.ts";
+import { KnownRecipe, recipeOf } from "./resume/recipe.ts";
+import { RunFolder } from "./resume/run-folder.ts";
+import { type Start, startFromCheckpoint } from "./resume/start.ts";
+import { explainHang } from "./stalls/explain-hang.ts";
+import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
+import { SCOUT, Scout } from "./stalls/scout.ts";
+import { Stalls } from "./stalls/stalls.ts";
 import { translateEvent } from "./translate-event.ts";
 
 /** Where tensors cross in messages, as bytes: the most that a shard saves of one block. */

@@ -23,10 +23,10 @@ import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 import { Interruption } from "./interruption.ts";
-import { jobUrlOf } from "./job-url.ts";
-import { launchedOptions, numHostsOf } from "./launched.ts";
 import { optionError } from "./option-error.ts";
-import { settleResume } from "./resume-auto.ts";
+import { jobUrlOf } from "./plan/job-url.ts";
+import { launchedOptions, numHostsOf } from "./plan/launched.ts";
+import { settleResume } from "./resume/resume-auto.ts";
 import type { Run } from "./run.ts";
 
 /** How a run of several hosts was started. */

@@ -8,9 +8,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
-import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
-import { type Damage, verifyCheckpoint } from "../../src/checkpoint/verify.ts";
+import { type Damage, verifyCheckpoint } from "../../src/checkpoint/reading/verify.ts";
+import { writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
 import { TroupeError } from "../../src/index.ts";
 import type { Chance } from "./chance.ts";
 

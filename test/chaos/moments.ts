@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { listCheckpoints, openStorage, standingOf } from "../../src/checkpoint/index.ts";
-import { verifyCheckpoint } from "../../src/checkpoint/verify.ts";
+import { verifyCheckpoint } from "../../src/checkpoint/reading/verify.ts";
 import { exitCodes } from "../../src/cli/main.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Chance } from "./chance.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
-import { LocalFolder } from "../../src/checkpoint/local-folder.ts";
-import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
+import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
+import { LocalFolder } from "../../src/checkpoint/storage/local-folder.ts";
 import { errorTable } from "../../src/errors.ts";
 import type { Ran } from "./run-program.ts";
 import type { Trained } from "./train-and-save.ts";

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { stepFolder } from "../../src/checkpoint/format/step-folder.ts";
 import { HuggingFaceFolder } from "../../src/checkpoint/hugging-face.ts";
-import { LocalFolder, replacedPrefix } from "../../src/checkpoint/local-folder.ts";
-import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
-import { writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
-import { stepFolder } from "../../src/checkpoint/step-folder.ts";
+import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
+import { writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
+import { LocalFolder, replacedPrefix } from "../../src/checkpoint/storage/local-folder.ts";
 import { TroupeError } from "../../src/errors.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";

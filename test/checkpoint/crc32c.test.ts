@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { crc32c } from "../../src/checkpoint/summed-file.ts";
+import { crc32c } from "../../src/checkpoint/storage/summed-file.ts";
 import { native } from "../../src/tensor/index.ts";
 
 /** RFC 3720, B.4, and the check value of the CRC catalogue. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { encodeManifest, type Manifest, parseManifest } from "../../src/checkpoint/manifest.ts";
+import { encodeManifest, type Manifest, parseManifest } from "../../src/checkpoint/format/manifest.ts";
 import { TroupeError } from "../../src/errors.ts";
 import { refusal } from "./refusal.ts";
 

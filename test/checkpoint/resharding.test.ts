@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
-import { openCheckpoint } from "../../src/checkpoint/open-checkpoint.ts";
-import { type CheckpointSource, writeCheckpoint } from "../../src/checkpoint/save-checkpoint.ts";
-import { type Box, boxesOfRun, coverOnce } from "../../src/checkpoint/slices.ts";
+import { type Box, boxesOfRun, coverOnce } from "../../src/checkpoint/format/slices.ts";
+import type { Checkpoint } from "../../src/checkpoint/reading/checkpoint.ts";
+import { openCheckpoint } from "../../src/checkpoint/reading/open-checkpoint.ts";
+import { type CheckpointSource, writeCheckpoint } from "../../src/checkpoint/saving/save-checkpoint.ts";
 import { full, hold, numelOf } from "../../src/tensor/index.ts";
 
 const seed = 20_261_121;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseJsonObject } from "../../src/checkpoint/strict-json.ts";
+import { parseJsonObject } from "../../src/checkpoint/format/strict-json.ts";
 import { TroupeError } from "../../src/errors.ts";
 
 const json = fc

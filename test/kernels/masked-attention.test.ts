@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { explicitAttention } from "../../src/nn/attention.ts";
+import { explicitAttention } from "../../src/nn/attention/attention.ts";
 import type { Dropout } from "../../src/nn/index.ts";
 import {
   memory,

@@ -208,7 +208,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "parameters are aligned to half as many elements",
-    file: "src/parallel/flat-block.ts",
+    file: "src/parallel/blocks/flat-block.ts",
     from: "export const PARAMETER_ALIGNMENT = 128;",
     to: "export const PARAMETER_ALIGNMENT = 64;",
     caughtBy: [
@@ -220,7 +220,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "slices are no whole chunks",
-    file: "src/parallel/flat-block.ts",
+    file: "src/parallel/blocks/flat-block.ts",
     from: "export const SLICE_ALIGNMENT = 1024;",
     to: "export const SLICE_ALIGNMENT = 128;",
     caughtBy: [
@@ -260,21 +260,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "class weights are left out",
-    file: "src/nn/weighed-rows.ts",
+    file: "src/nn/losses/weighed-rows.ts",
     from: "classWeights.indexSelect(0, classes).mul(counted)",
     to: "counted",
     caughtBy: [by(losses, "holds for %i classes in %s, with weights and without")],
   },
   {
     name: "tensors in class instances are overlooked",
-    file: "src/parallel/map-tensors.ts",
+    file: "src/parallel/tape/map-tensors.ts",
     from: "  refuseTensors(value);\n",
     to: "",
     caughtBy: [by(blockRefusals, "refuses tensors in class instances, which it would overlook")],
   },
   {
     name: "a gradient past a block's results is lost in silence",
-    file: "src/parallel/tape-checks.ts",
+    file: "src/parallel/tape/tape-checks.ts",
     from: "if (gradients.every((gradient) => gradient === null)) return;",
     to: "if (gradients.length >= 0) return;",
     caughtBy: [
@@ -286,7 +286,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a layer that is used again keeps the gradient of its last use",
-    file: "src/parallel/gradient-buckets.ts",
+    file: "src/parallel/rank/gradient-buckets.ts",
     from: "ops.troupe.collectGradients_(flat, given, offsets, present !== undefined);",
     to: "ops.troupe.collectGradients_(flat, given, offsets, false);",
     caughtBy: [
@@ -299,7 +299,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a list of one becomes what is in it",
-    file: "src/parallel/map-tensors.ts",
+    file: "src/parallel/tape/map-tensors.ts",
     from: "return value.map((item) => mapTensors(item, change));",
     to: "return value.length === 1 ? mapTensors(value[0], change) : value.map((item) => mapTensors(item, change));",
     caughtBy: [
@@ -321,14 +321,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "dropout goes on in evaluation",
-    file: "src/nn/dropout.ts",
+    file: "src/nn/layers/dropout.ts",
     from: "return this.training && this.p > 0;",
     to: "return this.p > 0;",
     caughtBy: [by(training, "dropout draws anew in every step of training and is off in evaluation")],
   },
   {
     name: "frozen parameters are trained",
-    file: "src/parallel/unit-gradients.ts",
+    file: "src/parallel/rank/unit-gradients.ts",
     from: "if (parameter.trainable) this.#trained.add(parameter);",
     to: "this.#trained.add(parameter);",
     caughtBy: [
@@ -342,7 +342,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "nothing is ever frozen",
-    file: "src/nn/parameter.ts",
+    file: "src/nn/module/parameter.ts",
     from: "return this.#trainable;",
     to: "return this.canTrain;",
     caughtBy: [
@@ -373,14 +373,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a layer of several stages is held by one of them",
-    file: "src/parallel/stage-cut.ts",
+    file: "src/parallel/layout/stage-cut.ts",
     from: "(position === undefined ? holders.get(parameter) : callers[position]) ?? [0]",
     to: "(position === undefined ? holders.get(parameter) : callers[position]?.slice(0, 1)) ?? [0]",
     caughtBy: [by(refusals, "is held by each stage of a pipeline that calls it, and trained as by one rank")],
   },
   {
     name: "buffers become the sum of what was written to them",
-    file: "src/parallel/mean-of-writes.ts",
+    file: "src/parallel/shard/mean-of-writes.ts",
     from: ".div(count));",
     to: ");",
     caughtBy: [
@@ -389,7 +389,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a run that goes on has the job's standard settings",
-    file: "src/trainer/configure.ts",
+    file: "src/trainer/plan/configure.ts",
     from: "typeof value === typeof job.config[name]) config[name] = value;",
     to: "typeof value === typeof job.config[name]) void value;",
     caughtBy: [
@@ -401,7 +401,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "another training is gone on with in silence",
-    file: "src/trainer/check-resumed.ts",
+    file: "src/trainer/resume/check-resumed.ts",
     from: "if (refused.length === 0) return;",
     to: "return;",
     caughtBy: [
@@ -414,14 +414,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a layer that the model lacks is lost with the next save",
-    file: "src/trainer/check-resumed.ts",
+    file: "src/trainer/resume/check-resumed.ts",
     from: "find((name) => !state.has(name))",
     to: 'find((name) => name === "")',
     caughtBy: [by(remembered, "is refused another model, by the names of the settings that make it one: %j")],
   },
   {
     name: "a folder is emptied before its run is known to work",
-    file: "src/trainer/run-folder.ts",
+    file: "src/trainer/resume/run-folder.ts",
     from: "if (!overwrite) await takeEmpty(storage, record);",
     to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
     caughtBy: [
@@ -446,7 +446,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a killed run counts as one that never told its end",
-    file: "src/checkpoint/run-record.ts",
+    file: "src/checkpoint/reading/run-record.ts",
     from: "return holder === undefined",
     to: "return holder !== undefined",
     caughtBy: [
@@ -513,7 +513,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "only the first tensor that a block returns has a gradient",
-    file: "src/parallel/block-call.ts",
+    file: "src/parallel/tape/block-call.ts",
     from: "if (!(again ? isFloating(tensor) : tensor.requiresGrad)) return tensor;",
     to: "if (!(again ? isFloating(tensor) : tensor.requiresGrad) || outputLeaves.length > 0) return tensor.detach();",
     caughtBy: [
@@ -526,7 +526,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "tensors in option objects are taken for constants",
-    file: "src/parallel/map-tensors.ts",
+    file: "src/parallel/tape/map-tensors.ts",
     from: "[key, mapTensors(item, change)]",
     to: "[key, mapTensors(item, (tensor) => tensor.detach())]",
     caughtBy: [
@@ -535,7 +535,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a parameter that nothing used has a gradient of one",
-    file: "src/parallel/gradient-buckets.ts",
+    file: "src/parallel/rank/gradient-buckets.ts",
     from: "gradients.map((gradient) => gradient ?? undefined);",
     to: "gradients.map((given, index) => given ?? zeros(layout.parameters[index].shape, { dtype: this.#dtype }).add(1));",
     caughtBy: [
@@ -549,7 +549,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "what several blocks read has the gradient of one of them",
-    file: "src/parallel/block-tape.ts",
+    file: "src/parallel/tape/block-tape.ts",
     from: "if (!firstUse.has(input)) firstUse.set(input, call);",
     to: "firstUse.set(input, call);",
     caughtBy: [
@@ -558,7 +558,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "of the gradients that come to a tensor the last one counts",
-    file: "src/parallel/tensor-gradients.ts",
+    file: "src/parallel/tape/tensor-gradients.ts",
     from: "hold(sum === undefined ? gradient : ops.add(sum, gradient))",
     to: "hold(sum === undefined ? gradient : ops.add(gradient, 0))",
     caughtBy: [
@@ -567,14 +567,14 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a block without anything to train hands no gradient on",
-    file: "src/parallel/block-tape.ts",
+    file: "src/parallel/tape/block-tape.ts",
     from: "const isCut = roots.length === 0 ||",
     to: "const isCut = roots.length === 0 || leaves.length === 0 ||",
     caughtBy: [by(blocks, "have gradients behind frozen blocks, and hand them on through frozen ones")],
   },
   {
     name: "weights outside the blocks have no gradient",
-    file: "src/parallel/outer-graph.ts",
+    file: "src/parallel/tape/outer-graph.ts",
     from: "if (ofRoot.length > 0) this.#contribute",
     to: "if (ofRoot.length < 0) this.#contribute",
     caughtBy: [
@@ -586,7 +586,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "frozen blocks are computed again for nothing",
-    file: "src/parallel/block-tape.ts",
+    file: "src/parallel/tape/block-tape.ts",
     from: "const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);",
     to: "const again = recompute;\n    if (recompute) forward(...cutArgs);",
     caughtBy: [
@@ -598,7 +598,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "each slice begins to draw anew",
-    file: "src/nn/initializer.ts",
+    file: "src/nn/module/initializer.ts",
     from: "spec, seed, run.logicalBegin);",
     to: "spec, seed, run.logicalBegin - begin);",
     caughtBy: [
@@ -644,7 +644,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "dropout draws anew where a block is computed again",
-    file: "src/parallel/wrapped-blocks.ts",
+    file: "src/parallel/rank/wrapped-blocks.ts",
     from: "const drawn = this.#randomness?.drawnOnce(run) ?? run;",
     to: "const drawn = run;",
     caughtBy: [
@@ -745,7 +745,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "another target is ignored",
-    file: "src/nn/loss.ts",
+    file: "src/nn/losses/loss.ts",
     from: "export const IGNORE_INDEX = -100;",
     to: "export const IGNORE_INDEX = 0;",
     caughtBy: [by(losses, "cross entropy equals torch's and BMTrain's")],
@@ -779,7 +779,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "parameters of every dtype are taken",
-    file: "src/parallel/plan-blocks.ts",
+    file: "src/parallel/blocks/plan-blocks.ts",
     from: '!dtype.includes("float")) return;',
     to: "dtype.length > 0) return;",
     caughtBy: [
@@ -836,21 +836,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a delta's base keeps masters",
-    file: "src/parallel/block-state.ts",
+    file: "src/parallel/shard/block-state.ts",
     from: "this.#keepsMaster = this.#isLowPrecision && !layout.base;",
     to: "this.#keepsMaster = this.#isLowPrecision;",
     caughtBy: [by(deltas, "keeps no master and no optimizer state of its base in bfloat16, to the byte")],
   },
   {
     name: "a delta's base is saved each time",
-    file: "src/parallel/owned-range.ts",
+    file: "src/parallel/shard/owned-range.ts",
     from: "return !layout.base && sendsPart(layout, rank);",
     to: "return sendsPart(layout, rank);",
     caughtBy: [by(deltas, "the delta alone, by peft's names")],
   },
   {
     name: "a delta goes on upon any base",
-    file: "src/trainer/delta-base.ts",
+    file: "src/trainer/resume/delta-base.ts",
     from: "if (was.sha256 === now.sha256 && was.seed === now.seed) return;",
     to: "if (was.seed === now.seed) return;",
     caughtBy: [by(deltas, "what a run on another base refuses")],

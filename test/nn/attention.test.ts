@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { explicitAttention } from "../../src/nn/attention.ts";
+import { explicitAttention } from "../../src/nn/attention/attention.ts";
 import {
   type AttentionOptions,
   attention,

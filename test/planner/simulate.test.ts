@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
 import { type Cluster, clusters, type Simulation, simulate } from "../../src/planner/index.ts";
-import { runWorld } from "../../src/planner/simulate.ts";
-import { SimulatedWorld, type SimulationOptions } from "../../src/planner/simulated-world.ts";
+import { runWorld } from "../../src/planner/simulation/simulate.ts";
+import { SimulatedWorld, type SimulationOptions } from "../../src/planner/simulation/simulated-world.ts";
 import { gptFacts } from "../fixtures/plan-gpt.ts";
 
 /** A GPT whose head is small beside its layers, so that stages are even. */

@@ -11,8 +11,8 @@ import type { RankGroup } from "../../src/protocols/run.ts";
 import type { StepUpdated } from "../../src/protocols/shard.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
 import { abandoned } from "../../src/state/saving/part-collection.ts";
-import { leadThroughRestarts } from "../../src/trainer/lead.ts";
-import { startFromSeed } from "../../src/trainer/start.ts";
+import { leadThroughRestarts } from "../../src/trainer/recovery/lead.ts";
+import { startFromSeed } from "../../src/trainer/resume/start.ts";
 
 type SupervisedRanks = Parameters<typeof leadThroughRestarts>[0];
 

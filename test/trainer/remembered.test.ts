@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { encodeManifest, parseManifest } from "../../src/checkpoint/manifest.ts";
+import { encodeManifest, parseManifest } from "../../src/checkpoint/format/manifest.ts";
 import type { EventOf } from "../../src/events/index.ts";
 import { type RuntimeOptions, stepFolder } from "../../src/index.ts";
 import { lossesOf, runTiny, type Told, Workspace } from "../fixtures/run-tiny.ts";

@@ -1,8 +1,8 @@
 import type { Tensor } from "../../tensor/index.ts";
-import { type ActivationName, activations } from "../activation.ts";
-import { type Initializer, normal, zeros } from "../initializer.ts";
-import { Module } from "../module.ts";
-import { Parameter } from "../parameter.ts";
+import { type ActivationName, activations } from "../layers/activation.ts";
+import { type Initializer, normal, zeros } from "../module/initializer.ts";
+import { Module } from "../module/module.ts";
+import { Parameter } from "../module/parameter.ts";
 
 /**
  * Experts side by side: every parameter has one slice of dim 0 for each, so that experts can be dealt to ranks by cutting

@@ -1,9 +1,9 @@
 import { TroupeError } from "../../errors.ts";
 import { empty, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
-import { Drawing } from "../drawing.ts";
-import { type Initializer, normal } from "../initializer.ts";
-import { Linear } from "../linear.ts";
-import type { Module } from "../module.ts";
+import { Drawing } from "../layers/drawing.ts";
+import { Linear } from "../layers/linear.ts";
+import { type Initializer, normal } from "../module/initializer.ts";
+import type { Module } from "../module/module.ts";
 import type { Experts } from "./experts.ts";
 import { combine, dispatch, type GateOptions, type Routing, route } from "./routing.ts";
 

@@ -14,7 +14,7 @@ import {
   wrapForward,
 } from "../../nn/index.ts";
 import { scope, type Tensor } from "../../tensor/index.ts";
-import { mapTensors } from "../map-tensors.ts";
+import { mapTensors } from "../tape/map-tensors.ts";
 import { cutParameters } from "./cut-parameters.ts";
 import { type Match, matchPlan } from "./match-plan.ts";
 import { SequenceRegion } from "./sequence-region.ts";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { encodeManifest, parseManifest } from "../../../src/checkpoint/format/manifest.ts";
+import { layOut, parseHeader } from "../../../src/checkpoint/format/safetensors-header.ts";
+import { parseJsonObject } from "../../../src/checkpoint/format/strict-json.ts";
 import { filesOf } from "../../../src/checkpoint/hugging-face.ts";
-import { encodeManifest, parseManifest } from "../../../src/checkpoint/manifest.ts";
-import { layOut, parseHeader } from "../../../src/checkpoint/safetensors-header.ts";
-import { parseJsonObject } from "../../../src/checkpoint/strict-json.ts";
 import type { Target } from "./target.ts";
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);

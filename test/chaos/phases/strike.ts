@@ -42,10 +42,13 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
 const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
   gather: async () => [(await import("../../../src/engine/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [
-    (await import("../../../src/parallel/gradient-buckets.ts")).GradientBuckets.prototype,
+    (await import("../../../src/parallel/rank/gradient-buckets.ts")).GradientBuckets.prototype,
     "contribute",
   ],
-  reduce: async () => [(await import("../../../src/parallel/shard-store.ts")).ShardStore.prototype, "reduce"],
+  reduce: async () => [
+    (await import("../../../src/parallel/shard/shard-store.ts")).ShardStore.prototype,
+    "reduce",
+  ],
   update: async () => [
     (await import("../../../src/state/store/state-store.ts")).MemoryStateStore.prototype,
     "update",
@@ -55,11 +58,11 @@ const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, me
     "finish",
   ],
   write: async () => [
-    (await import("../../../src/checkpoint/checkpoint-draft.ts")).CheckpointDraft.prototype,
+    (await import("../../../src/checkpoint/saving/checkpoint-draft.ts")).CheckpointDraft.prototype,
     "write",
   ],
   commit: async () => [
-    (await import("../../../src/checkpoint/checkpoint-draft.ts")).CheckpointDraft.prototype,
+    (await import("../../../src/checkpoint/saving/checkpoint-draft.ts")).CheckpointDraft.prototype,
     "commit",
   ],
   shutdown: async () => [

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
-import { LocalFolder } from "../../../src/checkpoint/local-folder.ts";
-import { openCheckpoint } from "../../../src/checkpoint/open-checkpoint.ts";
+import { openCheckpoint } from "../../../src/checkpoint/reading/open-checkpoint.ts";
+import { LocalFolder } from "../../../src/checkpoint/storage/local-folder.ts";
 import { TroupeError } from "../../../src/index.ts";
 import { Disk, materialize } from "./disk.ts";
 import type { Operation } from "./operation.ts";

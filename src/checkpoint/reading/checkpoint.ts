@@ -1,0 +1,253 @@
+import { TroupeError } from "../../errors.ts";
+import { numelOf } from "../../tensor/index.ts";
+import { adapterWeightsStem } from "../format/adapter-folder.ts";
+import { toSafetensorsDType } from "../format/dtype.ts";
+import type { LogicalTensor, Manifest, Slice, TrainerState } from "../format/manifest.ts";
+import type { SafetensorsFile, TensorPart } from "../format/safetensors-file.ts";
+import { tensorSizeBytes } from "../format/safetensors-header.ts";
+import { type Box, boxesOfRun, eachCommonStretch, liesIn } from "../format/slices.ts";
+import type { JsonObject } from "../format/strict-json.ts";
+import { type Bytes, sizeOf } from "../storage/bytes.ts";
+import type { StoredFolder } from "../storage/storage.ts";
+import { type FolderContents, openContents } from "./folder-contents.ts";
+
+/** A box of a tensor, and where in memory it goes, in bytes. */
+interface PlacedBox extends Box {
+  readonly at: number;
+}
+
+/** Parts of an entry of a file. */
+interface FilePart extends TensorPart {
+  readonly file: string;
+}
+
+/**
+ * A checkpoint open for reading: logical tensors, whatever slices and files they are stored in. Its manifest, the sizes of
+ * its files and their headers were found whole; the bytes of tensors are checked as they are read. Owns its files until it
+ * is disposed.
+ */
+export class Checkpoint implements AsyncDisposable {
+  /** Its folder. */
+  readonly path: string;
+  readonly manifest: Manifest;
+  /** The content of `config.json`. */
+  readonly config: JsonObject;
+  /** That of `generation_config.json`, where there is one. */
+  readonly generationConfig: JsonObject | undefined;
+  /** Newer checkpoints that were passed over, and why. */
+  readonly passedOver: readonly TroupeError[];
+  readonly #files: ReadonlyMap<string, SafetensorsFile>;
+  readonly #owned: AsyncDisposable;
+  #readBytes = 0;
+
+  private constructor(path: string, contents: FolderContents, passedOver: readonly TroupeError[]) {
+    this.path = path;
+    this.manifest = contents.manifest;
+    this.config = contents.config;
+    this.generationConfig = contents.generationConfig;
+    this.#files = contents.files;
+    this.#owned = contents;
+    this.passedOver = passedOver;
+  }
+
+  /**
+   * Opens a folder. See {@link openCheckpoint} for one of a run, or by path.
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
+   */
+  static async open(folder: StoredFolder, passedOver: readonly TroupeError[] = []): Promise<Checkpoint> {
+    const contents = await openContents(folder);
+    return new Checkpoint(folder.path, contents, passedOver);
+  }
+
+  /** Where the run stood. */
+  get state(): TrainerState {
+    return this.manifest.state;
+  }
+
+  /** The names of all tensors, of the model and of the optimizer. */
+  get names(): string[] {
+    return [...this.manifest.tensors.keys()];
+  }
+
+  /** The names of the model's parameters. */
+  get weights(): string[] {
+    const isWeights = (file: string) => file.startsWith("model") || file.startsWith(adapterWeightsStem);
+    return this.names.filter((name) => this.entry(name).slices.every(({ file }) => isWeights(file)));
+  }
+
+  /** The names of what the optimizer keeps. */
+  get optimizer(): string[] {
+    const weights = new Set(this.weights);
+    return this.names.filter((name) => !weights.has(name));
+  }
+
+  /** Bytes that reads have asked of files so far, checked ones beside the wanted included. */
+  get readBytes(): number {
+    return this.#readBytes;
+  }
+
+  /** Whether there is a tensor of that name. */
+  has(name: string): boolean {
+    return this.manifest.tensors.has(name);
+  }
+
+  /** What the tensor `name` is. @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none */
+  entry(name: string): LogicalTensor {
+    const tensor = this.manifest.tensors.get(name);
+    if (tensor !== undefined) return tensor;
+    throw this.#wrongTensor(
+      name,
+      "a tensor of that name",
+      `others (${this.names.slice(0, 3).join(", ")}, ...)`,
+    );
+  }
+
+  /**
+   * Reads a tensor, or a box of it, row-major.
+   * @param into - as many bytes as the box has; a tensor must be of the stored dtype. Anything until the promise is fulfilled
+   * @returns `into`
+   * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming file, tensor and offset; `CHECKPOINT_TENSOR` for what is not there
+   */
+  async read<T extends Bytes>(name: string, into: T, box?: Box): Promise<T> {
+    const { shape } = this.entry(name);
+    const wanted = box ?? { offset: shape.map(() => 0), shape };
+    if (!liesIn(wanted, shape)) {
+      throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
+    }
+    this.#checkTarget(name, into, numelOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
+    await this.#readBoxes(name, [{ ...wanted, at: 0 }], into);
+    return into;
+  }
+
+  /**
+   * Reads part of the bytes of a tensor, counted in row-major order of the whole.
+   * @param offsetBytes - where the part begins; whole elements
+   * @param into - takes the part; its length is the part's
+   * @returns `into`
+   * @throws as {@link read}
+   */
+  async readRange<T extends Bytes>(name: string, offsetBytes: number, into: T): Promise<T> {
+    await this.readStretches(name, Float64Array.of(offsetBytes, 0, sizeOf(into)), into);
+    return into;
+  }
+
+  /**
+   * Reads parts of a tensor, each to a place of its own; what lies near each other is read once for all of them.
+   * @param stretches - three numbers each, in bytes: where it begins in the tensor, row-major, where in `into`, its size;
+   * whole elements
+   * @throws as {@link read}
+   */
+  async readStretches(name: string, stretches: Float64Array, into: Bytes): Promise<void> {
+    await this.readParts([{ name, stretches }], into);
+  }
+
+  /** Reads parts of several tensors into one memory, as {@link readStretches} each; what lies near each other, once. */
+  async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
+    await this.#readFiles(
+      parts.flatMap((part) => this.#inFiles(part, into)),
+      into,
+    );
+  }
+
+  /** Gives the files back. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned[Symbol.asyncDispose]();
+  }
+
+  /** Reads boxes from the slices that hold them. */
+  async #readBoxes(name: string, boxes: readonly PlacedBox[], into: Bytes): Promise<void> {
+    const { dtype, shape, slices } = this.entry(name);
+    const itemBytes = sizeOfItem(dtype);
+    if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape))) {
+      throw this.#wrongTensor(name, `the whole tensor, as ${dtype} is no whole number of bytes`, "a part");
+    }
+    await this.#readFiles(partsIn(slices, boxes, itemBytes), into);
+  }
+
+  /** Where parts of a tensor lie in files. */
+  #inFiles({ name, stretches }: TensorPart, into: Bytes): FilePart[] {
+    const { dtype, shape, slices } = this.entry(name);
+    const itemBytes = sizeOfItem(dtype);
+    this.#checkTarget(name, into);
+    const sizeBytes = numelOf(shape) * itemBytes;
+    for (let i = 0; i < stretches.length; i += 3) {
+      const [begin, size] = [stretches[i]!, stretches[i + 2]!];
+      const whole = Number.isInteger(begin / itemBytes) && Number.isInteger(size / itemBytes);
+      if (whole && begin >= 0 && size >= 0 && begin + size <= sizeBytes) continue;
+      throw this.#wrongTensor(name, `whole elements within ${sizeBytes} bytes`, `${size} from ${begin} on`);
+    }
+    const [only] = slices;
+    if (slices.length === 1 && only !== undefined) return [{ file: only.file, name: only.entry, stretches }];
+    const boxes: PlacedBox[] = [];
+    for (let i = 0; i < stretches.length; i += 3) {
+      let at = stretches[i + 1]!;
+      for (const box of boxesOfRun(shape, stretches[i]! / itemBytes, stretches[i + 2]! / itemBytes)) {
+        boxes.push({ ...box, at });
+        at += numelOf(box.shape) * itemBytes;
+      }
+    }
+    return partsIn(slices, boxes, itemBytes);
+  }
+
+  async #readFiles(parts: readonly FilePart[], into: Bytes): Promise<void> {
+    const ofFiles = Map.groupBy(parts, ({ file }) => file);
+    const reads = [...ofFiles].map(([file, ofFile]) => this.#fileOf(file).readParts(ofFile, into));
+    // All of them have ended before an error is told: then nothing is written into memory any more.
+    for (const count of await Promise.allSettled(reads)) {
+      if (count.status === "rejected") throw count.reason;
+      this.#readBytes += count.value;
+    }
+  }
+
+  #fileOf(name: string): SafetensorsFile {
+    const file = this.#files.get(name);
+    if (file !== undefined) return file;
+    const host = this.manifest.files.get(name)?.host ?? "";
+    throw new TroupeError(
+      "CHECKPOINT_ELSEWHERE",
+      {
+        where: "checkpoint",
+        expected: `${name} in ${this.path}`,
+        got: `none: ${host} keeps it on a disk of its own`,
+        hint: `troupe checkpoint join ${this.path} FOLDER, a copy of that host's folder`,
+      },
+      { fields: { path: `${this.path}/${name}`, host } },
+    );
+  }
+
+  #checkTarget(name: string, into: Bytes, sizeBytes = sizeOf(into)): void {
+    const got = sizeOf(into);
+    if (got !== sizeBytes) throw this.#wrongTensor(name, `memory for ${sizeBytes} bytes`, `${got}`);
+    if (into instanceof Uint8Array) return;
+    const tensor = "tensor" in into ? into.tensor : into;
+    const { dtype } = this.entry(name);
+    if (toSafetensorsDType(tensor.dtype) === dtype) return;
+    throw this.#wrongTensor(name, `a tensor of its dtype, ${dtype}`, tensor.dtype);
+  }
+
+  #wrongTensor(name: string, expected: string, got: string): TroupeError {
+    return new TroupeError(
+      "CHECKPOINT_TENSOR",
+      { where: "checkpoint", expected: `${expected} for ${JSON.stringify(name)} in ${this.path}`, got },
+      { fields: { path: this.path, tensor: name } },
+    );
+  }
+}
+
+/** The stretches that boxes have in common with each slice of a tensor. */
+function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemBytes: number): FilePart[] {
+  return slices.flatMap((slice) => {
+    const stretches: number[] = [];
+    for (const box of boxes) {
+      eachCommonStretch(slice, box, (inSlice, inBox, count) => {
+        stretches.push(inSlice * itemBytes, box.at + inBox * itemBytes, count * itemBytes);
+      });
+    }
+    const { file, entry: name } = slice;
+    return stretches.length === 0 ? [] : [{ file, name, stretches: Float64Array.from(stretches) }];
+  });
+}
+
+function sizeOfItem(dtype: LogicalTensor["dtype"]): number {
+  return (tensorSizeBytes(dtype, [8]) ?? 0) / 8;
+}

@@ -1,0 +1,138 @@
+import { TroupeError } from "../../errors.ts";
+import {
+  damagedManifest,
+  type Manifest,
+  manifestName,
+  maxManifestBytes,
+  parseManifest,
+} from "../format/manifest.ts";
+import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";
+import { SafetensorsFile } from "../format/safetensors-file.ts";
+import { stepOf } from "../format/step-folder.ts";
+import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
+import { type FileSums, oneStretch, type StoredFolder } from "../storage/storage.ts";
+
+const configName = "config.json";
+/** A file whose checksum is compared may have as large a header as the format allows. */
+const ownFile = { maxHeaderBytes: 1e8 };
+
+/** What a checkpoint's folder holds, found to be what its manifest says but for the bytes of tensors. Owns open files. */
+export interface FolderContents extends ModelTexts, AsyncDisposable {
+  readonly manifest: Manifest;
+  /** The files of tensors, by name. */
+  readonly files: ReadonlyMap<string, SafetensorsFile>;
+  /** Files of tensors that are not there, as another host keeps them. */
+  readonly elsewhere: ReadonlySet<string>;
+}
+
+/** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
+export async function openContents(folder: StoredFolder): Promise<FolderContents> {
+  const manifest = await readManifest(folder);
+  checkName(folder, manifest);
+  await using opening = new AsyncDisposableStack();
+  const files = new Map<string, SafetensorsFile>();
+  const elsewhere = new Set<string>();
+  let config: JsonObject = {};
+  let generationConfig: JsonObject | undefined;
+  for (const [name, sums] of manifest.files) {
+    const path = `${folder.path}/${name}`;
+    try {
+      if (name.endsWith(".safetensors")) {
+        files.set(name, opening.use(await openTensors(folder, name, sums)));
+      } else {
+        const text = await readText(folder, name, sums);
+        if (name === configName) config = parseJsonObject(text, path);
+        if (name === generationConfigName) generationConfig = parseJsonObject(text, path);
+      }
+    } catch (cause) {
+      if (sums.host === undefined || (cause as TroupeError).code !== "FILE_READ") throw asDamage(path, cause);
+      elsewhere.add(name);
+    }
+  }
+  checkEntries(manifest, { files, elsewhere }, folder.path);
+  const owned = opening.move();
+  return {
+    manifest,
+    config,
+    generationConfig,
+    files,
+    elsewhere,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/**
+ * Reads the manifest of a folder.
+ * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, not whole or of another version
+ */
+async function readManifest(folder: StoredFolder): Promise<Manifest> {
+  const path = `${folder.path}/${manifestName}`;
+  try {
+    await using file = await folder.openFile(manifestName);
+    if (file.sizeBytes > maxManifestBytes) {
+      throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
+    }
+    const bytes = new Uint8Array(file.sizeBytes);
+    await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
+    return parseManifest(bytes, path);
+  } catch (cause) {
+    throw asDamage(path, cause);
+  }
+}
+
+/** A folder that tells another step than its manifest was renamed: what is in it is not what its place says. */
+function checkName({ name, path }: StoredFolder, { state }: Manifest): void {
+  const step = stepOf(name);
+  if (step === undefined || step === state.step) return;
+  throw damagedManifest(
+    `${path}/${manifestName}`,
+    `the state of step ${step}, as its folder is named`,
+    `that of step ${state.step}`,
+  );
+}
+
+async function openTensors(folder: StoredFolder, name: string, sums: FileSums): Promise<SafetensorsFile> {
+  const file = await folder.openFile(name);
+  if (file.sizeBytes !== sums.sizeBytes) {
+    await file[Symbol.asyncDispose]();
+    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
+  }
+  return SafetensorsFile.from(file, { ...ownFile, sums });
+}
+
+async function readText(folder: StoredFolder, name: string, sums: FileSums): Promise<string> {
+  await using file = await folder.openFile(name);
+  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
+    throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
+  }
+  const bytes = new Uint8Array(file.sizeBytes);
+  await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
+  return Buffer.from(bytes.buffer).toString();
+}
+
+/** The slices that the manifest names must be entries of their files, with that dtype and shape. */
+function checkEntries(
+  manifest: Manifest,
+  { files, elsewhere }: Pick<FolderContents, "files" | "elsewhere">,
+  path: string,
+): void {
+  for (const [name, { dtype, slices }] of manifest.tensors) {
+    for (const slice of slices) {
+      if (elsewhere.has(slice.file)) continue;
+      const found = files.get(slice.file)?.tensors.get(slice.entry);
+      if (found?.dtype === dtype && found.shape.join() === slice.shape.join()) continue;
+      const got = found === undefined ? "none" : `${found.dtype}[${found.shape}]`;
+      throw damagedManifest(
+        `${path}/${slice.file}`,
+        `an entry ${JSON.stringify(slice.entry)} of ${dtype}[${slice.shape}] for tensor ${JSON.stringify(name)}`,
+        got,
+      );
+    }
+  }
+}
+
+function asDamage(path: string, cause: unknown): TroupeError {
+  if (!(cause instanceof TroupeError)) throw cause;
+  if (cause.code === "CHECKPOINT_DAMAGED") return cause;
+  return damagedManifest(path, "a whole file", String(cause.fields.reason ?? cause.message), cause);
+}

@@ -1,0 +1,66 @@
+import { TroupeError } from "../../errors.ts";
+import { stepOf } from "../format/step-folder.ts";
+import type { CheckpointStorage } from "../storage/storage.ts";
+import { Checkpoint } from "./checkpoint.ts";
+import { newestFirst, placeOf } from "./open-checkpoint.ts";
+import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record.ts";
+
+/** A checkpoint of a run, as a list shows it. */
+export interface CheckpointFacts {
+  readonly name: string;
+  readonly step: number;
+  /** Of its tensors and their files; 0 where it is damaged. */
+  readonly sizeBytes: number;
+  /** Whether `latest` names it. */
+  readonly latest: boolean;
+  /** The run that it is of, where it says so. */
+  readonly run?: RunRecord;
+  /** When it was saved, in ISO 8601, where it says so. */
+  readonly savedAt?: string;
+  /** Whether that is another run than the one that the storage belongs to. */
+  readonly foreign: boolean;
+  /** Why it cannot be opened, if so. That its tensors are whole, `verifyCheckpoint` tells. */
+  readonly damage?: TroupeError;
+}
+
+/** The checkpoints of a run, the highest step first. @param place - a storage, or the folder of a run */
+export async function listCheckpoints(place: CheckpointStorage | string): Promise<CheckpointFacts[]> {
+  const { storage, name: only } = await placeOf(place);
+  const latest = await storage.latest();
+  const owner = await ownerOf(storage);
+  const names = only === undefined ? await newestFirst(storage) : [only];
+  const facts: CheckpointFacts[] = [];
+  for (const name of names) {
+    facts.push({
+      name,
+      step: stepOf(name) ?? 0,
+      latest: name === latest,
+      ...(await weigh(storage, name, owner)),
+    });
+  }
+  return facts.sort((a, b) => b.step - a.step);
+}
+
+/** What a checkpoint takes, or why it cannot be opened. */
+export async function weigh(
+  storage: CheckpointStorage,
+  name: string,
+  owner: RunRecord | undefined,
+): Promise<Pick<CheckpointFacts, "sizeBytes" | "run" | "savedAt" | "foreign" | "damage">> {
+  try {
+    await using checkpoint = await Checkpoint.open(await storage.open(name));
+    const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
+    const run = runOf(checkpoint.state);
+    const at = savedAt(checkpoint.state);
+    const foreign = isForeign(checkpoint.state, owner);
+    return {
+      sizeBytes: sizes.reduce((sum, size) => sum + size, 0),
+      ...(run && { run }),
+      ...(at && { savedAt: at }),
+      foreign,
+    };
+  } catch (error) {
+    if (!(error instanceof TroupeError)) throw error;
+    return { sizeBytes: 0, foreign: false, damage: error };
+  }
+}

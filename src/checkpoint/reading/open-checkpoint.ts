@@ -1,0 +1,124 @@
+import { stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { TroupeError } from "../../errors.ts";
+import { manifestName, type TrainerState } from "../format/manifest.ts";
+import { stepOf } from "../format/step-folder.ts";
+import { openStorage } from "../open-storage.ts";
+import { LocalFolder } from "../storage/local-folder.ts";
+import { isS3 } from "../storage/s3/s3-client.ts";
+import type { CheckpointStorage } from "../storage/storage.ts";
+import { Checkpoint } from "./checkpoint.ts";
+import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
+
+/** Which checkpoint of several is wanted. */
+export interface OpenCheckpointOptions {
+  /** Paths of checkpoints not to be opened, such as one whose tensors were found damaged while they were read. */
+  readonly except?: readonly string[];
+}
+
+/**
+ * Opens the newest whole checkpoint: the one that `latest` names or, where that is damaged, the one of the highest step
+ * that is whole and of the run that the storage belongs to.
+ * @param place - a storage, the folder of a run, or the folder of one checkpoint: then that one
+ * @throws {TroupeError} `CHECKPOINT_MISSING` when there is none, `CHECKPOINT_DAMAGED` when none is whole
+ */
+export async function openCheckpoint(
+  place: CheckpointStorage | string,
+  options: OpenCheckpointOptions = {},
+): Promise<Checkpoint> {
+  const { storage, name } = await placeOf(place);
+  const names = name === undefined ? await newestFirst(storage) : [name];
+  const owner = name === undefined ? await ownerOf(storage) : undefined;
+  const passedOver: TroupeError[] = [];
+  for (const candidate of names) {
+    const folder = await storage.open(candidate);
+    if (options.except?.includes(folder.path)) continue;
+    try {
+      const checkpoint = await Checkpoint.open(folder, passedOver);
+      if (!isForeign(checkpoint.state, owner)) return checkpoint;
+      await checkpoint[Symbol.asyncDispose]();
+      passedOver.push(ofAnotherRun(folder.path, checkpoint.state, owner));
+    } catch (error) {
+      if (!(error instanceof TroupeError)) throw error;
+      passedOver.push(error);
+    }
+  }
+  const [first] = passedOver;
+  if (first !== undefined && passedOver.length === 1) throw first;
+  if (first !== undefined) throw noneWhole(storage, passedOver);
+  throw new TroupeError(
+    "CHECKPOINT_MISSING",
+    {
+      where: "checkpoint",
+      expected: `a checkpoint in ${storage.location}`,
+      got: "none",
+      hint: "give the folder of a run, or of one of its steps",
+    },
+    { fields: { path: storage.location } },
+  );
+}
+
+/** The storage that a path names, and the name of a folder in it where the path is that of one checkpoint. */
+export async function placeOf(
+  place: CheckpointStorage | string,
+): Promise<{ storage: CheckpointStorage; name?: string }> {
+  if (typeof place !== "string") return { storage: place };
+  if (isS3(place)) return placeInS3(place);
+  const path = resolve(place);
+  if (!(await exists(join(path, manifestName)))) return { storage: new LocalFolder(place) };
+  return { storage: new LocalFolder(dirname(path)), name: basename(path) };
+}
+
+/** A bucket's keys are no folders that could be looked at first: the last part of the address tells by its form. */
+async function placeInS3(place: string): Promise<{ storage: CheckpointStorage; name?: string }> {
+  const [, above = "", last = ""] = /^(.*)\/([^/]*)\/*$/.exec(place) ?? [];
+  if (stepOf(last) === undefined) return { storage: await openStorage(place) };
+  return { storage: await openStorage(above), name: last };
+}
+
+/** The names of a storage's checkpoints: the one that `latest` names, then by step, the highest first. */
+export async function newestFirst(storage: CheckpointStorage): Promise<string[]> {
+  const latest = await storage.latest();
+  const steps = (await storage.list()).flatMap((name) => {
+    const step = stepOf(name);
+    return step === undefined ? [] : [{ name, step }];
+  });
+  steps.sort((a, b) => Number(b.name === latest) - Number(a.name === latest) || b.step - a.step);
+  return steps.map(({ name }) => name);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function ofAnotherRun(path: string, state: TrainerState, owner: RunRecord | undefined): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_TAKEN",
+    {
+      where: "checkpoint",
+      expected: `a checkpoint of the run ${owner?.id}, whose folder this is`,
+      got: `${path}/${manifestName} of the run ${runOf(state)?.id}`,
+      hint: "give that one's own path to use it",
+    },
+    { fields: { path: `${path}/${manifestName}`, run: runOf(state)?.id } },
+  );
+}
+
+function noneWhole(storage: CheckpointStorage, passedOver: readonly TroupeError[]): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_DAMAGED",
+    {
+      where: "checkpoint",
+      expected: `one whole checkpoint in ${storage.location}`,
+      got: `${passedOver.length} damaged ones, the first because ${passedOver[0]?.message}`,
+      hint: "restore one of them from a copy",
+    },
+    {
+      fields: { path: storage.location, causes: passedOver.map((error) => error.message) },
+      cause: passedOver[0],
+    },
+  );
+}

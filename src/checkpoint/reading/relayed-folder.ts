@@ -1,0 +1,113 @@
+import type { TroupeError } from "../../errors.ts";
+import type { Bytes } from "../storage/bytes.ts";
+import { layInto } from "../storage/bytes.ts";
+import type { FileSums, ReadHow, StoredFile, StoredFolder } from "../storage/storage.ts";
+import { placeOf } from "./open-checkpoint.ts";
+
+/** Stretches of a file of a checkpoint, wanted by somebody who may not have the folder. Plain data. */
+export interface RelayedRead {
+  /** Of the checkpoint's folder. */
+  readonly path: string;
+  readonly file: string;
+  /** Two numbers each, in bytes: where it begins in the file, its size. */
+  readonly stretches: readonly number[];
+  readonly sums: FileSums | undefined;
+  /** What is read, for messages. */
+  readonly what: string;
+}
+
+/** What was read. Plain data. */
+export interface RelayedBytes {
+  /** Of the whole file. */
+  readonly fileBytes: number;
+  /** The stretches, one behind the other. */
+  readonly bytes: Uint8Array;
+  /** How many bytes of the file were read. */
+  readonly readBytes: number;
+}
+
+/**
+ * Reads for somebody else.
+ * @throws what opening and reading the file throws
+ */
+export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
+  const { path, file, stretches, sums, what } = asked;
+  const { storage, name } = await placeOf(path);
+  const folder = await storage.open(name ?? "");
+  await using opened = await folder.openFile(file);
+  const triples: number[] = [];
+  let sizeBytes = 0;
+  for (let index = 0; index < stretches.length; index += 2) {
+    const [begin = 0, size = 0] = [stretches[index], stretches[index + 1]];
+    triples.push(begin, sizeBytes, size);
+    sizeBytes += size;
+  }
+  const bytes = new Uint8Array(sizeBytes);
+  const readBytes = await opened.read(Float64Array.from(triples), bytes, { sums, what });
+  return { fileBytes: opened.sizeBytes, bytes, readBytes };
+}
+
+/** How somebody who has files of a checkpoint is asked. */
+export type Relay = (asked: RelayedRead) => Promise<RelayedBytes>;
+
+/** A checkpoint's folder that lies on other hosts, or in parts on several, read by those who have it. */
+export class RelayedFolder implements StoredFolder {
+  readonly name: string;
+  readonly path: string;
+  readonly #relays: readonly Relay[];
+
+  /** @param relays - who may have its files: each is asked for a file that those before it have not */
+  constructor(path: string, relays: readonly Relay[]) {
+    this.path = path;
+    this.name = path.slice(path.lastIndexOf("/") + 1);
+    this.#relays = relays;
+  }
+
+  async openFile(name: string): Promise<StoredFile> {
+    let missing: unknown;
+    for (const relay of this.#relays) {
+      const read = (stretches: readonly number[], how: ReadHow) =>
+        relay({ path: this.path, file: name, stretches, sums: how.sums, what: how.what });
+      try {
+        const { fileBytes } = await read([], { what: name });
+        return new RelayedFile(`${this.path}/${name}`, fileBytes, read);
+      } catch (error) {
+        if ((error as TroupeError).code !== "FILE_READ") throw error;
+        missing ??= error;
+      }
+    }
+    throw missing;
+  }
+}
+
+class RelayedFile implements StoredFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly #read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>;
+
+  constructor(
+    path: string,
+    sizeBytes: number,
+    read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>,
+  ) {
+    this.path = path;
+    this.sizeBytes = sizeBytes;
+    this.#read = read;
+  }
+
+  async read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number> {
+    const wanted: number[] = [];
+    for (let at = 0; at < stretches.length; at += 3)
+      wanted.push(stretches[at] as number, stretches[at + 2] as number);
+    const { bytes, readBytes } = await this.#read(wanted, how);
+    let from = 0;
+    for (let at = 0; at < stretches.length; at += 3) {
+      const size = stretches[at + 2] as number;
+      layInto(bytes.subarray(from, from + size), into, stretches[at + 1] as number);
+      from += size;
+    }
+    return readBytes;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}

@@ -1,0 +1,205 @@
+import { TroupeError } from "../../errors.ts";
+import { adapterConfigName } from "../format/adapter-folder.ts";
+import { encodeManifest, manifestName, maxChunkBytes, type TrainerState } from "../format/manifest.ts";
+import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";
+import { defaultMaxFileBytes, indexOf } from "../format/numbered-files.ts";
+import { stepFolder } from "../format/step-folder.ts";
+import type { JsonObject } from "../format/strict-json.ts";
+import type { Bytes } from "../storage/bytes.ts";
+import type { CheckpointStorage, FileSums, StorageDraft } from "../storage/storage.ts";
+import { CHUNK_BYTES } from "../storage/summed-file.ts";
+import { checkRule, type KeepRule, type Pruned, prune } from "./prune.ts";
+import { saveFailed } from "./save-failed.ts";
+import {
+  type FileSizes,
+  joinedTensors,
+  type PlannedTensors,
+  TensorFiles,
+  type WrittenTensors,
+  weightsStem,
+} from "./tensor-files.ts";
+
+/** What a checkpoint will hold, before the bytes are there. */
+export interface CheckpointPlan extends ModelTexts, PlannedTensors {
+  readonly step: number;
+}
+
+/** How a checkpoint is to be written. */
+export interface SaveOptions extends FileSizes {
+  /** Called after each part that was written, with the bytes of tensors so far and in all. */
+  readonly onProgress?: (writtenBytes: number, plannedBytes: number) => void;
+  /** Which checkpoints to keep once the new one is durable; all by default. */
+  readonly keep?: KeepRule;
+}
+
+/** A checkpoint that is durable. */
+export interface SavedCheckpoint {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** What became of the ones that {@link SaveOptions.keep} does not ask for. */
+  readonly pruned: Pruned;
+}
+
+/**
+ * A checkpoint that is being written, bytes pushed as they come. It is either there whole, on the disk, after `commit`, or
+ * not at all; what was saved before is kept whatever happens. Disposing gives up what was not committed.
+ */
+export class CheckpointDraft implements AsyncDisposable {
+  /** Where it will be. */
+  readonly path: string;
+  /** Of all tensors. */
+  readonly plannedBytes: number;
+  readonly #storage: CheckpointStorage;
+  readonly #plan: CheckpointPlan;
+  readonly #options: SaveOptions;
+  readonly #draft: StorageDraft;
+  readonly #files: TensorFiles;
+
+  private constructor(
+    storage: CheckpointStorage,
+    plan: CheckpointPlan,
+    options: SaveOptions,
+    draft: StorageDraft,
+    files: TensorFiles,
+  ) {
+    this.path = `${storage.location}/${stepFolder(plan.step)}`;
+    this.#storage = storage;
+    this.#plan = plan;
+    this.#options = options;
+    this.#draft = draft;
+    this.#files = files;
+    this.plannedBytes = files.plannedBytes;
+  }
+
+  /**
+   * Begins the checkpoint of a step.
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` for a repeated name or an impossible shape; `CHECKPOINT_SAVE_FAILED`
+   */
+  static async begin(
+    storage: CheckpointStorage,
+    plan: CheckpointPlan,
+    options: SaveOptions = {},
+  ): Promise<CheckpointDraft> {
+    const { maxFileBytes = defaultMaxFileBytes, chunkBytes = CHUNK_BYTES } = options;
+    if (!(maxFileBytes >= 1)) throw wrongOption("maxFileBytes", "at least 1", maxFileBytes);
+    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
+      throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
+    }
+    if (options.keep !== undefined) checkRule(options.keep);
+    const files = new TensorFiles(plan, [weightsStem(plan), "optimizer"], { maxFileBytes, chunkBytes });
+    const name = stepFolder(plan.step);
+    try {
+      return new CheckpointDraft(storage, plan, options, await storage.begin(name), files);
+    } catch (cause) {
+      throw saveFailed(`${storage.location}/${name}`, plan.step, cause);
+    }
+  }
+
+  /** The entries in the order in which {@link write} takes their bytes, the weights' first. */
+  get order(): string[] {
+    return this.#files.order;
+  }
+
+  /** Bytes of tensors written so far. */
+  get writtenBytes(): number {
+    return this.#files.writtenBytes;
+  }
+
+  /** By which others write into it, too. */
+  get ticket(): string {
+    return this.#draft.ticket;
+  }
+
+  /**
+   * Writes the next bytes of a tensor. In each group, weights and optimizer, tensors come whole and in the plan's order
+   * (wider dtypes first); one write after the other, and when the promise is fulfilled the memory may change again.
+   * @param entry - the tensor's name, of a part what {@link entryOf} says
+   * @throws {TroupeError} `SAFETENSORS_TENSOR` out of turn; `CHECKPOINT_SAVE_FAILED` with the first cause
+   */
+  async write(entry: string, bytes: Bytes): Promise<void> {
+    try {
+      await this.#files.write(entry, bytes, this.#draft);
+      this.#options.onProgress?.(this.writtenBytes, this.plannedBytes);
+    } catch (cause) {
+      throw this.#failed(cause);
+    }
+  }
+
+  /**
+   * Makes the checkpoint durable and `latest` name it, then removes what need not be kept.
+   * @param state - where the run stands; its step is the plan's
+   * @param shares - what others have written of it, durable
+   * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, for bytes that never came too
+   */
+  async commit(state: TrainerState, shares: readonly WrittenTensors[] = []): Promise<SavedCheckpoint> {
+    try {
+      if (state.step !== this.#plan.step) throw wrongOption("state.step", `${this.#plan.step}`, state.step);
+      const { files, tensors } = joinedTensors([await this.#files.finish(this.#draft), ...shares]);
+      const sums = new Map(files);
+      for (const [name, text] of [...this.#indexes(), ...this.#texts()]) {
+        sums.set(name, await this.#writeText(name, text));
+      }
+      const manifest = { state, files: sums, tensors };
+      const sealed = await this.#writeText(manifestName, encodeManifest(manifest));
+      await this.#draft.commit();
+      const sizeBytes = [...sums.values()].reduce((sum, file) => sum + file.sizeBytes, sealed.sizeBytes);
+      const { keep } = this.#options;
+      const pruned = keep === undefined ? { removed: [], failed: [] } : await prune(this.#storage, keep);
+      return { path: this.path, sizeBytes, pruned };
+    } catch (cause) {
+      throw this.#failed(cause);
+    }
+  }
+
+  /** Gives up what was not committed; nothing is left of it. */
+  async abandon(): Promise<void> {
+    await this.#draft.abandon();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.abandon();
+  }
+
+  async #writeText(name: string, text: string): Promise<FileSums> {
+    const file = await this.#draft.create(name);
+    await file.append(Buffer.from(text));
+    return file.finish();
+  }
+
+  /** The indexes of groups that are cut, as Hugging Face's readers want them. */
+  #indexes(): [string, string][] {
+    return [weightsStem(this.#plan), "optimizer"].flatMap((group) => {
+      const files = this.#files.files.filter(({ name }) => name.startsWith(`${group}-`));
+      const tensors = files.map(({ name, entries }) => ({ name, tensors: entries }));
+      return files.length === 0 ? [] : [[`${group}.safetensors.index.json`, indexOf(tensors)]];
+    });
+  }
+
+  #texts(): [string, string][] {
+    const { config, generationConfig, adapter } = this.#plan;
+    const texts: [string, JsonObject | undefined][] = [
+      ["config.json", config],
+      [generationConfigName, generationConfig],
+      [adapterConfigName, adapter?.config],
+    ];
+    return texts.flatMap(([name, value]) => (value === undefined ? [] : [[name, textOf(value)]]));
+  }
+
+  #failed(cause: unknown): TroupeError {
+    return saveFailed(this.path, this.#plan.step, cause);
+  }
+}
+
+function textOf(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+function wrongOption(name: string, expected: string, got: unknown): TroupeError {
+  return new TroupeError(
+    "CHECKPOINT_OPTION",
+    { where: "checkpoint", expected: `${name} to be ${expected}`, got: `${got}` },
+    {
+      fields: { option: name, got },
+    },
+  );
+}

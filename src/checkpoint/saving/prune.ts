@@ -1,0 +1,77 @@
+import { TroupeError } from "../../errors.ts";
+import { stepOf } from "../format/step-folder.ts";
+import { weigh } from "../reading/inventory.ts";
+import { newestFirst } from "../reading/open-checkpoint.ts";
+import { ownerOf } from "../reading/run-record.ts";
+import type { CheckpointStorage } from "../storage/storage.ts";
+
+/** Which checkpoints are to be kept: what either rule names. */
+export interface KeepRule {
+  /** The newest whole ones, at least one. */
+  readonly last: number;
+  /** Those whose step is a multiple of this. */
+  readonly every?: number | undefined;
+}
+
+/** What pruning has done. */
+export interface Pruned {
+  readonly removed: readonly string[];
+  /** What could not be removed, and why: nothing that endangers what is kept. */
+  readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
+}
+
+/**
+ * Removes checkpoints that a rule does not keep. Never removed are the one that `latest` names, and what is newer than
+ * the oldest that counts as one of the `last`; a damaged one does not count, and another run's neither counts nor goes.
+ * @throws {TroupeError} `CHECKPOINT_OPTION`; what listing throws
+ */
+export async function prune(storage: CheckpointStorage, rule: KeepRule): Promise<Pruned> {
+  const removed: string[] = [];
+  const failed: { name: string; cause: unknown }[] = [];
+  for (const name of await plannedPrune(storage, rule)) {
+    try {
+      await storage.remove(name);
+      removed.push(name);
+    } catch (cause) {
+      failed.push({ name, cause });
+    }
+  }
+  return { removed, failed };
+}
+
+/** The checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
+export async function plannedPrune(storage: CheckpointStorage, { last, every }: KeepRule): Promise<string[]> {
+  checkRule({ last, every });
+  const latest = await storage.latest();
+  const owner = await ownerOf(storage);
+  const bySteps = (await newestFirst(storage))
+    .map((name) => ({ name, step: stepOf(name) ?? 0 }))
+    .sort((a, b) => b.step - a.step);
+  const planned: string[] = [];
+  let numWhole = 0;
+  for (const { name, step } of bySteps) {
+    // Only those that may count or go are opened: a run keeps many that a rule by step names.
+    if (numWhole >= last && (name === latest || (every !== undefined && step % every === 0))) continue;
+    const { damage, foreign } = await weigh(storage, name, owner);
+    // What is another run's is not this one's to remove, nor does it stand for what this one keeps.
+    if (foreign) continue;
+    if (numWhole < last) numWhole += Number(damage === undefined);
+    else planned.push(name);
+  }
+  return planned;
+}
+
+/** @throws {TroupeError} `CHECKPOINT_OPTION` for a rule that keeps nothing */
+export function checkRule({ last, every }: KeepRule): void {
+  requireCount("keep.last", last);
+  if (every !== undefined) requireCount("keep.every", every);
+}
+
+function requireCount(option: string, got: number): void {
+  if (Number.isSafeInteger(got) && got >= 1) return;
+  throw new TroupeError(
+    "CHECKPOINT_OPTION",
+    { where: "checkpoint", expected: `${option} to be a whole number of at least 1`, got: `${got}` },
+    { fields: { option, got } },
+  );
+}

@@ -1,0 +1,23 @@
+import { getSystemErrorName } from "node:util";
+import { TroupeError } from "../../errors.ts";
+
+/** The error of a save, with its first cause. */
+export function saveFailed(path: string, step: number, cause: unknown): TroupeError {
+  if (cause instanceof TroupeError && cause.code === "CHECKPOINT_SAVE_FAILED") return cause;
+  return new TroupeError(
+    "CHECKPOINT_SAVE_FAILED",
+    {
+      where: "checkpoint",
+      expected: `to save ${path}`,
+      got: `"${(cause as Error).message}"`,
+      hint: "free space or mend the disk; what was saved before is kept",
+    },
+    { fields: { path, step, errno: errnoOf(cause) }, cause },
+  );
+}
+
+function errnoOf(cause: unknown): string | undefined {
+  if (!(cause instanceof TroupeError)) return (cause as NodeJS.ErrnoException).code;
+  const { errorNumber } = cause.fields;
+  return errorNumber === undefined ? undefined : getSystemErrorName(-Number(errorNumber));
+}

@@ -1,0 +1,137 @@
+import { TroupeError } from "../../../errors.ts";
+import { type Bytes, layInto } from "../bytes.ts";
+import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
+import { crc32c } from "../summed-file.ts";
+import { type S3Connection, s3Failure } from "./s3-client.ts";
+
+/** Bytes that one request fetches at most, and requests that are under way at once. */
+const fetchBytes = 16 << 20;
+const numAtOnce = 4;
+
+/** Bytes `begin` to `end` of a file, and the stretches that lie in them. */
+interface Fetch {
+  readonly begin: number;
+  readonly end: number;
+  readonly stretches: readonly (readonly [begin: number, target: number, sizeBytes: number])[];
+}
+
+/** An object, read by ranges and compared with its checksums on the way. */
+export class S3File implements StoredFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly #connection: S3Connection;
+  readonly #key: string;
+  /** The object must still be the one that was opened. */
+  readonly #etag: string | undefined;
+
+  private constructor(connection: S3Connection, key: string, sizeBytes: number, etag: string | undefined) {
+    this.path = `s3://${connection.bucket}/${key}`;
+    this.sizeBytes = sizeBytes;
+    this.#connection = connection;
+    this.#key = key;
+    this.#etag = etag;
+  }
+
+  /** @throws {TroupeError} `S3_FAILED` where it is not there or cannot be read */
+  static async open(connection: S3Connection, key: string): Promise<S3File> {
+    const { client, sdk, bucket } = connection;
+    try {
+      const head = await client.send(new sdk.HeadObjectCommand({ Bucket: bucket, Key: key }));
+      return new S3File(connection, key, head.ContentLength ?? 0, head.ETag);
+    } catch (cause) {
+      throw s3Failure("find", `s3://${bucket}/${key}`, cause);
+    }
+  }
+
+  async read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number> {
+    const fetches = planFetches(stretches, how.sums, this.sizeBytes);
+    const waiting = fetches.values();
+    const work = async () => {
+      for (const fetch of waiting) await this.#fetch(fetch, into, how);
+    };
+    await Promise.all(Array.from({ length: Math.min(numAtOnce, fetches.length) }, work));
+    return fetches.reduce((sum, { begin, end }) => sum + end - begin, 0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  async #fetch({ begin, end, stretches }: Fetch, into: Bytes, { sums, what }: ReadHow): Promise<void> {
+    const bytes = await this.#range(begin, end);
+    if (bytes.length !== end - begin)
+      throw this.#damaged(begin, end, what, "as many bytes", `${bytes.length}`);
+    if (sums !== undefined) {
+      for (let at = begin; at < end; at += sums.chunkBytes) {
+        const chunk = bytes.subarray(at - begin, Math.min(at + sums.chunkBytes, end) - begin);
+        const expected = sums.crc32c[at / sums.chunkBytes];
+        if (crc32c(chunk) !== expected) {
+          throw this.#damaged(at, at + chunk.length, what, "the bytes that were saved", "others");
+        }
+      }
+    }
+    for (const [from, target, sizeBytes] of stretches)
+      layInto(bytes.subarray(from - begin, from - begin + sizeBytes), into, target);
+  }
+
+  #damaged(begin: number, end: number, what: string, expected: string, got: string): TroupeError {
+    return new TroupeError(
+      "CHECKPOINT_DAMAGED",
+      {
+        where: "checkpoint",
+        expected: `${expected} in bytes ${begin} to ${end} of ${this.path}, read for ${what}`,
+        got,
+        hint: "resume from an older checkpoint",
+      },
+      { fields: { path: this.path, what, offsetBytes: begin, endBytes: end, expected, got } },
+    );
+  }
+
+  async #range(begin: number, end: number): Promise<Uint8Array> {
+    const { client, sdk, bucket } = this.#connection;
+    if (begin === end) return new Uint8Array(0);
+    try {
+      const range = {
+        Range: `bytes=${begin}-${end - 1}`,
+        ...(this.#etag === undefined ? {} : { IfMatch: this.#etag }),
+      };
+      const answer = await client.send(
+        new sdk.GetObjectCommand({ Bucket: bucket, Key: this.#key, ...range }),
+      );
+      return (await answer.Body?.transformToByteArray()) ?? new Uint8Array(0);
+    } catch (cause) {
+      throw s3Failure("read", this.path, cause);
+    }
+  }
+}
+
+/** What to fetch for some stretches: with checksums whole chunks, each once, those beside each other together. */
+function planFetches(stretches: Float64Array, sums: FileSums | undefined, fileBytes: number): Fetch[] {
+  const chunkBytes = sums?.chunkBytes ?? 1;
+  const wanted = [];
+  for (let i = 0; i < stretches.length; i += 3) {
+    const [begin, target, sizeBytes] = [stretches[i]!, stretches[i + 1]!, stretches[i + 2]!];
+    // One that is longer than a request becomes several, cut where chunks end.
+    for (let at = begin; at < begin + sizeBytes; ) {
+      const next = Math.min(begin + sizeBytes, (Math.floor(at / fetchBytes) + 1) * fetchBytes);
+      wanted.push([at, target + at - begin, next - at] as const);
+      at = next;
+    }
+  }
+  wanted.sort((a, b) => a[0] - b[0]);
+  const fetches: { begin: number; end: number; stretches: (readonly [number, number, number])[] }[] = [];
+  for (const stretch of wanted) {
+    const [from, , sizeBytes] = stretch;
+    const begin = Math.floor(from / chunkBytes) * chunkBytes;
+    const end = Math.min(
+      Math.ceil((from + sizeBytes) / chunkBytes) * chunkBytes,
+      sums === undefined ? Number.POSITIVE_INFINITY : fileBytes,
+    );
+    const last = fetches.at(-1);
+    if (last !== undefined && begin <= last.end && end - last.begin <= fetchBytes) {
+      last.end = Math.max(last.end, end);
+      last.stretches.push(stretch);
+    } else {
+      fetches.push({ begin, end, stretches: [stretch] });
+    }
+  }
+  return fetches;
+}

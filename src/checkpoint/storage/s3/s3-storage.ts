@@ -1,0 +1,149 @@
+import { TroupeError } from "../../../errors.ts";
+import type {
+  CheckpointStorage,
+  StorageDraft,
+  StorageHolder,
+  StorageLock,
+  StoredFile,
+  StoredFolder,
+} from "../storage.ts";
+import { connectS3, parseS3, type S3Connection } from "./s3-client.ts";
+import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
+import { S3File } from "./s3-file.ts";
+import { abortUploads, listFolders, listKeys, readText, readWord, removeKeys } from "./s3-keys.ts";
+import { S3Lock } from "./s3-lock.ts";
+import { putObject } from "./s3-sink.ts";
+
+/** A larger object is no text of ours, whatever its key. */
+const maxTextBytes = 1 << 16;
+
+/**
+ * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written last,
+ * is the commit of a folder, and says which of the objects below it count. Before it nobody finds the folder, or everybody
+ * the one that it replaces.
+ */
+export class S3Storage implements CheckpointStorage {
+  readonly location: string;
+  readonly #connection: S3Connection;
+
+  private constructor(location: string, connection: S3Connection) {
+    this.location = location.replace(/\/+$/, "");
+    this.#connection = connection;
+  }
+
+  /**
+   * @param location - `s3://BUCKET/PREFIX`
+   * @throws {TroupeError} `CHECKPOINT_OPTION` for what is no such address, `S3_UNAVAILABLE` without Amazon's client
+   */
+  static async open(location: string): Promise<S3Storage> {
+    return new S3Storage(location, await connectS3(parseS3(location)));
+  }
+
+  async list(): Promise<readonly string[]> {
+    const names: string[] = [];
+    for (const name of await listFolders(this.#connection, this.#connection.prefix)) {
+      if ((await this.#committed(name)) !== undefined) names.push(name);
+    }
+    return names;
+  }
+
+  latest(): Promise<string | undefined> {
+    return readWord(this.#connection, this.#connection.prefix + latestKey);
+  }
+
+  async begin(name: string): Promise<StorageDraft> {
+    return new S3Draft(this.#connection, name, await this.#committed(name));
+  }
+
+  async join(name: string, ticket: string): Promise<StorageDraft> {
+    return new S3Draft(this.#connection, name, undefined, ticket);
+  }
+
+  beside(name: string): Promise<StorageDraft> {
+    return this.begin(name);
+  }
+
+  async open(name: string): Promise<StoredFolder> {
+    const draft = await this.#committed(name);
+    const path = `${this.location}/${name}`;
+    return new S3Folder(
+      name,
+      path,
+      this.#connection,
+      this.#key(draft === undefined ? name : `${name}/${draft}`),
+    );
+  }
+
+  async remove(name: string): Promise<void> {
+    // First out of sight as a whole: no reader finds half of it.
+    await removeKeys(this.#connection, [this.#key(`${name}/${commitKey}`)]);
+    await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/`)));
+  }
+
+  async sweep(): Promise<void> {
+    await abortUploads(this.#connection);
+    const { prefix } = this.#connection;
+    const parts = (key: string) => key.slice(prefix.length).split("/");
+    const drafts = (await listKeys(this.#connection, prefix)).filter((key) =>
+      isDraftName(parts(key)[1] ?? ""),
+    );
+    for (const [name = "", keys = []] of Object.entries(
+      Object.groupBy(drafts, (key) => parts(key)[0] ?? ""),
+    )) {
+      const committed = await this.#committed(name);
+      const left = keys.filter((key) => parts(key)[1] !== committed);
+      await removeKeys(this.#connection, left);
+    }
+  }
+
+  lock(what: string): Promise<StorageLock> {
+    return S3Lock.take(this.#connection, this.location, what);
+  }
+
+  holder(): Promise<StorageHolder | undefined> {
+    return S3Lock.holder(this.#connection);
+  }
+
+  async readText(name: string): Promise<string | undefined> {
+    return readText(this.#connection, this.#key(name), maxTextBytes);
+  }
+
+  async writeText(name: string, text: string): Promise<void> {
+    await putObject(this.#connection, this.#key(name), Buffer.from(text));
+  }
+
+  /** The draft of a folder that counts; undefined where none was committed. */
+  async #committed(name: string): Promise<string | undefined> {
+    const draft = await readWord(this.#connection, this.#key(`${name}/${commitKey}`));
+    return draft !== undefined && isDraftName(draft) ? draft : undefined;
+  }
+
+  #key(path: string): string {
+    return this.#connection.prefix + path;
+  }
+}
+
+class S3Folder implements StoredFolder {
+  readonly name: string;
+  readonly path: string;
+  readonly #connection: S3Connection;
+  readonly #key: string;
+
+  constructor(name: string, path: string, connection: S3Connection, key: string) {
+    this.name = name;
+    this.path = path;
+    this.#connection = connection;
+    this.#key = key;
+  }
+
+  async openFile(name: string): Promise<StoredFile> {
+    if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name))
+      return S3File.open(this.#connection, `${this.#key}/${name}`);
+    throw new TroupeError("FILE_READ", {
+      where: "s3",
+      expected: "a plain file name",
+      got: JSON.stringify(name),
+      hint: "the folder is foreign",
+    });
+  }
+}

@@ -1,0 +1,154 @@
+import { arange, empty, hold, noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
+import { prefixLength, prefixOf } from "../layers/prefix.ts";
+
+// B rows, T positions of a pass, S positions so far, C of them at most, G key/value heads, K head width.
+
+/** Keys and values of one attention, written in place: [B, G, C, K] each. */
+interface KeptHeads {
+  readonly keys: Tensor;
+  readonly values: Tensor;
+}
+
+let current: Decoding | undefined;
+
+/**
+ * What a model has seen while it writes a text position by position: the keys and values of its attentions, and how far it is.
+ * A pass that runs in {@link pass} computes the new positions alone; the modules ask for what was before by
+ * {@link withPast}, {@link positionsHere} and {@link madeOnce}, which outside of a pass give what there is without a past. Memory is
+ * taken once, for all positions; nothing is recorded for gradients.
+ */
+export class Decoding implements Disposable {
+  /** Positions there is room for. */
+  readonly capacity: number;
+  /** bool [B, C], whether a position is no padding; undefined where none is. Its owner's to fill. */
+  readonly present: Tensor | undefined;
+  #length = 0;
+  readonly #kept = new Map<object, KeptHeads>();
+  readonly #once = new Map<object, readonly Tensor[]>();
+
+  constructor(capacity: number, present?: Tensor) {
+    this.capacity = capacity;
+    this.present = present;
+  }
+
+  /** Positions seen so far. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Runs a forward over the next `numPositions`; what it makes and does not return is released. */
+  pass<T>(numPositions: number, body: () => T): T {
+    const outer = current;
+    current = this;
+    try {
+      return noGrad(() => scope(body));
+    } finally {
+      current = outer;
+      this.#length += numPositions;
+    }
+  }
+
+  /** Puts other rows in the place of each: `rows[b]` was what row b is from now on. int64 [B]. */
+  select(rows: Tensor): void {
+    for (const { keys, values } of this.#kept.values()) {
+      for (const kept of [keys, values]) {
+        scope(() => {
+          const soFar = kept.narrow(2, 0, this.#length);
+          soFar.copy_(soFar.indexSelect(0, rows));
+        });
+      }
+    }
+  }
+
+  /** @returns keys and values of all positions so far, this pass's among them; [B, G, S, K] each, views */
+  append(owner: object, keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
+    const [batch = 0, numGroups = 0, numHere = 0, width = 0] = keys.shape;
+    if (keys.device === "meta") {
+      // Another stage of a pipeline computes them, or this one in another of its chunks, and keeps them then.
+      const sizes = [batch, numGroups, this.#length + numHere, width];
+      const standIn = () => ops.troupe.placeholder(sizes, keys.dtype);
+      return [standIn(), standIn()];
+    }
+    const kept = this.#kept.get(owner) ?? this.#room(owner, keys);
+    const place = (of: Tensor, given: Tensor) => {
+      of.narrow(2, this.#length, numHere).copy_(given);
+      return of.narrow(2, 0, this.#length + numHere);
+    };
+    return [place(kept.keys, keys), place(kept.values, values)];
+  }
+
+  /** What `make` made when it was first asked for. */
+  once(owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
+    const known = this.#once.get(owner);
+    if (known !== undefined) return known;
+    const made = make().map((tensor) => hold(tensor));
+    this.#once.set(owner, made);
+    return made;
+  }
+
+  /** Releases all that is kept. */
+  [Symbol.dispose](): void {
+    for (const { keys, values } of this.#kept.values()) {
+      keys.dispose();
+      values.dispose();
+    }
+    for (const made of this.#once.values()) for (const tensor of made) tensor.dispose();
+    this.#kept.clear();
+    this.#once.clear();
+  }
+
+  #room(owner: object, { shape, dtype }: Tensor): KeptHeads {
+    const [batch = 0, numGroups = 0, , width = 0] = shape;
+    const room = () => hold(empty([batch, numGroups, this.capacity, width], { dtype }));
+    const kept = { keys: room(), values: room() };
+    this.#kept.set(owner, kept);
+    return kept;
+  }
+}
+
+/**
+ * Keys and values of an attention over its own stream, with those of all positions before while a text is written.
+ * @param owner - the attention @param keys - [B, G, T, K], as values
+ * @returns [B, G, S, K] each
+ */
+export function withPast(owner: object, keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
+  const soFar = current?.append(owner, keys, values) ?? ([keys, values] as [Tensor, Tensor]);
+  return prefixOf(owner)?.inFront(...soFar) ?? soFar;
+}
+
+/**
+ * What does not change while a text is written, such as what was read before it: made in the first pass, and kept. `make` runs
+ * as if there were no past.
+ */
+export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
+  const decoding = current;
+  if (decoding === undefined) return make();
+  current = undefined;
+  try {
+    return decoding.once(owner, make);
+  } finally {
+    current = decoding;
+  }
+}
+
+/** Positions before those of this pass: what a prefix takes, and what a model has seen that writes a text. */
+export function numPast(): number {
+  return prefixLength() + (current?.length ?? 0);
+}
+
+/**
+ * The positions of this pass, int64: [T], or [B, T] where rows are padded on the left, whose first token is at position 0, as
+ * transformers counts them.
+ */
+export function positionsHere(length: number): Tensor {
+  const first = current?.length ?? 0;
+  const present = current?.present;
+  if (present === undefined) return arange(length, { dtype: "int64" }).add(numPast());
+  const counted = present
+    .narrow(1, 0, first + length)
+    .to("int64")
+    .cumsum(1)
+    .sub(1)
+    .clamp(0);
+  return counted.narrow(1, first, length).add(prefixLength());
+}

@@ -1,0 +1,45 @@
+import { ops, type Tensor } from "../../tensor/index.ts";
+import { type Initializer, normal } from "../module/initializer.ts";
+import { Module } from "../module/module.ts";
+import { Parameter } from "../module/parameter.ts";
+
+/** A table of vectors looked up by integer ids; weight [rows, width], normal with deviation 1 unless told otherwise. */
+export class Embedding extends Module {
+  readonly weight: Parameter;
+  /** The row that looking up gives no gradient: that of the padding token. Undefined where there is none. */
+  readonly paddingRow: number | undefined;
+  #behind: (Module & { forward(rows: Tensor): Tensor }) | undefined;
+
+  constructor(numRows: number, width: number, init: Initializer = normal(0, 1), paddingRow?: number) {
+    super();
+    this.weight = new Parameter([numRows, width], init);
+    this.paddingRow = paddingRow;
+  }
+
+  /**
+   * @param ids - int64, any shape, each in [0, rows): the caller has checked them
+   * @param paddingRow - among the rows that are here, where a rank holds some of them
+   */
+  lookUp(ids: Tensor, paddingRow: number | undefined = this.paddingRow): Tensor {
+    return ops.embedding(this.weight.tensor, ids, paddingRow ?? -1); // [...] → [..., width]
+  }
+
+  /** What is done to the rows that were looked up, a child of this module. Set from outside; nothing unless told otherwise. */
+  get behind(): (Module & { forward(rows: Tensor): Tensor }) | undefined {
+    return this.#behind;
+  }
+
+  set behind(behind: (Module & { forward(rows: Tensor): Tensor }) | undefined) {
+    this.#behind = behind;
+  }
+
+  /** What is behind it, of whole rows: [..., width] → [..., width]. */
+  finish(rows: Tensor): Tensor {
+    return this.#behind === undefined ? rows : this.#behind.forward(rows);
+  }
+
+  /** @param ids - int64, any shape, each in [0, rows): the caller has checked them */
+  override forward(ids: Tensor): Tensor {
+    return this.finish(this.lookUp(ids));
+  }
+}

@@ -1,0 +1,30 @@
+import { ops, type Tensor } from "../../tensor/index.ts";
+import { ones, zeros } from "../module/initializer.ts";
+import { Module } from "../module/module.ts";
+import { Parameter } from "../module/parameter.ts";
+
+/**
+ * Layer normalisation over the last dim, statistics in float32.
+ * @see Ba et al. 2016, https://arxiv.org/abs/1607.06450
+ */
+export class LayerNorm extends Module {
+  readonly weight: Parameter;
+  readonly bias: Parameter;
+  readonly eps: number;
+
+  constructor(width: number, eps = 1e-5) {
+    super();
+    this.weight = new Parameter([width], ones);
+    this.bias = new Parameter([width], zeros);
+    this.eps = eps;
+  }
+
+  override forward(x: Tensor): Tensor {
+    return ops.troupe.layerNorm(x, this.weight.tensor, this.bias.tensor, this.eps); // [..., D]
+  }
+
+  /** The sum of both inputs and its norm, in one pass over memory: the residual stream between two sublayers. */
+  addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
+    return ops.troupe.addLayerNorm(x, residual, this.weight.tensor, this.bias.tensor, this.eps); // 2 × [..., D]
+  }
+}

@@ -1,0 +1,29 @@
+import { ops, type Tensor } from "../../tensor/index.ts";
+import { ones } from "../module/initializer.ts";
+import { Module } from "../module/module.ts";
+import { Parameter } from "../module/parameter.ts";
+
+/**
+ * Root-mean-square normalisation over the last dim: x / √(mean(x²) + eps) · weight, sums in float32. No mean is taken off
+ * and nothing is added.
+ * @see Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467
+ */
+export class RMSNorm extends Module {
+  readonly weight: Parameter;
+  readonly eps: number;
+
+  constructor(width: number, eps = 1e-6) {
+    super();
+    this.weight = new Parameter([width], ones);
+    this.eps = eps;
+  }
+
+  override forward(x: Tensor): Tensor {
+    return ops.troupe.rmsNorm(x, this.weight.tensor, this.eps); // [..., D]
+  }
+
+  /** The sum of both inputs and its norm, in one pass over memory: the residual stream between two sublayers. */
+  addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
+    return ops.troupe.addRmsNorm(x, residual, this.weight.tensor, this.eps); // 2 × [..., D]
+  }
+}

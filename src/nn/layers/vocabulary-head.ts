@@ -1,0 +1,62 @@
+import { ops, type Tensor } from "../../tensor/index.ts";
+import { linearCrossEntropy } from "../losses/loss.ts";
+import type { LossOptions } from "../losses/weighed-rows.ts";
+import { type Initializer, zeros } from "../module/initializer.ts";
+import { Module } from "../module/module.ts";
+import { Parameter } from "../module/parameter.ts";
+
+/** What a head is asked for. */
+export interface HeadRequest {
+  /** [B, T], int64, each in [0, V) or −100, which counts for nothing: the answer is the loss, not the logits. */
+  readonly targets?: Tensor;
+  /** How the loss treats classes and rows; the plain mean unless told otherwise. */
+  readonly loss?: LossOptions & { readonly reduction?: "mean" | "sum" };
+  /** float [V], added to the logits: a constant, without a gradient. */
+  readonly offsets?: Tensor | undefined;
+  /** Logits of this many last positions only; of all unless told otherwise. */
+  readonly numPositions?: number | undefined;
+}
+
+/**
+ * The output layer of a language model, from hidden states to a loss or to logits, so that logits need not exist as a
+ * whole where only their loss is wanted. Weight [V, D].
+ */
+export class VocabularyHead extends Module {
+  /** The token embedding's weight may be put here: that ties the two. */
+  weight: Parameter;
+  /** [V]; null where there is none. Another module's may be put here. */
+  bias: Parameter | null;
+
+  /** @param options.bias - whether a bias is added, which starts at 0; false unless told otherwise */
+  constructor(width: number, numWords: number, init: Initializer, options: { readonly bias?: boolean } = {}) {
+    super();
+    this.weight = new Parameter([numWords, width], init);
+    this.bias = options.bias === true ? new Parameter([numWords], zeros) : null;
+  }
+
+  /**
+   * @param hidden - [B, T, D]
+   * @returns with targets the cross entropy, a float32 scalar in nats; else logits [B, kept, V]
+   */
+  override forward(hidden: Tensor, request: HeadRequest = {}): Tensor {
+    const { targets, loss, offsets, numPositions } = request;
+    const bias = addedTo(this.bias?.tensor, offsets);
+    if (targets !== undefined) {
+      return linearCrossEntropy(hidden, this.weight.tensor, targets, { ...loss, bias });
+    }
+    return ops.linear(lastPositions(hidden, numPositions), this.weight.tensor, bias);
+  }
+}
+
+/** A bias and what is added to it, where there are any. */
+export function addedTo(bias: Tensor | undefined, offsets: Tensor | undefined): Tensor | undefined {
+  if (bias === undefined || offsets === undefined) return bias ?? offsets?.detach();
+  return bias.add(offsets.detach().to(bias.dtype));
+}
+
+/** The last `count` positions of [B, T, D], all where undefined. */
+export function lastPositions(hidden: Tensor, count: number | undefined): Tensor {
+  const length = hidden.shape[1] ?? 0;
+  const kept = Math.min(count ?? length, length);
+  return hidden.narrow(1, length - kept, kept);
+}

@@ -1,0 +1,77 @@
+import { TroupeError } from "../../errors.ts";
+import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "../../tensor/index.ts";
+
+/** What connectionist temporal classification may be told; defaults are torch's. */
+export interface CtcOptions {
+  /** int64 [B]: frames of each row that are no padding; all unless told otherwise. */
+  readonly inputLengths?: Tensor | undefined;
+  /** The class that says nothing. 0 */
+  readonly blank?: number;
+  /** "mean" divides each row's loss by its labels and takes the mean over the rows. */
+  readonly reduction?: "mean" | "sum";
+  /** Whether rows with more labels than frames can say count 0 in place of infinity. False */
+  readonly zeroInfinity?: boolean;
+}
+
+/**
+ * Minus the log-probability of all alignments of labels with frames, in nats.
+ * @param logits - [B, T, V], float; log-probabilities are made in float32
+ * @param labels - [B, L], int64: each row's labels and then padding, which is negative
+ * @returns float32 scalar
+ * @throws {TroupeError} `MODULE_ARGUMENT` for rows of logits and labels that are not equally many, or labels beyond V
+ * @see Graves et al. 2006, https://www.cs.toronto.edu/~graves/icml_2006.pdf
+ */
+export function ctcLoss(logits: Tensor, labels: Tensor, options: CtcOptions = {}): Tensor {
+  const { blank = 0, reduction = "mean", zeroInfinity = false } = options;
+  const [batch = 0, numFrames = 0, numClasses = 0] = logits.shape;
+  // A pipeline stage that is not the last only asks for the shape.
+  // Of the same shapes, and keeps about as much.
+  if (logits.device === "meta") return logits.to("float32").logSoftmax(-1).mean();
+  check(logits, labels);
+  return scope(() => {
+    const isLabel = labels.ge(0); // [B, L]
+    const flat = noGrad(() => labels.maskedSelect(isLabel));
+    const highest = flat.numel === 0 ? -1 : flat.max().item();
+    if (highest >= numClasses) throw argumentError(`labels below ${numClasses}`, `${highest}`);
+    const lengths = options.inputLengths ?? ops.full([batch], numFrames, "int64");
+    const wide = logits.dtype === "float64" ? logits : logits.to("float32");
+    const logProbabilities = wide.logSoftmax(2).transpose(0, 1); // [T, B, V]
+    const code = reduction === "mean" ? 1 : 2;
+    const labelLengths = isLabel.to("int64").sum([1]); // [B]
+    const counted = [flat, lengths, labelLengths] as const;
+    const loss = (rows: Tensor, [labels, frames, numLabels]: readonly [Tensor, Tensor, Tensor]) =>
+      ops.ctcLoss(rows, labels, frames, numLabels, blank, code, zeroInfinity);
+    return logits.device.startsWith("cuda")
+      ? lossOverHost(loss, logProbabilities, counted)
+      : loss(logProbabilities, counted);
+  });
+}
+
+/** On the host, whose sums have an order: libtorch's gradient of it on a GPU has none. */
+function lossOverHost<Given extends readonly Tensor[]>(
+  loss: (rows: Tensor, given: Given) => Tensor,
+  rows: Tensor,
+  given: Given,
+): Tensor {
+  const [value, gradient] = onDevice("cpu", () => {
+    const host = rows.detach().onto("cpu").requiresGrad_();
+    const onHost = loss(host, given.map((each) => each.detach().onto("cpu")) as unknown as Given);
+    return [onHost.detach(), rows.requiresGrad ? grad([onHost], [host])[0] : undefined] as const;
+  });
+  const device = rows.device as Device; // a GPU
+  if (!gradient) return value.onto(device);
+  return ops.troupe.attachGradients(value.onto(device), [rows], [gradient.onto(device)], 1);
+}
+
+function check({ shape }: Tensor, labels: Tensor): void {
+  if (shape.length === 3 && labels.ndim === 2 && labels.dtype === "int64" && labels.shape[0] === shape[0])
+    return;
+  throw argumentError(
+    "logits [B, T, V] and labels of int64 [B, L]",
+    `[${shape}] and ${labels.dtype} [${labels.shape}]`,
+  );
+}
+
+function argumentError(expected: string, got: string): TroupeError {
+  return new TroupeError("MODULE_ARGUMENT", { where: "ctcLoss", expected, got }, { fields: { got } });
+}

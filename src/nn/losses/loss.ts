@@ -1,0 +1,178 @@
+import {
+  full,
+  gradEnabled,
+  noGrad,
+  ops,
+  scope,
+  type Tensor,
+  withoutAutocast,
+  zeros,
+} from "../../tensor/index.ts";
+import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.ts";
+
+/** The target that counts for nothing. */
+export const IGNORE_INDEX = -100;
+
+/** How {@link linearCrossEntropy} computes. */
+export interface LinearLossOptions extends LossOptions {
+  readonly reduction?: "mean" | "sum";
+  /** [V], added to the logits; where `share` is given, of the classes that are here. None unless told otherwise. */
+  readonly bias?: Tensor | undefined;
+}
+
+/** Logits that exist at a time. A GPU's products over a vocabulary fill it from some thousand rows on. */
+const maxLogitsBytes = (device: string) => (device.startsWith("cuda") ? 2 ** 30 : 64 * 2 ** 20);
+
+/**
+ * Cross entropy in nats: the mean over the rows whose target is not {@link IGNORE_INDEX} unless told otherwise, NaN where
+ * none is left.
+ * @param logits - [..., V], float
+ * @param targets - [...], int64, each in [0, V) or ignored
+ * @returns float32, a scalar, or [N] over all rows for reduction "none"
+ */
+export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
+  const numClasses = logits.shape.at(-1) ?? 0;
+  const rows = logits.reshape([-1, numClasses]); // [N, V]
+  const ids = targets.reshape([-1]); // [N]
+  if (logits.device === "meta" && options.reduction === "none")
+    return ops.troupe.placeholder(ids.shape, "float32");
+  // A pipeline stage that is not the last only asks for the shape.
+  if (logits.device !== "meta" && !isPlain(options)) return weighedCrossEntropy(rows, ids, options);
+  return ops.troupe.crossEntropy(rows, ids, options.ignoreIndex ?? IGNORE_INDEX);
+}
+
+/**
+ * {@link crossEntropy} of `hidden · weightᵀ` in chunks of rows, so that the logits never exist as a whole. The
+ * gradients are made in the forward pass.
+ * @param hidden - [..., D], float
+ * @param weight - [V, D], the unembedding; where `share` is given, the rows of the classes that are here
+ * @param targets - [...], int64, each in [0, V) or ignored
+ * @param options.bias - [V], added to the logits
+ * @param share - where other ranks hold the other classes: all of them call this at once with the same hidden states and
+ *   targets; the gradient of `hidden` is then the part of it that these classes make
+ * @returns float32 scalar
+ */
+export function linearCrossEntropy(
+  hidden: Tensor,
+  weight: Tensor,
+  targets: Tensor,
+  options: LinearLossOptions = {},
+  share?: ClassShare,
+): Tensor {
+  const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
+  const ids = targets.reshape([-1]); // [N]
+  const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
+  if (hasValues && (share !== undefined || options.bias !== undefined || !isPlain(options))) {
+    return withoutAutocast((dtype) => {
+      if (dtype === undefined) return sharedCrossEntropy(rows, weight, ids, options, share);
+      const bias = options.bias?.to(dtype);
+      return sharedCrossEntropy(rows.to(dtype), weight.to(dtype), ids, { ...options, bias }, share);
+    });
+  }
+  return ops.troupe.linearCrossEntropy(rows, weight, ids, options.ignoreIndex ?? IGNORE_INDEX);
+}
+
+/**
+ * Labels that are the inputs themselves, turned into targets of the next position: shifted left by one, the last
+ * position ignored.
+ * @param labels - [B, T], int64
+ * @returns [B, T], int64
+ */
+export function shiftLabels(labels: Tensor): Tensor {
+  const [batch = 0, length = 0] = labels.shape;
+  const last = full([batch, Math.min(length, 1)], IGNORE_INDEX, { dtype: "int64" }); // [B, 1]
+  return ops.cat([labels.narrow(1, Math.min(length, 1), Math.max(length - 1, 0)), last], 1); // [B, T]
+}
+
+/** Whether the one-pass kernels compute it. */
+function isPlain({ classWeights, labelSmoothing = 0, reduction = "mean" }: LossOptions): boolean {
+  return classWeights === undefined && labelSmoothing === 0 && reduction === "mean";
+}
+
+function weighedCrossEntropy(logits: Tensor, targets: Tensor, options: LossOptions): Tensor {
+  const { reduction = "mean", ignoreIndex = IGNORE_INDEX } = options;
+  const numClasses = logits.shape[1] ?? 0;
+  return scope(() => {
+    const { value, gradient, factor } = noGrad(() => {
+      const range = { numClasses, numHere: numClasses, share: undefined };
+      const rows = new WeighedRows(targets, range, { ...options, ignoreIndex });
+      const gradient = logits.clone().contiguous(); // [N, V]
+      const { losses, logsumexp } = rows.losses(gradient, 0);
+      rows.replaceByGradient(gradient, 0, logsumexp, 1);
+      if (reduction === "none") return { value: losses, gradient, factor: undefined };
+      const factor = reduction === "mean" ? rows.totalWeight.reciprocal() : undefined;
+      return { value: sumOf(losses), gradient, factor };
+    });
+    const sum = ops.troupe.attachGradients(value, [logits], [gradient], 1);
+    return reduction === "none" ? sum : timesFactor(sum, factor).to("float32");
+  });
+}
+
+function sharedCrossEntropy(
+  hidden: Tensor,
+  weight: Tensor,
+  targets: Tensor,
+  options: LinearLossOptions,
+  share: ClassShare | undefined,
+): Tensor {
+  const { reduction = "mean", ignoreIndex = IGNORE_INDEX, bias } = options;
+  const [numHeld = 0] = weight.shape;
+  const numClasses = share?.numClasses ?? numHeld;
+  const numHere = Math.max(0, Math.min(numHeld, numClasses - (share?.first ?? 0))); // what is held beyond is padding
+  const chunkRows = Math.max(1, Math.floor(maxLogitsBytes(hidden.device) / (4 * numHeld)));
+  const recording = gradEnabled();
+  return scope(() => {
+    const { loss, gradients, factor } = noGrad(() => {
+      const rows = new WeighedRows(targets, { numClasses, numHere, share }, { ...options, ignoreIndex });
+      const mean = reduction === "mean" ? rows.totalWeight.reciprocal() : undefined;
+      // float16 cannot hold p / rows, and a loss scale would come too late: there backward divides.
+      const isLate = hidden.dtype === "float16";
+      const scale = mean === undefined || isLate ? 1 : finite(mean);
+      const classes = weight.narrow(0, 0, numHere); // [V', D]
+      const offsets = bias?.narrow(0, 0, numHere); // [V']
+      const gradients = {
+        hidden: ops.zerosLike(hidden), // [N, D]
+        weight: zeros(weight.shape), // [V', D], float32: bfloat16 would lose the small terms of many chunks
+        bias: bias?.requiresGrad ? zeros(bias.shape) : undefined, // [V'], float32
+      };
+      const total = zeros([], { dtype: "float64" });
+      for (let first = 0; first < targets.numel; first += chunkRows) {
+        scope(() => {
+          const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
+          const logits = ops.linear(chunk, classes, offsets); // [R, V']
+          const { losses, logsumexp } = rows.losses(logits, first);
+          if (recording) {
+            rows.replaceByGradient(logits, first, logsumexp, scale);
+            gradients.hidden.narrow(0, first, chunk.shape[0] ?? 0).copy_(logits.matmul(classes));
+            gradients.weight.narrow(0, 0, numHere).add_(logits.transpose(0, 1).matmul(chunk));
+            gradients.bias?.narrow(0, 0, numHere).add_(logits.sum([0], false, "float32"));
+          }
+          total.add_(sumOf(losses));
+        });
+      }
+      const made = [gradients.hidden, gradients.weight.to(weight.dtype)];
+      if (bias && gradients.bias) made.push(gradients.bias.to(bias.dtype));
+      return isLate
+        ? { loss: total, gradients: made, factor: mean }
+        : { loss: mean === undefined ? total : total.mul(mean), gradients: made, factor: undefined };
+    });
+    const inputs = bias?.requiresGrad ? [hidden, weight, bias] : [hidden, weight];
+    const attached = ops.troupe.attachGradients(loss, inputs, gradients, 1);
+    return timesFactor(attached, factor).to("float32");
+  });
+}
+
+/** A float64 scalar, where the losses are: nothing is read back. */
+function sumOf(losses: Tensor): Tensor {
+  return losses.to("float64").sum();
+}
+
+/** Where no row counts, 1 / 0: the loss is NaN and the gradients are 0, as libtorch has it. */
+function finite(factor: Tensor): Tensor {
+  return factor.maskedFill(factor.isfinite().logicalNot(), 0);
+}
+
+/** Gradients go through the finite factor, a factor that is not makes the value NaN. */
+function timesFactor(sum: Tensor, factor: Tensor | undefined): Tensor {
+  return factor === undefined ? sum : sum.mul(finite(factor)).add(factor.sub(factor));
+}

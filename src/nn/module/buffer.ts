@@ -1,0 +1,82 @@
+import { TroupeError } from "../../errors.ts";
+import { type DType, noGrad, type Tensor } from "../../tensor/index.ts";
+import type { InitializerLike } from "./initializer.ts";
+import { Parameter } from "./parameter.ts";
+
+/** What a buffer may be told. */
+export interface BufferOptions {
+  /** float32; others are constants. */
+  readonly dtype?: DType;
+  /** Whether checkpoints have it; what they have not, each rank makes of its initializer anew. true */
+  readonly persistent?: boolean;
+}
+
+/**
+ * A tensor of a module that no gradient trains, as torch's buffers: a running average that forward writes, or a constant such as
+ * position ids, a mask or a table. It keeps its dtype, whatever the ranks compute in, is declared and bound to memory like a
+ * parameter, and saved where it is persistent.
+ *
+ * A float32 one that is persistent may be written. It reads the same through a whole step; what forward writes takes effect at
+ * the step's end: the mean of all writes of the step, over its micro-batches and replicas.
+ */
+export class Buffer extends Parameter {
+  readonly persistent: boolean;
+  #write: ((value: Tensor) => void) | undefined;
+
+  /** @throws as {@link Parameter} does */
+  constructor(
+    shape: readonly number[],
+    init: InitializerLike,
+    { dtype = "float32", persistent = true }: BufferOptions = {},
+  ) {
+    super(shape, init, dtype);
+    this.persistent = persistent;
+  }
+
+  /** Whether nobody may write it. */
+  get isConstant(): boolean {
+    return this.dtype !== "float32" || !this.persistent;
+  }
+
+  protected override get canTrain(): boolean {
+    return false;
+  }
+
+  /**
+   * Writes all elements. In evaluation, and where backward computes a block again, a runtime counts it for nothing; where
+   * none runs the model it takes effect at once.
+   * @param value - of the buffer's shape, any float dtype; stays the caller's
+   * @throws {TroupeError} `PARAMETER_SHAPE`; `MODULE_STATE` for a constant
+   */
+  write(value: Tensor): void {
+    if (this.isConstant) throw writtenConstant(this);
+    const { shape } = value;
+    if (shape.join() !== this.shape.join()) {
+      throw new TroupeError(
+        "PARAMETER_SHAPE",
+        {
+          where: "Buffer.write",
+          expected: `a tensor of shape [${this.shape}]`,
+          got: `one of shape [${shape}]`,
+          hint: "all of it is written at once",
+        },
+        { fields: { expected: this.shape, got: shape } },
+      );
+    }
+    noGrad(() => (this.#write === undefined ? this.memory.copy_(value) : this.#write(value)));
+  }
+
+  /** Hands what is written to `write` in place of the memory. */
+  writeThrough(write: (value: Tensor) => void): void {
+    this.#write = write;
+  }
+}
+
+function writtenConstant({ dtype, persistent }: Buffer): TroupeError {
+  return new TroupeError("MODULE_STATE", {
+    where: "Buffer.write",
+    expected: "a float32 buffer that is persistent",
+    got: `${persistent ? "one" : "one that is not, and"} of ${dtype}`,
+    hint: "others are constants: what forward writes is averaged over the ranks, and saved",
+  });
+}

@@ -1,0 +1,106 @@
+import { TroupeError } from "../../errors.ts";
+import { numelOf } from "../../tensor/index.ts";
+
+/**
+ * Which part of a whole parameter a rank holds. The whole is cut along `dim` into `parts` equal blocks (a fused
+ * query-key-value matrix has three), and each of them into `count` pieces, of which this rank holds the `index`-th.
+ * Plain data.
+ */
+export interface ParameterSplit {
+  readonly dim: number;
+  readonly index: number;
+  readonly count: number;
+  readonly parts: number;
+  /** Shape of the whole parameter, as a checkpoint has it. */
+  readonly logicalShape: readonly number[];
+}
+
+/** How a parameter is to be cut; see {@link ParameterSplit}. */
+export interface SplitOptions {
+  readonly dim: number;
+  readonly index: number;
+  readonly count: number;
+  /** 1 unless told otherwise. */
+  readonly parts?: number;
+  /** Whether pieces may be rounded up: what lies beyond the whole is zero, and never stored. False unless told otherwise. */
+  readonly pad?: boolean;
+  /** Neighbours that stay together where pieces are rounded up. 1 unless told otherwise. */
+  readonly unit?: number;
+}
+
+/** A stretch of a held piece that is a stretch of the whole parameter too, row-major; in elements. */
+export interface LogicalRun {
+  /** First element, within the piece. */
+  readonly begin: number;
+  /** First element, within the whole parameter. */
+  readonly logicalBegin: number;
+  readonly numel: number;
+}
+
+/**
+ * @param shape - of the whole parameter
+ * @returns the split, and the shape of the piece
+ * @throws {TroupeError} `PARAMETER_SPLIT` where the dim does not exist or does not divide
+ */
+export function cutShape(
+  shape: readonly number[],
+  options: SplitOptions,
+): { readonly split: ParameterSplit; readonly shape: readonly number[] } {
+  const { dim, index, count, parts = 1, pad = false, unit = 1 } = options;
+  const size = shape[dim];
+  const divides = size !== undefined && size % (parts * count) === 0;
+  if (
+    size === undefined ||
+    index < 0 ||
+    index >= count ||
+    (!divides && !(pad && size % (parts * unit) === 0))
+  ) {
+    throw new TroupeError(
+      "PARAMETER_SPLIT",
+      {
+        where: "Parameter",
+        expected: `dim ${dim} of shape [${shape}] to divide by ${parts} × ${count}`,
+        got: `${size}`,
+        hint: "choose another number of tensor-parallel ranks",
+      },
+      { fields: { shape, dim, index, count, parts } },
+    );
+  }
+  const local = pad ? Math.ceil(size / parts / unit / count) * unit * parts : size / count;
+  return {
+    split: { dim, index, count, parts, logicalShape: [...shape] },
+    shape: shape.map((whole, position) => (position === dim ? local : whole)),
+  };
+}
+
+/**
+ * The stretches of [begin, begin + numel) of a piece, by where they lie in the whole parameter, in order. Padding
+ * belongs to none.
+ * @param shape - of the piece
+ * @param split - none: the piece is the whole
+ */
+export function* logicalRuns(
+  shape: readonly number[],
+  split: ParameterSplit | undefined,
+  begin: number,
+  numel: number,
+): Generator<LogicalRun> {
+  if (split === undefined) {
+    if (numel > 0) yield { begin, logicalBegin: begin, numel };
+    return;
+  }
+  const { dim, index, parts, logicalShape } = split;
+  const inner = numelOf(shape.slice(dim + 1));
+  const held = (shape[dim] ?? 0) / parts;
+  const whole = (logicalShape[dim] ?? 0) / parts;
+  const stretch = held * inner;
+  const used = Math.max(0, Math.min(held, whole - index * held)) * inner;
+  const end = begin + numel;
+  for (let place = Math.floor(begin / stretch); place * stretch < end; place++) {
+    const from = Math.max(begin, place * stretch);
+    const to = Math.min(end, place * stretch + used);
+    if (from >= to) continue;
+    const logicalStart = (place * whole + index * held) * inner;
+    yield { begin: from, logicalBegin: logicalStart + from - place * stretch, numel: to - from };
+  }
+}

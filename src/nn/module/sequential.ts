@@ -1,0 +1,53 @@
+import type { Tensor } from "../../tensor/index.ts";
+import { Module } from "./module.ts";
+
+/** One stage of a {@link Sequential}: a module of one input and one output, or a function such as an activation. */
+export type SequentialItem = (Module & { forward(x: Tensor): Tensor }) | ((x: Tensor) => Tensor);
+
+/**
+ * Stages that hand their output on, one to the next. Modules are named by their index, functions counted, so that names are
+ * those of torch's Sequential, in which an activation is a module: `new Sequential(new Linear(4, 8), activations.gelu, new
+ * Linear(8, 2))` has `0.weight` and `2.weight`. To the parallel engine it is a part of what holds it; layers that are to be
+ * blocks belong in a `ModuleList`.
+ */
+export class Sequential extends Module implements Iterable<SequentialItem> {
+  readonly [index: number]: SequentialItem;
+  readonly #items: readonly SequentialItem[];
+
+  constructor(...items: readonly SequentialItem[]) {
+    super();
+    this.#items = items;
+    indexItems(this, items);
+  }
+
+  /** Number of stages. */
+  get length(): number {
+    return this.#items.length;
+  }
+
+  /** The stage at `index`, counted from the end where negative. */
+  at(index: number): SequentialItem | undefined {
+    return this.#items.at(index);
+  }
+
+  [Symbol.iterator](): Iterator<SequentialItem> {
+    return this.#items[Symbol.iterator]();
+  }
+
+  override forward(x: Tensor): Tensor {
+    let y = x;
+    for (const item of this.#items) y = item instanceof Module ? item.forward(y) : item(y);
+    return y;
+  }
+
+  protected override members(): [string, unknown][] {
+    return this.#items.map((item, index) => [String(index), item]);
+  }
+}
+
+/** Lets a list's items be read as `list[0]`. Not enumerable: members are found in order, and once. */
+export function indexItems(list: object, items: readonly unknown[]): void {
+  items.forEach((value, index) => {
+    Object.defineProperty(list, index, { value });
+  });
+}

@@ -1,0 +1,83 @@
+import { TroupeError } from "../../errors.ts";
+import {
+  type CreateOptions,
+  empty,
+  noGrad,
+  ops,
+  type Shape,
+  scope,
+  type Tensor,
+} from "../../tensor/index.ts";
+import { streamOf } from "./randomness.ts";
+
+/**
+ * Where random tensors come from: a seed, and how many were drawn before. Equal generators give equal numbers, on every
+ * machine and for every number of threads. For data and scripts: a module that draws in forward is a `Drawing`, such as
+ * `Dropout`, whose draws are the same where a block is computed again.
+ */
+export class Generator {
+  readonly seed: number;
+  #numDraws = 0;
+
+  /** @param seed - a whole number */
+  constructor(seed: number) {
+    this.seed = seed;
+  }
+
+  /** The Philox stream of the next draw. */
+  nextStream(): number {
+    return streamOf(`generator#${this.#numDraws++}`);
+  }
+}
+
+/** Draws from the standard normal distribution. */
+export function randn(shape: Shape, generator: Generator, options: CreateOptions = {}): Tensor {
+  return drawn(shape, options, (into) =>
+    ops.troupe.philoxNormal_(into, 0, 1, generator.seed, generator.nextStream(), 0),
+  );
+}
+
+/** Draws evenly from [0, 1). */
+export function rand(shape: Shape, generator: Generator, options: CreateOptions = {}): Tensor {
+  return drawn(shape, options, (into) =>
+    ops.troupe.philoxUniform_(into, 0, 1, generator.seed, generator.nextStream(), 0),
+  );
+}
+
+/** Whole numbers that a float32 draw tells apart. */
+const MOST_NUMBERS = 2 ** 24;
+
+/**
+ * Draws whole numbers evenly from low to high − 1; int64 unless told otherwise.
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for an empty range, or one of more than 2^24 numbers
+ */
+export function randint(
+  low: number,
+  high: number,
+  shape: Shape,
+  generator: Generator,
+  { dtype = "int64" }: CreateOptions = {},
+): Tensor {
+  const count = high - low;
+  if (!(Number.isSafeInteger(low) && Number.isSafeInteger(high) && count >= 1 && count <= MOST_NUMBERS))
+    throw new TroupeError("TENSOR_ARGUMENT", {
+      where: "randint",
+      expected: `whole numbers low < high, at most ${MOST_NUMBERS} apart`,
+      got: `${low} and ${high}`,
+    });
+  return scope(() =>
+    rand(shape, generator)
+      .to("float64")
+      .mul(count)
+      .floor()
+      .clamp(0, count - 1)
+      .add(low)
+      .to(dtype),
+  );
+}
+
+function drawn(shape: Shape, options: CreateOptions, fill: (into: Tensor) => void): Tensor {
+  const into = empty(shape, options);
+  noGrad(() => fill(into));
+  return into;
+}

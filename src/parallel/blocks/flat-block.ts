@@ -1,0 +1,167 @@
+import type { ParameterSpec } from "../../nn/index.ts";
+import { numelOf } from "../../tensor/index.ts";
+import type { ZeroLevel } from "../layout/zero.ts";
+import { wordsOf } from "./constant-words.ts";
+
+/**
+ * Every parameter starts on a multiple of this many elements, so that views of the flat buffer are aligned for
+ * every dtype (256 bytes in bfloat16, 512 in float32) and a kernel never straddles two parameters in one vector.
+ */
+export const PARAMETER_ALIGNMENT = 128;
+
+/**
+ * A slice is a multiple of this many elements: the chunk of `troupe::chunk_square_sums`. Chunks never cross a slice,
+ * so the gradient norm is summed in the same order, hence to the same bits, for every number of ranks.
+ */
+export const SLICE_ALIGNMENT = 1024;
+
+/**
+ * Behind each buffer lies one element more: in what a rank hands on of a step it counts the writes that were summed up in
+ * the elements before it, and in the buffer's own block it is padding.
+ */
+export const COUNT_NUMEL = 1;
+
+/** Where one parameter lies in its block's flat buffer. */
+export interface FlatParameter extends ParameterSpec {
+  /** In elements of the flat buffer. */
+  readonly numel: number;
+  /** In elements from the start of the flat buffer. */
+  readonly offset: number;
+}
+
+/** Who holds the parameters of a flat buffer, and what is done with them. Plain data. */
+export interface Sharing {
+  /** Ranks of the world that hold them, in order: each has a slice, gradients are summed over all. */
+  readonly group: readonly number[];
+  /** Whether their gradient counts in the global norm here: of several groups that hold equal copies, one counts. */
+  readonly counted: boolean;
+  /**
+   * Whether they are declared to be trained. What is declared frozen is gathered and saved; it is reduced and updated, and the
+   * optimizers keep something of it, from the step on that first trains some of it.
+   */
+  readonly trainable: boolean;
+  /** Whether they are buffers, which forward writes: see `COUNT_NUMEL`. */
+  readonly written: boolean;
+  /** Whether they are of other dtypes than float32, and so never change: see `constantIn`. */
+  readonly constant: boolean;
+  /**
+   * Whether they are the base that a delta stands on: never trained, so that what the ranks read is all there is of them, without
+   * masters, and never saved.
+   */
+  readonly base: boolean;
+}
+
+/** The parameters that are gathered, reduced and updated together: one flat buffer, one slice a rank. Plain data. */
+export interface FlatBlock extends Sharing {
+  /** Position among the rank's flat blocks. */
+  readonly index: number;
+  /** The same on every rank of the group, and unique on each. */
+  readonly name: string;
+  readonly zero: ZeroLevel;
+  readonly parameters: readonly FlatParameter[];
+  /** Elements of the padded flat buffer: `sliceNumel` × ranks of the group. */
+  readonly numel: number;
+  readonly sliceNumel: number;
+}
+
+/** Half-open range of elements of a flat buffer. */
+export interface Range {
+  readonly begin: number;
+  readonly end: number;
+}
+
+const roundUp = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
+
+/**
+ * Lays parameters out one after the other, aligned, and pads the whole to one slice for each rank of the group.
+ * @param specs - in the order of the module's `namedParameters()`
+ * @returns plain data; the same on every rank
+ */
+export function layoutBlock(
+  index: number,
+  name: string,
+  zero: ZeroLevel,
+  specs: readonly ParameterSpec[],
+  sharing: Sharing,
+): FlatBlock {
+  let offset = 0;
+  const parameters = specs.map((spec): FlatParameter => {
+    const numel = sharing.constant ? wordsOf(spec) : numelOf(spec.shape);
+    const parameter = { ...spec, numel, offset };
+    offset = roundUp(offset + numel + (sharing.written ? COUNT_NUMEL : 0), PARAMETER_ALIGNMENT);
+    return parameter;
+  });
+  const numRanks = sharing.group.length;
+  const sliceNumel = roundUp(Math.ceil(offset / numRanks), SLICE_ALIGNMENT);
+  return { index, name, zero, parameters, numel: sliceNumel * numRanks, sliceNumel, ...sharing };
+}
+
+/** @returns what `numRanks` ranks from 0 on share alike: one group, trained */
+export function replicas(numRanks: number): Sharing {
+  return {
+    group: Array.from({ length: numRanks }, (_, rank) => rank),
+    counted: true,
+    trainable: true,
+    written: false,
+    constant: false,
+    base: false,
+  };
+}
+
+/**
+ * @param frozen - names of the parameters that the step does not train
+ * @returns whether a step changes it, so that its ranks reduce something of the step: gradients, or what was written
+ */
+export function isUpdated(
+  { parameters, written, constant }: FlatBlock,
+  frozen: ReadonlySet<string>,
+): boolean {
+  return written || (!constant && parameters.some(({ name }) => !frozen.has(name)));
+}
+
+/** @returns the position of a rank of the world within the group that holds the block */
+export function memberOf(block: Sharing, rank: number): number {
+  const member = block.group.indexOf(rank);
+  if (member < 0)
+    throw new RangeError(`[parallel] rank ${rank} holds nothing of a block of [${block.group}]`);
+  return member;
+}
+
+/**
+ * @returns the ranks of the world that together have everything of the block's parameters, in order, which is the same on all of
+ *   them: those that hold slices and, where parameters are split, their neighbours with the other parts
+ */
+export function ranksOfWhole(block: FlatBlock, rank: number): number[] {
+  const { index, count } = block.parameters[0]?.split ?? { index: 0, count: 1 };
+  const holders = block.zero === 0 ? [rank] : block.group;
+  // Neighbours that split a layer are next to each other in the world.
+  return holders.flatMap((holder) => Array.from({ length: count }, (_, part) => holder - index + part));
+}
+
+/** @returns the elements of the flat buffer that the `member`-th rank of the group owns when the block is split */
+export function sliceOf(block: FlatBlock, member: number): Range {
+  return { begin: member * block.sliceNumel, end: (member + 1) * block.sliceNumel };
+}
+
+/** One parameter's share of a range of the flat buffer. */
+export interface Piece {
+  readonly parameter: FlatParameter;
+  /** First element, within the parameter. */
+  readonly parameterBegin: number;
+  /** First element, within the range. */
+  readonly rangeBegin: number;
+  readonly numel: number;
+}
+
+/** @returns the pieces of parameters that lie in `range`, in order; padding belongs to none */
+export function piecesIn(block: FlatBlock, range: Range): Piece[] {
+  const pieces: Piece[] = [];
+  for (const parameter of block.parameters) {
+    const begin = Math.max(range.begin, parameter.offset);
+    const end = Math.min(range.end, parameter.offset + parameter.numel);
+    if (begin >= end) continue;
+    const parameterBegin = begin - parameter.offset;
+    pieces.push({ parameter, parameterBegin, rangeBegin: begin - range.begin, numel: end - begin });
+  }
+  return pieces;
+}

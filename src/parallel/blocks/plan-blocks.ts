@@ -1,0 +1,211 @@
+import { TroupeError, whatWasMeant } from "../../errors.ts";
+import { Buffer, cutBlocks, type Module, type Parameter, specOf } from "../../nn/index.ts";
+import { blockOptionsOf, type Recompute } from "../layout/block-options.ts";
+import type { Mesh } from "../layout/mesh.ts";
+import { type BlockRange, rangesOf, type StageCut, wholeModel } from "../layout/stage-cut.ts";
+import type { ZeroLevel } from "../layout/zero.ts";
+import type { SequenceRegion } from "../tensor-parallel/sequence-region.ts";
+import { type FlatBlock, layoutBlock, type Sharing } from "./flat-block.ts";
+
+/** What is computed as a whole: a block of the model, or the root, which is everything outside the blocks. */
+export interface BlockUnit {
+  readonly name: string;
+  /** None for the root. */
+  readonly module: Module | undefined;
+  /** Its flat blocks here, by index; none where another stage holds it. */
+  readonly flats: readonly number[];
+  /** Its parameters here, in the order of its flat blocks and their layouts. */
+  readonly parameters: readonly Parameter[];
+  readonly recompute: Recompute;
+}
+
+/** A model cut for the engine of one rank: layouts are plain data, the modules and parameters stay in this thread. */
+export interface BlockPlan {
+  readonly layouts: readonly FlatBlock[];
+  /** Every unit of the model in order; index 0 is the root. */
+  readonly units: readonly BlockUnit[];
+  readonly stages: StageCut;
+  /** By chunk of this stage, the calls it computes. */
+  readonly ranges: readonly BlockRange[];
+  /** By chunk of this stage, the units whose gradients its passes make: the root, its blocks, and those of several chunks. */
+  readonly chunkUnits: readonly ReadonlySet<number>[];
+  /** Parameters that other stages hold and this one computes without. */
+  readonly absent: readonly Parameter[];
+  /** Where tensor-parallel ranks share the positions; none elsewhere. */
+  readonly region: SequenceRegion | undefined;
+}
+
+/** The root's place in {@link BlockPlan.units}. */
+export const ROOT_UNIT = 0;
+
+/** What decides how a rank's share of a model is laid out. */
+export interface BlockPlanOptions {
+  /** Level of every block that does not say otherwise. */
+  readonly zero: ZeroLevel;
+  readonly mesh: Mesh;
+  readonly rank: number;
+  /** What of every block that does not say otherwise is recomputed. Nothing unless told otherwise. */
+  readonly recompute?: Recompute;
+  /** Which stage holds what; the whole model on one stage unless told otherwise. */
+  readonly stages?: StageCut;
+  /** Where tensor-parallel ranks share the positions; nowhere unless told otherwise. */
+  readonly region?: SequenceRegion | undefined;
+}
+
+/**
+ * Cuts a model into flat blocks: the items of its outermost module lists, and the root with everything else. Within one
+ * unit, parameters that different ranks hold lie in different flat blocks: experts, what tensor parallelism has split
+ * and what it has not, what several stages hold, what is frozen, and buffers.
+ * @throws {TroupeError} `PARAMETER_DTYPE` for a parameter that is declared in other floats than float32
+ */
+export function planBlocks(model: Module, options: BlockPlanOptions): BlockPlan {
+  const cut = cutBlocks(model);
+  const planner = new Planner(options, options.stages ?? wholeModel(cut.blocks.length));
+  const root = planner.unit("root", undefined, cut.rest, undefined);
+  const blocks = cut.blocks.map(({ name, module, parameters }, position) =>
+    planner.unit(name, module, parameters, position),
+  );
+  const { layouts, stages, absent } = planner;
+  const ranges = rangesOf(stages, options.mesh.placeOf(options.rank).pp);
+  const chunkUnits = unitsOfChunks(stages, ranges);
+  return { layouts, units: [root, ...blocks], stages, ranges, chunkUnits, absent, region: options.region };
+}
+
+/** A block of several chunks is made by the passes of all of them, as the root is. */
+function unitsOfChunks({ calls }: StageCut, ranges: readonly BlockRange[]): ReadonlySet<number>[] {
+  const own = ranges.map(
+    ({ begin, end }) => new Set(calls.slice(begin, end).map((position) => position + 1)),
+  );
+  const shared = [...new Set(own.flatMap((units) => [...units]))].filter(
+    (unit) => own.filter((units) => units.has(unit)).length > 1,
+  );
+  return own.map((units) => new Set([ROOT_UNIT, ...shared, ...units]));
+}
+
+/** Parameters of one unit that lie in one flat block. */
+interface Held {
+  readonly sharing: Sharing;
+  readonly parameters: Map<string, Parameter>;
+}
+
+class Planner {
+  readonly layouts: FlatBlock[] = [];
+  readonly absent: Parameter[] = [];
+  readonly stages: StageCut;
+  readonly #options: BlockPlanOptions;
+
+  constructor(options: BlockPlanOptions, stages: StageCut) {
+    this.#options = options;
+    this.stages = stages;
+  }
+
+  /** @param position - of the block in the model; none for the root */
+  unit(
+    name: string,
+    module: Module | undefined,
+    parameters: ReadonlyMap<string, Parameter>,
+    position: number | undefined,
+  ): BlockUnit {
+    const own = module === undefined ? {} : blockOptionsOf(module);
+    const { zero, recompute = false } = this.#options;
+    const flats: number[] = [];
+    const ordered: Parameter[] = [];
+    for (const [suffix, held] of this.#sorted(parameters, position)) {
+      const specs = [...held.parameters].map(([parameterName, parameter]) =>
+        specOf(parameterName, parameter),
+      );
+      const flatName = suffix === "" ? name : `${name} (${suffix})`;
+      flats.push(this.layouts.length);
+      ordered.push(...held.parameters.values());
+      // Every rank has its own copy of a buffer: there is no optimizer state to split.
+      const level = held.sharing.written || held.sharing.constant ? 0 : (own.zero ?? zero);
+      this.layouts.push(layoutBlock(this.layouts.length, flatName, level, specs, held.sharing));
+    }
+    const recomputed = module !== undefined && (own.recompute ?? recompute);
+    if (typeof recomputed !== "boolean") checkParts(name, module, recomputed);
+    return { name, module, flats, parameters: ordered, recompute: recomputed };
+  }
+
+  /** A unit's parameters by what is special about who holds them; those of other stages are put aside. */
+  #sorted(parameters: ReadonlyMap<string, Parameter>, position: number | undefined): Map<string, Held> {
+    const { mesh, rank } = this.#options;
+    const sorted = new Map<string, Held>();
+    for (const [name, parameter] of parameters) {
+      const holders = this.stages.holdersOf(parameter, position);
+      if (!holders.includes(mesh.placeOf(rank).pp)) {
+        this.absent.push(parameter);
+        continue;
+      }
+      checkDType(name, parameter);
+      const { sharing, suffix } = sharingOf(parameter, holders, mesh, rank);
+      const held = sorted.get(suffix) ?? { sharing, parameters: new Map<string, Parameter>() };
+      held.parameters.set(name, parameter);
+      sorted.set(suffix, held);
+    }
+    return sorted;
+  }
+}
+
+/** A block is one buffer of one dtype; what the model computes in is the run's to say. */
+function checkDType(name: string, parameter: Parameter): void {
+  const { dtype } = parameter;
+  if (dtype === "float32" || parameter instanceof Buffer || !dtype.includes("float")) return;
+  throw new TroupeError(
+    "PARAMETER_DTYPE",
+    {
+      where: name,
+      expected: "a parameter declared in float32",
+      got: dtype,
+      hint: "precision is an option of the run; a constant of another dtype is a Buffer",
+    },
+    { fields: { name, dtype } },
+  );
+}
+
+/** Who shares a parameter, and a word for that where it is not the common case. */
+function sharingOf(
+  parameter: Parameter,
+  holders: readonly number[],
+  mesh: Mesh,
+  rank: number,
+): { readonly sharing: Sharing; readonly suffix: string } {
+  const { tp } = mesh.placeOf(rank);
+  const replicas = mesh.groupOf(parameter.expert ? "edp" : "dp", rank).map((peer) => mesh.placeOf(peer).dp);
+  const group = holders.flatMap((pp) => replicas.map((dp) => mesh.rankAt({ pp, dp, tp })));
+  // An expert's parameter is split over the ranks that experts are dealt to, and whole on those that split a layer.
+  const split = parameter.split !== undefined && !parameter.expert;
+  const constant = parameter.dtype !== "float32";
+  const written = parameter instanceof Buffer && !constant;
+  const copied = mesh.shape.tp > 1 && !split;
+  const base = parameter.role === "base";
+  const words = [
+    holders.length > 1 ? "tied" : "",
+    parameter.expert ? "experts" : "",
+    copied ? "copied" : "",
+    constant ? "constants" : written ? "buffers" : parameter.trainable || base ? "" : "frozen",
+    base ? "base" : "",
+  ];
+  return {
+    sharing: { group, counted: !copied || tp === 0, written, constant, trainable: parameter.trainable, base },
+    suffix: words.filter((word) => word !== "").join(", "),
+  };
+}
+
+/** @throws {TroupeError} `RECOMPUTE_PART` for a name that no module of the block has */
+function checkParts(block: string, module: Module | undefined, parts: readonly string[]): void {
+  const names = [...(module?.namedModules() ?? new Map<string, Module>()).keys()].filter(
+    (name) => name !== "",
+  );
+  const unknown = parts.find((part) => !names.includes(part));
+  if (unknown === undefined) return;
+  throw new TroupeError(
+    "RECOMPUTE_PART",
+    {
+      where: "recompute",
+      expected: `one of the modules of block ${block}`,
+      got: unknown,
+      hint: whatWasMeant(unknown, names),
+    },
+    { fields: { block, part: unknown, names } },
+  );
+}

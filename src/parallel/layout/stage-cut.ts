@@ -1,0 +1,169 @@
+import { TroupeError } from "../../errors.ts";
+import { type Module, type Parameter, wrapForward } from "../../nn/index.ts";
+import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
+import { stageOfBlocks } from "./stages.ts";
+
+/** Which pipeline stage computes which call of a block, and holds which parameter. */
+export interface StageCut {
+  readonly numStages: number;
+  /** Chunks of the model on each stage. */
+  readonly numChunks: number;
+  /** Blocks in the order in which forward calls them, by position in the model; one may stand in several places. */
+  readonly calls: readonly number[];
+  /** By call: the number of its chunk along the model, chunk · numStages + stage. */
+  readonly virtualStageOf: readonly number[];
+  /** @returns the stages that hold a parameter of the block at `position`, or of the root; in order */
+  holdersOf(parameter: Parameter, position: number | undefined): readonly number[];
+}
+
+/** Calls of blocks one after the other, counted along forward: from `begin` up to, not with, `end`. */
+export interface BlockRange {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** @returns by chunk, the calls that `stage` computes */
+export function rangesOf({ numStages, numChunks, virtualStageOf }: StageCut, stage: number): BlockRange[] {
+  return Array.from({ length: numChunks }, (_, chunk) => {
+    const virtual = chunk * numStages + stage;
+    const begin = virtualStageOf.indexOf(virtual);
+    return begin < 0 ? { begin: 0, end: 0 } : { begin, end: virtualStageOf.lastIndexOf(virtual) + 1 };
+  });
+}
+
+/** One stage that has everything. */
+export function wholeModel(numBlocks: number): StageCut {
+  const onlyStage = [0];
+  return {
+    numStages: 1,
+    numChunks: 1,
+    calls: Array.from({ length: numBlocks }, (_, position) => position),
+    virtualStageOf: new Array<number>(numBlocks).fill(0),
+    holdersOf: () => onlyStage,
+  };
+}
+
+/** Where a model uses what, seen by running it on tensors without memory. */
+export interface TracedUse {
+  /** Blocks in the order in which forward calls them, by position in the model. */
+  readonly calls: readonly number[];
+  /** Parameters outside the blocks, with how many blocks had been called when each was used. */
+  readonly rootUse: ReadonlyMap<Parameter, ReadonlySet<number>>;
+}
+
+/**
+ * Runs a model that has no memory once on placeholders, and sees which parameter is used where.
+ * @param blocks - the model's blocks, in order
+ * @param rootParameters - what belongs to none of them
+ * @param forward - computes the loss of a batch
+ */
+export function traceUse(
+  model: Module,
+  blocks: readonly Module[],
+  rootParameters: Iterable<Parameter>,
+  forward: () => Tensor,
+): TracedUse {
+  const calls: number[] = [];
+  const rootUse = new Map<Parameter, Set<number>>();
+  const restore = blocks.map((block, position) =>
+    wrapForward(block, (inner, inputs) => {
+      calls.push(position);
+      return inner(...inputs) as never;
+    }),
+  );
+  scope(() => {
+    const all = [...model.namedState().values(), ...model.namedBuffers().values()];
+    for (const parameter of all) {
+      parameter.bind(ops.troupe.placeholder(parameter.shape, parameter.dtype));
+    }
+    for (const parameter of rootParameters) {
+      const uses = new Set<number>();
+      rootUse.set(parameter, uses);
+      restore.push(watch(parameter, () => uses.add(calls.length)));
+    }
+    try {
+      noGrad(forward);
+    } finally {
+      for (const undo of restore) undo();
+      for (const parameter of all) parameter.unbind();
+    }
+  });
+  return { calls, rootUse };
+}
+
+/**
+ * Cuts a model into stages, by balance of the parameters that their calls of blocks compute with. A block that is called in
+ * several stages is held by each of them.
+ * @param blocks - parameters of each block
+ * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks, or a forward that does not call every block
+ */
+export function cutStages(
+  blocks: readonly (readonly Parameter[])[],
+  use: TracedUse,
+  shape: { readonly numStages: number; readonly numChunks: number },
+): StageCut {
+  const { numStages, numChunks } = shape;
+  const numVirtual = numStages * numChunks;
+  const { calls } = use;
+  if (calls.length < numVirtual) {
+    throw modelError(
+      `at least ${numVirtual} calls of blocks for ${numStages} stages of ${numChunks} chunks`,
+      calls.length,
+    );
+  }
+  if (blocks.some((_, position) => !calls.includes(position))) {
+    throw modelError("a forward that calls every block", `calls [${calls}]`);
+  }
+  const sizes = blocks.map((parameters) => parameters.reduce((sum, { numel }) => sum + numel, 0));
+  const costs = calls.map((position) => sizes[position] as number);
+  const virtualStageOf = stageOfBlocks(costs, numVirtual);
+  const stageAt = (numCalls: number) => (virtualStageOf[Math.max(0, numCalls - 1)] ?? 0) % numStages;
+  const holders = new Map(
+    [...use.rootUse].map(([parameter, uses]) => [
+      parameter,
+      // A parameter that nothing uses is the first stage's: somebody must keep it.
+      uses.size === 0 ? [0] : inOrder([...uses].map(stageAt)),
+    ]),
+  );
+  const callers = blocks.map((_, position) =>
+    inOrder(calls.flatMap((called, call) => (called === position ? [stageAt(call + 1)] : []))),
+  );
+  return {
+    numStages,
+    numChunks,
+    calls,
+    virtualStageOf,
+    holdersOf: (parameter, position) =>
+      (position === undefined ? holders.get(parameter) : callers[position]) ?? [0],
+  };
+}
+
+/** Each number once, ascending. */
+function inOrder(numbers: readonly number[]): readonly number[] {
+  return [...new Set(numbers)].toSorted((a, b) => a - b);
+}
+
+/** Calls `used` whenever a parameter's tensor is read. @returns ends it */
+function watch(parameter: Parameter, used: () => void): () => void {
+  const { tensor } = parameter;
+  Object.defineProperty(parameter, "tensor", {
+    configurable: true,
+    get: () => {
+      used();
+      return tensor;
+    },
+  });
+  return () => {
+    delete (parameter as { tensor?: Tensor }).tensor;
+  };
+}
+
+function modelError(expected: string, got: unknown): TroupeError {
+  return new TroupeError(
+    "PIPELINE_MODEL",
+    { where: "pipeline", expected, got: `${got}`, hint: "use fewer stages" },
+    {
+      fields: { got },
+    },
+  );
+}

@@ -1,0 +1,218 @@
+import type { Parameter, Randomness } from "../../nn/index.ts";
+import { type AutocastDType, hold, noGrad, scope, type Tensor } from "../../tensor/index.ts";
+import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
+import { BlockTape } from "../tape/block-tape.ts";
+import type { Offloader } from "../tape/offloader.ts";
+import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
+import { BufferWrites } from "./buffer-writes.ts";
+import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
+import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
+
+/** Choices that change speed and memory, never the result. */
+export interface EngineOptions extends GatherOptions {
+  /** What operators cast to while the model computes forward; none where they compute in what they are given. */
+  readonly autocast?: AutocastDType | undefined;
+  /** What the model draws from, if it draws: what is computed again draws what it drew at first. */
+  readonly randomness: Randomness | undefined;
+  /** Where what recomputed blocks keep rests until backward; it stays unless told otherwise. */
+  readonly offloader?: Offloader | undefined;
+}
+
+/** Which micro-batch runs through which chunk of this stage. */
+export interface PassKey {
+  readonly microBatch: number;
+  readonly chunk: number;
+}
+
+/** A forward pass that waits for its backward. */
+interface OpenPass {
+  readonly tape: BlockTape;
+  readonly roots: readonly Tensor[];
+  readonly received: readonly Tensor[];
+}
+
+/**
+ * Runs a model written for one device on parameters that shards hold, pass by pass: each block's parameters are gathered
+ * in time, the tape is walked backwards, and each block's gradient handed on as soon as it is whole.
+ * One engine a rank; synchronous; waits only inside the port.
+ */
+export class BlockEngine<Ticket> {
+  readonly #plan: BlockPlan;
+  readonly #gathers: BlockGathers<Ticket>;
+  readonly #blocks: WrappedBlocks;
+  readonly #gradients: UnitGradients;
+  readonly #writes: BufferWrites;
+  readonly #offloader: Offloader | undefined;
+  readonly #randomness: Randomness | undefined;
+  readonly #open = new Map<string, OpenPass>();
+  /** Whether a pass has shown that no gradient takes a way past the blocks' arguments and results. */
+  #checked = false;
+
+  constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
+    this.#plan = plan;
+    this.#offloader = options.offloader;
+    this.#randomness = options.randomness;
+    this.#gathers = new BlockGathers(plan, port, options);
+    this.#blocks = new WrappedBlocks(plan, this.#gathers, options);
+    this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
+      port.reduce(block, gradient),
+    );
+    this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
+  }
+
+  /**
+   * Binds every parameter to its view of the gathered flat buffers, or to a placeholder where another stage holds it,
+   * wraps the blocks, and takes what forward writes to buffers.
+   * @param fulls - one flat buffer a flat block, in the engine's dtype; ownership passes
+   */
+  bind(fulls: readonly Tensor[]): void {
+    this.#gathers.bind(fulls);
+    this.#blocks.wrap();
+    this.#writes.bind();
+  }
+
+  /**
+   * Starts gathering for a pass over the blocks; parameters gathered before are not used any more.
+   * @param kind - "step", "evaluate", ...: passes of one kind need the same blocks in the same order
+   */
+  begin(kind: string): void {
+    this.#gathers.begin(kind);
+    this.#gradients.beginStep();
+  }
+
+  /**
+   * The forwards of a step whose backward comes as a whole are made: what is trainable now, it trains too. Without it a step
+   * trains what was trainable in one of its backwards.
+   */
+  noteTrained(): void {
+    this.#gradients.note();
+  }
+
+  /** @returns the parameters that the step trains; what is made trainable after this, it does not */
+  settleTrained(): ReadonlySet<Parameter> {
+    return this.#gradients.settle();
+  }
+
+  /**
+   * Forward of one micro-batch through one chunk, recorded for {@link backward}.
+   * @param body - computes the loss, a scalar
+   * @param received - leaves that the stage before has sent; none on the first. Ownership passes
+   * @throws whatever `body` throws; nothing is kept of the pass then
+   */
+  forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
+    const leaves = received.filter((tensor) => tensor.requiresGrad);
+    const checks = this.#checked ? undefined : this.#plan.units.length;
+    const options = { received: leaves, checks, offloader: this.#offloader };
+    const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
+    try {
+      const forwarded = this.#writes.counted(() => this.#blocks.run(key.chunk, body, received, tape));
+      const { result: loss, sent } = forwarded;
+      const roots = loss === undefined ? sent : [hold(loss.alias())];
+      this.#open.set(nameOf(key), { tape, roots, received });
+      return forwarded;
+    } catch (error) {
+      tape.clear();
+      for (const tensor of received) tensor.dispose();
+      throw error;
+    }
+  }
+
+  /**
+   * Backward of a pass, and the end of what was kept for it. With the step's last one, what its forwards have written to
+   * buffers is handed on too.
+   * @param gradients - of what was sent and asks for gradients, in order; on the last stage what multiplies the loss's
+   * @param completion - where it is left out, {@link flush} says when the step's gradients are complete
+   * @param only - names of the parameters whose gradients count; all unless told otherwise
+   * @returns the gradients of what was received and asks for them, in order; the caller's to dispose
+   */
+  backward(
+    key: PassKey,
+    gradients: readonly (Tensor | null)[],
+    completion: Completion = MORE_MAY_COME,
+    only?: RegExp,
+  ): (Tensor | null)[] {
+    const { tape, roots, received } = this.#open.get(nameOf(key)) as OpenPass;
+    this.#open.delete(nameOf(key));
+    this.#gradients.note();
+    const units = this.#plan.chunkUnits[key.chunk] as ReadonlySet<number>;
+    this.#gradients.begin(units, completion, only);
+    try {
+      return scope(() => {
+        const asking = roots.filter((root) => root.requiresGrad);
+        const answers = tape.backward(asking, gradients);
+        this.#gradients.end();
+        if (completion.step) this.#writes.handOn();
+        this.#checked = true;
+        return answers;
+      });
+    } catch (error) {
+      tape.clear();
+      this.#gradients.clear();
+      throw error;
+    } finally {
+      for (const tensor of [...roots, ...received]) tensor.dispose();
+    }
+  }
+
+  /** No further pass of the step follows: the gradients that are still kept back are handed on, on a stage that has the whole model. */
+  flush(): void {
+    this.#gradients.flush();
+    this.#writes.handOn();
+  }
+
+  /** Gives up a pass that waits for its backward. */
+  drop(key: PassKey): void {
+    const pass = this.#open.get(nameOf(key));
+    if (pass === undefined) return;
+    this.#open.delete(nameOf(key));
+    pass.tape.clear();
+    for (const tensor of [...pass.roots, ...pass.received]) tensor.dispose();
+  }
+
+  /** Gives up every pass that waits for its backward, and the gradients collected so far. */
+  abandon(): void {
+    for (const { tape, roots, received } of this.#open.values()) {
+      tape.clear();
+      for (const tensor of [...roots, ...received]) tensor.dispose();
+    }
+    this.#open.clear();
+    this.#gradients.clear();
+    this.#writes.clear();
+  }
+
+  /**
+   * Forward of one chunk without recording.
+   * @param received - what the stage before has sent; stays the caller's
+   */
+  evaluateChunk<R>(chunk: number, body: () => R, received: readonly Tensor[] = []): Forwarded<R> {
+    return noGrad(() => this.#blocks.run(chunk, body, received, undefined));
+  }
+
+  /** Runs `body` on the present parameters without recording, of a model that is whole on this stage. */
+  evaluate<R>(body: () => R): R {
+    return noGrad(() => {
+      this.#gathers.need(ROOT_UNIT);
+      this.#randomness?.restart();
+      return this.#blocks.cast(body);
+    });
+  }
+
+  /** Puts the model back as it was and releases the parameters' views. */
+  dispose(): void {
+    this.abandon();
+    this.#blocks.unwrap();
+    this.#gathers[Symbol.dispose]();
+  }
+
+  readonly #hooks = {
+    need: (unit: number) => this.#gathers.need(unit),
+    release: (unit: number) => this.#gathers.release(unit),
+    contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
+      this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
+    isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
+    whole: (unit: number) => this.#gradients.whole(unit),
+    name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
+  };
+}
+
+const nameOf = ({ microBatch, chunk }: PassKey) => `${microBatch}.${chunk}`;

@@ -1,0 +1,85 @@
+import { type DType, itemBytes, type Tensor } from "../../tensor/index.ts";
+import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
+import { BoundParameters } from "./bound-parameters.ts";
+import { type GatherPort, Prefetcher } from "./prefetch.ts";
+
+/** How the engine reaches the shard that holds the parameters; the rank actor gives it one made of messages. */
+export interface ShardPort<Ticket> extends GatherPort<Ticket> {
+  /** Hands a block's whole flat gradient of the step over, to be reduced; ownership passes. */
+  reduce(block: number, gradient: Tensor): void;
+}
+
+/** How parameters are gathered. */
+export interface GatherOptions {
+  /** Dtype in which parameters are gathered and gradients made. */
+  readonly dtype: DType;
+  /** How far gathers run ahead, in bytes. */
+  readonly prefetchBytes: number;
+  /** Flat blocks whose parameters have no memory but while they are gathered, by index; none unless told otherwise. */
+  readonly paged?: readonly number[];
+}
+
+/** Has the parameters of units whole when they are needed, and knows which are. */
+export class BlockGathers<Ticket> {
+  readonly #plan: BlockPlan;
+  readonly #paged: readonly number[];
+  readonly #prefetcher: Prefetcher<Ticket>;
+  #parameters: BoundParameters | undefined;
+
+  constructor(plan: BlockPlan, port: GatherPort<Ticket>, options: GatherOptions) {
+    this.#plan = plan;
+    this.#paged = options.paged ?? [];
+    const ofRoot = new Set(plan.units[ROOT_UNIT]?.flats);
+    const gathers: GatherPort<Ticket> = {
+      start: (block) => port.start(block),
+      wait: (ticket) => port.wait(ticket),
+      release: (block) => {
+        this.#parameters?.markGathered(block, false);
+        port.release(block);
+      },
+    };
+    this.#prefetcher = new Prefetcher(gathers, {
+      sizeBytes: plan.layouts.map((layout) => layout.numel * itemBytes(options.dtype)),
+      resident: plan.layouts.map((layout) => ofRoot.has(layout.index) || layout.zero < 3),
+      windowBytes: options.prefetchBytes,
+    });
+  }
+
+  /** The model's, bound to what is gathered. */
+  get parameters(): BoundParameters {
+    if (this.#parameters === undefined) throw new Error("[parallel] the parameters are not bound");
+    return this.#parameters;
+  }
+
+  /** @param fulls - one flat buffer a flat block; ownership passes */
+  bind(fulls: readonly Tensor[]): void {
+    this.#parameters = new BoundParameters(this.#plan, fulls, this.#paged);
+  }
+
+  /** Starts gathering for a pass; passes of one kind need the same blocks in the same order. */
+  begin(kind: string): void {
+    this.#prefetcher.begin(kind);
+  }
+
+  /** Waits until a unit's parameters are whole. */
+  need(unit: number): void {
+    for (const flat of this.#flatsOf(unit)) {
+      this.#prefetcher.need(flat);
+      this.#parameters?.markGathered(flat, true);
+    }
+  }
+
+  /** A unit's parameters are not needed for now. */
+  release(unit: number): void {
+    for (const flat of this.#flatsOf(unit)) this.#prefetcher.release(flat);
+  }
+
+  /** Releases the parameters' views. */
+  [Symbol.dispose](): void {
+    this.#parameters?.[Symbol.dispose]();
+  }
+
+  #flatsOf(unit: number): readonly number[] {
+    return (this.#plan.units[unit] as BlockUnit).flats;
+  }
+}

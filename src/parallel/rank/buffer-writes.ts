@@ -1,0 +1,85 @@
+import { Buffer } from "../../nn/index.ts";
+import { emptyShared, hold, scope, type Tensor, tagMemory } from "../../tensor/index.ts";
+import { COUNT_NUMEL, type FlatBlock, type FlatParameter } from "../blocks/flat-block.ts";
+import type { BlockPlan } from "../blocks/plan-blocks.ts";
+
+/**
+ * What the forwards of one step write to a rank's buffers: of each, the sum of all writes and behind it their number, laid
+ * out as the block is. Handed on like gradients, once a step, also where nothing was written: what ranks agree on never
+ * depends on what a batch touched.
+ */
+export class BufferWrites {
+  readonly #plan: BlockPlan;
+  readonly #layouts: readonly FlatBlock[];
+  readonly #handOn: (block: number, writes: Tensor) => void;
+  readonly #sums = new Map<number, Tensor>();
+  /** Whether a forward of a step runs: what is computed again, or read without being trained, writes nothing. */
+  #counts = false;
+
+  /** @param handOn - takes what a step has written to a flat block; ownership passes */
+  constructor(plan: BlockPlan, handOn: (block: number, writes: Tensor) => void) {
+    this.#plan = plan;
+    this.#layouts = plan.layouts.filter(({ written }) => written);
+    this.#handOn = handOn;
+  }
+
+  /** Takes from here on what is written to the model's buffers. */
+  bind(): void {
+    const { units, layouts, absent } = this.#plan;
+    for (const { flats, parameters } of units) {
+      const placed = flats.flatMap((flat) => {
+        const layout = layouts[flat] as FlatBlock;
+        return layout.parameters.map((place) => ({ layout, place }));
+      });
+      parameters.forEach((parameter, index) => {
+        const { layout, place } = placed[index] as (typeof placed)[number];
+        if (layout.written && parameter instanceof Buffer)
+          parameter.writeThrough((value) => this.#add(layout, place, value));
+      });
+    }
+    // Another stage holds it, and computes what is written to it.
+    for (const parameter of absent) if (parameter instanceof Buffer) parameter.writeThrough(() => {});
+  }
+
+  /** Runs a forward whose writes count. */
+  counted<R>(forward: () => R): R {
+    this.#counts = true;
+    try {
+      return forward();
+    } finally {
+      this.#counts = false;
+    }
+  }
+
+  /** No further forward of the step follows. */
+  handOn(): void {
+    for (const layout of this.#layouts) {
+      const sums = this.#sumsOf(layout);
+      this.#sums.delete(layout.index);
+      this.#handOn(layout.index, sums);
+    }
+  }
+
+  /** Forgets what was written in a step that will not be finished. */
+  clear(): void {
+    for (const sums of this.#sums.values()) sums.dispose();
+    this.#sums.clear();
+  }
+
+  #add(layout: FlatBlock, { offset, numel }: FlatParameter, value: Tensor): void {
+    if (!this.#counts) return;
+    scope(() => {
+      const sums = this.#sumsOf(layout);
+      sums.narrow(0, offset, numel).add_(value.reshape([-1]));
+      sums.narrow(0, offset + numel, COUNT_NUMEL).add_(1);
+    });
+  }
+
+  #sumsOf({ index, numel }: FlatBlock): Tensor {
+    const known = this.#sums.get(index);
+    if (known !== undefined) return known;
+    const sums = tagMemory("gradients", () => hold(() => emptyShared([numel], { dtype: "float32" }).zero_()));
+    this.#sums.set(index, sums);
+    return sums;
+  }
+}

@@ -1,0 +1,163 @@
+import type { Parameter } from "../../nn/index.ts";
+import type { DType, Tensor } from "../../tensor/index.ts";
+import type { FlatBlock } from "../blocks/flat-block.ts";
+import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
+import type { LeafPlace } from "./bound-parameters.ts";
+import { GradientBuckets } from "./gradient-buckets.ts";
+
+/** Which gradients are the step's and no longer only a micro-batch's once a pass has been walked. */
+export interface Completion {
+  /** Those of the chunk's own blocks. */
+  readonly chunk: boolean;
+  /** Those of the root, and of blocks that several chunks call. */
+  readonly step: boolean;
+}
+
+/** Whether or not more passes of the step follow is said later, by {@link UnitGradients.flush}. */
+export const MORE_MAY_COME: Completion = { chunk: false, step: false };
+
+const NOTHING_MORE: Completion = { chunk: true, step: true };
+
+/**
+ * The gradients that a backward pass makes, unit by unit: sorted into flat blocks, and handed on as soon as they are
+ * whole. Every unit of a pass is handed on, used or not: what ranks agree on never depends on what a batch touched. Left out are
+ * the flat blocks of which a step trains nothing.
+ */
+export class UnitGradients {
+  readonly #plan: BlockPlan;
+  readonly #buckets: GradientBuckets;
+  readonly #parameters: readonly Parameter[];
+  /** The parameters of each flat block; none of buffers. */
+  readonly #byFlat: ReadonlyMap<number, readonly Parameter[]>;
+  readonly #handOn: (block: number, gradient: Tensor) => void;
+  /** Units whose gradients of the pass that is walked are not whole yet, and what becomes of them then. */
+  #pending = new Set<number>();
+  #completion: Completion = NOTHING_MORE;
+  #only: RegExp | undefined;
+  /** What the step trains: what was trainable when one of its losses was walked backwards. */
+  #trained = new Set<Parameter>();
+  #isSettled = false;
+
+  /**
+   * @param dtype - of the gradients that autograd makes
+   * @param handOn - takes a flat block's whole gradient of the step; ownership passes
+   */
+  constructor(plan: BlockPlan, dtype: DType, handOn: (block: number, gradient: Tensor) => void) {
+    this.#plan = plan;
+    this.#buckets = new GradientBuckets(plan.layouts, dtype);
+    this.#byFlat = parametersOf(plan);
+    this.#parameters = [...[...this.#byFlat.values()].flat(), ...plan.absent];
+    this.#handOn = handOn;
+  }
+
+  /**
+   * A pass over these units is walked backwards from now on.
+   * @param only - names of the parameters whose gradients count; all unless told otherwise
+   */
+  begin(units: Iterable<number>, completion: Completion, only?: RegExp): void {
+    this.#pending = new Set(units);
+    this.#completion = completion;
+    this.#only = only;
+  }
+
+  /** A step begins. */
+  beginStep(): void {
+    this.#trained = new Set();
+    this.#isSettled = false;
+  }
+
+  /** What is trainable now, the step trains, unless that has been {@link settle}d. */
+  note(): void {
+    if (this.#isSettled) return;
+    for (const parameter of this.#parameters) if (parameter.trainable) this.#trained.add(parameter);
+  }
+
+  /** @returns what the step trains of all that the model has; from here on nothing else */
+  settle(): ReadonlySet<Parameter> {
+    this.#isSettled = true;
+    return this.#trained;
+  }
+
+  /**
+   * Adds to gradients of leaves; `null` counts as zero.
+   * @param placeOf - says where the gradient of a leaf belongs
+   */
+  contribute(
+    leaves: readonly Tensor[],
+    gradients: readonly (Tensor | null)[],
+    placeOf: (leaf: Tensor) => LeafPlace | undefined,
+  ): void {
+    const byFlat = new Map<number, (Tensor | null)[]>();
+    leaves.forEach((leaf, index) => {
+      const { flat, parameter } = placeOf(leaf) as LeafPlace;
+      if (!this.#isTrained(flat)) return;
+      const { parameters } = this.#plan.layouts[flat] as FlatBlock;
+      const given = byFlat.get(flat) ?? parameters.map(() => null);
+      byFlat.set(flat, given);
+      const isCounted = this.#only?.test(parameters[parameter]?.name ?? "") ?? true;
+      if (isCounted) given[parameter] = gradients[index] ?? null;
+    });
+    for (const [flat, given] of byFlat) this.#buckets.contribute(flat, given);
+  }
+
+  /** Nothing more will be contributed to the unit in this pass. */
+  whole(unit: number): void {
+    this.#pending.delete(unit);
+    const { chunk, step } = this.#completion;
+    for (const { index } of this.#trainedFlats(unit)) {
+      this.#buckets.endMicroBatch(index);
+      if (this.#isOfOneChunk(unit) ? chunk : step) this.#handOn(index, this.#buckets.take(index));
+    }
+  }
+
+  /** The pass is over: what it did not use has zeros. */
+  end(): void {
+    for (const unit of this.#pending) {
+      for (const { index, parameters } of this.#trainedFlats(unit)) {
+        this.#buckets.contribute(
+          index,
+          parameters.map(() => null),
+        );
+      }
+      this.whole(unit);
+    }
+  }
+
+  /** No further pass of the step follows: what was collected of all units is handed on. */
+  flush(): void {
+    for (const unit of this.#plan.units.keys())
+      for (const { index } of this.#trainedFlats(unit)) this.#handOn(index, this.#buckets.take(index));
+  }
+
+  /** Forgets everything of a pass that will not be finished. */
+  clear(): void {
+    this.#buckets.clear();
+  }
+
+  #isOfOneChunk(unit: number): boolean {
+    const { chunkUnits } = this.#plan;
+    return unit !== ROOT_UNIT && chunkUnits.filter((units) => units.has(unit)).length === 1;
+  }
+
+  #trainedFlats(unit: number): FlatBlock[] {
+    const { flats } = this.#plan.units[unit] as BlockUnit;
+    return flats.filter((flat) => this.#isTrained(flat)).map((flat) => this.#plan.layouts[flat] as FlatBlock);
+  }
+
+  #isTrained(flat: number): boolean {
+    return this.#byFlat.get(flat)?.some((parameter) => this.#trained.has(parameter)) === true;
+  }
+}
+
+function parametersOf({ units, layouts }: BlockPlan): Map<number, readonly Parameter[]> {
+  const byFlat = new Map<number, readonly Parameter[]>();
+  for (const { flats, parameters } of units) {
+    const rest = [...parameters];
+    for (const flat of flats) {
+      const layout = layouts[flat] as FlatBlock;
+      const own = rest.splice(0, layout.parameters.length);
+      if (!layout.written && !layout.constant) byFlat.set(flat, own);
+    }
+  }
+  return byFlat;
+}

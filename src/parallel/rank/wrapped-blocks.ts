@@ -1,0 +1,166 @@
+import { TroupeError } from "../../errors.ts";
+import { type Module, presentRecording, type Randomness, recordedOnce, wrapForward } from "../../nn/index.ts";
+import { type AutocastDType, autocast, gradEnabled, noGrad, type Tensor } from "../../tensor/index.ts";
+import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
+import type { BlockRange } from "../layout/stage-cut.ts";
+import type { BlockTape } from "../tape/block-tape.ts";
+import { RecomputedParts } from "../tape/recomputed-parts.ts";
+import type { BlockGathers } from "./block-gathers.ts";
+import { StageEnd, StagePass } from "./stage-pass.ts";
+
+/** What a forward pass came to: what it computes on the last stage, else what the next stage receives. */
+export interface Forwarded<Result> {
+  /** The caller's to dispose. */
+  readonly result: Result | undefined;
+  /** The engine's until the pass has been walked backwards, if it was recorded; else the caller's. */
+  readonly sent: readonly Tensor[];
+}
+
+/**
+ * A model's blocks, their forward wrapped from outside. A call of one does what the pass that runs now asks for: it has
+ * the block's parameters gathered, goes onto the pass's tape, or passes by what another stage computes.
+ */
+export class WrappedBlocks {
+  readonly #plan: BlockPlan;
+  readonly #gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">;
+  readonly #autocast: AutocastDType | undefined;
+  readonly #randomness: Randomness | undefined;
+  readonly #parts = new RecomputedParts();
+  readonly #unwrap: (() => void)[] = [];
+  /** What runs now: a forward pass and the tape that records it, if gradients are wanted. */
+  #pass: StagePass | undefined;
+  #tape: BlockTape | undefined;
+
+  /**
+   * @param options.autocast - what operators cast to in forward; none where they compute in what they are given
+   * @param options.randomness - what the model draws from, if it draws
+   */
+  constructor(
+    plan: BlockPlan,
+    gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">,
+    options: {
+      readonly autocast?: AutocastDType | undefined;
+      readonly randomness: Randomness | undefined;
+    },
+  ) {
+    this.#plan = plan;
+    this.#gathers = gathers;
+    this.#autocast = options.autocast;
+    this.#randomness = options.randomness;
+  }
+
+  /** Wraps every block, and the parts of blocks that backward computes again. */
+  wrap(): void {
+    this.#plan.units.forEach(({ module, recompute }, unit) => {
+      if (module === undefined) return;
+      this.#unwrap.push(this.#wrapBlock(module, unit));
+      if (typeof recompute === "boolean") return;
+      const modules = module.namedModules();
+      for (const name of recompute)
+        this.#unwrap.push(this.#parts.wrap(modules.get(name) as Module, this.#computing));
+    });
+  }
+
+  /** Puts the model back as it was. */
+  unwrap(): void {
+    for (const unwrap of this.#unwrap.splice(0)) unwrap();
+  }
+
+  /**
+   * Runs one forward pass through one chunk of this stage.
+   * @param received - what the stage before has sent; none on the first
+   * @param tape - records the pass; none where no gradients are wanted
+   * @throws whatever `body` throws
+   */
+  run<R>(
+    chunk: number,
+    body: () => R,
+    received: readonly Tensor[],
+    tape: BlockTape | undefined,
+  ): Forwarded<R> {
+    this.#gathers.need(ROOT_UNIT);
+    const { stages, ranges } = this.#plan;
+    const range = ranges[chunk] as BlockRange;
+    const pass = new StagePass(range, received);
+    presentRecording()?.begin(range.begin > 0);
+    this.#randomness?.restart();
+    this.#pass = stages.numStages * stages.numChunks > 1 ? pass : undefined;
+    this.#tape = tape;
+    try {
+      const result = this.cast(body);
+      this.#pass?.checkResult(result);
+      return { result, sent: [] };
+    } catch (signal) {
+      if (!(signal instanceof StageEnd && signal.pass === pass)) throw signal;
+      return { result: undefined, sent: pass.sent };
+    } finally {
+      this.#pass = undefined;
+      this.#tape = undefined;
+    }
+  }
+
+  /** Computes `body` as forward does: operators cast to what they were told to. */
+  readonly cast = <R>(body: () => R): R => autocast(this.#autocast, body);
+
+  /** One call of a block or a part of one, which backward may run again: it casts and draws as it did in forward. */
+  readonly #computing = (forward: (...args: unknown[]) => unknown): ((...args: unknown[]) => unknown) => {
+    const run = (...args: unknown[]) => this.cast(() => forward(...args));
+    const drawn = this.#randomness?.drawnOnce(run) ?? run;
+    return this.#plan.region?.paddedOnce(drawn) ?? drawn;
+  };
+
+  #wrapBlock(module: Module, unit: number): () => void {
+    return wrapForward(module, (forward, inputs) => {
+      const compute = this.#computing(forward as (...args: unknown[]) => unknown);
+      const run = recordedOnce((...args: unknown[]) => {
+        const result = compute(...args);
+        this.#gathers.parameters.refuseViews(this.#unit(unit), result);
+        return result;
+      });
+      const entered = this.#pass?.enter(inputs) ?? { here: true, args: inputs };
+      const recording = presentRecording();
+      if (!entered.here) {
+        // A block of this stage's other chunks is passed by as those of other stages are.
+        const { parameters } = this.#gathers;
+        const elsewhere = () =>
+          parameters.asShapes(this.#unit(unit), () => noGrad(() => run(...entered.args)));
+        return this.#pass?.shapeOf(recording?.mute(elsewhere) ?? elsewhere()) as never;
+      }
+      recording?.unmute();
+      if (this.#tape !== undefined && gradEnabled()) {
+        return this.#record(this.#tape, unit, run, entered.args) as never;
+      }
+      // Passes that record nothing have said so.
+      if (this.#tape === undefined && gradEnabled()) throw calledOutside();
+      this.#gathers.need(unit);
+      const result = run(...entered.args);
+      this.#gathers.release(unit);
+      return result as never;
+    });
+  }
+
+  /** Calls a block on the tape, with what of it is to be computed again. */
+  #record(
+    tape: BlockTape,
+    unit: number,
+    run: (...args: unknown[]) => unknown,
+    args: readonly unknown[],
+  ): unknown {
+    const { recompute, name } = this.#unit(unit);
+    if (typeof recompute === "boolean") return tape.call(unit, run, args, { recompute });
+    return this.#parts.within(name, (parts) => tape.call(unit, run, args, { recompute: false, parts }));
+  }
+
+  #unit(unit: number): BlockUnit {
+    return this.#plan.units[unit] as BlockUnit;
+  }
+}
+
+function calledOutside(): TroupeError {
+  return new TroupeError("LOOP_ORDER", {
+    where: "loop",
+    expected: "the model to be called in rank.forward, rank.trainStep or rank.evaluate",
+    got: "a call outside of them",
+    hint: "its parameters are not gathered there",
+  });
+}

@@ -1,0 +1,92 @@
+import { TroupeError } from "../../errors.ts";
+
+interface Collective<T> {
+  readonly values: (T | undefined)[];
+  arrived: number;
+  asked: { readonly resolve: (values: T[]) => void; readonly reject: (reason: Error) => void } | undefined;
+}
+
+/**
+ * The bookkeeping under every `local` collective: under one key each rank contributes one value, and whoever asks gets
+ * all of them in rank order once the last has come. Values pass by reference: nothing is copied, collectives alias.
+ *
+ * Keys name a place in the program ("reduce/12/3": step 12, block 3), so ranks may come early, late or interleaved:
+ * no order between different keys is needed and none can deadlock.
+ */
+export class Exchange<T> {
+  readonly numRanks: number;
+  readonly #collectives = new Map<string, Collective<T>>();
+  #aborted: Error | undefined;
+
+  /** @param numRanks - how many contributions make a key whole */
+  constructor(numRanks: number) {
+    this.numRanks = numRanks;
+  }
+
+  /**
+   * Adds one rank's value.
+   * @throws {TroupeError} `COLLECTIVE_TWICE` when that rank has contributed to `key` before
+   */
+  contribute(key: string, rank: number, value: T): void {
+    if (this.#aborted !== undefined) return;
+    const collective = this.#collectiveAt(key);
+    if (collective.values[rank] !== undefined) {
+      throw new TroupeError(
+        "COLLECTIVE_TWICE",
+        { where: "exchange", expected: `one contribution of rank ${rank} to ${key}`, got: "two" },
+        {
+          fields: { key, rank },
+        },
+      );
+    }
+    collective.values[rank] = value;
+    collective.arrived += 1;
+    if (collective.arrived === this.numRanks) this.#complete(key, collective);
+  }
+
+  /** @returns all ranks' values in rank order, once the last has come; one caller a key. @throws the reason of {@link abort} */
+  async all(key: string): Promise<T[]> {
+    if (this.#aborted !== undefined) throw this.#aborted;
+    const collective = this.#collectiveAt(key);
+    return new Promise((resolve, reject) => {
+      collective.asked = { resolve, reject };
+      if (collective.arrived === this.numRanks) this.#complete(key, collective);
+    });
+  }
+
+  /** A rank is gone: whoever waits, now or later, gets `reason` instead of values. */
+  abort(reason: Error): void {
+    this.#aborted ??= reason;
+    for (const collective of this.#collectives.values()) collective.asked?.reject(reason);
+    this.#collectives.clear();
+  }
+
+  /** @returns for each key that is not whole, the ranks it waits for: what a hang looks like from here */
+  pending(): { readonly key: string; readonly missing: number[] }[] {
+    return [...this.#collectives].map(([key, collective]) => ({
+      key,
+      missing: Array.from({ length: this.numRanks }, (_, rank) => rank).filter(
+        (rank) => collective.values[rank] === undefined,
+      ),
+    }));
+  }
+
+  #collectiveAt(key: string): Collective<T> {
+    let collective = this.#collectives.get(key);
+    if (collective === undefined) {
+      collective = {
+        values: new Array<T | undefined>(this.numRanks).fill(undefined),
+        arrived: 0,
+        asked: undefined,
+      };
+      this.#collectives.set(key, collective);
+    }
+    return collective;
+  }
+
+  #complete(key: string, collective: Collective<T>): void {
+    if (collective.asked === undefined) return;
+    this.#collectives.delete(key);
+    collective.asked.resolve(collective.values as T[]);
+  }
+}

@@ -1,0 +1,201 @@
+import type { Gathered, ProcessGroup } from "../../collectives/index.ts";
+import {
+  type DType,
+  empty,
+  emptyPaged,
+  emptyShared,
+  hold,
+  ops,
+  scope,
+  type Tensor,
+  tagMemory,
+  vacate,
+} from "../../tensor/index.ts";
+import { type FlatBlock, memberOf, piecesIn, sliceOf } from "../blocks/flat-block.ts";
+import { splittingOf } from "../layout/zero.ts";
+import { ownedRange } from "./owned-range.ts";
+
+interface HeldBlock {
+  readonly layout: FlatBlock;
+  /** Whole parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes. */
+  readonly full: Tensor;
+  /** Its ranges, where ranks send each other theirs. */
+  readonly gathered: Gathered | undefined;
+  /** Reduced gradient of the step, float32; at level ≥ 2 only the owned range. */
+  gradient: Tensor | undefined;
+}
+
+/**
+ * What one rank's shard holds of every block: whole parameters, and its share of the reduced gradient until the update.
+ * The optimizer's state is another's, see `BlockState`. It knows no messages; the shard actor decides when each method
+ * runs. All tensors live until {@link dispose}.
+ */
+export class ShardStore {
+  readonly #rank: number;
+  readonly #dtype: DType;
+  readonly #blocks: HeldBlock[] = [];
+
+  /** @param dtype - what the ranks compute in */
+  constructor(rank: number, dtype: DType) {
+    this.#rank = rank;
+    this.#dtype = dtype;
+  }
+
+  /** @returns a zeroed flat buffer for the whole parameters of `layout`, kept until disposed */
+  allocateFull({ numel, written, constant }: FlatBlock): Tensor {
+    // An average of many steps that were rounded to a narrow number would stand still; constants are words.
+    const dtype = written || constant ? "float32" : this.#dtype;
+    return tagMemory("parameters", () => hold(() => emptyShared([numel], { dtype }).zero_()));
+  }
+
+  /**
+   * The same for paged parameters: their memory is given up from the beginning.
+   * @returns `memory`: all of it, of `emptyPaged`; the caller's too
+   */
+  allocatePaged(layout: FlatBlock): { readonly full: Tensor; readonly memory: Tensor } {
+    const memory = tagMemory("parameters", () => hold(() => emptyPaged(layout.numel, this.#dtype)));
+    vacate(memory);
+    return { memory, full: hold(() => memory.narrow(0, 0, layout.numel)) };
+  }
+
+  /**
+   * Adds a block, in index order.
+   * @param full - whole parameters in the compute dtype; ownership passes
+   * @param gathered - its ranges, where ranks do not share memory; ownership passes
+   */
+  add(layout: FlatBlock, full: Tensor, gathered?: Gathered): void {
+    this.#blocks.push({ layout, full, gathered, gradient: undefined });
+  }
+
+  get numBlocks(): number {
+    return this.#blocks.length;
+  }
+
+  /** @returns the whole parameters of a block, in the compute dtype */
+  full(block: number): Tensor {
+    return this.#at(block).full;
+  }
+
+  /** @returns the ranges of a block's whole parameters; none where the ranks share memory */
+  gathered(block: number): Gathered | undefined {
+    return this.#at(block).gathered;
+  }
+
+  /**
+   * Sums the ranks' gradients in rank order, in float32: the whole block where gradients are not split, else the owned
+   * range. The order makes every level, and accumulation in place of ranks, equal to the bit.
+   * @param key - names this sum in the group
+   * @param gradient - this rank's, of the whole block, flat; ownership passes
+   * @param group - the block's ranks
+   */
+  async reduce(block: number, key: string, gradient: Tensor, group: ProcessGroup): Promise<void> {
+    const held = this.#at(block);
+    const { layout } = held;
+    const slices = layout.group.map((_, member) => sliceOf(layout, member));
+    if (splittingOf(layout.zero).gradients) {
+      await group.reduceScatter(key, gradient, slices, () => renewGradient(held, layout.sliceNumel));
+    } else {
+      await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
+    }
+  }
+
+  /**
+   * @param parts - names of parameters that are summed by themselves too
+   * @returns the sums of squares of the reduced gradient over this rank's slice, float64, one a chunk of 1,024: of all
+   *   of it, then of each part alone
+   */
+  squareSums(block: number, parts: readonly ReadonlySet<string>[]): Tensor {
+    return scope(() => {
+      const gradient = this.#gradientOfSlice(block);
+      const all = ops.troupe.chunkSquareSums(gradient);
+      if (parts.length === 0) return all;
+      const ofParts = parts.map((names) => ops.troupe.chunkSquareSums(this.#only(block, gradient, names)));
+      return ops.cat([all, ...ofParts]);
+    });
+  }
+
+  /** A copy of a slice's gradient in which all other parameters are zero: sums of it are added in the same order. */
+  #only(block: number, gradient: Tensor, names: ReadonlySet<string>): Tensor {
+    const { layout } = this.#at(block);
+    const range = sliceOf(layout, memberOf(layout, this.#rank));
+    const only = gradient.clone();
+    for (const { parameter, rangeBegin, numel } of piecesIn(layout, range))
+      if (!names.has(parameter.name)) only.narrow(0, rangeBegin, numel).zero_();
+    return only;
+  }
+
+  /** @returns the largest magnitude of the reduced gradient over this rank's slice; padding is zero */
+  largestGradient(block: number): number {
+    return scope(() => this.#gradientOfSlice(block).abs().max().item());
+  }
+
+  /** Brings every element of the reduced gradient between -limit and limit. */
+  clampGradient(block: number, limit: number): void {
+    scope(() => reducedGradient(this.#at(block)).clamp_(-limit, limit));
+  }
+
+  /** @returns the reduced gradient of the owned range; a view that the caller's scope releases */
+  ownedGradient(block: number): Tensor {
+    const held = this.#at(block);
+    const gradient = reducedGradient(held);
+    const { begin, end } = ownedRange(held.layout, this.#rank);
+    return gradient.numel === end - begin ? gradient.alias() : gradient.narrow(0, begin, end - begin);
+  }
+
+  /** A view; the caller's scope releases it. */
+  #gradientOfSlice(block: number): Tensor {
+    const held = this.#at(block);
+    const { begin, end } = sliceOf(held.layout, memberOf(held.layout, this.#rank));
+    const gradient = reducedGradient(held);
+    return gradient.narrow(0, splittingOf(held.layout.zero).gradients ? 0 : begin, end - begin);
+  }
+
+  /** Gives the reduced gradient up. @returns that of the owned range, float32; the caller's */
+  takeGradient(block: number): Tensor {
+    const held = this.#at(block);
+    const gradient = reducedGradient(held);
+    held.gradient = undefined;
+    const { begin, end } = ownedRange(held.layout, this.#rank);
+    if (gradient.numel === end - begin) return gradient;
+    const owned = hold(() => gradient.narrow(0, begin, end - begin));
+    gradient.dispose();
+    return owned;
+  }
+
+  /** Forgets reduced gradients of a step that will not be taken. */
+  dropGradients(): void {
+    for (const held of this.#blocks) {
+      held.gradient?.dispose();
+      held.gradient = undefined;
+    }
+  }
+
+  /** Releases every tensor. */
+  dispose(): void {
+    this.dropGradients();
+    for (const { full, gathered } of this.#blocks.splice(0)) {
+      full.dispose();
+      gathered?.own.dispose();
+      for (const slice of gathered?.others ?? []) slice?.dispose();
+    }
+  }
+
+  #at(block: number): HeldBlock {
+    const held = this.#blocks[block];
+    if (held === undefined) throw new RangeError(`[shard] block ${block} of ${this.#blocks.length}`);
+    return held;
+  }
+}
+
+/** Memory for a gradient that is about to be reduced, in place of the last. */
+function renewGradient(held: HeldBlock, numel: number): Tensor {
+  held.gradient?.dispose();
+  held.gradient = tagMemory("gradients", () => hold(() => empty([numel], { dtype: "float32" })));
+  return held.gradient;
+}
+
+function reducedGradient(held: HeldBlock): Tensor {
+  if (held.gradient === undefined)
+    throw new Error(`[shard] block ${held.layout.name} has no reduced gradient`);
+  return held.gradient;
+}

@@ -1,0 +1,116 @@
+import { TroupeError } from "../../errors.ts";
+import type { UpdateStep } from "../../optim/index.ts";
+import type { FlatParameter, Piece } from "../blocks/flat-block.ts";
+import type { OwnedPart, RuleShare } from "./owned-range.ts";
+
+/** One optimizer step on a block: which of its parameters it leaves out, and which were left out before. Plain data. */
+export interface BlockStep extends UpdateStep {
+  /** Names of the parameters that stay as they are, with all that is kept of them; none unless told otherwise. */
+  readonly frozen?: readonly string[];
+  /** By name, how many updates before have left a parameter out; where it is not named, none. */
+  readonly frozenUpdates?: Readonly<Record<string, number>>;
+}
+
+/** Some parameters of a share that make the same update, counted from 1 for each of them. */
+export interface Cohort {
+  readonly updateIndex: number;
+  /** The same on all ranks, owned here or not. */
+  readonly parameters: readonly FlatParameter[];
+  readonly runs: readonly Run[];
+}
+
+/** Consecutive pieces of a stretch, and where in the stretch and its state they lie. */
+export interface Run {
+  /** Its place among the stretches of its share. */
+  readonly stretch: number;
+  /** First element, within the stretch. */
+  readonly begin: number;
+  readonly numel: number;
+  /** Their places count from the run's first element. */
+  readonly pieces: readonly Piece[];
+  readonly pieceGroups: readonly number[];
+  /** Of each kind of state that the run has, the kind's place in the stretch's state and the run's range in it. */
+  readonly state: readonly { readonly kind: number; readonly begin: number; readonly numel: number }[];
+}
+
+/** @returns how many updates a parameter has seen once a step is made that does not leave it out */
+export function updateIndexOf({ updateIndex, frozenUpdates }: BlockStep, name: string): number {
+  return updateIndex - (frozenUpdates?.[name] ?? 0);
+}
+
+/**
+ * Sorts what an optimizer updates of a block by the number of its update. Mostly that is one cohort of whole stretches:
+ * parameters that were never frozen make every update together.
+ * @throws {TroupeError} `OPTIMIZER_OPTION` for an optimizer whose state cannot be cut between parameters
+ */
+export function cohortsOf(share: RuleShare, step: BlockStep): Cohort[] {
+  const frozen = new Set(step.frozen);
+  const trained = share.parameters.filter(({ name }) => !frozen.has(name));
+  const byUpdate = Map.groupBy(trained, ({ name }) => updateIndexOf(step, name));
+  return [...byUpdate].map(([updateIndex, parameters]) => {
+    const names = new Set(parameters.map(({ name }) => name));
+    const runs = share.stretches.flatMap((part, stretch) => runsIn(share, part, stretch, names));
+    return { updateIndex, parameters, runs };
+  });
+}
+
+function runsIn(share: RuleShare, part: OwnedPart, stretch: number, names: ReadonlySet<string>): Run[] {
+  const runs: Run[] = [];
+  let first: number | undefined;
+  for (let index = 0; index <= part.pieces.length; index++) {
+    const piece = part.pieces[index];
+    const isIn = piece !== undefined && names.has(piece.parameter.name);
+    if (isIn) first ??= index;
+    else if (first !== undefined) {
+      runs.push(cutRun(share, part, stretch, first, index));
+      first = undefined;
+    }
+  }
+  return runs;
+}
+
+/** The pieces from `first` until before `end`; padding goes with the piece before it, and with the stretch's first. */
+function cutRun({ rule }: RuleShare, part: OwnedPart, stretch: number, first: number, end: number): Run {
+  const { pieces, pieceGroups, numel, state } = part;
+  const begin = first === 0 ? 0 : (pieces[first]?.rangeBegin ?? 0);
+  const behind = pieces[end]?.rangeBegin ?? numel;
+  const own = pieces.slice(first, end).map((piece) => ({ ...piece, rangeBegin: piece.rangeBegin - begin }));
+  const run = { begin: part.begin + begin, numel: behind - begin, pieces: own };
+  return {
+    stretch,
+    begin,
+    numel: run.numel,
+    pieces: own,
+    pieceGroups: pieceGroups.slice(first, end),
+    state: rule.stateOf(run).map((layout) => {
+      const kind = state.findIndex((each) => each.kind === layout.kind);
+      return { kind, begin: placeOf(layout, state[kind], layout.kind), numel: layout.numel };
+    }),
+  };
+}
+
+type StateOfKind = OwnedPart["state"][number];
+
+/** @returns where in the state of a whole stretch that of a run begins: its pieces lie there as they do in the run's own */
+function placeOf(run: StateOfKind, whole: StateOfKind | undefined, kind: string): number {
+  const places = run.pieces.map((piece) => {
+    const same = whole?.pieces.find(
+      ({ parameter, parameterBegin }) =>
+        parameter.name === piece.parameter.name && parameterBegin === piece.parameterBegin,
+    );
+    return (same?.rangeBegin ?? Number.NaN) - piece.rangeBegin;
+  });
+  const [begin = 0] = places;
+  if (whole !== undefined && places.every((place) => place === begin) && begin + run.numel <= whole.numel)
+    return begin;
+  throw new TroupeError(
+    "OPTIMIZER_OPTION",
+    {
+      where: "optim",
+      expected: "state of consecutive parameters side by side, where some of them are frozen in mid-run",
+      got: `${kind} in another order`,
+      hint: "see stateOf of the rule",
+    },
+    { fields: { kind } },
+  );
+}

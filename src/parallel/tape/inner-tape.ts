@@ -1,0 +1,74 @@
+import { hold, ops, type Tensor } from "../../tensor/index.ts";
+import { type BlockHooks, BlockTape } from "./block-tape.ts";
+
+/**
+ * The tape within one call of a block of which some parts are computed again in backward: to it, those parts are what
+ * blocks are to a model. What forward computes outside of them is kept.
+ */
+export class InnerTape {
+  readonly #tape: BlockTape;
+  readonly #parameters: readonly Tensor[];
+  /** Gradients of the parameters so far. */
+  readonly #sums = new Map<Tensor, Tensor>();
+  #numCalls = 0;
+
+  /**
+   * @param inputs - of the block, cut
+   * @param parameters - all that it may read
+   * @param name - of the block, for errors
+   */
+  constructor(inputs: readonly Tensor[], parameters: readonly Tensor[], name: string) {
+    this.#parameters = parameters;
+    const hooks: BlockHooks = {
+      need: () => {},
+      release: () => {},
+      whole: () => {},
+      name: () => name,
+      isParameter: (tensor) => parameters.includes(tensor),
+      contribute: (part, leaves, gradients) => {
+        if (part === WHOLE) this.#add(leaves, gradients);
+      },
+    };
+    const trainable = (part: number) =>
+      part === WHOLE ? parameters.filter(({ requiresGrad }) => requiresGrad) : [];
+    this.#tape = new BlockTape(hooks, WHOLE, trainable, { received: inputs });
+  }
+
+  /** Runs a part, keeping only what it is given and what it returns. */
+  call<R>(forward: (...args: unknown[]) => R, args: readonly unknown[]): R {
+    this.#numCalls += 1;
+    return this.#tape.call(this.#numCalls, forward, args, { recompute: true });
+  }
+
+  /**
+   * @param outputs - of the block
+   * @param gradients - theirs
+   * @returns gradients of the inputs, then of the parameters; the caller's to dispose
+   */
+  backward(outputs: readonly Tensor[], gradients: readonly Tensor[]): (Tensor | null)[] {
+    const ofInputs = this.#tape.backward(outputs, gradients);
+    const ofParameters = this.#parameters.map((parameter) => this.#sums.get(parameter) ?? null);
+    this.#sums.clear();
+    return [...ofInputs, ...ofParameters];
+  }
+
+  /** Gives up a call that will not be walked. */
+  clear(): void {
+    this.#tape.clear();
+    for (const sum of this.#sums.values()) sum.dispose();
+    this.#sums.clear();
+  }
+
+  #add(leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void {
+    leaves.forEach((leaf, index) => {
+      const gradient = gradients[index] ?? null;
+      if (gradient === null) return;
+      const sum = this.#sums.get(leaf);
+      this.#sums.set(leaf, hold(sum === undefined ? gradient.alias() : ops.add(sum, gradient)));
+      sum?.dispose();
+    });
+  }
+}
+
+/** The block itself, whose parameters its parts share. */
+const WHOLE = 0;

@@ -1,0 +1,38 @@
+import { TroupeError } from "../../errors.ts";
+import { type Tensor, Tensor as TensorClass } from "../../tensor/index.ts";
+
+/**
+ * @returns `value` with `change` applied to every tensor in it: a tensor, or arrays and plain objects of them
+ * @throws {TroupeError} `BLOCK_TENSOR` for any other object that holds a tensor with a gradient: it would be overlooked
+ */
+export function mapTensors(value: unknown, change: (tensor: Tensor) => unknown): unknown {
+  if (value instanceof TensorClass) return change(value);
+  if (Array.isArray(value)) return value.map((item) => mapTensors(item, change));
+  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+  if (isPlain(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, change)]));
+  }
+  refuseTensors(value);
+  return value;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function refuseTensors(value: object): void {
+  const held = value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value);
+  if (!held.some((item) => item instanceof TensorClass && item.requiresGrad)) return;
+  const name = value.constructor.name;
+  throw new TroupeError(
+    "BLOCK_TENSOR",
+    {
+      where: "block",
+      expected: "tensors in arrays and plain objects, on their way in and out of a block",
+      got: `one in a ${name}`,
+      hint: "pass { ...fields } instead",
+    },
+    { fields: { name } },
+  );
+}

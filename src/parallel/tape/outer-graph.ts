@@ -1,0 +1,92 @@
+import { grad, ops, type Tensor } from "../../tensor/index.ts";
+import { refuseForeign, type TapeChecks } from "./tape-checks.ts";
+import { TensorGradients } from "./tensor-gradients.ts";
+
+/** Adds gradients of leaves, in their order; `null` where one was not used. */
+export type Contribute = (leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) => void;
+
+/**
+ * What lies between the blocks of one pass (embeddings, the loss): ordinary autograd from the roots and from the blocks'
+ * inputs back to the blocks' outputs, to what was received and to root parameters. Gradients gather at its edges, where
+ * the walk over the blocks takes them up.
+ */
+export class OuterGraph {
+  readonly #rootLeaves: () => readonly Tensor[];
+  readonly #contribute: Contribute;
+  readonly #checks: TapeChecks | undefined;
+  /** Leaves at which autograd ends: what blocks that are not walked yet have returned, and what was received. */
+  readonly #ends = new Set<Tensor>();
+  /** Of those leaves and of the blocks' inputs. */
+  readonly #gradients = new TensorGradients();
+
+  /**
+   * @param rootLeaves - parameters that no block owns and that are trainable now
+   * @param contribute - adds to the gradients of these; what it is given is not its own
+   */
+  constructor(rootLeaves: () => readonly Tensor[], contribute: Contribute, checks: TapeChecks | undefined) {
+    this.#rootLeaves = rootLeaves;
+    this.#contribute = contribute;
+    this.#checks = checks;
+  }
+
+  /** Leaves at which autograd ends. */
+  get ends(): ReadonlySet<Tensor> {
+    return this.#ends;
+  }
+
+  /** Has autograd end at these leaves too. */
+  open(leaves: readonly Tensor[]): void {
+    for (const leaf of leaves) this.#ends.add(leaf);
+  }
+
+  /** The block that returned these has been walked: nothing reaches them any more. */
+  close(leaves: readonly Tensor[]): void {
+    for (const leaf of leaves) this.#ends.delete(leaf);
+  }
+
+  /** Adds to the gradient that gathers at a tensor; takes it, and none of it where there is none. */
+  add(tensor: Tensor, gradient: Tensor | null | undefined): void {
+    this.#gradients.add(tensor, gradient);
+  }
+
+  /** @returns the gradient that has gathered at a tensor, if there is one; now the caller's */
+  take(tensor: Tensor): Tensor | undefined {
+    return this.#gradients.take(tensor);
+  }
+
+  /**
+   * Follows a gradient from `output` to the ends.
+   * @param gradient - of the output, still the caller's; left out for a scalar loss
+   * @throws {TroupeError} `BLOCK_TENSOR` where it would pass the ends, if that is checked
+   */
+  pull(output: Tensor, gradient: Tensor | undefined): void {
+    if (this.#ends.has(output)) {
+      this.#gradients.add(output, gradient === undefined ? ops.onesLike(output) : gradient.alias());
+      return;
+    }
+    const ends = [...this.#ends];
+    const rootLeaves = this.#rootLeaves();
+    const own = [...ends, ...rootLeaves];
+    const foreign = this.#checks?.foreignTo(undefined, []) ?? [];
+    // A parameter of the root that was a block's input, and is frozen by now, has no gradient.
+    if (own.length + foreign.length === 0 || !output.requiresGrad) return;
+    // Two block inputs may share a piece of the outer graph, so it must outlive one walk; it dies with its tensors.
+    const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
+      allowUnused: true,
+      retainGraph: true,
+    });
+    refuseForeign(gradients.splice(own.length), "outside the blocks");
+    const ofRoot = gradients.slice(ends.length);
+    if (ofRoot.length > 0) this.#contribute(rootLeaves, ofRoot);
+    for (const tensor of ofRoot) tensor?.dispose();
+    ends.forEach((end, index) => {
+      this.#gradients.add(end, gradients[index]);
+    });
+  }
+
+  /** Forgets a pass. */
+  clear(): void {
+    this.#ends.clear();
+    this.#gradients.clear();
+  }
+}

@@ -1,0 +1,89 @@
+import { bindRandomness, cutBlocks, type Parameter, type ParameterSpec, Randomness } from "../../nn/index.ts";
+import { cutDims, expertCounts, type LayoutFacts, tensorDivisors, traceUse } from "../../parallel/index.ts";
+import { scope } from "../../tensor/index.ts";
+import { type ModelTrace, type PlannedModel, type TraceOptions, traceModel } from "./model-trace.ts";
+
+/** A parameter as declared, and how tensor parallelism would cut it. */
+export interface DeclaredParameter extends ParameterSpec {
+  /** The dim that is cut; undefined where every rank has the whole. */
+  readonly tpDim: number | undefined;
+}
+
+/** A parameter outside the blocks. One that is used in several stages is kept on each. */
+export interface RootParameter {
+  readonly parameter: DeclaredParameter;
+  /** How many blocks had been called when it was used, each once. */
+  readonly uses: readonly number[];
+}
+
+/** What the planner must know of a model: seen by running it on tensors without memory, not by its name. */
+export interface ModelFacts {
+  /** In the order of declaration. */
+  readonly blocks: readonly { readonly name: string; readonly parameters: readonly DeclaredParameter[] }[];
+  readonly root: readonly RootParameter[];
+  /** Blocks by position, in the order in which forward calls them. */
+  readonly calls: readonly number[];
+  readonly layout: LayoutFacts;
+  /** Of one sample, where it has any. */
+  readonly tokensPerSample: number | undefined;
+  /** FLOPs of one sample, forward and backward, without recomputation: what utilisation counts. */
+  readonly flopsPerSample: number;
+  /** What a micro-batch takes; made once for equal options. */
+  trace(options: TraceOptions): ModelTrace;
+}
+
+/** @returns whether {@link factsOf} can look at the model: which expert a token goes to is not known before values are */
+export function isPlannable(planned: PlannedModel): boolean {
+  return expertCounts(planned.build()).length === 0;
+}
+
+/**
+ * Looks at a model as it is declared and as it runs; nothing is allocated.
+ * @throws {TroupeError} what the model throws
+ */
+export function factsOf(planned: PlannedModel): ModelFacts {
+  const model = planned.build();
+  bindRandomness(model, new Randomness(0));
+  const cut = cutBlocks(model);
+  const plan = planned.tensorPlan;
+  const tpDims = cutDims(model, plan ?? {});
+  const declared = (name: string, parameter: Parameter): DeclaredParameter => {
+    const { shape, dtype, init } = parameter;
+    return { name, shape, dtype, init, tpDim: tpDims.get(parameter) };
+  };
+  const modules = cut.blocks.map(({ module }) => module);
+  const { calls, rootUse } = traceUse(model, modules, cut.rest.values(), () =>
+    planned.loss(model, planned.someSamples),
+  );
+  const traces = new Map<string, ModelTrace>();
+  const trace = (options: TraceOptions): ModelTrace => {
+    const key = JSON.stringify(options);
+    const made = traces.get(key) ?? scope(() => traceModel(planned, options));
+    traces.set(key, made);
+    return made;
+  };
+  return {
+    blocks: cut.blocks.map(({ name, parameters }) => ({
+      name,
+      parameters: [...parameters].map(([path, parameter]) => declared(path, parameter)),
+    })),
+    root: [...cut.rest].map(([path, parameter]) => ({
+      parameter: declared(path, parameter),
+      uses: [...(rootUse.get(parameter) ?? [])],
+    })),
+    calls,
+    layout: {
+      numBlocks: calls.length,
+      dividedByTp: plan === undefined ? { "model without a tensor plan": 1 } : tensorDivisors(model, plan),
+      numExperts: 0,
+    },
+    tokensPerSample: planned.tokensPerSample,
+    get flopsPerSample() {
+      const numSamples = planned.someSamples;
+      const options = { numSamples, dtype: "float32", tp: 1, sequence: false, recompute: false } as const;
+      const flops = trace(options).calls.map(({ forward, backward }) => forward.flops + backward.flops);
+      return flops.reduce((sum, each) => sum + each, 0) / numSamples;
+    },
+    trace,
+  };
+}

@@ -1,0 +1,299 @@
+import { openCommunicator } from "../../collectives/index.ts";
+import {
+  bindRandomness,
+  cutBlocks,
+  type Module,
+  type Parameter,
+  Randomness,
+  type TensorPlan,
+  wrapForward,
+} from "../../nn/index.ts";
+import { BlockTape, mapTensors, tensorParallel } from "../../parallel/index.ts";
+import {
+  type DType,
+  hold,
+  itemBytes,
+  type Meter,
+  type Metered,
+  metered,
+  ops,
+  scope,
+  type Tensor,
+} from "../../tensor/index.ts";
+
+/** A model, and a loss of it, as the planner looks at them. */
+export interface PlannedModel {
+  /** Declares the model anew, without memory. */
+  build(): Module;
+  /** How tensor-parallel ranks split it; undefined where they cannot. */
+  readonly tensorPlan: TensorPlan | undefined;
+  /** The loss of `numSamples` samples, a scalar, whatever the model's parameters are bound to; runs within a scope. */
+  loss(model: Module, numSamples: number): Tensor;
+  /** Bytes of a batch of as many samples. */
+  batchBytes(numSamples: number): number;
+  /** A number of samples that a loss can be asked for. */
+  readonly someSamples: number;
+  /** Of one sample, where it has any. */
+  readonly tokensPerSample: number | undefined;
+}
+
+/** How a rank computes a micro-batch. */
+export interface TraceOptions {
+  readonly numSamples: number;
+  /** What the parameters are bound to. */
+  readonly dtype: DType;
+  /** Ranks that split a layer. */
+  readonly tp: number;
+  /** Whether what lies between the split parts of a layer is split as well, along the sequence. */
+  readonly sequence: boolean;
+  /** Whether blocks keep their input alone and are computed again in backward. */
+  readonly recompute: boolean;
+}
+
+/** What a stretch of a pass takes. */
+export interface Work {
+  readonly flops: number;
+  /** Bytes of every tensor that it makes. */
+  readonly madeBytes: number;
+  /** Bytes that go round the tensor-parallel ranks, an all-reduce twice, and how often something does. */
+  readonly ringBytes: number;
+  readonly numRings: number;
+}
+
+/** A call of a block with what was computed since the one before it; or the end of the model, behind the last. */
+export interface TracedCall {
+  /** The block's position in the model; undefined for the end. */
+  readonly block: number | undefined;
+  readonly forward: Work;
+  readonly backward: Work;
+  /** What of it stays from its forward to its backward. */
+  readonly keptBytes: number;
+  /** Bytes of what enters it: what a stage that begins here receives. */
+  readonly enteringBytes: number;
+  /** The most that its forward takes beside what it and the calls before it keep. */
+  readonly forwardBytes: number;
+  /** The same of its backward, its parameters' gradients included. */
+  readonly backwardBytes: number;
+  /** The same when its gradients are handed on. */
+  readonly handOnBytes: number;
+}
+
+/** What one micro-batch takes, call by call in forward's order, the end of the model last. */
+export interface ModelTrace {
+  readonly calls: readonly TracedCall[];
+  readonly batchBytes: number;
+  /** Operators of which it is not known what they keep; all that they are given and give is counted. */
+  readonly unruled: readonly string[];
+}
+
+const DEADLINE_MS = 60_000;
+let numTraces = 0;
+
+/**
+ * Runs a model forward and backward once, on tensors without memory, as a rank's block engine does, and has counted what every
+ * call of a block makes, keeps and lets go. Nothing is computed: a model of any size takes as long as its operators' rules
+ * of shapes do.
+ * @throws {TroupeError} what the model or its tensor plan throws
+ */
+export function traceModel(planned: PlannedModel, options: TraceOptions): ModelTrace {
+  const model = planned.build();
+  bindRandomness(model, new Randomness(0));
+  // Tensors without memory take part in nothing: nobody has to come.
+  const group = openCommunicator({
+    backend: "local",
+    name: `trace ${numTraces++}`,
+    rank: 0,
+    size: options.tp,
+    deadlineMs: DEADLINE_MS,
+  });
+  try {
+    const plan = planned.tensorPlan ?? {};
+    const region = tensorParallel(model, plan, group, { sequence: options.sequence && options.tp > 1 });
+    const padded = (run: (...args: unknown[]) => unknown) => region?.paddedOnce(run) ?? run;
+    return scope(() =>
+      metered((meter) => {
+        const recorder = new Recorder(model, meter, options, padded);
+        for (const buffer of model.namedBuffers().values()) bindBuffer(buffer);
+        const loss = () => planned.loss(model, options.numSamples);
+        const calls = recorder.trace(loss);
+        const { unruled } = meter.read();
+        return { calls, batchBytes: planned.batchBytes(options.numSamples), unruled };
+      }),
+    );
+  } finally {
+    group.close();
+  }
+}
+
+/** What was counted of a call so far. */
+interface Count {
+  readonly block: number | undefined;
+  readonly enteringBytes: number;
+  readonly forward: Work;
+  readonly keptBytes: number;
+  /** Held by all calls up to this one when its forward had ended, and the most that was held at once by then. */
+  readonly heldBytes: number;
+  readonly forwardPeakBytes: number;
+  backward: Work;
+  backwardPeakBytes: number;
+  handedOnBytes: number;
+}
+
+/** The root's place among the tape's blocks; those of the model follow. */
+const ROOT = 0;
+const NO_WORK: Work = { flops: 0, madeBytes: 0, ringBytes: 0, numRings: 0 };
+
+/** Reads a meter along one forward and backward. */
+class Recorder {
+  readonly #meter: Meter;
+  readonly #tape: BlockTape;
+  readonly #counts: Count[] = [];
+  #since: Metered;
+  /** Place of the call that is walked backwards. */
+  #walked = 0;
+  /** Whether its own backward has begun. */
+  #isInside = false;
+
+  constructor(
+    model: Module,
+    meter: Meter,
+    { dtype, recompute }: TraceOptions,
+    once: (run: (...args: unknown[]) => unknown) => (...args: unknown[]) => unknown,
+  ) {
+    const { blocks, rest } = cutBlocks(model);
+    this.#meter = meter;
+    const leaves = [rest, ...blocks.map(({ parameters }) => parameters)].map((unit) =>
+      bindShapes(unit.values(), dtype),
+    );
+    this.#tape = new BlockTape(this.#hooks(new Set(leaves.flat())), ROOT, (unit) => leaves[unit] ?? []);
+    for (const [position, { module }] of blocks.entries()) {
+      wrapForward(module, (inner, inputs) => {
+        const run = once(inner as (...args: unknown[]) => unknown);
+        const result = this.#tape.call(position + 1, run, inputs, { recompute });
+        this.#close(position, inputs);
+        return result as never;
+      });
+    }
+    meter.resetPeak();
+    this.#since = meter.read();
+  }
+
+  trace(loss: () => Tensor): TracedCall[] {
+    const root = loss();
+    this.#close(undefined, []);
+    this.#walked = this.#counts.length - 1;
+    this.#tape.backward([root]);
+    this.#count();
+    return this.#counts.map(
+      ({ heldBytes, forwardPeakBytes, backwardPeakBytes, handedOnBytes, ...call }): TracedCall => ({
+        ...call,
+        forwardBytes: forwardPeakBytes - heldBytes,
+        backwardBytes: Math.max(0, backwardPeakBytes - heldBytes),
+        handOnBytes: Math.max(0, handedOnBytes - heldBytes),
+      }),
+    );
+  }
+
+  #hooks(parameters: ReadonlySet<Tensor>) {
+    return {
+      need: (unit: number) => {
+        if (unit !== ROOT && this.#counts.at(-1)?.block === undefined && this.#counts.length > 0)
+          this.#enter();
+      },
+      release: () => {},
+      contribute: (unit: number) => {
+        if (unit === ROOT) return;
+        if (!this.#isInside) this.#enter(); // no gradient came to it
+        this.#count();
+        (this.#counts[this.#walked] as Count).handedOnBytes = this.#since.liveBytes;
+        this.#isInside = false;
+      },
+      whole: () => {},
+      isParameter: (tensor: Tensor) => parameters.has(tensor),
+      name: (unit: number) => `${unit}`,
+    };
+  }
+
+  /** A stretch of forward has ended. */
+  #close(block: number | undefined, inputs: readonly unknown[]): void {
+    const [before, after] = this.#next();
+    this.#counts.push({
+      block,
+      enteringBytes: bytesOf(inputs),
+      forward: workBetween(before, after),
+      keptBytes: after.liveBytes - before.liveBytes,
+      heldBytes: after.liveBytes,
+      forwardPeakBytes: after.peakBytes,
+      backward: NO_WORK,
+      backwardPeakBytes: 0,
+      handedOnBytes: 0,
+    });
+  }
+
+  /** Backward comes to the call before: what was walked so far is of the one behind. */
+  #enter(): void {
+    this.#count();
+    this.#walked -= 1;
+    this.#isInside = true;
+  }
+
+  #count(): void {
+    const [before, after] = this.#next();
+    const count = this.#counts[this.#walked] as Count;
+    count.backward = sumOfWork(count.backward, workBetween(before, after));
+    count.backwardPeakBytes = Math.max(count.backwardPeakBytes, after.peakBytes);
+  }
+
+  /** @returns what was counted when this was last asked, and now */
+  #next(): [Metered, Metered] {
+    const before = this.#since;
+    this.#since = this.#meter.read();
+    this.#meter.resetPeak();
+    return [before, this.#since];
+  }
+}
+
+/** Binds parameters to tensors without memory. @returns those that are trained */
+function bindShapes(parameters: Iterable<Parameter>, dtype: DType): Tensor[] {
+  const leaves: Tensor[] = [];
+  for (const parameter of parameters) {
+    const own = parameter.dtype === "float32" ? dtype : parameter.dtype;
+    const tensor = hold(ops.troupe.placeholder(parameter.shape, own));
+    parameter.bind(parameter.trainable ? tensor.requiresGrad_() : tensor);
+    if (parameter.trainable) leaves.push(tensor);
+  }
+  return leaves;
+}
+
+/** Buffers that are part of the state are bound with it. */
+function bindBuffer(buffer: Parameter & { readonly persistent?: boolean }): void {
+  if (buffer.persistent !== true) buffer.bind(hold(ops.troupe.placeholder(buffer.shape, buffer.dtype)));
+}
+
+function bytesOf(args: readonly unknown[]): number {
+  let bytes = 0;
+  mapTensors(args, (tensor) => {
+    bytes += tensor.numel * itemBytes(tensor.dtype);
+    return tensor;
+  });
+  return bytes;
+}
+
+function workBetween(before: Metered, after: Metered): Work {
+  return {
+    flops: after.flops - before.flops,
+    madeBytes: after.madeBytes - before.madeBytes,
+    ringBytes: after.ringBytes - before.ringBytes,
+    numRings: after.numRings - before.numRings,
+  };
+}
+
+/** @returns the work of both */
+export function sumOfWork(one: Work, other: Work): Work {
+  return {
+    flops: one.flops + other.flops,
+    madeBytes: one.madeBytes + other.madeBytes,
+    ringBytes: one.ringBytes + other.ringBytes,
+    numRings: one.numRings + other.numRings,
+  };
+}

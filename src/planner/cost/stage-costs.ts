@@ -1,0 +1,91 @@
+import type { Layout } from "../../parallel/index.ts";
+import type { ByteScheme } from "./byte-scheme.ts";
+import { type Cluster, type Link, linkOf } from "./cluster.ts";
+import { type ModelTrace, sumOfWork, type TracedCall, type Work } from "./model-trace.ts";
+import { ROOT_BLOCK, type StageShare, tracedCallsOf } from "./rank-share.ts";
+
+/** Seconds and bytes of one flat block on one rank. */
+export interface BlockCost {
+  /** One call of one micro-batch, with the tensor-parallel collectives inside it. */
+  readonly forwardS: number;
+  readonly backwardS: number;
+  /** Of these, waiting for tensor-parallel neighbours. */
+  readonly forwardTpS: number;
+  readonly backwardTpS: number;
+  /** The whole parameters, as they are gathered. */
+  readonly gatheredBytes: number;
+  /** The whole gradient, as it is reduced. */
+  readonly gradientBytes: number;
+  readonly updateS: number;
+}
+
+/** What the ranks of one stage pay for; block 0 is the root, whose computation is that of the model's end. */
+export interface StageCosts {
+  readonly blocks: readonly BlockCost[];
+  /** Bytes of a micro-batch's activations from one stage to the next. */
+  readonly boundaryBytes: number;
+}
+
+/** Prices what the ranks of a stage do. */
+export function stageCosts(
+  trace: ModelTrace,
+  layout: Layout,
+  share: StageShare,
+  cluster: Cluster,
+  scheme: ByteScheme,
+): StageCosts {
+  const { tp } = layout;
+  const tpRanks = Array.from({ length: tp }, (_, rank) => rank);
+  const price = priceOf(cluster, linkOf(cluster, tpRanks), tp);
+  const calls = tracedCallsOf(share, trace);
+  const blocks = share.layouts.map((flat, index): BlockCost => {
+    const position = index === ROOT_BLOCK ? undefined : share.blocks[index - 1];
+    const own = calls.filter(({ block }) => block === position);
+    const forward = price(meanOf(own, (call) => call.forward));
+    const backward = price(meanOf(own, (call) => call.backward));
+    const owned = flat.zero === 0 ? flat.numel : flat.sliceNumel;
+    return {
+      forwardS: forward.seconds,
+      backwardS: backward.seconds,
+      forwardTpS: forward.tpSeconds,
+      backwardTpS: backward.tpSeconds,
+      gatheredBytes: flat.numel * scheme.compute,
+      gradientBytes: flat.numel * scheme.gradient,
+      updateS: (owned * updateBytes(scheme)) / cluster.memoryBytesPerSecond,
+    };
+  });
+  // What leaves a stage enters the next one: of the last stage, what came to it.
+  const last = share.calls.at(-1) ?? 0;
+  const leaving = share.ends.includes("last") ? (share.calls[0] ?? 0) : last + 1;
+  return { blocks, boundaryBytes: trace.calls[leaving]?.enteringBytes ?? 0 };
+}
+
+/** Products at their rate; every tensor is written once and read once; collectives one after the other. */
+function priceOf(cluster: Cluster, link: Link, tp: number) {
+  return ({ flops, madeBytes, ringBytes, numRings }: Work) => {
+    const computeS = flops / cluster.flopsPerSecond + (2 * madeBytes) / cluster.memoryBytesPerSecond;
+    const hopsS = (tp - 1) * numRings * link.latencyS;
+    const tpSeconds = hopsS + (((tp - 1) / tp) * ringBytes) / link.bytesPerSecond;
+    return { seconds: computeS + tpSeconds, tpSeconds };
+  };
+}
+
+const NO_WORK: Work = { flops: 0, madeBytes: 0, ringBytes: 0, numRings: 0 };
+
+/** Of the calls of one block, which may stand in several places. */
+function meanOf(calls: readonly TracedCall[], of: (call: TracedCall) => Work): Work {
+  const { flops, madeBytes, ringBytes, numRings } = calls.map(of).reduce(sumOfWork, NO_WORK);
+  const share = 1 / Math.max(1, calls.length);
+  return {
+    flops: flops * share,
+    madeBytes: madeBytes * share,
+    ringBytes: ringBytes * share,
+    numRings: numRings * share,
+  };
+}
+
+/** An update reads and writes masters and state, reads the gradient and writes what is computed with. */
+function updateBytes(scheme: ByteScheme): number {
+  const master = scheme.master || scheme.compute;
+  return 2 * (master + scheme.optimizer) + scheme.reducedGradient + (scheme.master > 0 ? scheme.compute : 0);
+}

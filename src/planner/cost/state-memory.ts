@@ -1,0 +1,64 @@
+import { type FlatBlock, memberOf, ownedRange, piecesIn, splittingOf } from "../../parallel/index.ts";
+import type { ByteScheme } from "./byte-scheme.ts";
+
+/** Bytes of a model's state on one rank, by the tags of the memory ledger. */
+export interface StateBytes {
+  readonly parameters: number;
+  readonly master: number;
+  readonly optimizer: number;
+  /** Reduced gradients of every block at once, as they are when the update begins. */
+  readonly gradients: number;
+}
+
+/**
+ * Whose memory whole parameters are. "process": from level 1 on, the ranks of a process read one copy, which is charged
+ * to the first of them. "device": every rank has a copy of its own, or at level 3 its slice.
+ */
+export type Residence = "process" | "device";
+
+/**
+ * The closed formulas: what a rank holds of its flat blocks between the last gradient and the first update of a step.
+ * Equal to what the allocator counts, to the byte.
+ * @param layouts - the rank's flat blocks, padded as they are
+ * @param rank - of the world, where the groups that share the blocks are numbered
+ */
+export function stateBytes(
+  layouts: readonly FlatBlock[],
+  scheme: ByteScheme,
+  residence: Residence,
+  rank = 0,
+): StateBytes {
+  let [parameters, master, optimizer, gradients] = [0, 0, 0, 0];
+  for (const layout of layouts) {
+    const range = ownedRange(layout, rank);
+    const owned = range.end - range.begin;
+    parameters += scheme.compute * heldElements(residence, rank, layout);
+    master += layout.base ? 0 : scheme.master * owned;
+    if (!layout.trainable) continue;
+    // A range of nothing but padding is not optimized.
+    optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
+    gradients += scheme.reducedGradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
+  }
+  return { parameters, master, optimizer, gradients };
+}
+
+/**
+ * What a save copies of a rank's state, float32: of several equal copies of a block, one rank's.
+ * @param layouts - the rank's flat blocks, padded as they are
+ */
+export function snapshotBytes(layouts: readonly FlatBlock[], scheme: ByteScheme, rank = 0): number {
+  let total = 0;
+  for (const layout of layouts) {
+    if (layout.base || !layout.counted || (layout.zero === 0 && memberOf(layout, rank) > 0)) continue;
+    const range = ownedRange(layout, rank);
+    const isOptimized = layout.trainable && piecesIn(layout, range).length > 0;
+    total += (range.end - range.begin) * (4 + (isOptimized ? scheme.optimizer : 0));
+  }
+  return total;
+}
+
+function heldElements(residence: Residence, rank: number, layout: FlatBlock): number {
+  const { zero, numel, sliceNumel } = layout;
+  if (residence === "device") return splittingOf(zero).parameters ? sliceNumel : numel;
+  return zero === 0 || memberOf(layout, rank) === 0 ? numel : 0;
+}

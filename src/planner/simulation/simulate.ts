@@ -1,0 +1,84 @@
+import { TroupeError } from "../../errors.ts";
+import { checkLayout, type Layout } from "../../parallel/index.ts";
+import type { ModelFacts } from "../cost/model-facts.ts";
+import { SimulatedRanks } from "./simulated-ranks.ts";
+import { SimulatedShards } from "./simulated-shards.ts";
+import {
+  type SimulatedRank,
+  SimulatedWorld,
+  type SimulationOptions,
+  type Span,
+  type StepTimes,
+} from "./simulated-world.ts";
+
+/** What one step in the middle of a simulated run came to: seconds, means over all ranks. */
+export interface Simulation extends Readonly<StepTimes> {
+  readonly numRanks: number;
+  readonly stepS: number;
+  /** Share of the step in which a rank neither computes nor reduces within its layers. */
+  readonly idle: number;
+  /** Model FLOPs a second and rank, recomputation not counted. */
+  readonly flopsPerSecond: number;
+  readonly numEvents: number;
+  readonly timeline: readonly Span[];
+}
+
+/**
+ * Runs the product's schedules on every rank of a layout in virtual time, without computing anything.
+ * @throws {TroupeError} `LAYOUT`; `SIMULATION_ORDER` where something happens before what it depends on;
+ *   `SIMULATION_DEADLOCK` where ranks wait for ever, naming for what
+ */
+export function simulate(facts: ModelFacts, layout: Layout, options: SimulationOptions): Simulation {
+  checkLayout(facts.layout, layout);
+  return runWorld(new SimulatedWorld(facts, layout, options));
+}
+
+/** Lets every rank of a world run its program to the end. @throws as {@link simulate} does */
+export function runWorld(world: SimulatedWorld): Simulation {
+  const ranks = new SimulatedRanks(world, new SimulatedShards(world));
+  for (const rank of world.ranks) world.time.at(0, () => ranks.advance(rank));
+  const numEvents = world.time.run();
+  checkDone(world.ranks);
+  return { ...measure(world), numEvents, timeline: world.timeline };
+}
+
+function checkDone(ranks: readonly SimulatedRank[]): void {
+  const stuck = ranks.filter(({ step, plan }) => step < plan.program.length);
+  if (stuck.length === 0) return;
+  const named = stuck.slice(0, 3).map(({ rank, waitsFor }) => `rank ${rank} for ${waitsFor}`);
+  throw new TroupeError(
+    "SIMULATION_DEADLOCK",
+    {
+      where: "simulation",
+      expected: "every rank to end",
+      got: `${stuck.length} that wait for ever, ${named.join("; ")}`,
+      hint: "the simulator is wrong",
+    },
+    { fields: { numStuck: stuck.length } },
+  );
+}
+
+/** Of the last step but one: the first has no record to prefetch by, and nothing follows the last. */
+function measure({ ranks, layout, facts }: SimulatedWorld) {
+  const step = (ranks[0] as SimulatedRank).plan.program.length - 2;
+  const mean = (value: (rank: SimulatedRank) => number) =>
+    ranks.reduce((sum, rank) => sum + value(rank), 0) / ranks.length;
+  const time = (kind: keyof StepTimes) => mean(({ times }) => times[step]?.[kind] ?? 0);
+  const beganS = (index: number) => Math.max(...ranks.map(({ stepBeganS }) => stepBeganS[index] ?? 0));
+  const stepS = beganS(step + 1) - beganS(step);
+  const times = {
+    computeS: time("computeS"),
+    tensorParallelS: time("tensorParallelS"),
+    exposedS: time("exposedS"),
+    bubbleS: time("bubbleS"),
+    communicationS: time("communicationS"),
+    updateS: time("updateS"),
+  };
+  return {
+    numRanks: ranks.length,
+    stepS,
+    ...times,
+    idle: 1 - (times.computeS + times.tensorParallelS) / stepS,
+    flopsPerSecond: (layout.batchSize * facts.flopsPerSample) / stepS / ranks.length,
+  };
+}

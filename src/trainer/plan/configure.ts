@@ -1,0 +1,57 @@
+import { TroupeError, whatWasMeant } from "../../errors.ts";
+import type { ConfigValue, Job, JobConfig } from "../../job/index.ts";
+
+/**
+ * A job's settings with some of them replaced.
+ * @param remembered - of a run that goes on, those it had: they stand where nothing is given. One that the job does not have any
+ *   more, or not of that type, is passed over
+ * @param given - values of the right type, or texts as a command line gives them
+ * @throws {TroupeError} `JOB_CONFIG` for a name the job does not have, or a value of another type than its default
+ */
+export function configure(
+  job: Job,
+  given: Readonly<Record<string, unknown>>,
+  remembered: JobConfig = {},
+): JobConfig {
+  const config: Record<string, ConfigValue> = { ...job.config };
+  for (const [name, value] of Object.entries(remembered)) {
+    if (Object.hasOwn(job.config, name) && typeof value === typeof job.config[name]) config[name] = value;
+  }
+  for (const [name, value] of Object.entries(given)) {
+    const standard = Object.hasOwn(job.config, name) ? job.config[name] : undefined;
+    if (standard === undefined) throw unknownSetting(name, Object.keys(job.config));
+    config[name] = convert(name, value, standard);
+  }
+  return config;
+}
+
+function convert(name: string, value: unknown, standard: ConfigValue): ConfigValue {
+  if (typeof value === typeof standard && (typeof value !== "number" || Number.isFinite(value)))
+    return value as ConfigValue;
+  if (
+    typeof value === "string" &&
+    typeof standard === "number" &&
+    value.trim() !== "" &&
+    Number.isFinite(Number(value))
+  ) {
+    return Number(value);
+  }
+  if (typeof standard === "boolean" && (value === "true" || value === "false")) return value === "true";
+  throw new TroupeError(
+    "JOB_CONFIG",
+    {
+      where: "job",
+      expected: `${name} to be a ${typeof standard}, such as ${standard}`,
+      got: JSON.stringify(value),
+    },
+    { fields: { name, value } },
+  );
+}
+
+function unknownSetting(name: string, names: readonly string[]): TroupeError {
+  return new TroupeError(
+    "JOB_CONFIG",
+    { where: "job", expected: "a setting of the job", got: name, hint: whatWasMeant(name, names) },
+    { fields: { name, names } },
+  );
+}

@@ -1,0 +1,38 @@
+import { readdirSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { nearestName, TroupeError } from "../../errors.ts";
+
+/**
+ * @param job - a URL, or the path of a module, from the working directory
+ * @returns what can be imported
+ * @throws {TroupeError} `JOB_INVALID` for a path that leads to no file
+ */
+export function jobUrlOf(job: URL | string): string {
+  // A scheme has two letters or more: one is a drive.
+  if (job instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(job)) return String(job);
+  const path = resolve(job);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isFile() === true) return String(pathToFileURL(path));
+  const got = found === undefined ? "no such file" : "a folder";
+  const meant = found === undefined ? nearestBeside(job) : undefined;
+  throw new TroupeError(
+    "JOB_INVALID",
+    {
+      where: "job",
+      expected: `a job's module at ${job}`,
+      got,
+      hint: meant === undefined ? "give its path, as in examples/gpt/job.ts" : `did you mean ${meant}?`,
+    },
+    { fields: { job } },
+  );
+}
+
+/** The path of a module of nearly that name in the folder that was meant. */
+function nearestBeside(path: string): string | undefined {
+  const folder = dirname(path);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined;
+  const modules = readdirSync(folder).filter((file) => /\.[cm]?[jt]s$/.test(file));
+  const nearest = nearestName(basename(path), modules);
+  return nearest === undefined ? undefined : join(folder, nearest);
+}

@@ -1,0 +1,37 @@
+import type { RuntimeOptions } from "../../config/index.ts";
+import type { Launch } from "../../launch/index.ts";
+import { optionError } from "../option-error.ts";
+
+/**
+ * What a launcher's word adds to the options of a run: a process a rank, which share no memory, and a rank a process of the
+ * launcher's unless more are asked for.
+ * @throws {TroupeError} `OPTION` for what hosts cannot do
+ */
+export function launchedOptions(options: RuntimeOptions, { by, size }: Launch): RuntimeOptions {
+  const { ranks = size, placement = "process" } = options;
+  const started = `what ${by} has started on ${size} hosts`;
+  if (placement !== "process") {
+    const hint = "leave it out: ranks of several hosts are processes";
+    throw optionError("placement", `process in ${started}`, placement, hint);
+  }
+  if (ranks < size) {
+    const hint = "ranks are counted over all hosts; leave it out for one on each";
+    throw optionError("ranks", `at least ${size} in ${started}`, ranks, hint);
+  }
+  return { ...options, ranks, placement, carrier: "gloo" };
+}
+
+/** How many machines they are: several processes of a launch may share one. */
+export function numHostsOf({ size, localSize }: Launch): number {
+  return Math.max(1, Math.floor(size / localSize));
+}
+
+/**
+ * Where a rank's process lives: neighbours stay together, so that ranks that split a layer do.
+ * @param process - "rank-3"
+ * @param places - the hosts that are there
+ */
+export function placeOfRank(process: string, numRanks: number, places: readonly number[]): number {
+  const rank = Number(/\d+$/.exec(process)?.[0] ?? 0);
+  return places[Math.floor((rank * places.length) / numRanks)] ?? 0;
+}

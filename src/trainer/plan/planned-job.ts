@@ -1,0 +1,56 @@
+import { disposeBatch, type TensorBatch, tensorsIn } from "../../data/index.ts";
+import { type Job, type JobConfig, modelOf, weighLosses } from "../../job/index.ts";
+import type { TensorPlan } from "../../nn/index.ts";
+import type { PlannedModel } from "../../planner/index.ts";
+import { hold, itemBytes, type Tensor } from "../../tensor/index.ts";
+
+/** A job as the planner looks at it. */
+export interface PlannedJob extends PlannedModel, Disposable {}
+
+/**
+ * Opens a job's data and reads a batch of each of some sizes, which its loss is asked for.
+ * @param sizes - samples of a micro-batch
+ * @throws {TroupeError} what the job's functions throw
+ */
+export async function plannedJob(
+  job: Job,
+  config: JobConfig,
+  sizesOf: (facts: Parameters<Job["model"]>[1]) => Iterable<number> | Promise<Iterable<number>>,
+): Promise<PlannedJob> {
+  // Loaded by who plans: every thread of a job imports this room.
+  const { loneRank } = await import("../../engine/rank/index.ts");
+  const dataset = await job.data(config, { seed: 0 });
+  const { facts } = dataset;
+  const batches = new Map<number, TensorBatch>();
+  for (const size of new Set(await sizesOf(facts))) {
+    const batch = (await dataset.batch("train", 0, size)) as TensorBatch;
+    for (const tensor of tensorsIn(batch)) hold(tensor);
+    batches.set(size, batch);
+  }
+  const batchOf = (numSamples: number) => batches.get(numSamples) as TensorBatch;
+  const build = () => modelOf(job, config, facts);
+  const model = build() as { readonly tensorPlan?: TensorPlan };
+  const rank = loneRank();
+  const someSamples = Math.min(...batches.keys());
+  return {
+    build,
+    tensorPlan: job.tensorPlan?.(config) ?? model.tensorPlan,
+    loss: (planned, numSamples): Tensor => weighLosses(job.loss(planned, batchOf(numSamples), rank), 1),
+    batchBytes: (numSamples) =>
+      [...tensorsIn(batchOf(numSamples))].reduce(
+        (sum, { numel, dtype }) => sum + numel * itemBytes(dtype),
+        0,
+      ),
+    someSamples,
+    tokensPerSample: tokensOf(batchOf(someSamples)),
+    [Symbol.dispose]: () => {
+      for (const batch of batches.values()) disposeBatch(batch);
+    },
+  };
+}
+
+/** Of one row of what a text model reads. */
+function tokensOf(batch: TensorBatch): number | undefined {
+  const ids = [...tensorsIn(batch)].find(({ dtype, shape }) => dtype === "int64" && shape.length === 2);
+  return ids?.shape[1];
+}

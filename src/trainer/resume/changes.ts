@@ -1,0 +1,194 @@
+import type { JsonValue, TrainerState } from "../../checkpoint/index.ts";
+import type { RunChange } from "../../events/index.ts";
+import type { JobConfig } from "../../job/index.ts";
+import type { ParameterGroup } from "../../optim/index.ts";
+import type { ModuleIdentity } from "./module-identity.ts";
+import { groupsIn, type Recipe, recipeIn } from "./recipe.ts";
+
+/** What a run that goes on is, to be compared with what its checkpoint says. */
+export interface Present {
+  readonly config: JobConfig;
+  readonly recipe: Recipe;
+}
+
+/**
+ * What is other in a run that goes on than in the run of its checkpoint, by name. What the checkpoint does not tell, as those of
+ * older versions, counts as equal.
+ */
+export function changesSince(before: TrainerState, now: Present): RunChange[] {
+  return [
+    ...settingsChanges(before.job, now.config),
+    ...runChanges(recipeIn(before), now.recipe),
+    ...trainingChanges(recipeIn(before), now.recipe, before.batchSize),
+    ...dataChanges(recipeIn(before), now.recipe),
+  ];
+}
+
+/** Every name by which a change of a run may be told, so that a misspelled one is known. */
+export function changeableNames({ config, recipe }: Present): string[] {
+  const { optimizers, schedules, data = {} } = recipe;
+  const fieldsOf = (kind: string, all: readonly Fields[], ...more: string[]) =>
+    all.flatMap((fields, index) =>
+      [...Object.keys(flat(fields)), ...more].map((field) => `${placeOf(kind, index, all.length)}.${field}`),
+    );
+  return [
+    ...Object.keys(config),
+    ...["steps", "precision", "job", "optimizers"],
+    ...Object.keys(flat(pick(recipe, "batchSize", "clip", "calculatePerTokenLoss"))),
+    ...fieldsOf(
+      "optimizer",
+      optimizers.map(({ groups: _, ...fields }) => fields),
+      "lrFactor",
+      "weightDecay",
+    ),
+    ...fieldsOf("schedule", schedules),
+    ...Object.keys(data).map((name) => `data.${name}`),
+  ];
+}
+
+/** The settings that a checkpoint's run had; none where it does not tell. */
+export function settingsIn({ job }: TrainerState): JobConfig {
+  return isTable(job) ? (job as JobConfig) : {};
+}
+
+function settingsChanges(before: JsonValue, now: JobConfig): RunChange[] {
+  return isTable(before) ? fieldChanges("settings", "", before, now) : [];
+}
+
+function runChanges(before: Partial<Recipe>, now: Recipe): RunChange[] {
+  const changes: RunChange[] = [];
+  const note = (name: string, was: JsonValue | undefined, is: JsonValue) => {
+    if (was !== undefined && was !== is) changes.push({ of: "run", name, was: wordOf(was), is: wordOf(is) });
+  };
+  note("steps", before.steps?.total, now.steps.total);
+  note("precision", before.precision, now.precision);
+  const { job } = before;
+  // Where it lies is another's matter; what it says is this one's.
+  if (job !== undefined && job.sha256 !== now.job.sha256) note("job", moduleWord(job), moduleWord(now.job));
+  // What it imports no longer, or now, is a change of another text.
+  for (const [file, sha256] of Object.entries(job?.imports ?? {})) {
+    const is = now.job.imports?.[file] ?? sha256;
+    if (sha256 !== is) note(`job.${file}`, moduleWord({ file, sha256 }), moduleWord({ file, sha256: is }));
+  }
+  return changes;
+}
+
+function moduleWord({ file, sha256 }: ModuleIdentity): string {
+  return sha256 === "" ? file : `${file} (sha256 ${sha256.slice(0, 12)})`;
+}
+
+function trainingChanges(before: Partial<Recipe>, now: Recipe, batchSize: number | undefined): RunChange[] {
+  const was = {
+    ...pick(before, "batchSize", "clip", "calculatePerTokenLoss"),
+    ...(batchSize !== undefined && { batchSize }),
+  };
+  const is = pick(now, ...(Object.keys(was) as (keyof typeof was)[]));
+  return [
+    ...fieldChanges("training", "", flat(was), flat(is)),
+    ...(before.optimizers === undefined ? [] : optimizerChanges(before.optimizers, now.optimizers)),
+    ...(before.schedules === undefined ? [] : scheduleChanges(before, now)),
+  ];
+}
+
+function optimizerChanges(before: Recipe["optimizers"], now: Recipe["optimizers"]): RunChange[] {
+  if (before.length !== now.length) return [numberChange("optimizers", before.length, now.length)];
+  return before.flatMap((optimizer, index) => {
+    const name = placeOf("optimizer", index, before.length);
+    const { groups: _was, ...was } = optimizer;
+    const { groups: _is, ...is } = now[index] ?? {};
+    const groups = groupChanges(name, groupsIn(optimizer), groupsIn(now[index] ?? {}));
+    return [...fieldChanges("training", `${name}.`, flat(was), flat(is)), ...groups];
+  });
+}
+
+/** Of parameters that both train: which of them there are, the model says. */
+function groupChanges(
+  optimizer: string,
+  before: readonly ParameterGroup[],
+  now: readonly ParameterGroup[],
+): RunChange[] {
+  const groupOf = new Map(before.flatMap((group) => group.names.map((name) => [name, group] as const)));
+  const pairs = now.flatMap((is) =>
+    is.names.flatMap((name) => {
+      const was = groupOf.get(name);
+      return was === undefined ? [] : [{ name, was, is }];
+    }),
+  );
+  return (["lrFactor", "weightDecay"] as const).flatMap((field) => {
+    const others = pairs.filter(({ was, is }) => was[field] !== is[field]);
+    const [first] = others;
+    if (first === undefined) return [];
+    const more = others.length === 1 ? "" : ` and ${others.length - 1} more`;
+    return [
+      {
+        of: "training" as const,
+        name: `${optimizer}.${field}`,
+        was: `${first.was[field]} (of ${first.name}${more})`,
+        is: `${first.is[field]}`,
+      },
+    ];
+  });
+}
+
+function scheduleChanges({ schedules = [], optimizers = [] }: Partial<Recipe>, now: Recipe): RunChange[] {
+  if (schedules.length !== now.schedules.length) return [];
+  return schedules.flatMap((schedule, index) => {
+    const name = placeOf("schedule", index, schedules.length);
+    // Its peak is the optimizer's rate, and is told as that.
+    const { peakLr: _was, lr: _wasLr, rates: wasRates, ...was } = schedule;
+    const { peakLr: _is, lr: _isLr, rates: isRates, ...is } = now.schedules[index] ?? {};
+    const fields = fieldChanges("training", `${name}.`, flat(was), flat(is));
+    const isRateSame = optimizers[index]?.lr === now.optimizers[index]?.lr;
+    if (fields.length > 0 || !isRateSame || wasRates === isRates) return fields;
+    const [wasWord, isWord] = [wasRates, isRates].map((rates) => `rates of digest ${rates}`);
+    return [{ of: "training", name: `${name}.rates`, was: wasWord ?? "", is: isWord ?? "" }];
+  });
+}
+
+function dataChanges({ data: before }: Partial<Recipe>, { data: now }: Recipe): RunChange[] {
+  return before === undefined || now === undefined ? [] : fieldChanges("data", "data.", before, now);
+}
+
+type Fields = Readonly<Record<string, JsonValue | undefined>>;
+
+function fieldChanges(of: RunChange["of"], prefix: string, before: Fields, now: Fields): RunChange[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+  return names.flatMap((name) => {
+    const [was, is] = [before[name], now[name]];
+    // A setting that the job did not have then has no value to differ from.
+    if (JSON.stringify(was) === JSON.stringify(is) || (of === "settings" && was === undefined)) return [];
+    return [{ of, name: `${prefix}${name}`, was: wordOf(was), is: wordOf(is) }];
+  });
+}
+
+function numberChange(name: string, was: number, is: number): RunChange {
+  return { of: "training", name, was: `${was}`, is: `${is}` };
+}
+
+/** Every value that is no table under the names that lead to it, joined by dots. */
+function flat(table: Fields, prefix = ""): Fields {
+  return Object.fromEntries(
+    Object.entries(table).flatMap(([name, value]) =>
+      isTable(value) ? Object.entries(flat(value, `${prefix}${name}.`)) : [[`${prefix}${name}`, value]],
+    ),
+  );
+}
+
+function pick<T extends object, Name extends keyof T>(from: T, ...names: Name[]): Pick<T, Name> {
+  return Object.fromEntries(
+    names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]),
+  ) as Pick<T, Name>;
+}
+
+function placeOf(name: string, index: number, count: number): string {
+  return count === 1 ? name : `${name}.${index}`;
+}
+
+function isTable(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function wordOf(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return "none";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import { HuggingFaceFolder, type JsonObject } from "../../checkpoint/index.ts";
+import { adapterConfig, deltaOf, hasBase, matchDelta, peftName, tunedState } from "../../deltas/index.ts";
+import { TroupeError } from "../../errors.ts";
+import type { TrainingPlan } from "../../job/index.ts";
+import type { Module } from "../../nn/index.ts";
+import type { Beginning, InitialState } from "../../protocols/index.ts";
+import { type Start, startFromSeed, startFromWeights } from "./start.ts";
+
+/**
+ * Puts a run of a delta on its base: what no checkpoint of it holds comes from the folder that the job begins with, or from the
+ * seed, and what is tuned from a checkpoint, the delta's own folder, or its initializers.
+ * @param before - the checkpoint that the run goes on from, if any
+ * @throws {TroupeError} `RESUME_MISMATCH` where that stands on another base; `MODEL_WEIGHTS` where a folder does not fit
+ */
+export async function startOf(
+  { pretrained }: TrainingPlan,
+  model: Module,
+  seed: number,
+  before: Start | undefined,
+): Promise<Start> {
+  if (!hasBase(model)) return before ?? (await startAfresh(pretrained, model, seed));
+  const recorded = before?.resumed?.state.base;
+  const folder = pretrained ?? (typeof recorded?.folder === "string" ? recorded.folder : undefined);
+  const begun = await startAfresh(folder, model, seed);
+  const beginning = begun.initial;
+  const identity = await identityOf(beginning, model);
+  if (before !== undefined) checkBase(before, identity);
+  const base = { beginning, identity, adapter: adapterTexts(model, folder) };
+  const initial =
+    before === undefined ? await initialOf(model, beginning) : { ...before.initial, base: beginning };
+  return { ...(before ?? begun), texts: begun.texts, initial, base };
+}
+
+function startAfresh(folder: string | undefined, model: Module, seed: number) {
+  return folder === undefined ? startFromSeed(seed) : startFromWeights(folder, model, seed);
+}
+
+/** From the delta's own folder, where it has one. */
+async function initialOf(model: Module, base: Beginning): Promise<InitialState> {
+  const folder = deltaOf(model)?.folder;
+  if (folder === undefined) return base;
+  await using opened = await HuggingFaceFolder.open(folder);
+  const tensors = new Map(opened.names.map((name) => [name, opened.entry(name)]));
+  const entries = Object.fromEntries(matchDelta(model, { tensors }).map(({ name, entry }) => [name, entry]));
+  return { kind: "weights", step: 0, folder, seed: base.seed, entries, base };
+}
+
+function adapterTexts(model: Module, folder: string | undefined) {
+  const delta = deltaOf(model);
+  if (delta === undefined) return undefined;
+  const names = Object.fromEntries(
+    [...tunedState(model).keys()].map((name) => [name, peftName(name, model)]),
+  );
+  return { config: adapterConfig(model, delta, folder), names };
+}
+
+/** What tells a base from others: the seed that it is drawn with, or a digest of its tensors in the order of the model. */
+async function identityOf(beginning: Beginning, model: Module): Promise<JsonObject> {
+  if (beginning.kind === "seed") return { seed: beginning.seed };
+  await using opened = await HuggingFaceFolder.open(beginning.folder);
+  const digest = createHash("sha256");
+  for (const [name, { role }] of model.namedState()) {
+    const entry = beginning.entries[name];
+    if (role !== "base" || entry === undefined) continue;
+    const { dtype, shape } = opened.entry(entry);
+    digest.update(`${name} ${dtype} [${shape}]\n`).update(await opened.read(entry));
+  }
+  return { folder: beginning.folder, sha256: digest.digest("hex") };
+}
+
+/** A folder may have moved; what is in it may not have changed. */
+function checkBase({ resumed }: Start, now: JsonObject): void {
+  const was = resumed?.state.base ?? {};
+  if (was.sha256 === now.sha256 && was.seed === now.seed) return;
+  throw new TroupeError(
+    "RESUME_MISMATCH",
+    {
+      where: "resume",
+      expected: `the base of ${resumed?.path}, ${describe(was)}`,
+      got: describe(now),
+      hint: "what was tuned on one base means nothing on another",
+    },
+    { fields: { was, now } },
+  );
+}
+
+function describe({ folder, sha256, seed }: JsonObject): string {
+  if (sha256 === undefined) return seed === undefined ? "none" : `drawn with seed ${seed}`;
+  return `${folder} of digest ${`${sha256}`.slice(0, 12)}`;
+}

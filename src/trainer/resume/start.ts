@@ -1,0 +1,133 @@
+import {
+  type AdapterTexts,
+  type Checkpoint,
+  HuggingFaceFolder,
+  type JsonObject,
+  type ModelTexts,
+  openCheckpoint,
+  type TrainerState,
+} from "../../checkpoint/index.ts";
+import type { TroupeError } from "../../errors.ts";
+import { type NamedState, type PretrainedWeights, pretrained } from "../../models/index.ts";
+import type { Module } from "../../nn/index.ts";
+import type { SavedProgress } from "../../optim/index.ts";
+import type { Beginning, InitialState } from "../../protocols/index.ts";
+import { optionError } from "../option-error.ts";
+
+/** A checkpoint that a run goes on from. */
+export interface Resumed {
+  readonly path: string;
+  readonly state: TrainerState;
+  /** The shape of each tensor of its model. */
+  readonly weights: ReadonlyMap<string, readonly number[]>;
+}
+
+/** Where a run begins. */
+export interface Start {
+  readonly seed: number;
+  /** Where the run goes on from a checkpoint. */
+  readonly resumed: Resumed | undefined;
+  readonly initial: InitialState;
+  /** What the folder says of the model, where it begins with a folder's weights. */
+  readonly texts: ModelTexts | undefined;
+  /** What of the model that folder lacks, and what of the folder the model lacks. */
+  readonly pretrained?: Pick<PretrainedWeights, "fresh" | "dropped">;
+  /** What a delta stands on, where the model has one. */
+  readonly base?: DeltaBase | undefined;
+  /** Newer checkpoints that could not be opened, and why. */
+  readonly passedOver: readonly TroupeError[];
+}
+
+/** What a delta stands on: no checkpoint holds it. */
+export interface DeltaBase {
+  readonly beginning: Beginning;
+  /** Where it comes from, and what tells it from others: what a checkpoint says of it. */
+  readonly identity: JsonObject;
+  /** What the checkpoints' folders say of the delta; none where the model has several. */
+  readonly adapter: AdapterTexts | undefined;
+}
+
+/** A run from nothing: every parameter drawn from its initializer. */
+export function startFromSeed(seed: number): Start & { readonly initial: Beginning } {
+  const initial = { kind: "seed", step: 0, seed } as const;
+  return { seed, resumed: undefined, initial, texts: undefined, passedOver: [] };
+}
+
+/**
+ * A run that goes on where a checkpoint left it.
+ * @param path - folder of a checkpoint, or of a run's checkpoints: its newest whole one
+ * @param seed - what the caller asked for, if anything: the checkpoint's own seed is the only one that fits
+ * @param except - folders of checkpoints that are known to be damaged
+ * @throws {TroupeError} what `openCheckpoint` throws; `OPTION` for another seed than the checkpoint's
+ */
+export async function startFromCheckpoint(
+  path: string,
+  seed: number | undefined,
+  except: readonly string[] = [],
+): Promise<Start> {
+  await using checkpoint = await openCheckpoint(path, { except });
+  const { state } = checkpoint;
+  if (seed !== undefined && seed !== state.seed) {
+    throw optionError(
+      "seed",
+      `${state.seed}, that of the checkpoint ${checkpoint.path}`,
+      seed,
+      "leave --seed out",
+    );
+  }
+  return {
+    seed: state.seed,
+    resumed: {
+      path: checkpoint.path,
+      state,
+      weights: new Map(checkpoint.weights.map((name) => [name, checkpoint.entry(name).shape])),
+    },
+    initial: stateOf(checkpoint),
+    texts: textsOf(checkpoint),
+    passedOver: checkpoint.passedOver,
+  };
+}
+
+/**
+ * A run from a Hugging Face folder's weights, moments zero. A head that the folder lacks, or has for other labels, is drawn.
+ * @throws {TroupeError} `MODEL_WEIGHTS` where names or shapes outside the head differ from the model's; `OPTION` for a model without
+ *   Hugging Face names
+ */
+export async function startFromWeights(
+  folder: string,
+  model: Module,
+  seed: number,
+): Promise<Start & { readonly initial: Beginning }> {
+  if (!("stateNaming" in model)) {
+    throw optionError(
+      "pretrained",
+      "used with a model that has Hugging Face names",
+      folder,
+      "see stateNaming",
+    );
+  }
+  await using opened = await HuggingFaceFolder.open(folder);
+  const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
+  const { matched, fresh, dropped } = pretrained(model as NamedState, named);
+  const entries = Object.fromEntries(matched.map(({ name, entry }) => [name, entry]));
+  const initial = { kind: "weights", step: 0, folder, seed, entries } as const;
+  return {
+    seed,
+    resumed: undefined,
+    initial,
+    pretrained: { fresh, dropped },
+    texts: textsOf(opened),
+    passedOver: [],
+  };
+}
+
+function textsOf({ config, generationConfig }: ModelTexts): ModelTexts {
+  return { config, generationConfig };
+}
+
+function stateOf({ path, state }: Checkpoint): InitialState {
+  const { step } = state;
+  // Without a word on it every step was an update.
+  const progress = (state.optimizer ?? { numUpdates: step }) as unknown as SavedProgress;
+  return { kind: "checkpoint", step, path, progress };
+}

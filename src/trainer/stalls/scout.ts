@@ -1,0 +1,127 @@
+import { basename } from "node:path";
+import { actorModules } from "../../actors/index.ts";
+import type { Fingerprint } from "../../data/index.ts";
+import { TroupeError } from "../../errors.ts";
+import type { TroupeEventBody } from "../../events/index.ts";
+import type { DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
+import type { ActorRef, ActorSystem } from "../../runtime/index.ts";
+import { tellingWait } from "./told-waits.ts";
+
+/** The actor that loads a job and opens its data first. Not the name of the one that feeds the run, which would then be told as its second generation. */
+export const SCOUT = "scout";
+
+/** A job's module imports what it likes; whoever takes longer is taken to wait for what never comes. */
+const LONGEST_LOAD_MS = 60_000;
+
+/** A file system may take hours to read what a dataset is made of. */
+const FINGERPRINT_DEADLINE_MS = 86_400_000;
+
+/** Data that was opened, and what tells it from other data. */
+export interface RunData {
+  readonly opened: OpenedData;
+  /** May take longer than the first steps; rejects where the dataset cannot tell. */
+  readonly fingerprint: Promise<Fingerprint>;
+}
+
+/** Where a scout finds what it is sent for. */
+export interface ScoutOptions {
+  readonly system: ActorSystem;
+  readonly jobUrl: string;
+  /** What the job is called, for people. */
+  readonly name: string;
+  /** How long the data may take to open. */
+  readonly deadlineMs: number;
+  readonly emit: (event: TroupeEventBody) => void;
+}
+
+/**
+ * Loads a job and opens its data in a thread of its own, before anything else is started: one that never comes to an end can
+ * be told there, and ended.
+ */
+export class Scout {
+  readonly #options: ScoutOptions;
+  readonly #actor: ActorRef<FeederProtocol>;
+
+  /** @throws {TroupeError} `JOB_INVALID` for a module that cannot be loaded, or whose loading has no end */
+  static async send(options: ScoutOptions): Promise<Scout> {
+    const { system, jobUrl, name } = options;
+    const startDeadlineMs = Math.min(LONGEST_LOAD_MS, options.deadlineMs);
+    const loading = system.spawn<FeederProtocol, FeederInit>({
+      name: SCOUT,
+      module: actorModules.feeder,
+      startDeadlineMs,
+      init: { jobUrl },
+    });
+    try {
+      return new Scout(options, await telling(options, "to be loaded", loading));
+    } catch (cause) {
+      throw unended(name, cause, startDeadlineMs) ?? cause;
+    }
+  }
+
+  private constructor(options: ScoutOptions, actor: ActorRef<FeederProtocol>) {
+    this.#options = options;
+    this.#actor = actor;
+  }
+
+  /**
+   * Opens the data, to learn what a model must know of it. Where its fingerprint takes its time the thread stays until that is
+   * known.
+   * @throws what the job's `data` throws; {TroupeError} `DATA_PENDING` where it gives a promise that does not settle
+   */
+  async open(data: DataOrder): Promise<RunData> {
+    const { system, deadlineMs } = this.#options;
+    const actor = this.#actor;
+    let isStaying = false;
+    let isOpen = false;
+    try {
+      const opening = actor.ask("open", { data }, { deadlineMs });
+      const opened = await telling(this.#options, "for its data(…)", opening).catch((error: unknown) => {
+        throw pending(error, deadlineMs);
+      });
+      isOpen = true;
+      isStaying = opened.fingerprint === "later";
+      if (opened.fingerprint !== "later") return { opened, fingerprint: Promise.resolve(opened.fingerprint) };
+      const fingerprint = actor
+        .ask("fingerprint", {}, { deadlineMs: FINGERPRINT_DEADLINE_MS })
+        // A system that is stopping ends it anyway.
+        .finally(() => void system.stopActor(actor).catch(() => {}));
+      // Whoever waits hears of it.
+      fingerprint.catch(() => {});
+      return { opened, fingerprint };
+    } finally {
+      // What does not open may not stop either.
+      if (!isStaying) await system.stopActor(actor, isOpen ? {} : { deadlineMs: 1_000 });
+    }
+  }
+}
+
+function telling<T>({ name, emit }: ScoutOptions, whatFor: string, work: Promise<T>): Promise<T> {
+  return tellingWait(work, (waitedMs) => emit({ kind: "run.delayed", what: `${name} ${whatFor}`, waitedMs }));
+}
+
+/** A module that is loaded for ever, or whose thread has left since nothing was left that it could wait for. */
+function unended(name: string, cause: unknown, deadlineMs: number): TroupeError | undefined {
+  if (!(cause instanceof TroupeError)) return undefined;
+  const isLate = cause.code === "ACTOR_START_TIMEOUT";
+  if (!isLate && !LEFT.test(cause.message)) return undefined;
+  const got = isLate ? "no end of it" : "an await at its top level that nothing settles";
+  return new TroupeError("JOB_INVALID", {
+    where: "job",
+    expected: `${basename(name)} to be loaded within ${deadlineMs / 1000} s`,
+    got,
+    hint: "look for an await at the top level of it, or of what it imports, and for a loop without end",
+  });
+}
+
+const LEFT = /its thread (left without being asked to stop|ended with exit code 13)/;
+
+function pending(error: unknown, deadlineMs: number): unknown {
+  if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") return error;
+  return new TroupeError("DATA_PENDING", {
+    where: "data",
+    expected: `the job's data(…) to be open within ${deadlineMs / 1000} s`,
+    got: "a promise that is not settled, or a loop without end",
+    hint: "more time: --deadline",
+  });
+}
