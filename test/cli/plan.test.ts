@@ -133,7 +133,7 @@ describe("troupe plan", () => {
   it("refuses an impossible layout with exit code 2 and the nearest that work", async () => {
     const { code, err } = await plan(...gpt13b, "--tp", "3");
     expect(code).toBe(2);
-    expect(err).toContain("expected tp to divide 128 groups of 40 in transformer.h.*.attn.c_attn, got 3");
+    expect(err).toContain("expected ranks in multiples of tp 3 × pp 1 = 3, got 32");
     expect(err).toContain("nearest that work");
   });
 

@@ -7,18 +7,19 @@ import type { GPT2Config } from "./config.ts";
  * @see Shoeybi et al. 2019, "Megatron-LM", https://arxiv.org/abs/1909.08053
  */
 export function gpt2StackPlan({ n_embd, n_head }: GPT2Config): TensorPlan {
-  const headWidth = n_embd / n_head;
+  const unit = n_embd / n_head;
+  const uneven = true;
   return {
     wte: vocabulary(),
     drop: sequence({ input: "whole" }),
     "h.*.ln_1": sequence(),
-    "h.*.attn.c_attn": column({ parts: 3, unit: headWidth }),
-    "h.*.attn.attn_dropout": mask(1), // [B, H, T, T]
-    "h.*.attn.c_proj": row({ unit: headWidth }),
+    "h.*.attn.c_attn": column({ parts: 3, unit, uneven }),
+    "h.*.attn.attn_dropout": mask(1, n_head), // [B, H, T, T]
+    "h.*.attn.c_proj": row({ unit, uneven }),
     "h.*.attn.resid_dropout": sequence(),
     "h.*.ln_2": sequence(),
-    "h.*.mlp.c_fc": column(),
-    "h.*.mlp.c_proj": row(),
+    "h.*.mlp.c_fc": column({ uneven }),
+    "h.*.mlp.c_proj": row({ uneven }),
     "h.*.mlp.dropout": sequence(),
     ln_f: sequence(),
   };

@@ -102,6 +102,17 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
   ];
 
   const odd = { ...llama, num_attention_heads: 6, intermediate_size: 37 };
+  const oddGpt2 = {
+    model_type: "gpt2",
+    vocab_size: 61,
+    n_positions: 32,
+    n_embd: 30,
+    n_head: 5,
+    n_layer: 2,
+    n_inner: 37,
+    attn_pdrop: 0.2,
+    initializer_range: 0.2,
+  };
   const oddT5 = { ...gated, num_heads: 5, d_ff: 37, dropout_rate: 0.2 };
   const encoder = {
     vocab_size: 61,
@@ -143,6 +154,11 @@ describe("a model over tensor-parallel ranks is that model on one device, in its
       size: 2,
       trial: toText(bart, { sequence: true, lengths: [13, 9] }),
     },
+    ...[2, 3, 4].map((size) => ({
+      title: `GPT-2 of 5 heads in one map and 37 inner features on ${size} ranks, 13 and 9 positions`,
+      size,
+      trial: causal(oddGpt2, { sequence: size !== 3, lengths: [13, 9] }),
+    })),
     ...[6, 3, 2, 1].flatMap((num_key_value_heads) =>
       [4, 5].map((size) => ({
         title: `LLaMA of 6 heads in ${num_key_value_heads} groups and 37 inner features on ${size} ranks`,
