@@ -30,6 +30,8 @@ export type Seq2SeqBatch = {
   readonly labels?: Tensor | undefined;
   /** [B, T], int64: what has been written before each position; the labels, one later, unless told otherwise. */
   readonly decoderInputIds?: Tensor | undefined;
+  /** [B, T], 0 where what is written is padded. */
+  readonly decoderAttentionMask?: Tensor | undefined;
 };
 
 class BartModel extends Module {
@@ -47,10 +49,12 @@ class BartModel extends Module {
     this.#config = config;
   }
 
-  override forward({ inputIds, attentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
+  override forward({ inputIds, attentionMask, decoderAttentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
     const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, S]
+    const own = decoderAttentionMask && paddingMask(decoderAttentionMask); // [B, 1, 1, T]
     const [source] = madeOnce(this, () => [this.encoder.forward(this.#words(this.encoder, inputIds), mask)]); // [B, S, D]
-    return this.decoder.forward(this.#words(this.decoder, written), source as Tensor, mask); // [B, T, D]
+    const words = this.#words(this.decoder, written);
+    return this.decoder.forward(words, source as Tensor, { own, source: mask }); // [B, T, D]
   }
 
   #words({ embed_tokens: own }: BartEncoder | BartDecoder, ids: Tensor): Tensor {

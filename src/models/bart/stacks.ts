@@ -73,6 +73,12 @@ export class BartEncoderLayer extends BartLayer {
   }
 }
 
+/** What a decoder sees: bool, of its own positions [B, 1, 1, T] beside the causal rule, and of the encoder's [B, 1, 1, S]. */
+export interface BartMasks {
+  readonly own: Tensor | undefined;
+  readonly source: Tensor | undefined;
+}
+
 /** A layer of the decoder, which sees the encoder's states between its halves. */
 export class BartDecoderLayer extends BartLayer {
   readonly encoder_attn: ProjectedAttention;
@@ -92,11 +98,11 @@ export class BartDecoderLayer extends BartLayer {
     this.encoder_attn_layer_norm = new LayerNorm(width);
   }
 
-  /** @param source - [B, S, D], the encoder's states @param mask - which of them may be seen */
-  override forward(x: Tensor, source: Tensor, mask?: Tensor): Tensor {
-    const attended = this.dropout.forward(this.self_attn.forward(x, { causal: true }));
+  /** @param source - [B, S, D], the encoder's states */
+  override forward(x: Tensor, source: Tensor, masks: BartMasks): Tensor {
+    const attended = this.dropout.forward(this.self_attn.forward(x, { causal: true, mask: masks.own }));
     const own = this.self_attn_layer_norm.forward(attended.add(x)); // [B, T, D]
-    const crossed = this.dropout.forward(this.encoder_attn.forward(own, { source, mask }));
+    const crossed = this.dropout.forward(this.encoder_attn.forward(own, { source, mask: masks.source }));
     return this.layerdrop.forward(this.feed(this.encoder_attn_layer_norm.forward(crossed.add(own))), x);
   }
 }
@@ -158,9 +164,9 @@ export class BartDecoder extends BartStack<BartDecoderLayer> {
   }
 
   /** @param words - [B, T, D] @param source - [B, S, D] @returns [B, T, D] */
-  override forward(words: Tensor, source: Tensor, mask?: Tensor): Tensor {
+  override forward(words: Tensor, source: Tensor, masks: BartMasks): Tensor {
     let hidden = this.begin(words);
-    for (const layer of this.layers) hidden = layer.forward(hidden, source, mask);
+    for (const layer of this.layers) hidden = layer.forward(hidden, source, masks);
     return this.end.forward(hidden);
   }
 }
