@@ -79,8 +79,10 @@ export async function loadDelta(path: string, model: Module): Promise<void> {
 export function matchDelta(model: Module, file: Pick<SafetensorsFile, "tensors">): WeightMatch[] {
   const tuned = tunedState(model);
   const own = new Map([...tuned.keys()].map((name) => [peftName(name, model), name]));
+  // Beside a head that is saved whole peft may write, with all biases, that of the head it stands for: nothing reads it.
+  const written = [...file.tensors].filter(([name]) => !name.includes(".original_module."));
   const entries = new Map(
-    [...file.tensors].map(([name, entry]) => [own.get(name) ?? ownName(name), { ...entry, name }]),
+    written.map(([name, entry]) => [own.get(name) ?? ownName(name), { ...entry, name }]),
   );
   const matched = matchState(model, tuned, entries);
   return matched.map((match) => ({ ...match, entry: entries.get(match.entry)?.name ?? match.entry }));
