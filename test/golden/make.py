@@ -1,6 +1,6 @@
 """Writes reference states of other shapes than those beside the repository, for the golden tests to be pointed at.
 
-    python test/golden/make.py FOLDER [SEED]
+    python test/golden/make.py FOLDER [SEED [WORD]]     those with WORD in their names alone
     TROUPE_GOLDEN=FOLDER npx vitest run test/golden
 
 Wants torch, transformers, peft and safetensors. What is written is what ../shared/golden/README.md describes; widths, heads, layers,
@@ -262,6 +262,125 @@ def shapes(rng):
         yield f"megatron-bert-{task.lower()}", getattr(hf, f"MegatronBertFor{task}")(config), inputs
 
 
+def corners(rng):
+    """What tensor parallelism and stages divide least well: odd heads, words, inner widths and layers. name → (model, inputs)"""
+    encoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, max_position_embeddings=32,
+                   hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05)
+    def gaps(name, config_class, model_class, **fields):
+        config = config_class(**{**encoder, **fields})
+        inputs = text(rng, config, types="types" in name)
+        return name, model_class(config), dict(inputs, labels=masked(rng, inputs))
+    yield gaps("bert-odd", hf.BertConfig, hf.BertForMaskedLM, type_vocab_size=1, pad_token_id=60)
+    yield gaps("roberta-odd-types", hf.RobertaConfig, hf.RobertaForMaskedLM, type_vocab_size=3, pad_token_id=0, hidden_act="gelu_fast")
+    yield gaps("data2vec-text-odd", hf.Data2VecTextConfig, hf.Data2VecTextForMaskedLM, num_attention_heads=3)
+    yield gaps("megatron-bert-odd-types", hf.MegatronBertConfig, hf.MegatronBertForMaskedLM, type_vocab_size=2, layer_norm_eps=1e-4)
+    yield gaps("albert-odd", hf.AlbertConfig, hf.AlbertForMaskedLM, embedding_size=37, num_hidden_layers=5, num_hidden_groups=1, inner_group_num=3,
+               classifier_dropout_prob=0, hidden_act="gelu")
+    yield gaps("albert-groups", hf.AlbertConfig, hf.AlbertForMaskedLM, embedding_size=8, num_hidden_layers=5, num_hidden_groups=3, classifier_dropout_prob=0)
+    config = hf.BertConfig(**encoder, num_labels=7, problem_type="single_label_classification")
+    yield "bert-unmasked", hf.BertForSequenceClassification(config), dict(input_ids=ids(rng, 4, 11, 61), labels=torch.tensor([0, 6, 3, 1]))
+    config = hf.RobertaConfig(**encoder, num_labels=3, problem_type="multi_label_classification")
+    yield "roberta-several", hf.RobertaForSequenceClassification(config), dict(text(rng, config, types=False), labels=torch.randint(0, 2, (3, 3)).float())
+    config = hf.AlbertConfig(**encoder, embedding_size=11, num_labels=1, classifier_dropout_prob=0)
+    yield "albert-number", hf.AlbertForSequenceClassification(config), dict(text(rng, config), labels=torch.randn(3))
+    decoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=43, attention_dropout=0,
+                   bos_token_id=0, eos_token_id=0, max_position_embeddings=32, initializer_range=0.05)
+    def causal(name, config_class, model_class, left=False, mask=True, **fields):
+        config = config_class(**{**decoder, **fields})
+        inputs = text(rng, config, types=False, left=left)
+        inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        if not mask:
+            del inputs["attention_mask"]
+        return name, model_class(config), inputs
+    llama = lambda name, **fields: causal(f"llama-{name}", hf.LlamaConfig, hf.LlamaForCausalLM, **fields)
+    yield llama("odd-one-group", mlp_bias=True)
+    yield llama("odd-alone", num_key_value_heads=5, mask=False, tie_word_embeddings=True)
+    yield llama("odd-width", hidden_size=49, num_attention_heads=7, num_key_value_heads=7, head_dim=4, attention_bias=True, hidden_act="relu")
+    yield llama("nine-three", hidden_size=36, num_attention_heads=9, num_key_value_heads=3, left=True)
+    yield causal("mistral-odd", hf.MistralConfig, hf.MistralForCausalLM, num_attention_heads=9, num_key_value_heads=3, head_dim=6, sliding_window=1)
+    yield causal("mistral-wide-window", hf.MistralConfig, hf.MistralForCausalLM, sliding_window=30, mask=False)
+    yield causal("qwen2-odd", hf.Qwen2Config, hf.Qwen2ForCausalLM, num_attention_heads=3, num_key_value_heads=3, use_sliding_window=True, sliding_window=2,
+                 max_window_layers=2, tie_word_embeddings=True)
+    yield causal("qwen2-no-window", hf.Qwen2Config, hf.Qwen2ForCausalLM, use_sliding_window=True, sliding_window=None)
+    words = dict(vocab_size=61, n_positions=32, n_embd=30, n_head=5, n_layer=3, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
+    for name, fields in (("odd", {}), ("odd-inner", dict(n_inner=43, tie_word_embeddings=False, activation_function="gelu"))):
+        config = hf.GPT2Config(**words, **fields)
+        inputs = text(rng, config)
+        yield f"gpt2-{name}", hf.GPT2LMHeadModel(config), dict(inputs, labels=inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100))
+    for name, fields in (("odd", dict(num_layers=1, num_decoder_layers=1)), ("odd-told", dict(num_layers=1, num_decoder_layers=4, tie_word_embeddings=True,
+                          scale_decoder_outputs=False, feed_forward_proj="gated-gelu")), ("odd-starts", dict(num_layers=3, tie_word_embeddings=False, pad_token_id=3))):
+        config = hf.T5Config(**{**dict(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0), **fields})
+        inputs = text(rng, config, types=False)
+        inputs["labels"] = ids(rng, 3, 9, 61)
+        if name == "odd-starts":
+            inputs["decoder_input_ids"] = ids(rng, 3, 9, 61)
+        yield f"t5-{name}", hf.T5ForConditionalGeneration(config), inputs
+    for name, fields in (("odd", dict(decoder_layers=1)), ("odd-masked", dict(encoder_layers=1, scale_embedding=True))):
+        config = hf.BartConfig(**{**dict(vocab_size=61, d_model=30, encoder_layers=3, decoder_layers=3, encoder_ffn_dim=43, decoder_ffn_dim=45, encoder_attention_heads=5,
+                               decoder_attention_heads=3, max_position_embeddings=24, dropout=0, init_std=0.05), **fields})
+        inputs = text(rng, config)
+        inputs["labels"] = ids(rng, 3, 7, 61)
+        if name == "odd-masked":
+            inputs["decoder_attention_mask"] = padding(rng, 3, 7)
+            inputs["labels"].masked_fill_(inputs["decoder_attention_mask"] == 0, -100)
+        yield f"bart-{name}", hf.BartForConditionalGeneration(config), inputs
+    picture = dict(hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, image_size=12, patch_size=4, num_channels=2)
+    for name, fields, labels in (("number", dict(num_labels=1, qkv_bias=False), torch.randn(3)),
+                                 ("several", dict(num_labels=4, problem_type="multi_label_classification"), torch.randint(0, 2, (3, 4)).float()),
+                                 ("numbers", dict(num_labels=2, problem_type="regression", hidden_act="silu"), torch.randn(3, 2))):
+        yield f"vit-{name}", hf.ViTForImageClassification(hf.ViTConfig(**picture, **fields)), dict(pixel_values=torch.randn(3, 2, 12, 12), labels=labels)
+    config = hf.CLIPConfig(
+        text_config=dict(vocab_size=61, hidden_size=21, intermediate_size=43, num_hidden_layers=1, num_attention_heads=3, max_position_embeddings=12,
+                         eos_token_id=2, bos_token_id=0, pad_token_id=1, hidden_act="relu"),
+        vision_config=dict(hidden_size=35, intermediate_size=45, num_hidden_layers=3, num_attention_heads=7, image_size=13, patch_size=5, num_channels=1,
+                           layer_norm_eps=1e-4), projection_dim=9)
+    yield "clip-uneven", hf.CLIPModel(config), dict(input_ids=ids(rng, 5, 8, 61), pixel_values=torch.randn(5, 1, 13, 13))
+    sound = dict(vocab_size=11, hidden_size=30, num_hidden_layers=3, num_attention_heads=5, intermediate_size=43, conv_dim=(9,), conv_kernel=(10,), conv_stride=(7,),
+                 hidden_dropout=0, activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, num_conv_pos_embedding_groups=5,
+                 apply_spec_augment=False)
+    def speech(name, model_class, config):
+        mask = torch.ones(3, 300, dtype=torch.long)
+        mask[1, 200:], mask[2, 90:] = 0, 0
+        labels = ids(rng, 3, 6, 11, low=3)
+        labels[2, 3:] = -100
+        return name, model_class(config), dict(input_values=torch.randn(3, 300) * mask, attention_mask=mask, labels=labels)
+    yield speech("wav2vec2-odd", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**sound, num_conv_pos_embeddings=6, ctc_loss_reduction="sum", hidden_act="relu"))
+    yield speech("wav2vec2-odd-stable", hf.Wav2Vec2ForCTC, hf.Wav2Vec2Config(**{**sound, "conv_dim": (8, 12, 10, 6), "conv_kernel": (6, 3, 2, 2), "conv_stride": (3, 2, 1, 1)},
+                 num_conv_pos_embeddings=5, do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True, mask_time_prob=0.0, ctc_loss_reduction="mean"))
+    yield speech("data2vec-audio-odd", hf.Data2VecAudioForCTC, hf.Data2VecAudioConfig(**sound, num_conv_pos_embeddings=2, conv_pos_kernel_size=3, ctc_loss_reduction="mean"))
+
+
+def tuned(rng):
+    """LoRA of what is divided least well: name → (base, what peft is told, inputs)"""
+    decoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=43, attention_dropout=0,
+                   bos_token_id=0, eos_token_id=0, max_position_embeddings=32, initializer_range=0.05)
+    encoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, max_position_embeddings=32,
+                   hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05)
+    def causal(config):
+        inputs = text(rng, config, types=False)
+        return dict(inputs, labels=inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100))
+    config = hf.LlamaConfig(**decoder)
+    told = dict(r=3, lora_alpha=7, use_rslora=True, target_modules="all-linear", modules_to_save=["lm_head"], task_type="CAUSAL_LM")
+    yield "llama-odd", hf.LlamaForCausalLM(config), told, causal(config)
+    config = hf.MistralConfig(**{**decoder, "num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 6}, sliding_window=4)
+    told = dict(r=5, lora_alpha=2, target_modules=["k_proj", "v_proj", "o_proj", "up_proj"], exclude_modules=r".*layers\.1\..*", bias="none", task_type="CAUSAL_LM")
+    yield "mistral-odd", hf.MistralForCausalLM(config), told, causal(config)
+    config = hf.GPT2Config(vocab_size=61, n_positions=32, n_embd=30, n_head=5, n_layer=3, n_inner=43, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
+    told = dict(r=4, lora_alpha=4, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True, task_type="CAUSAL_LM", rank_pattern={"mlp.c_proj": 2})
+    yield "gpt2-odd", hf.GPT2LMHeadModel(config), told, causal(config)
+    config = hf.BertConfig(**encoder, num_labels=3)
+    told = dict(r=2, lora_alpha=3, target_modules=["key", "dense"], modules_to_save=["classifier", "pooler"], task_type="SEQ_CLS")
+    yield "bert-saved", hf.BertForSequenceClassification(config), told, dict(text(rng, config), labels=torch.tensor([0, 2, 1]))
+    config = hf.MegatronBertConfig(**encoder, num_labels=3)
+    told = dict(r=2, lora_alpha=3, target_modules=["query", "dense"], bias="all", task_type="TOKEN_CLS")
+    inputs = text(rng, config)
+    yield "megatron-bert-tokens", hf.MegatronBertForTokenClassification(config), told, dict(inputs, labels=torch.randint(0, 3, inputs["input_ids"].shape))
+    config = hf.T5Config(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_layers=3, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0)
+    inputs = dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
+    told = dict(r=3, lora_alpha=8, target_modules=["k", "o", "wi", "wo"], alpha_pattern={"EncDecAttention.k": 2})
+    yield "t5-odd", hf.T5ForConditionalGeneration(config), told, inputs
+
+
 def adapters(rng):
     """name → (base, what peft is told, inputs)"""
     pick = lambda *names: sorted(rng.sample(names, rng.randrange(1, len(names) + 1)))
@@ -404,20 +523,21 @@ def record(folder, model, inputs, more, decay):
 
 def main():
     root, seed = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    word = sys.argv[3] if len(sys.argv) > 3 else ""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    for name, model, inputs in (*models(random.Random(seed)), *shapes(random.Random(seed))):
+    def place(name):
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
-        write(folder, model, inputs)
-    for name, base, told, inputs in adapters(random.Random(seed)):
-        folder = os.path.join(root, f"{name}-lora")
-        os.makedirs(folder, exist_ok=True)
-        write_adapter(folder, base, told, inputs)
-    for name, base, told, inputs in prompts(random.Random(seed)):
-        folder = os.path.join(root, f"{name}-prompt")
-        os.makedirs(folder, exist_ok=True)
-        write_adapter(folder, base, told, inputs)
+        return folder
+    for states in (models, shapes, corners):
+        for name, model, inputs in states(random.Random(seed)):
+            if word in name:
+                write(place(name), model, inputs)
+    for states, suffix in ((adapters, "lora"), (tuned, "lora"), (prompts, "prompt")):
+        for name, base, told, inputs in states(random.Random(seed)):
+            if word in f"{name}-{suffix}":
+                write_adapter(place(f"{name}-{suffix}"), base, told, inputs)
 
 
 main()
