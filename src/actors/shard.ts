@@ -116,7 +116,7 @@ class ShardMember {
     chargeThreadTo(ownerOf(peers.groups.run, rank), "working");
     const ranks = [...this.#peers.keys()];
     const place = { group: "shards", generation, rank, ranks, devices, deadlineMs };
-    this.groups.carryBy(openCarrier(peers.groups, place));
+    this.groups.carryBy(openCarrier(peers.groups, place), peers.groups.reduction);
     const paging = new ShardPaging(rank, plan, this.#peers);
     this.#paging = paging;
     const { groups } = this;

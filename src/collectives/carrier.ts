@@ -112,6 +112,55 @@ export class PeerCarrier implements Carrier {
   }
 }
 
+/**
+ * Between the ranks of several hosts: those of one host share its memory, as {@link ALIAS}, and only what goes to another
+ * host goes over Gloo.
+ */
+export class HostCarrier implements Carrier {
+  readonly #hosts: readonly number[];
+  readonly #own: number;
+  readonly #between: Carrier;
+
+  /**
+   * @param hosts - by member of the group, where it lives
+   * @param rank - this one's place among them
+   * @param between - carries what leaves a host; it passes
+   */
+  constructor(hosts: readonly number[], rank: number, between: Carrier) {
+    this.#hosts = hosts;
+    this.#own = hosts[rank] as number;
+    this.#between = between;
+  }
+
+  memories(ranks: readonly number[]): readonly (readonly number[])[] {
+    return [...Map.groupBy(ranks, (rank) => this.#hosts[rank]).values()];
+  }
+
+  share(tensor: Tensor, to: Recipient): Carried {
+    return this.#isHere(to) ? ALIAS.share(tensor, { ...to, isNear: true }) : this.#between.share(tensor, to);
+  }
+
+  move(tensor: Tensor, to: Recipient): Carried {
+    return this.#isHere(to) ? ALIAS.move(tensor, { ...to, isNear: true }) : this.#between.move(tensor, to);
+  }
+
+  take(carried: Carried, from: number): Incoming {
+    return carried.kind === "parcel" ? this.#between.take(carried, from) : ALIAS.take(carried, from);
+  }
+
+  abort(reason: string): void {
+    this.#between.abort(reason);
+  }
+
+  [Symbol.dispose](): void {
+    this.#between[Symbol.dispose]();
+  }
+
+  #isHere({ rank }: Recipient): boolean {
+    return this.#hosts[rank] === this.#own;
+  }
+}
+
 /** Who is in a group whose bytes go over Gloo, and how they meet. */
 export interface GlooMembership {
   readonly name: string;

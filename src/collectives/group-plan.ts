@@ -1,12 +1,19 @@
 import type { Device } from "../tensor/index.ts";
-import { ALIAS, type Carrier, GlooCarrier, PeerCarrier } from "./carrier.ts";
+import { ALIAS, type Carrier, GlooCarrier, HostCarrier, PeerCarrier } from "./carrier.ts";
 import type { Backend } from "./communicator.ts";
 
 /**
- * What carries tensors between ranks: refs within one process, segments that the processes of a host share, or Gloo between
- * processes that share nothing.
+ * What carries tensors between ranks: refs within one process; segments that the processes of a host share; those within each of
+ * several hosts, and Gloo between them; or Gloo between processes that share nothing.
  */
-export type CarrierName = "alias" | "shared" | "gloo";
+export type CarrierName = "alias" | "shared" | "hosts" | "gloo";
+
+/**
+ * In which order replicas' gradients are added where these do not all share a memory. `ordered`: rank after rank, the bits of one
+ * host. `hierarchical`: within each memory rank after rank, and those sums in the order of the memories, so that one sum of each
+ * crosses the network in place of a gradient of each rank; other bits, the same each time.
+ */
+export type Reduction = "ordered" | "hierarchical";
 
 /** How the ranks of a run compute collectives together. Plain data. */
 export interface GroupPlan {
@@ -16,6 +23,10 @@ export interface GroupPlan {
   readonly backend: Backend;
   /** Of data parallelism and of the borders between pipeline stages. */
   readonly carrier: CarrierName;
+  /** Of data parallelism. */
+  readonly reduction: Reduction;
+  /** By rank of the world, the host that it lives on in this generation; left out where that is one. */
+  readonly hosts?: readonly number[];
   /**
    * Where ranks of several processes meet: a folder, or `store:host:port`, a store that listens there already. None within
    * one process.
@@ -53,10 +64,15 @@ export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
   const { group, generation, rank, ranks, devices, deadlineMs } = place;
   const { run, carrier } = plan;
   const rendezvous = rendezvousOf(plan, `${generation} ${group}`);
-  if (carrier !== "gloo" || ranks.length === 1 || rendezvous === undefined) {
+  if (ranks.length === 1 || rendezvous === undefined || carrier === "alias" || carrier === "shared") {
     const isSpread = ranks.some((other) => devices[other] !== devices[rank]);
     return isSpread ? new PeerCarrier(devices, rank) : ALIAS;
   }
+  const hosts = ranks.map((other) => plan.hosts?.[other] ?? 0);
+  const member = ranks.indexOf(rank);
   const name = `${run} ${generation} ${group}`;
-  return new GlooCarrier({ name, rank: ranks.indexOf(rank), size: ranks.length, rendezvous, deadlineMs });
+  const overGloo = () => new GlooCarrier({ name, rank: member, size: ranks.length, rendezvous, deadlineMs });
+  if (carrier === "gloo") return overGloo();
+  const isApart = hosts.some((host) => host !== hosts[0]);
+  return new HostCarrier(hosts, member, isApart ? overGloo() : ALIAS);
 }

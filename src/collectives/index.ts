@@ -33,6 +33,7 @@ export {
   type GroupPlace,
   type GroupPlan,
   openCarrier,
+  type Reduction,
   rendezvousOf,
 } from "./group-plan.ts";
 export type { Gathered, MemberRange, ProcessGroup } from "./process-group.ts";

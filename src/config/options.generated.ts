@@ -53,10 +53,16 @@ export interface RuntimeOptions {
    */
   readonly placement?: "thread" | "process" | undefined;
   /**
-   * What carries tensors between ranks: auto, which is references within a process and shared memory between those of a
-   * host; or gloo, which is TCP between processes that share no memory. Default: auto.
+   * What carries tensors between ranks: auto, which is references within a process, shared memory between those of a
+   * host and TCP between hosts; or gloo, which is TCP between processes that share no memory. Default: auto.
    */
   readonly carrier?: "auto" | "gloo" | undefined;
+  /**
+   * How replicas' gradients are added where these do not all share a memory: rank after rank, with the bits of one
+   * host; or within each host (or device) first, then host after host, of which less crosses the network: bits of its
+   * own, the same each time. Default: ordered.
+   */
+  readonly reduction?: "ordered" | "hierarchical" | undefined;
   /** Optimizer steps in all; cuts the job's run short or prolongs it, its schedule stays. Default: the job's. */
   readonly steps?: number | undefined;
   /** Micro-batches of one replica in one step. Default: the job's. */

@@ -90,7 +90,13 @@ const layout = {
     oneOf(["auto", "gloo"]).default("auto"),
     "--carrier <what>",
     "layout",
-    "what carries tensors between ranks: auto, which is references within a process and shared memory between those of a host; or gloo, which is TCP between processes that share no memory",
+    "what carries tensors between ranks: auto, which is references within a process, shared memory between those of a host and TCP between hosts; or gloo, which is TCP between processes that share no memory",
+  ),
+  reduction: option(
+    oneOf(["ordered", "hierarchical"]).default("ordered"),
+    "--reduction <order>",
+    "layout",
+    "how replicas' gradients are added where these do not all share a memory: rank after rank, with the bits of one host; or within each host (or device) first, then host after host, of which less crosses the network: bits of its own, the same each time",
   ),
 };
 

@@ -1,5 +1,5 @@
 import type { AnomalyRules } from "../anomalies/index.ts";
-import type { CarrierName } from "../collectives/index.ts";
+import type { CarrierName, Reduction } from "../collectives/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
 import type { AutocastDType, Device, DType } from "../tensor/index.ts";
@@ -36,6 +36,7 @@ export interface LayoutSettings {
   readonly overlapChunks: number;
   readonly placement: RankPlacement;
   readonly carrier: CarrierName;
+  readonly reduction: Reduction;
 }
 
 /** What of a job's training is said from outside. */

@@ -29,21 +29,23 @@ const TOKEN_FILE_NAME = "dashboard.token";
 
 /**
  * Checks a script's options and makes every choice that they leave.
- * @param numHosts - machines that the ranks are spread over, each of which has as many cores as this one
+ * @param numHosts - machines that a launcher has spread the ranks over, each of which has as many cores as this one; left out
+ *   where none has
  * @throws {TroupeError} `OPTION` naming the option, what it must be and what it is; `OPTIMIZER_OPTION` for a number of a loss
  *   scale's rule
  */
-export function settle(options: RuntimeOptions, numHosts = 1): RuntimeSettings {
+export function settle(options: RuntimeOptions, numHosts?: number): RuntimeSettings {
   return settingsOf(readRuntime(options).chosen, numHosts);
 }
 
 /** @returns the settings that sound options amount to */
-export function settingsOf(chosen: Chosen, numHosts = 1): RuntimeSettings {
+export function settingsOf(chosen: Chosen, launchedHosts?: number): RuntimeSettings {
+  const numHosts = launchedHosts ?? 1;
   const { steps, accumulation, seed, resume, recompute, prefetchBytes, slowdown } = chosen;
   const { deadlineMs, stallMs, warmStandby, maxRestarts, signals, graceSeconds } = chosen;
   const cores = Math.max(1, Math.floor(cpus().length / Math.ceil(chosen.ranks / numHosts)));
   return {
-    layout: layoutOf(chosen),
+    layout: layoutOf(chosen, launchedHosts !== undefined),
     training: {
       steps,
       accumulation,
@@ -82,9 +84,21 @@ export function settingsOf(chosen: Chosen, numHosts = 1): RuntimeSettings {
 }
 
 /** Whether the mesh divides the ranks, the model and the batch, is checked once these are known. */
-function layoutOf(chosen: Chosen): LayoutSettings {
-  const { ranks, tp, pp, ep, chunks, schedule, zero, sequenceParallel, overlapChunks, placement, carrier } =
-    chosen;
+function layoutOf(chosen: Chosen, isLaunched: boolean): LayoutSettings {
+  const {
+    ranks,
+    tp,
+    pp,
+    ep,
+    chunks,
+    schedule,
+    zero,
+    sequenceParallel,
+    overlapChunks,
+    placement,
+    carrier,
+    reduction,
+  } = chosen;
   return {
     numRanks: ranks,
     mesh: { tp, pp, ep, dp: ranks / (tp * pp) },
@@ -94,14 +108,16 @@ function layoutOf(chosen: Chosen): LayoutSettings {
     sequence: sequenceParallel,
     overlapChunks,
     placement,
-    carrier: carrier === "auto" ? carrierOf(chosen) : carrier,
+    carrier: carrier === "auto" ? carrierOf(chosen, isLaunched) : carrier,
+    reduction,
   };
 }
 
 /** Memory of a device is not shared between processes: there tensors go through the host's. */
-function carrierOf({ placement, device }: Chosen): LayoutSettings["carrier"] {
+function carrierOf({ placement, device }: Chosen, isLaunched: boolean): LayoutSettings["carrier"] {
   if (placement === "thread") return "alias";
-  return present(device)[0] === "cpu" ? "shared" : "gloo";
+  if (present(device)[0] !== "cpu") return "gloo";
+  return isLaunched ? "hosts" : "shared";
 }
 
 /**

@@ -153,6 +153,11 @@ export class ActorSystem {
     return await this.#launcher.registry.census.record(ref.address.uid)?.worker.stack?.();
   }
 
+  /** The host that an actor lives on, by its number among the hosts: 0 for this one, and where it has ended. */
+  hostOf(ref: Addressed): number {
+    return this.#launcher.registry.census.record(ref.address.uid)?.place.host?.place ?? 0;
+  }
+
   /** Ends the process that an actor lives in, on whatever host; nothing where that is this one, or it has ended. */
   killProcessOf(ref: Addressed): void {
     this.#launcher.registry.census.record(ref.address.uid)?.place.host?.kill();

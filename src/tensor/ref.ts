@@ -17,11 +17,15 @@ export interface TensorRef {
   readonly shape: readonly number[];
   /** Who answers for it; empty where nobody does. */
   readonly owner: string;
+  /** Said where not all processes of a run share memory: the receiver's does with this one. */
+  readonly isNear?: true;
 }
 
 /** Who answers for a ref: an actor's incarnation, by the name that {@link releaseRefsOf} will be given. */
 export interface RefOptions {
   readonly owner?: string;
+  /** Said where not all processes of a run share memory: the receiver's does with this one. */
+  readonly isNear?: true;
 }
 
 const kinds = { move: 0, share: 1 } as const;
@@ -57,7 +61,7 @@ export function releaseRefsOf(owner: string): number {
 }
 
 /** A ref as it travels to another process: plain data. */
-export interface ExportedTensor extends Omit<TensorRef, "id" | "generation"> {
+export interface ExportedTensor extends Omit<TensorRef, "id" | "generation" | "isNear"> {
   readonly exported: Readonly<Record<string, unknown>>;
 }
 
@@ -116,7 +120,15 @@ export function liveRefs(): number {
 
 function makeRef(tensor: Tensor, kind: number, options: RefOptions): TensorRef {
   const { dtype, shape } = tensor;
-  const { owner = "" } = options;
+  const { owner = "", isNear } = options;
   const id = native().makeRef(tensor.handle, kind, owner);
-  return { kind: "tensor-ref", id, generation: frame[0] ?? 0, dtype, shape, owner };
+  return {
+    kind: "tensor-ref",
+    id,
+    generation: frame[0] ?? 0,
+    dtype,
+    shape,
+    owner,
+    ...(isNear && { isNear }),
+  };
 }

@@ -1,9 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
-import { abortGroup, type CarrierName, type GroupPlan } from "../collectives/index.ts";
+import { abortGroup, type CarrierName, type GroupPlan, type Reduction } from "../collectives/index.ts";
 import { groupNamesOf } from "../engine/rank/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
+
+/** Who meets, and for what. */
+export interface RankMeeting {
+  readonly mesh: MeshShape;
+  readonly carrier: CarrierName;
+  readonly reduction: Reduction;
+}
 
 /**
  * Where the ranks of a run meet to compute collectives, and where these are ended once a rank is gone: a rank that waits
@@ -24,16 +31,17 @@ export class Rendezvous implements AsyncDisposable {
    * Makes a folder for ranks in several processes; it is removed with the place, or by the next run after one that was killed.
    * @param store - where ranks of several hosts meet instead
    */
-  static async open(mesh: MeshShape, carrier: CarrierName, store: string | undefined): Promise<Rendezvous> {
-    const run = randomUUID();
-    if (store !== undefined) {
-      return new Rendezvous({ run, backend: "gloo", carrier, rendezvous: store }, mesh, undefined);
-    }
-    if (carrier === "alias") {
-      return new Rendezvous({ run, backend: "local", carrier, rendezvous: undefined }, mesh, undefined);
-    }
+  static async open(
+    { mesh, carrier, reduction }: RankMeeting,
+    store: string | undefined,
+  ): Promise<Rendezvous> {
+    const plan = { run: randomUUID(), carrier, reduction };
+    if (store !== undefined)
+      return new Rendezvous({ ...plan, backend: "gloo", rendezvous: store }, mesh, undefined);
+    if (carrier === "alias")
+      return new Rendezvous({ ...plan, backend: "local", rendezvous: undefined }, mesh, undefined);
     const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
-    return new Rendezvous({ run, backend: "gloo", carrier, rendezvous }, mesh, rendezvous);
+    return new Rendezvous({ ...plan, backend: "gloo", rendezvous }, mesh, rendezvous);
   }
 
   /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */

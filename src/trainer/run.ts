@@ -58,6 +58,13 @@ const OWN_HOST: Network = {
   heartbeat: { everyMs: HEARTBEAT_MS, lostAfter: 50 },
 };
 
+const preloads = {
+  alias: actorModules.preload,
+  shared: actorModules.preload,
+  hosts: actorModules.preloadHosts,
+  gloo: actorModules.preloadApart,
+};
+
 /** What a run is made of. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
@@ -96,17 +103,17 @@ export class Run {
   constructor(options: RunOptions) {
     const { supervision, telemetry, layout, hosts } = options.settings;
     const { head } = options;
-    const { carrier } = layout;
+    const isApart = layout.carrier === "gloo" || layout.carrier === "hosts";
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs);
     this.#system = new ActorSystem({
       name: "troupe",
-      preload: carrier === "gloo" ? actorModules.preloadApart : actorModules.preload,
+      preload: preloads[layout.carrier],
       messaging: {
         traceEvery: telemetry.traceEvery,
-        ...(carrier === "gloo" && { maxFrameBytes: MAX_PART_BYTES }),
+        ...(isApart && { maxFrameBytes: MAX_PART_BYTES }),
       },
-      ...(carrier === "gloo" && { network: OWN_HOST }),
+      ...(isApart && { network: OWN_HOST }),
       ...(head !== undefined && {
         network: { host: head.address, heartbeat: heartbeatOf(hosts) },
         hosts: this.#hostsOf(head),
@@ -176,7 +183,7 @@ export class Run {
     head?.publish(await system.invite());
     const settled = await this.#settle(jobUrl, overrides);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
-    await using rendezvous = await Rendezvous.open(layout.mesh, layout.carrier, head?.rendezvous);
+    await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
     const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);

@@ -14,7 +14,13 @@ afterEach(() => {
 
 /** Every rank's groups, in one thread: it issues each rank's part before it waits for any. */
 function everyRank(run: string): { plan: GroupPlan; groups: RankGroups[] } {
-  const plan: GroupPlan = { run, backend: "local", carrier: "alias", rendezvous: undefined };
+  const plan: GroupPlan = {
+    run,
+    backend: "local",
+    carrier: "alias",
+    reduction: "ordered",
+    rendezvous: undefined,
+  };
   const groups = mesh.ranks.map(
     (rank) =>
       new RankGroups(plan, mesh.shape, rank, {

@@ -37,6 +37,22 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
     expect(member.events).toEqual([]);
   });
 
+  it.each([1, 3] as const)(
+    "add gradients within each host, then over hosts, to the bits that two devices of one host do so with: ZeRO %s",
+    async (zero) => {
+      const options = ["--ranks", "4", "--zero", `${zero}`, "--steps", "6", "--reduction", "hierarchical"];
+      const { head, member } = await startTwo(...options);
+      using _ = head;
+      using __ = member;
+      expect([await head.ended, await member.ended], head.err + member.err).toEqual([0, 0]);
+      const layout = { ranks: 4, zero, steps: 6 } as const;
+      const twoMemories = { ...layout, device: "sim", reduction: "hierarchical" } as const;
+      expect(head.losses).toEqual(await lossesOf(workspace, twoMemories));
+      // Another order of additions: were the option ignored, these would be equal.
+      expect(head.losses).not.toEqual(await lossesOf(workspace, layout));
+    },
+  );
+
   it("name the host that dies, start its ranks again on what is left, and repeat the losses to the last digit", async () => {
     const options = ["--ranks", "2", "--zero", "3", "--steps", "12", "--checkpoint-in-memory-every", "2"];
     const { head, member } = await startTwo(...options);

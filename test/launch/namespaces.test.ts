@@ -31,7 +31,7 @@ describe.skipIf(reason !== undefined)("two hosts, each a network and a memory of
   const layouts: readonly (readonly [string, RuntimeOptions & { readonly ranks: number }])[] = [
     ["replicas at ZeRO 0", { ranks: 2, zero: 0 }],
     ["replicas at ZeRO 1", { ranks: 2, zero: 1 }],
-    ["replicas at ZeRO 2", { ranks: 2, zero: 2 }],
+    ["two replicas on each at ZeRO 2", { ranks: 4, zero: 2 }],
     ["replicas at ZeRO 3", { ranks: 2, zero: 3 }],
     ["a layer split within each, stages across", { ranks: 4, tp: 2, pp: 2 }],
   ];

@@ -7,7 +7,13 @@ import { StepMetrics } from "./step-metrics.ts";
 
 /** A rank that is alone in the world, for a look at a job's loss outside of any run. */
 export function loneRank(): Rank {
-  const plan = { run: "alone", backend: "local", carrier: "alias", rendezvous: undefined } as const;
+  const plan = {
+    run: "alone",
+    backend: "local",
+    carrier: "alias",
+    reduction: "ordered",
+    rendezvous: undefined,
+  } as const;
   const { shape } = new Mesh({});
   const options = { generation: 0, deadlineMs: 0, devices: ["cpu"], status: new Uint8Array() } as const;
   return new MeshRank(new RankGroups(plan, shape, 0, options), 0, new StepMetrics(), new Randomness(0));

@@ -1,13 +1,16 @@
-import type { Carrier, Gathered, MemberRange, ProcessGroup } from "../../collectives/index.ts";
+import type { Carrier, Gathered, MemberRange, ProcessGroup, Reduction } from "../../collectives/index.ts";
 import { TroupeError } from "../../errors.ts";
 import { Exchange, type FlatBlock, ownedRange } from "../../parallel/index.ts";
 import { type ShardGroupProtocol, sentTo } from "../../protocols/index.ts";
-import type { ActorRef, Down } from "../../runtime/index.ts";
+import type { ActorRef, Addressed, Down } from "../../runtime/index.ts";
 import {
   attach,
+  empty,
+  emptyShared,
   hold,
   moveRef,
   ops,
+  type RefOptions,
   scope,
   shareRef,
   type Tensor,
@@ -35,6 +38,7 @@ export class ShardGroup implements ProcessGroup {
   readonly #carrier: Carrier;
   /** Its ranks by the memory they have. */
   readonly #memories: readonly (readonly number[])[];
+  readonly #reduction: Reduction;
   readonly #values: Exchange<Tensor | null>;
   /** Memory that the first member gave, perhaps before this one asked for it. */
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
@@ -44,12 +48,14 @@ export class ShardGroup implements ProcessGroup {
    * @param rank - this shard's position among them
    * @param peers - the members in order, this one included
    * @param carrier - between the ranks of the world
+   * @param reduction - in which order sums are made; where all members share a memory there is one
    */
   constructor(
     ranks: readonly number[],
     rank: number,
     peers: readonly ActorRef<ShardGroupProtocol>[],
     carrier: Carrier,
+    reduction: Reduction,
   ) {
     this.name = groupName(ranks);
     this.rank = rank;
@@ -57,6 +63,7 @@ export class ShardGroup implements ProcessGroup {
     this.#peers = peers;
     this.#carrier = carrier;
     this.#memories = carrier.memories(ranks);
+    this.#reduction = reduction;
     this.#values = new Exchange(peers.length);
   }
 
@@ -116,7 +123,7 @@ export class ShardGroup implements ProcessGroup {
     ops.troupe.reduceRanks_(slices[this.rank] ?? sum, parts, 0, false);
     for (const part of parts) part.dispose();
     if (this.sharesMemory) return;
-    await this.#copyAll(`${key} sums`, slices, () => slices[this.rank] as Tensor);
+    await this.#spread(`${key} sums`, slices);
     for (const slice of slices) slice.dispose();
   }
 
@@ -128,13 +135,13 @@ export class ShardGroup implements ProcessGroup {
     const others = this.#others();
     // Slices are cut before the whole is shared for reading: they stay writable.
     const slices = others.map(({ peer, member }) =>
-      moveRef(sliceFor(layout, full, this.#ranks[member] as number), sentTo(peer)),
+      moveRef(sliceFor(layout, full, this.#ranks[member] as number), nearTo(peer)),
     );
     others.forEach(({ peer }, index) => {
       peer.tell("own", {
         group: this.name,
         block: layout.name,
-        full: shareRef(full, sentTo(peer)),
+        full: shareRef(full, nearTo(peer)),
         slice: slices[index] as TensorRef,
       });
     });
@@ -185,10 +192,22 @@ export class ShardGroup implements ProcessGroup {
 
   /** Sends each member its value, and has theirs. */
   #exchange(key: string, valueFor: (member: number) => Tensor | null): Promise<(Tensor | null)[]> {
+    const all = this.#peers.map((_, member) => member);
+    return this.#trade(key, { to: all, from: all }, valueFor);
+  }
+
+  /** The same among some: sends those of `to` their values, and has those of `from`; of the others null. */
+  #trade(
+    key: string,
+    { to, from }: { readonly to: readonly number[]; readonly from: readonly number[] },
+    valueFor: (member: number) => Tensor | null,
+  ): Promise<(Tensor | null)[]> {
     for (const { peer, member } of this.#others()) {
+      if (!from.includes(member)) this.#values.contribute(key, member, null);
+      if (!to.includes(member)) continue;
       const value = valueFor(member);
-      const to = { rank: this.#ranks[member] as number, ...sentTo(peer) };
-      const sent = value === null ? null : this.#carrier.share(value, to);
+      const recipient = { rank: this.#ranks[member] as number, ...sentTo(peer) };
+      const sent = value === null ? null : this.#carrier.share(value, recipient);
       peer.tell("contribute", { group: this.name, key, member: this.rank, value: sent });
     }
     this.#values.contribute(key, this.rank, valueFor(this.rank));
@@ -212,11 +231,81 @@ export class ShardGroup implements ProcessGroup {
   /** What this member has to sum: whole inputs where they need not be sent, else their parts in its range. Takes `input`. */
   async #parts(key: string, input: Tensor, ranges: readonly MemberRange[]): Promise<Tensor[]> {
     if (this.sharesMemory) return this.allGather(key, input);
+    if (this.#reduction === "hierarchical") return this.#partialSums(key, input, ranges);
     const slices = slicesOf(input, ranges);
     input.dispose();
     const parts = (await this.#exchange(key, (member) => slices[member] as Tensor)) as Tensor[];
     for (const slice of slices) if (slice !== parts[this.rank]) slice.dispose();
     return parts;
+  }
+
+  /**
+   * The sum of each memory's inputs over this member's range, in the order of the memories. Those who share a memory read each
+   * other's inputs, and each sums what one member of every other memory is to have.
+   */
+  async #partialSums(key: string, input: Tensor, ranges: readonly MemberRange[]): Promise<Tensor[]> {
+    const { mates, served, servers, sources } = this.#table;
+    const near = { to: mates, from: mates };
+    const inputs = (await this.#trade(`${key} near`, near, () => input)).filter((value) => value !== null);
+    const sums = new Map(
+      [...served, this.rank].map((member) => {
+        const { begin, end } = ranges[member] as MemberRange;
+        const sum = hold(() => empty([end - begin], { dtype: "float32" }));
+        ops.troupe.reduceRanks_(sum, inputs, begin, false);
+        return [member, sum];
+      }),
+    );
+    for (const value of inputs) value.dispose();
+    const far = { to: served, from: servers };
+    const parts = await this.#trade(key, far, (member) => sums.get(member) as Tensor);
+    for (const member of served) sums.get(member)?.dispose();
+    return sources.map((member) => parts[member] as Tensor);
+  }
+
+  /** Gives all members what each has in its slice: to one of every other memory, and from that one to who shares it. */
+  async #spread(key: string, slices: readonly Tensor[]): Promise<void> {
+    const { mates, served, servers, servedBy } = this.#table;
+    const own = slices[this.rank] as Tensor;
+    const come = await this.#trade(key, { to: servers, from: served }, () => own);
+    for (const member of served) {
+      scope(() => slices[member]?.copy_(come[member] as Tensor));
+      come[member]?.dispose();
+    }
+    if (mates.length === 1) return;
+    const held = (mate: number) => [mate, ...servedBy(mate)];
+    const numel = held(this.rank).reduce((sum, member) => sum + (slices[member]?.numel ?? 0), 0);
+    const column = hold(() => emptyShared([numel], { dtype: "float32" }));
+    eachOf(column, slices, held(this.rank), (part, slice) => part.copy_(slice));
+    const columns = await this.#trade(`${key} near`, { to: mates, from: mates }, () => column);
+    for (const mate of mates) {
+      if (mate === this.rank) continue;
+      const theirs = columns[mate] as Tensor;
+      eachOf(theirs, slices, held(mate), (part, slice) => slice.copy_(part));
+      theirs.dispose();
+    }
+    column.dispose();
+  }
+
+  /** Who of each memory has to do with whom of the others: the n-th with the n-th, and so on around where there are fewer. */
+  get #table() {
+    const memories = this.#memories.map((ranks) => ranks.map((rank) => this.#ranks.indexOf(rank)));
+    const mates = memories.find((members) => members.includes(this.rank)) as readonly number[];
+    const others = memories.filter((members) => members !== mates);
+    const servedBy = (mate: number) =>
+      others.flatMap((members) => members.filter((_, index) => mates[index % mates.length] === mate));
+    const place = mates.indexOf(this.rank);
+    const serverIn = (members: readonly number[]) => members[place % members.length] as number;
+    return {
+      /** Who shares this member's memory, itself included. */
+      mates,
+      /** @returns the members of other memories whose slices a mate sums for its memory, and takes in for it */
+      servedBy,
+      served: servedBy(this.rank),
+      /** Who does so for this member, in each other memory. */
+      servers: others.map(serverIn),
+      /** The same and this member, in the order of the memories. */
+      sources: memories.map((members) => (members === mates ? this.rank : serverIn(members))),
+    };
   }
 
   #others() {
@@ -227,6 +316,27 @@ export class ShardGroup implements ProcessGroup {
 /** @returns the name of the group of these ranks of the world, in order */
 export function groupName(ranks: readonly number[]): string {
   return ranks.join(" ");
+}
+
+/** Who shares this process's memory, as its tensors' receiver. */
+function nearTo(peer: Addressed): RefOptions {
+  return { ...sentTo(peer), isNear: true };
+}
+
+/** Each part of a tensor that holds the slices of these members one after the other, and that slice. */
+function eachOf(
+  all: Tensor,
+  slices: readonly Tensor[],
+  members: readonly number[],
+  visit: (part: Tensor, slice: Tensor) => void,
+): void {
+  let begin = 0;
+  for (const member of members) {
+    const slice = slices[member] as Tensor;
+    const { numel } = slice;
+    scope(() => visit(all.narrow(0, begin, numel), slice));
+    begin += numel;
+  }
 }
 
 /** Views of a flat tensor, the caller's. */

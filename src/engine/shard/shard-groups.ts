@@ -1,4 +1,4 @@
-import { ALIAS, type Carrier } from "../../collectives/index.ts";
+import { ALIAS, type Carrier, type Reduction } from "../../collectives/index.ts";
 import type { TroupeError } from "../../errors.ts";
 import type { ShardGroupProtocol } from "../../protocols/index.ts";
 import type { ActorRef, Down } from "../../runtime/index.ts";
@@ -13,6 +13,7 @@ export class ShardGroups implements Disposable {
   readonly #groups = new Map<string, ShardGroup>();
   #peers: readonly ActorRef<ShardGroupProtocol>[] = [];
   #carrier: Carrier = ALIAS;
+  #reduction: Reduction = "ordered";
   #ended: Down | undefined;
 
   /** @param rank - of the world */
@@ -25,9 +26,13 @@ export class ShardGroups implements Disposable {
     this.#peers = peers;
   }
 
-  /** @param carrier - what carries tensors between the ranks of the world; it passes, and is to be known before any is sent */
-  carryBy(carrier: Carrier): void {
+  /**
+   * Both are to be known before any tensor is sent.
+   * @param carrier - what carries tensors between the ranks of the world; it passes
+   */
+  carryBy(carrier: Carrier, reduction: Reduction): void {
     this.#carrier = carrier;
+    this.#reduction = reduction;
     if (this.#ended !== undefined) carrier.abort(reasonOf(this.#ended));
   }
 
@@ -42,7 +47,7 @@ export class ShardGroups implements Disposable {
     if (known !== undefined) return known;
     const ranks = name.split(" ").map(Number);
     const peers = ranks.map((rank) => this.#peers[rank] as ActorRef<ShardGroupProtocol>);
-    const group = new ShardGroup(ranks, ranks.indexOf(this.#rank), peers, this.#carrier);
+    const group = new ShardGroup(ranks, ranks.indexOf(this.#rank), peers, this.#carrier, this.#reduction);
     this.#groups.set(name, group);
     if (this.#ended !== undefined) group.abort(this.#ended);
     return group;

@@ -8,7 +8,7 @@ import { optionError } from "../option-error.ts";
  * @throws {TroupeError} `OPTION` for what hosts cannot do
  */
 export function launchedOptions(options: RuntimeOptions, { by, size }: Launch): RuntimeOptions {
-  const { ranks = size, placement = "process" } = options;
+  const { ranks = size, placement = "process", offload } = options;
   const started = `what ${by} has started on ${size} hosts`;
   if (placement !== "process") {
     const hint = "leave it out: ranks of several hosts are processes";
@@ -18,7 +18,11 @@ export function launchedOptions(options: RuntimeOptions, { by, size }: Launch): 
     const hint = "ranks are counted over all hosts; leave it out for one on each";
     throw optionError("ranks", `at least ${size} in ${started}`, ranks, hint);
   }
-  return { ...options, ranks, placement, carrier: "gloo" };
+  if (offload?.parameters !== undefined) {
+    const hint = "each host has the gathered parameters in memory of its own";
+    throw optionError("offload.parameters", `left out in ${started}`, offload.parameters, hint);
+  }
+  return { ...options, ranks, placement };
 }
 
 /** How many machines they are: several processes of a launch may share one. */

@@ -90,12 +90,13 @@ async function leadGenerations(
   };
   for (const error of start.passedOver) emit(rejected(error));
   for (;;) {
-    const { generation, group } = ranks;
+    const { generation, group, hosts } = ranks;
     const { initial, sampler } = at;
     const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
+    const layout = { ...plan.ranks.layout, groups: { ...plan.ranks.layout.groups, hosts } };
     const conductor = new Conductor(group, {
       schedule: plan.schedule,
-      plan: { ...plan.ranks, training, initial: readable(initial, group.writers), generation },
+      plan: { ...plan.ranks, layout, training, initial: readable(initial, group.writers), generation },
       checkpointer,
       inspections,
       control,

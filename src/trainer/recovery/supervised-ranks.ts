@@ -101,6 +101,11 @@ export class SupervisedRanks {
     };
   }
 
+  /** By rank, the host on which it lives in the present generation: 0 for this one. */
+  get hosts(): readonly number[] {
+    return this.group.ranks.map((rank) => this.#system.hostOf(rank));
+  }
+
   /** Which generation the group is in, counted from 0. */
   get generation(): number {
     return this.#generations.present;

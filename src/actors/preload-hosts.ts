@@ -1,0 +1,34 @@
+import { setHostAddress } from "../collectives/index.ts";
+import type { ProcessSupport } from "../runtime/index.ts";
+import {
+  type ExportedTensor,
+  exportRef,
+  importRef,
+  type PackedTensor,
+  packRef,
+  type TensorRef,
+  unpackRef,
+} from "../tensor/index.ts";
+import { processes as ofOneHost } from "./preload.ts";
+
+export { onUndelivered, order } from "./preload.ts";
+
+/**
+ * What actors need to live in processes of several hosts: those of each share memory, in which a tensor stays whose sender knows
+ * that its receiver is near; any other crosses as a copy of its bytes.
+ */
+export const processes: ProcessSupport = {
+  ...ofOneHost,
+  reachedAt: setHostAddress,
+  ipcCodec: {
+    accepts: (record) => ofOneHost.ipcCodec?.accepts(record) ?? false,
+    encode: (record) => {
+      const ref = record as unknown as TensorRef;
+      return ref.isNear ? exportRef(ref) : packRef(ref);
+    },
+    decode: (data) => {
+      const tensor = data as ExportedTensor | PackedTensor;
+      return "exported" in tensor ? importRef(tensor) : unpackRef(tensor);
+    },
+  },
+};
