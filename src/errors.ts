@@ -90,6 +90,7 @@ export const errorTable = {
   // launch
   LAUNCH_VARIABLES:
     "the variables by which a launcher tells a process its place are incomplete or contradict each other",
+  TLS_KEYS: "the keys by which the hosts of a run know each other cannot be read, or do not go together",
   // models
   GENERATE_OPTION: "an option of text generation is out of its range",
   MODEL_CONFIG: "a field of a model's configuration is out of its range or asks for what the model lacks",
@@ -153,6 +154,7 @@ export const errorTable = {
   MESSAGE_UNSENDABLE: "a message holds what cannot be copied to another actor",
   NETWORK_ADDRESS: "a host cannot be reached by others where it was told to be",
   OUTBOX_FULL: "a sender ignored for too long that it was out of credit",
+  PEER_UNTRUSTED: "of two hosts that were to talk by TLS one did not take the other's certificate",
   PEER_SILENT: "a process of another host gave no sign for so long that it counts as lost",
   PROCESS_MEMORY: "the memory that processes share for their books is used up",
   PROCESS_START_FAILED: "a process that was to host actors ended before it was ready",

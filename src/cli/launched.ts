@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:os";
-import type { CommandOptions, Given } from "../config/index.ts";
+import { type CommandOptions, type Given, trustFilesOf } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
 import { heartbeatOf, type Launch, takePart } from "../launch/index.ts";
 
@@ -39,6 +39,7 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
       launch,
       about,
       deadlineMs: hostDeadlineSeconds * 1000,
+      trust: trustFilesOf(runtime.hosts),
       heartbeat: heartbeatOf({ silenceMs: hostSilenceSeconds * 1000 }),
       onJoined: (agent) => {
         tell = (signal) => agent.signal(signal);

@@ -33,6 +33,6 @@ export type {
   TelemetrySettings,
   TrainingSettings,
 } from "./settings.ts";
-export { settle } from "./settle.ts";
+export { settle, trustFilesOf } from "./settle.ts";
 export { bytesOf, readText } from "./texts.ts";
 export { checkTraining } from "./training-plan.ts";

@@ -141,6 +141,8 @@ export interface RuntimeOptions {
    * its network is cut, or it is down. Default: 1.8.
    */
   readonly hostSilenceSeconds?: number | undefined;
+  /** How the hosts that a launcher starts know each other. */
+  readonly hosts?: HostsOptions | undefined;
   /** How often the rank group may be restarted within five minutes before the run fails. Default: 3. */
   readonly maxRestarts?: number | undefined;
   /** What is done about a loss, gradient, spike or straggler: tell, stop, skip or rewind; may be repeated. */
@@ -226,6 +228,30 @@ export interface CheckpointOptions {
   readonly inMemoryEverySteps?: number | undefined;
   /** The most that one save may copy, such as 8GB: a run whose state is larger is refused. Default: Infinity. */
   readonly maxStagedBytes?: number | undefined;
+}
+
+/** How the hosts that a launcher starts know each other. */
+export interface HostsOptions {
+  /** PEM files by which every host proves itself to the others, and hides what they say; all three. */
+  readonly tls?: TlsOptions | undefined;
+  /**
+   * What opens the run to its hosts, in a file that its owner alone can read, the same on each; else the head makes
+   * one, and whoever can read the store in which hosts meet can join. Default: one is made.
+   */
+  readonly tokenFile?: string | undefined;
+}
+
+/** PEM files by which every host proves itself to the others, and hides what they say; all three. */
+export interface TlsOptions {
+  /**
+   * This host's certificate: control between hosts goes by TLS then, of which each end proves itself; tensors' bytes go
+   * over Gloo, which hides nothing. Default: none.
+   */
+  readonly cert?: string | undefined;
+  /** The private key of this host's certificate. Default: none. */
+  readonly key?: string | undefined;
+  /** The certificate that has signed those of all hosts. Default: none. */
+  readonly ca?: string | undefined;
 }
 
 /** What is done where a run's figures are out of the ordinary; all of it is told, as `anomaly.detected`. */

@@ -80,6 +80,18 @@ export const relations: readonly Relation[] = [
       ? { expected: "used with checkpoint.dir", got: resume, hint: "the folder that the run goes on in" }
       : undefined,
   ),
+  relation("hosts.tls", "cert, key and ca go together", ({ given: { hosts } }) => {
+    const { cert, key, ca } = hosts?.tls ?? {};
+    const missing = Object.entries({ cert, key, ca }).flatMap(([name, file]) =>
+      file === undefined ? name : [],
+    );
+    if (hosts?.tls === undefined || missing.length === 0) return undefined;
+    return {
+      expected: "given with cert, key and ca",
+      got: `none for ${missing.join(" and ")}`,
+      hint: "each host proves itself to the others",
+    };
+  }),
   relation("carrier", 'gloo needs placement "process"', ({ chosen: { carrier, placement } }) =>
     carrier === "gloo" && placement !== "process"
       ? {

@@ -407,6 +407,46 @@ const supervision = {
     "after how long without a sign of life a host, or a process on one, counts as lost, whose connections do not close: its network is cut, or it is down",
     { unit: "s" },
   ),
+  hosts: named(
+    "HostsOptions",
+    "How the hosts that a launcher starts know each other.",
+    options({
+      tls: named(
+        "TlsOptions",
+        "PEM files by which every host proves itself to the others, and hides what they say; all three.",
+        options({
+          cert: option(
+            text("a file").optional(),
+            "--tls-cert <file>",
+            "supervision",
+            "this host's certificate: control between hosts goes by TLS then, of which each end proves itself; tensors' bytes go over Gloo, which hides nothing",
+            { otherwise: "none" },
+          ),
+          key: option(
+            text("a file").optional(),
+            "--tls-key <file>",
+            "supervision",
+            "the private key of this host's certificate",
+            { otherwise: "none" },
+          ),
+          ca: option(
+            text("a file").optional(),
+            "--tls-ca <file>",
+            "supervision",
+            "the certificate that has signed those of all hosts",
+            { otherwise: "none" },
+          ),
+        }),
+      ).optional(),
+      tokenFile: option(
+        text("a file").optional(),
+        "--host-token-file <file>",
+        "supervision",
+        "what opens the run to its hosts, in a file that its owner alone can read, the same on each; else the head makes one, and whoever can read the store in which hosts meet can join",
+        { otherwise: "one is made" },
+      ),
+    }),
+  ).prefault({}),
   maxRestarts: option(
     whole(0).default(3),
     "--max-restarts <n>",

@@ -128,6 +128,14 @@ export interface SupervisionSettings {
 export interface HostSettings {
   readonly deadlineMs: number;
   readonly silenceMs: number;
+  /** Files by which hosts know each other. */
+  readonly trust: TrustFiles;
+}
+
+/** Files by which hosts know each other: see `HostsOptions`. */
+export interface TrustFiles {
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
+  readonly tokenFile: string | undefined;
 }
 
 /** What a run tells beside what always is told; Infinity: never. */

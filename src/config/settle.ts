@@ -4,7 +4,7 @@ import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../
 import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
 import { parseZeroLevel } from "../parallel/index.ts";
 import { DEVICE_KINDS, type Device, deviceCount, parseDevice, requireDevice } from "../tensor/index.ts";
-import type { DashboardOptions, Precision, RuntimeOptions } from "./options.generated.ts";
+import type { DashboardOptions, HostsOptions, Precision, RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
 import type { Choice } from "./relations.ts";
 import type {
@@ -15,6 +15,7 @@ import type {
   PrecisionSettings,
   RuntimeSettings,
   TelemetrySettings,
+  TrustFiles,
 } from "./settings.ts";
 
 type Chosen = Choice["chosen"];
@@ -76,11 +77,19 @@ export function settingsOf(chosen: Chosen, launchedHosts?: number): RuntimeSetti
     hosts: {
       deadlineMs: chosen.hostDeadlineSeconds * 1000,
       silenceMs: chosen.hostSilenceSeconds * 1000,
+      trust: trustFilesOf(chosen.hosts),
     },
     anomalies: anomaliesOf(chosen),
     telemetry: telemetryOf(chosen),
     dashboard: dashboardOf(chosen),
   };
+}
+
+/** @returns the files that were named, the three of TLS together, as a relation between options has seen to */
+export function trustFilesOf({ tls, tokenFile }: HostsOptions = {}): TrustFiles {
+  const { cert, key, ca } = tls ?? {};
+  const isSealed = cert !== undefined && key !== undefined && ca !== undefined;
+  return { tls: isSealed ? { cert, key, ca } : undefined, tokenFile };
 }
 
 /** Whether the mesh divides the ranks, the model and the batch, is checked once these are known. */

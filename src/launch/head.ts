@@ -1,35 +1,64 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../collectives/index.ts";
 import { TroupeError } from "../errors.ts";
 import type { Invitation } from "../runtime/index.ts";
 import type { Launch } from "./launch.ts";
 import { ownAddress } from "./own-address.ts";
+import { readTrust, type Trust, type TrustFiles } from "./trust.ts";
 
 const STORE_TIMEOUT_MS = 30_000;
+/** As long as a launcher takes to bring a process in a lost one's place, and a look at who has heard. */
+const FAREWELL_MS = 5_000;
+const LOOK_MS = 50;
+
+/** How a run has ended. */
+export interface RunEnd {
+  /** What it failed with. */
+  readonly failure?: string;
+}
 
 /** Where others read how to join the run. */
 export function invitationKey({ run }: Launch): string {
   return `troupe/${run}/head`;
 }
 
+/** @returns how the run has ended, which is noted as heard; undefined while it goes on */
+export function readEnd(launch: Launch, store: Store): RunEnd | undefined {
+  const said = launch.isStoreKept ? undefined : store.read(endKey(launch));
+  if (said === undefined) return undefined;
+  store.add(heardKey(launch), 1);
+  return JSON.parse(said) as RunEnd;
+}
+
+const endKey = ({ run }: Launch) => `troupe/${run}/end`;
+const heardKey = ({ run }: Launch) => `troupe/${run}/heard`;
+
 /** Process 0 of a launch: it keeps the store where nobody else does, and says in it how the run is joined. */
 export class Head implements Disposable {
   /** By which address other hosts reach this one. */
   readonly address: string;
   readonly launch: Launch;
+  /** By what hosts know each other. */
+  readonly trust: Trust;
   readonly #store: Store;
 
-  private constructor(launch: Launch, address: string, store: Store) {
+  private constructor(launch: Launch, trust: Trust, address: string, store: Store) {
     this.launch = launch;
+    this.trust = trust;
     this.address = address;
     this.#store = store;
   }
 
-  /** @throws {TroupeError} `STORE_UNREACHABLE` for a port that is taken, or an agent's store that is not there */
-  static async open(launch: Launch): Promise<Head> {
+  /**
+   * @throws {TroupeError} `STORE_UNREACHABLE` for a port that is taken, or an agent's store that is not there; `TLS_KEYS` and
+   *   `ACCESS_TOKEN` for files that cannot be used
+   */
+  static async open(launch: Launch, files: TrustFiles): Promise<Head> {
     const { master, isStoreKept } = launch;
+    const trust = readTrust(files);
     const store = openStore(launch);
     try {
-      return new Head(launch, await ownAddress(master, STORE_TIMEOUT_MS), store);
+      return new Head(launch, trust, await ownAddress(master, STORE_TIMEOUT_MS), store);
     } catch (error) {
       store[Symbol.dispose]();
       throw isStoreKept ? error : unreachable(launch, error as Error);
@@ -45,6 +74,18 @@ export class Head implements Disposable {
   /** Says how the run is joined. */
   publish(invitation: Invitation): void {
     this.#store.set(invitationKey(this.launch), JSON.stringify(invitation));
+  }
+
+  /**
+   * Stays until so many who come too late have heard that the run is over, or have had time to. A store that an agent keeps for
+   * longer than one run says nothing of ends: who reads it may belong to the next.
+   */
+  async farewell(numMissing: number, end: RunEnd): Promise<void> {
+    if (this.launch.isStoreKept || numMissing === 0) return;
+    this.#store.set(endKey(this.launch), JSON.stringify(end));
+    const begin = performance.now();
+    const heard = () => this.#store.add(heardKey(this.launch), 0);
+    while (heard() < numMissing && performance.now() - begin < FAREWELL_MS) await pause(LOOK_MS);
   }
 
   [Symbol.dispose](): void {

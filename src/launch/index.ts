@@ -5,3 +5,4 @@ export { HEARTBEAT_MS, heartbeatOf } from "./heartbeat.ts";
 export type { Launch, MasterAddress } from "./launch.ts";
 export { type MemberOptions, takePart } from "./member.ts";
 export { readLaunch } from "./read-launch.ts";
+export { readTrust, type Trust, type TrustFiles } from "./trust.ts";

@@ -18,6 +18,11 @@ export interface Launch {
   readonly run: string;
 }
 
+/** @returns whether another process of a launch starts what is to live on its machine: the first of each does */
+export function isCompanion({ localRank }: Launch): boolean {
+  return localRank > 0;
+}
+
 /** Where the processes of a launch meet. */
 export interface MasterAddress {
   readonly host: string;

@@ -4,9 +4,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../collectives/index.ts";
 import { TroupeError } from "../errors.ts";
 import { fromFailure, HostAgent, type Invitation } from "../runtime/index.ts";
-import { invitationKey } from "./head.ts";
-import type { Launch } from "./launch.ts";
+import { invitationKey, readEnd } from "./head.ts";
+import { isCompanion, type Launch } from "./launch.ts";
 import { ownAddress } from "./own-address.ts";
+import { readTrust, type TrustFiles } from "./trust.ts";
 
 const AGAIN_MS = 200;
 const MOST_JOININGS = 2 ** 40;
@@ -18,6 +19,8 @@ export interface MemberOptions {
   readonly about: string;
   /** How long the head may take to come. */
   readonly deadlineMs: number;
+  /** By what hosts know each other. */
+  readonly trust: TrustFiles;
   /** How the head is told from one that is gone. */
   readonly heartbeat: { readonly everyMs: number; readonly lostAfter: number };
   /** Called once it has been taken in, with what a signal is to be told to. */
@@ -26,33 +29,50 @@ export interface MemberOptions {
 
 /**
  * Has this host start the run's processes that are to live here, until the run is over.
- * @throws {TroupeError} what the run failed with; `HOST_MISSING`, `HOST_REFUSED`, `HOST_LOST`
+ * @throws {TroupeError} what the run failed with; `HOST_MISSING`, `HOST_REFUSED`, `HOST_LOST`; `TLS_KEYS`, `ACCESS_TOKEN` for
+ *   files that cannot be used
  */
 export async function takePart(options: MemberOptions): Promise<void> {
   const agent = await join(options);
+  if (agent === undefined) return;
   options.onJoined?.(agent);
   const failure = await agent.over;
   if (failure !== undefined) throw fromFailure(failure);
 }
 
-/** What was said may be of a head that has ended: then it is read again until the deadline. */
-async function join({ launch, about, deadlineMs, heartbeat }: MemberOptions): Promise<HostAgent> {
+/**
+ * What was said may be of a head that has ended: then it is read again until the deadline.
+ * @returns undefined where the run has reached its end
+ */
+async function join({
+  launch,
+  about,
+  deadlineMs,
+  heartbeat,
+  trust,
+}: MemberOptions): Promise<HostAgent | undefined> {
   const { master, rank } = launch;
+  const { keys, token } = readTrust(trust);
   const begin = performance.now();
   const address = await ownAddress(master, deadlineMs);
   using store = new Store({ ...master, listens: false, timeoutMs: deadlineMs });
   let last: unknown;
   while (performance.now() - begin < deadlineMs) {
+    const end = readEnd(launch, store);
+    if (end?.failure !== undefined) throw ended(end.failure);
+    if (end !== undefined) return undefined;
     const said = store.read(invitationKey(launch));
     if (said !== undefined) {
       try {
         return await HostAgent.join({
           invitation: JSON.parse(said) as Invitation,
-          network: { host: address, heartbeat },
+          token,
+          network: { host: address, heartbeat, ...(keys && { tls: keys }) },
           number: randomInt(MOST_JOININGS),
           place: rank,
           name: hostname(),
           about,
+          isCompanion: isCompanion(launch),
         });
       } catch (error) {
         if (!(error instanceof TroupeError) || error.code !== "HOST_LOST") throw error;
@@ -71,4 +91,13 @@ async function join({ launch, about, deadlineMs, heartbeat }: MemberOptions): Pr
     },
     { cause: last },
   );
+}
+
+function ended(failure: string): TroupeError {
+  return new TroupeError("HOST_REFUSED", {
+    where: "launch",
+    expected: "a run that goes on",
+    got: `one that has failed: ${failure}`,
+    hint: "see the output of host 0",
+  });
 }

@@ -180,6 +180,11 @@ export class ActorSystem {
     return this.#launcher.hostsJoined(deadlineMs);
   }
 
+  /** The hosts that are to be there and are not, by number: they never came, or are lost and not replaced. */
+  get hostsMissing(): readonly number[] {
+    return this.#launcher.hostsMissing;
+  }
+
   /** What every living actor is doing, read from shared memory: it answers also while they are stuck. */
   inspect(): readonly ActorInspection[] {
     const { registry, clock } = this.#launcher;

@@ -115,7 +115,11 @@ export class Run {
       },
       ...(isApart && { network: OWN_HOST }),
       ...(head !== undefined && {
-        network: { host: head.address, heartbeat: heartbeatOf(hosts) },
+        network: {
+          host: head.address,
+          heartbeat: heartbeatOf(hosts),
+          ...(head.trust.keys && { tls: head.trust.keys }),
+        },
         hosts: this.#hostsOf(head),
       }),
       stallAfterMs: () => this.#stalls.afterMs,
@@ -169,7 +173,9 @@ export class Run {
     this.control.close();
     try {
       const failure = this.#failure;
+      const { hostsMissing } = this.#system;
       await this.#system.stop({ drain: false, ...(failure && { failure }) });
+      await this.#options.head?.farewell(hostsMissing.length, failure ? { failure: failure.message } : {});
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
@@ -263,11 +269,12 @@ export class Run {
     return { job, config, data, batch, model, recipe, start, changes };
   }
 
-  #hostsOf({ launch }: Head): HostsOptions {
+  #hostsOf({ launch, trust }: Head): HostsOptions {
     const { settings, about, emit, onSignal } = this.#options;
     const { numRanks } = settings.layout;
     return {
       count: launch.size,
+      ...(trust.token !== undefined && { token: trust.token }),
       about,
       placeOf: (process, places) => placeOfRank(process, numRanks, places),
       onJoined: ({ place, name }) => emit({ kind: "host.joined", index: place, name }),

@@ -19,7 +19,7 @@ import {
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
-import type { Head, Launch } from "../launch/index.ts";
+import type { Head, Launch, TrustFiles } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { ActorInspection } from "../runtime/index.ts";
 import { Interruption } from "./interruption.ts";
@@ -186,7 +186,7 @@ export class Runtime implements AsyncDisposable {
     begun: () => void,
   ): Promise<RunResult> {
     const settings = await settleResume(this.#settings);
-    using head = this.#launched && (await openHead(this.#launched.launch));
+    using head = this.#launched && (await openHead(this.#launched.launch, settings.hosts.trust));
     let hostSignal: NodeJS.Signals | undefined;
     const run = new this.#Run({
       settings,
@@ -388,7 +388,7 @@ export class Runtime implements AsyncDisposable {
 }
 
 /** Not loaded by an actor's thread, which leads nothing. */
-async function openHead(launch: Launch): Promise<Head> {
+async function openHead(launch: Launch, trust: TrustFiles): Promise<Head> {
   const launching = await import("../launch/index.ts");
-  return launching.Head.open(launch);
+  return launching.Head.open(launch, trust);
 }

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
 import {
@@ -9,6 +9,7 @@ import {
   verifyCheckpoint,
 } from "../../src/checkpoint/index.ts";
 import { nativeInfo } from "../../src/index.ts";
+import { type CertificateFiles, makeCertificate } from "../fixtures/certificates.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { freePort, LaunchedRun, torchVariables } from "./launched-hosts.ts";
@@ -114,6 +115,42 @@ describe.skipIf(!nativeInfo().gloo)("processes that a launcher starts together",
       expect(again.losses.slice(4)).toEqual(alone.losses.slice(4));
     },
   );
+
+  it("of which several share a host have one start its ranks, know each other by certificates, and train as one host does", async () => {
+    const port = await freePort();
+    const ours = makeCertificate(workspace.path("ours"));
+    const tokenFile = workspace.path("token");
+    writeFileSync(tokenFile, "of all hosts of this run", { mode: 0o600 });
+    const trustIn = ({ cert, key, ca }: CertificateFiles) => [
+      "--tls-cert",
+      cert,
+      "--tls-key",
+      key,
+      "--tls-ca",
+      ca,
+    ];
+    const args = [...quick, "--zero", "1", "--steps", "4", "--host-token-file", tokenFile];
+    const startAs = (rank: number, files: CertificateFiles) => {
+      const local = { LOCAL_RANK: `${rank % 2}`, LOCAL_WORLD_SIZE: "2" };
+      return new LaunchedRun(workspace, { ...torchVariables(rank, 4, port), ...local }, [
+        ...args,
+        ...trustIn(files),
+      ]);
+    };
+    using head = startAs(0, ours);
+    using stranger = startAs(3, makeCertificate(workspace.path("theirs")));
+    expect(await stranger.ended).toBe(1);
+    expect(stranger.err).toMatch(/expected certificates of both ends that the CA of the other has signed/);
+    using first = startAs(1, ours);
+    using second = startAs(2, ours);
+    using third = startAs(3, ours);
+    const all = [head, first, second, third];
+    expect(await Promise.all(all.map(({ ended }) => ended)), all.map(({ err }) => err).join("")).toEqual([
+      0, 0, 0, 0,
+    ]);
+    expect(head.events.filter(({ kind }) => kind === "host.joined")).toMatchObject([{ index: 2 }]);
+    expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 4, zero: 1, steps: 4 }));
+  });
 
   it("refuse a host that was started with other options, by what both were started with", async () => {
     const port = await freePort();

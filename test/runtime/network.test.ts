@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -10,6 +9,7 @@ import type { Keys, Network } from "../../src/runtime/index.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
+import { makeCertificate } from "../fixtures/certificates.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { MortalProtocol } from "./actors/mortal.ts";
 import { actorModule, startSystem } from "./start-system.ts";
@@ -162,12 +162,7 @@ test("a door that cannot be opened is told of by the address that was given", as
 function makeKeys(): Keys {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const subject = ["-subj", "/CN=troupe", "-days", "2"];
-  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
-  execFileSync("openssl", ["req", "-x509", "-nodes", ...curve, ...subject, "-keyout", key, "-out", cert], {
-    stdio: "ignore",
-  });
-  const text = readFileSync(cert, "utf8");
-  return { key: readFileSync(key, "utf8"), cert: text, ca: text };
+  const { cert, key, ca } = makeCertificate(folder);
+  const read = (file: string) => readFileSync(file, "utf8");
+  return { cert: read(cert), key: read(key), ca: read(ca) };
 }

@@ -15,13 +15,17 @@ const head = 0;
 export interface Invitation {
   /** Of the head's door. */
   readonly address: string;
-  /** Known to the hosts of this system and to nobody else. */
-  readonly token: string;
+  /** Known to the hosts of this system and to nobody else; left out where they hold it already. */
+  readonly token?: string;
+  /** Whether its door takes those alone who prove themselves by a certificate. */
+  readonly isSealed: boolean;
 }
 
 /** How a host joins a system. */
 export interface HostAgentOptions {
   readonly invitation: Invitation;
+  /** What opens the door where the invitation does not say it. */
+  readonly token: string | undefined;
   /** How this host is reached. */
   readonly network: Network;
   /** Counts all that have ever joined this system: none has the number of another. */
@@ -32,6 +36,8 @@ export interface HostAgentOptions {
   readonly name: string;
   /** See `HostsOptions.about`. */
   readonly about: string;
+  /** See `HostCard.isCompanion`. */
+  readonly isCompanion: boolean;
 }
 
 /** What this host does for a system whose actors are supervised elsewhere: it starts their processes here, and tells their ends. */
@@ -58,6 +64,7 @@ export class HostAgent {
    * @throws {TroupeError} `HOST_REFUSED` with the head's reason; `HOST_LOST` where nobody answers
    */
   static async join(options: HostAgentOptions): Promise<HostAgent> {
+    refuseOtherTrust(options);
     const agent = new HostAgent(options);
     await agent.#open();
     await agent.#welcome.promise;
@@ -70,21 +77,21 @@ export class HostAgent {
   }
 
   async #open(): Promise<void> {
-    const { invitation, network, number, place, name, about } = this.#options;
+    const { invitation, network, number, place, name, about, token, isCompanion } = this.#options;
     const door = new TcpDoor({ ...network, port: 0 });
     const hub = await Hub.open({
       index: firstHostIndex + number,
       door,
-      token: invitation.token,
+      token: invitation.token ?? token ?? "",
       maxFrameBytes: defaultMessagingSettings.maxFrameBytes,
       onControl: (_from, bytes) => this.#obey(unpackHostOrder(bytes)),
       onLost: (index, error) => {
-        if (index === head) this.#leave(toFailure(headLost(error)));
+        if (index === head) this.#leave(toFailure(isDistrust(error) ? error : headLost(error)));
       },
     });
     this.#hub = hub;
     hub.know(head, invitation.address);
-    this.#tell({ kind: "host", place, name, address: door.address, about });
+    this.#tell({ kind: "host", place, name, address: door.address, about, isCompanion });
   }
 
   #obey(order: HostOrder): void {
@@ -135,6 +142,21 @@ export class HostAgent {
   }
 }
 
+/** Neither end would say more than that the other has hung up. */
+function refuseOtherTrust({ invitation, network, token }: HostAgentOptions): void {
+  const isSealed = network.tls !== undefined;
+  const needsToken = invitation.token === undefined;
+  if (isSealed === invitation.isSealed && needsToken === (token !== undefined)) return;
+  const trust = (sealed: boolean, held: boolean) =>
+    `${sealed ? "certificates" : "no certificates"} and ${held ? "a token file" : "no token file"}`;
+  throw new TroupeError("HOST_REFUSED", {
+    where: "hosts",
+    expected: `${trust(invitation.isSealed, needsToken)}, as host 0 has`,
+    got: trust(isSealed, token !== undefined),
+    hint: "give every host the same --tls-cert, --tls-key, --tls-ca and --host-token-file",
+  });
+}
+
 function headLost(cause: Error | undefined): TroupeError {
   return new TroupeError(
     "HOST_LOST",
@@ -148,7 +170,12 @@ function headLost(cause: Error | undefined): TroupeError {
   );
 }
 
+function isDistrust(error: Error | undefined): error is TroupeError {
+  return error instanceof TroupeError && error.code === "PEER_UNTRUSTED";
+}
+
 function refusedBy(failure: Failure | undefined): Error {
   const relayed = failure?.message ?? "[hosts] expected to be taken in, got the end of the run";
-  return new TroupeError(failure?.code === "HOST_LOST" ? "HOST_LOST" : "HOST_REFUSED", { relayed });
+  const known = (["HOST_LOST", "PEER_UNTRUSTED"] as const).find((code) => code === failure?.code);
+  return new TroupeError(known ?? "HOST_REFUSED", { relayed });
 }

@@ -48,6 +48,8 @@ export interface HostCard {
   readonly address: string;
   /** What all hosts of a system must agree on. */
   readonly about: string;
+  /** Whether another process of the same machine starts what is to live there: this one waits for the end. */
+  readonly isCompanion: boolean;
 }
 
 /** @throws {TroupeError} `FRAME_INVALID` for what is none */
@@ -68,8 +70,10 @@ const orders: Checks<HostOrder> = {
 };
 
 const news: Checks<HostNews> = {
-  host: ({ place, name, address, about }) =>
-    isCount(place) && [name, address, about].every((text) => typeof text === "string"),
+  host: ({ place, name, address, about, isCompanion }) =>
+    isCount(place) &&
+    typeof isCompanion === "boolean" &&
+    [name, address, about].every((text) => typeof text === "string"),
   begun: ({ index, pid }) => isCount(index) && isCount(pid),
   over: ({ index, failure, lastLines }) =>
     isCount(index) && (failure === undefined || isRecord(failure)) && typeof lastLines === "string",

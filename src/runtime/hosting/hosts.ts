@@ -6,8 +6,10 @@ import { RemoteHost, titleOf } from "./remote-host.ts";
 
 /** What a system of several hosts is to know of them. */
 export interface HostsOptions {
-  /** How many there are to be, the one that holds the system included. */
+  /** How many processes there are to be, the one that holds the system and companions included. */
   readonly count: number;
+  /** What opens the door, where the hosts hold it already; else one is made, and the invitation says it. */
+  readonly token?: string;
   /** What all must agree on, such as what they were started with: who says another is refused. */
   readonly about: string;
   /**
@@ -43,7 +45,8 @@ export class Hosts {
 
   /** The host on which a process of this name is to live; undefined where that is this one. */
   hostOf(process: string): RemoteHost | undefined {
-    const places = [0, ...[...this.#living.values()].map(({ card }) => card.place)].sort((a, b) => a - b);
+    const others = [...this.#living.values()].filter(({ card }) => !card.isCompanion);
+    const places = [0, ...others.map(({ card }) => card.place)].sort((a, b) => a - b);
     const place = this.#options.placeOf(process, places);
     return this.#at(place);
   }
@@ -56,7 +59,7 @@ export class Hosts {
     const late = Promise.withResolvers<"late">();
     const timer = setTimeout(() => late.resolve("late"), deadlineMs);
     try {
-      while (this.#missing.length > 0) {
+      while (this.missing.length > 0) {
         if ((await Promise.race([this.#wake.promise, late.promise])) === "late")
           throw this.#missed(deadlineMs);
       }
@@ -82,7 +85,7 @@ export class Hosts {
     this.#living.delete(index);
     const failure = host.lose(cause);
     this.#signal();
-    if (!this.#isClosed) this.#options.onLost(host.card, toFailure(failure));
+    if (!this.#isClosed && !host.card.isCompanion) this.#options.onLost(host.card, toFailure(failure));
   }
 
   /** Lets all go, and resolves when they have gone, or have had time to. */
@@ -112,7 +115,7 @@ export class Hosts {
     this.#living.set(from, host);
     host.order({ kind: "welcome" });
     this.#signal();
-    this.#options.onJoined(card);
+    if (!card.isCompanion) this.#options.onJoined(card);
   }
 
   #refusalOf(card: HostCard): TroupeError | undefined {
@@ -130,14 +133,15 @@ export class Hosts {
     return refused(`${title} to be started with ${about}`, card.about, "give every host the same command");
   }
 
-  get #missing(): number[] {
+  /** Who is to be there and is not, by number. */
+  get missing(): readonly number[] {
     return Array.from({ length: this.#options.count - 1 }, (_, index) => index + 1).filter(
       (place) => this.#at(place) === undefined,
     );
   }
 
   #missed(deadlineMs: number): TroupeError {
-    const missing = this.#missing;
+    const { missing } = this;
     const names = `host${missing.length === 1 ? "" : "s"} ${missing.join(", ")}`;
     return new TroupeError(
       "HOST_MISSING",

@@ -50,7 +50,7 @@ export interface ProcessPoolOptions {
 /** The processes of one system: started when an actor is to live in them, ended when none does any more. */
 export class ProcessPool {
   readonly #options: ProcessPoolOptions;
-  readonly #token = randomBytes(16).toString("hex");
+  readonly #token: string;
   readonly #byName = new Map<string, HostProcess>();
   /** By the name of the process whose place each is to take. */
   readonly #standbys = new Map<string, HostProcess>();
@@ -65,6 +65,7 @@ export class ProcessPool {
 
   constructor(options: ProcessPoolOptions) {
     this.#options = options;
+    this.#token = options.hosts?.token ?? randomBytes(16).toString("hex");
   }
 
   /**
@@ -84,7 +85,9 @@ export class ProcessPool {
   async invite(): Promise<Invitation> {
     this.#opening ??= this.#open();
     const { hub } = await this.#opening;
-    return { address: hub.address, token: this.#token };
+    const { hosts, network } = this.#options;
+    const isSealed = network?.tls !== undefined;
+    return { address: hub.address, isSealed, ...(hosts?.token === undefined && { token: this.#token }) };
   }
 
   /**
@@ -93,6 +96,11 @@ export class ProcessPool {
    */
   async hostsJoined(deadlineMs: number): Promise<void> {
     await this.#use().hosts?.all(deadlineMs);
+  }
+
+  /** The hosts that are to be there and are not, by number. */
+  get hostsMissing(): readonly number[] {
+    return this.#opened?.hosts?.missing ?? [];
   }
 
   /** Has a process be ready to take the place of the one of this name, with a thread for `warmup`; returns whether there was something left to begin. */

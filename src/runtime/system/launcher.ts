@@ -188,6 +188,11 @@ export class Launcher {
     return this.#processes.hostsJoined(deadlineMs);
   }
 
+  /** The hosts that are to be there and are not, by number. */
+  get hostsMissing(): readonly number[] {
+    return this.#processes.hostsMissing;
+  }
+
   /** Ends the processes, in none of which an actor lives any more, and who waits to take an actor's place. */
   async close(failure?: Failure): Promise<void> {
     await Promise.all([this.#processes.close(failure), this.#standbys.close()]);

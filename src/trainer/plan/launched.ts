@@ -4,19 +4,21 @@ import { optionError } from "../option-error.ts";
 
 /**
  * What a launcher's word adds to the options of a run: a process a rank, which share no memory, and a rank a process of the
- * launcher's unless more are asked for.
+ * launcher's unless others are asked for.
  * @throws {TroupeError} `OPTION` for what hosts cannot do
  */
-export function launchedOptions(options: RuntimeOptions, { by, size }: Launch): RuntimeOptions {
+export function launchedOptions(options: RuntimeOptions, launch: Launch): RuntimeOptions {
+  const { by, size } = launch;
+  const numHosts = numHostsOf(launch);
   const { ranks = size, placement = "process", offload } = options;
-  const started = `what ${by} has started on ${size} hosts`;
+  const started = `what ${by} has started on ${numHosts} host${numHosts === 1 ? "" : "s"}`;
   if (placement !== "process") {
     const hint = "leave it out: ranks of several hosts are processes";
     throw optionError("placement", `process in ${started}`, placement, hint);
   }
-  if (ranks < size) {
-    const hint = "ranks are counted over all hosts; leave it out for one on each";
-    throw optionError("ranks", `at least ${size} in ${started}`, ranks, hint);
+  if (ranks < numHosts) {
+    const hint = "ranks are counted over all hosts; leave it out for one a process that was started";
+    throw optionError("ranks", `at least ${numHosts} in ${started}`, ranks, hint);
   }
   if (offload?.parameters !== undefined) {
     const hint = "each host has the gathered parameters in memory of its own";

@@ -13,6 +13,8 @@ export interface Door {
   open(onCall: (socket: Socket) => void): Promise<void>;
   /** Calls the process whose door has this address; what is written before it is answered waits. */
   call(address: string): Socket;
+  /** @returns what the end of a call means where one end did not trust the other; undefined for any other end */
+  distrustIn(error: Error): Error | undefined;
   /** Takes no more calls. */
   close(): void;
 }

@@ -25,7 +25,7 @@ export interface HubOptions {
   readonly maxFrameBytes: number;
   /** Takes what another hub says to this one, which is on `controlRoute`. */
   onControl(from: number, bytes: Uint8Array<ArrayBuffer>): void;
-  /** Another process can be heard no more; `error` where it said what cannot be. */
+  /** Another process can be heard no more; `error` where it said what cannot be, or one of the two did not trust the other. */
   onLost(index: number, error: Error | undefined): void;
 }
 
@@ -171,9 +171,14 @@ export class Hub {
     const socket = door.call(this.#addresses.get(to) as string);
     const call = { socket, numFrames: 0, isQuiet: false };
     this.#outbound.set(to, call);
-    socket.on("error", () => {});
+    let distrust: Error | undefined;
+    socket.on("error", (error) => {
+      distrust = door.distrustIn(error);
+    });
     // The end of one that has called comes by the other direction, behind its last words; of one that never has, there are none.
-    socket.on("close", () => this.lose(to));
+    socket.on("close", () => {
+      if (!this.#inbound.has(to)) this.#lose(to, distrust);
+    });
     writeFrame(call, controlRoute, 0, new TextEncoder().encode(JSON.stringify([index, token])));
     return call;
   }

@@ -24,6 +24,9 @@ export interface Keys {
   readonly ca: string;
 }
 
+/** Codes of OpenSSL, and of Node where it has looked at a certificate. */
+const ofTrust = /^(?:ERR_SSL|ERR_TLS|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
+
 const usualHeartbeat: Heartbeat = { everyMs: 200, lostAfter: 9 };
 
 /** A TCP socket, for processes of several hosts. */
@@ -70,6 +73,21 @@ export class TcpDoor implements Door {
         : connectTls({ ...this.#network.tls, host, port, checkServerIdentity: () => undefined });
     socket.setNoDelay(true);
     return socket;
+  }
+
+  distrustIn(error: Error): TroupeError | undefined {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (this.#keys === undefined || !ofTrust.test(code)) return undefined;
+    return new TroupeError(
+      "PEER_UNTRUSTED",
+      {
+        where: "network",
+        expected: "certificates of both ends that the CA of the other has signed",
+        got: error.message,
+        hint: "see --tls-cert and --tls-ca of both",
+      },
+      { cause: error },
+    );
   }
 
   close(): void {

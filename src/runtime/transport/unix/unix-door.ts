@@ -24,6 +24,8 @@ export class UnixDoor implements Door {
     return connect(address);
   }
 
+  distrustIn(): undefined {}
+
   close(): void {
     this.#server.close();
   }

@@ -1,0 +1,86 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { TroupeError } from "../errors.ts";
+import type { Keys } from "../runtime/index.ts";
+
+const FEWEST_CHARACTERS = 16;
+
+/** Files by which the hosts of a run know each other. */
+export interface TrustFiles {
+  /** In PEM; all hosts have some, or none has. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
+  /** The same text on every host. */
+  readonly tokenFile: string | undefined;
+}
+
+/** What they hold. */
+export interface Trust {
+  readonly keys: Keys | undefined;
+  readonly token: string | undefined;
+}
+
+/**
+ * Reads them and sees that they can be used, before anybody is called.
+ * @throws {TroupeError} `TLS_KEYS` naming the file that cannot be read, is no PEM, is over its time or does not go with the
+ *   others; `ACCESS_TOKEN` for a token that others can read, or that is short
+ */
+export function readTrust({ tls, tokenFile }: TrustFiles): Trust {
+  return {
+    keys: tls && readKeys(tls),
+    token: tokenFile === undefined ? undefined : readSecret(tokenFile),
+  };
+}
+
+function readKeys(files: NonNullable<TrustFiles["tls"]>): Keys {
+  const [cert, key, ca] = [read(files.cert), read(files.key), read(files.ca)];
+  const own = parsed(files.cert, "a certificate in PEM", () => new X509Certificate(cert));
+  const secret = parsed(files.key, "a private key in PEM, without a passphrase", () => createPrivateKey(key));
+  parsed(files.ca, "a certificate in PEM", () => new X509Certificate(ca));
+  if (!own.checkPrivateKey(secret)) throw unusable(files.key, `the key of ${files.cert}`, "that of another");
+  if (Date.parse(own.validTo) < Date.now())
+    throw unusable(files.cert, "a certificate that is valid today", `one that was until ${own.validTo}`);
+  return { cert, key, ca };
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw unusable(file, "a file that can be read", (error as Error).message);
+  }
+}
+
+function parsed<T>(file: string, expected: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    throw unusable(file, expected, "something else");
+  }
+}
+
+/** Of whatever letters: a scheduler's secret is mounted as it is. */
+function readSecret(file: string): string {
+  const refused = (expected: string, got: string) =>
+    new TroupeError("ACCESS_TOKEN", {
+      where: "launch",
+      expected: `${file} to be ${expected}`,
+      got,
+      hint: "openssl rand -hex 32 > FILE; chmod 600 FILE; the same on every host",
+    });
+  let mode: number;
+  let text: string;
+  try {
+    mode = statSync(file).mode;
+    text = readFileSync(file, "utf8").trim();
+  } catch (error) {
+    throw refused("a file that can be read", (error as Error).message);
+  }
+  if ((mode & 0o077) !== 0) throw refused("its owner's alone", `mode ${(mode & 0o777).toString(8)}`);
+  if (text.length >= FEWEST_CHARACTERS) return text;
+  throw refused(`at least ${FEWEST_CHARACTERS} characters`, `${text.length}`);
+}
+
+function unusable(file: string, expected: string, got: string): TroupeError {
+  const hint = "openssl x509 -text -noout -in FILE shows what a certificate says";
+  return new TroupeError("TLS_KEYS", { where: "launch", expected: `${file} to be ${expected}`, got, hint });
+}
