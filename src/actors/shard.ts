@@ -28,6 +28,8 @@ export default defineActor<ShardProtocol, ShardInit>({
   concurrent: [
     "prepare",
     "begin",
+    "agree",
+    "frozen",
     "scored",
     "gather",
     "release",
@@ -44,6 +46,8 @@ export default defineActor<ShardProtocol, ShardInit>({
         join: ({ peers, ranks }) => member.join(peers, ranks),
         prepare: (plan) => member.prepare(plan),
         begin: ({ step, ...begun }) => member.shard.begin(step, begun),
+        agree: ({ step }) => member.agree(step),
+        frozen: async ({ step }) => ({ frozen: await member.shard.flags.at(step) }),
         scored: ({ step, ...scored }) => unlessAborted(member.shard.scored(step, scored)),
         gather: ({ step, block }) => member.shard.gather(step, block),
         release: ({ block }) => member.shard.release(block),
@@ -134,6 +138,11 @@ class ShardMember {
     const values = all.map((tensor) => shareRef(tensor, sentTo(offload)));
     for (const tensor of all) tensor.dispose();
     return { values };
+  }
+
+  async agree(step: number): Promise<{ agreed: true }> {
+    await this.shard.agree(step, this.#peers);
+    return { agreed: true };
   }
 
   stop(): void {

@@ -65,6 +65,7 @@ export { firstNotFinite, sumOfSquares } from "./shard/gradient-norm.ts";
 export { ownedRange, savesPart, sendsPart } from "./shard/owned-range.ts";
 export { ShardStore } from "./shard/shard-store.ts";
 export { StepBarrier } from "./shard/step-barrier.ts";
+export { checkTrainedAlike } from "./shard/trained-alike.ts";
 export type { BlockStep } from "./shard/update-cohorts.ts";
 export { BlockTape } from "./tape/block-tape.ts";
 export { mapTensors } from "./tape/map-tensors.ts";

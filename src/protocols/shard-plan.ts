@@ -42,6 +42,8 @@ export interface ShardPeers {
   readonly replicas: readonly number[];
   /** Ranks that together hold this replica of the model, in order. */
   readonly modelParallel: readonly number[];
+  /** Ranks that exchange activations and their gradients: those, and those among which experts are dealt; this one included. */
+  readonly together: readonly number[];
 }
 
 /** What a shard keeps elsewhere than in its memory. Plain data. */

@@ -31,6 +31,13 @@ export type ShardProtocol = ShardGroupProtocol &
     prepare: { in: ShardPlan; out: { fulls: readonly TensorRef[] } };
     /** Learning rates of a step, and what it is inspected for; sent before its first gradient. */
     begin: { in: { step: number } & StepBegun };
+    /**
+     * Asked by the rank before it walks a step backwards of which other parameters are frozen than of the step before: answered
+     * once those that exchange activations with it have begun the step with the same ones frozen.
+     */
+    agree: { in: { step: number }; out: { agreed: true } };
+    /** By a peer: what the rank has frozen in a step, once it has begun it. */
+    frozen: { in: { step: number }; out: { frozen: readonly string[] } };
     /** What the rank's forwards of a step came to; sent before its gradients. */
     scored: { in: { step: number } & StepScored };
     /** Answered once the block's parameters of `step` are whole. */
@@ -94,4 +101,6 @@ export interface StepBegun {
   /** Whether to look at the memory that is held. */
   readonly ledger: boolean;
   readonly histograms: boolean;
+  /** Names of the model's parameters that are frozen after its first forward; left out where they are those of the step before. */
+  readonly frozen?: readonly string[];
 }

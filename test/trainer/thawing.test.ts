@@ -249,16 +249,25 @@ describe("parameters that a run freezes and unfreezes", () => {
     },
   );
 
-  it("are refused with one sentence where ranks do not agree, naming the parameter and the ranks", async () => {
-    const { error } = await runTiny(
-      workspace,
-      { ranks: 2, zero: 3, steps, seed },
-      { frozen: "", apart: 1 },
-      job,
-    );
-    expect(error).toMatchObject({ code: "PARAMETER_TRAINABLE" });
-    expect(error?.message).toContain(
-      "[step 2] expected embed.weight to be trained by all ranks or by none, got it frozen on rank 1, trained on rank 0",
-    );
-  });
+  // Where a layer is split, rank 0 has something to exchange for the gradient of what rank 1 does not train.
+  it.each([
+    ["a job's replicas", { zero: 3 }, job, "embed.weight"],
+    ["a job's tensor-parallel neighbours", { tp: 2 }, job, "embed|rungs.0"],
+    ["a loop's tensor-parallel neighbours", { tp: 2 }, loop, "embed|rungs.0"],
+    ["a job's stages", { pp: 2 }, job, "embed|rungs.0"],
+  ])(
+    "are refused with one sentence where %s do not agree, naming the parameter and the ranks",
+    async (_, layout, which, frozenApart) => {
+      const { error } = await runTiny(
+        workspace,
+        { ranks: 2, steps, seed, ...layout },
+        { frozen: "", apart: 1, frozenApart },
+        which,
+      );
+      expect(error).toMatchObject({ code: "PARAMETER_TRAINABLE" });
+      expect(error?.message).toContain(
+        "[step 2] expected embed.weight to be trained by all ranks or by none, got it frozen on rank 1, trained on rank 0",
+      );
+    },
+  );
 });

@@ -295,11 +295,16 @@ export class GrantedStep implements Disposable {
 
   /** Rates follow from how far the optimizer has come, which the first gathers have told. */
   #sendBegin(): void {
-    const { model, shardRef } = this.#parts;
+    const { model, shard, shardRef, plan } = this.#parts;
     const { step, inspect = [], inspectUpdates = [], ledger = false, histograms = false } = this.#order;
     const learningRates = model.rates.ofGroups(this.#update);
-    shardRef.tell("begin", { step, learningRates, inspect, inspectUpdates, ledger, histograms });
+    const frozen = model.training.begun();
+    const looks = { inspect, inspectUpdates, ledger, histograms };
+    shardRef.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) });
     this.#hasBegun = true;
+    // Backward of what another rank does not train would wait for that rank.
+    const { tp, pp, ep } = plan.layout.mesh;
+    if (frozen !== undefined && tp * pp * ep > 1) shard.agree();
   }
 
   /** Before the last gradients, so that the shards know all that they judge the step by once these are reduced. */

@@ -19,10 +19,12 @@ export function planShard(
   const { groups } = plan.layout;
   const { optimizer, parameters } = plan.offload;
   const mesh = new Mesh(plan.layout.mesh);
+  const modelParallel = mesh.groupOf("mp", rank);
+  const together = [...new Set([...modelParallel, ...mesh.groupOf("ep", rank)])];
   return {
     layouts: blocks.layouts,
     optimizers: optimizers.map((spec) => ({ ...spec, rounding: precision.rounding })),
-    peers: { groups, replicas: mesh.groupOf("dp", rank), modelParallel: mesh.groupOf("mp", rank) },
+    peers: { groups, replicas: mesh.groupOf("dp", rank), modelParallel, together },
     execution,
     precision,
     training,

@@ -106,6 +106,14 @@ export class ShardLink implements ShardPort<Gather> {
     if (this.#paged.has(block)) this.#shard.tell("release", { block });
   }
 
+  /**
+   * Waits for the ranks that exchange activations with this one to have begun this step with the same parameters frozen.
+   * @throws {TroupeError} `PARAMETER_TRAINABLE` where they have not
+   */
+  agree(): void {
+    this.#context.wait(this.#context.request(this.#shard, "agree", { step: this.#step }, this.#deadline));
+  }
+
   reduce(block: number, gradient: Tensor): void {
     this.#line?.enter("reduce", `block ${block}`, ++this.#numReductions);
     const ref = moveRef(gradient, sentTo(this.#shard));

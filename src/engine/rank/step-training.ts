@@ -23,7 +23,9 @@ export class StepTraining {
   readonly #optimizers: readonly OptimizerSpec[];
   /** By index. */
   readonly #kept: Set<number>;
+  /** What steps do not train, as it was told last; and before that what was set to be frozen. */
   #frozen: readonly string[] | undefined;
+  #flags: readonly string[] | undefined;
 
   /**
    * @param model - all of it, also what other stages hold
@@ -50,15 +52,29 @@ export class StepTraining {
     return partsOf(this.#layouts, this.#rank, this.#optimizers, ({ index }) => this.#kept.has(index));
   }
 
+  /** To be called after a step's first forward. @returns names of what is set to be frozen, where that differs from the last call's */
+  begun(): readonly string[] | undefined {
+    const flags = this.#namesOf(({ trainable }) => !trainable);
+    if (isSame(flags, this.#flags)) return undefined;
+    this.#flags = flags;
+    return flags;
+  }
+
   /** @param trained - what a step trains of all that the model has */
   made(trained: ReadonlySet<Parameter>): ToldTraining {
-    const frozen = this.#parameters.flatMap(([name, parameter]) => (trained.has(parameter) ? [] : name));
-    const before = this.#frozen;
-    if (before?.length === frozen.length && frozen.every((name, index) => name === before[index])) return {};
+    const frozen = this.#namesOf((parameter) => !trained.has(parameter));
+    if (isSame(frozen, this.#frozen)) return {};
     this.#frozen = frozen;
     const names = new Set(frozen);
     const { size } = this.#kept;
     for (const layout of this.#layouts) if (isUpdated(layout, names)) this.#kept.add(layout.index);
     return this.#kept.size === size ? { frozen } : { frozen, saved: this.saved };
   }
+
+  #namesOf(isMeant: (parameter: Parameter) => boolean): readonly string[] {
+    return this.#parameters.flatMap(([name, parameter]) => (isMeant(parameter) ? name : []));
+  }
 }
+
+const isSame = (names: readonly string[], before: readonly string[] | undefined) =>
+  names.length === before?.length && names.every((name, index) => name === before[index]);

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { reportActivity } from "../../inspect/index.ts";
 import type { Access } from "../../offload/index.ts";
 import {
+  checkTrainedAlike,
   type FlatBlock,
   isUpdated,
   keepsState,
@@ -26,6 +27,7 @@ import { type ActorContext, type ActorRef, systemClock } from "../../runtime/ind
 import { type ShardPaging, whilePinned } from "../../state/paging/index.ts";
 import { type OptimizerStateStore, stateStoreOf, Turns } from "../../state/store/index.ts";
 import { attach, hold, shareRef, Tensor, type TensorRef } from "../../tensor/index.ts";
+import { FrozenFlags } from "./frozen-flags.ts";
 import { type ClipFactors, GlobalGradientStatistics } from "./gradient-statistics.ts";
 import { maySkipUpdates, OptimizerClock } from "./optimizer-clock.ts";
 import { placeBlocks } from "./place-blocks.ts";
@@ -67,6 +69,8 @@ export class Shard {
   readonly #steps: ShardSteps;
   /** By block, the step whose parameters every rank has written. */
   readonly #complete = new StepBarrier();
+  /** What the rank has frozen in each step. */
+  readonly flags = new FrozenFlags();
   /** Of {@link ALL_BLOCKS}, the number of steps whose updates are all made here and whose norm is known. */
   readonly #ended = new StepBarrier();
   /** In which reductions end, where each is put off on purpose. */
@@ -129,6 +133,23 @@ export class Shard {
   /** A step begins: learning rates, and what it is to be looked at for. */
   begin(step: number, begun: StepBegun): void {
     this.#steps.begin(step, begun, this.#store);
+    this.flags.begin(step, begun.frozen);
+  }
+
+  /**
+   * Fulfilled once all ranks that exchange activations and their gradients with this one have begun a step with the same
+   * parameters frozen: one of them would not come to what the others exchange for the gradient of those.
+   * @param shards - of the world, in rank order
+   * @throws {TroupeError} `PARAMETER_TRAINABLE`
+   */
+  async agree(step: number, shards: readonly ActorRef<ShardProtocol>[]): Promise<void> {
+    const { deadlineMs } = this.#plan.execution;
+    const told = this.#plan.peers.together.map(async (rank) => {
+      if (rank === this.#rank) return [rank, await this.flags.at(step)] as const;
+      const peer = shards[rank] as ActorRef<ShardProtocol>;
+      return [rank, (await peer.ask("frozen", { step }, { deadlineMs })).frozen] as const;
+    });
+    checkTrainedAlike(step, new Map(await Promise.all(told)));
   }
 
   /** Answered once the block's parameters of `step` are complete, and in memory. */
@@ -188,6 +209,7 @@ export class Shard {
     const lossScale = this.#clock.before(step).lossScale?.scale;
     this.#steps.forget(step);
     this.#clock.forget(step);
+    this.flags.forget(step);
     return progress.ended(this.#plan.peers.groups.run, this.#rank, lossScale);
   }
 
@@ -205,6 +227,7 @@ export class Shard {
   abort(reason: Error): void {
     this.#complete.abort(reason);
     this.#ended.abort(reason);
+    this.flags.abort(reason);
   }
 
   dispose(): void {
