@@ -10,14 +10,16 @@ import {
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { makeFolder } from "../make-folder.ts";
+import { fairseqModel } from "../models/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
+import { toFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { writeMegatron } from "./megatron-folder.ts";
 import type { MegatronLayout } from "./megatron-layout.ts";
 import { openSource, type SourceHints } from "./source.ts";
 
 /** What a model can be converted to. */
-export const convertKinds = ["hf", "megatron", "safetensors", "troupe"] as const;
+export const convertKinds = ["hf", "megatron", "fairseq", "safetensors", "troupe"] as const;
 
 /** How a model is to be written. */
 export interface ConvertOptions extends SourceHints {
@@ -90,6 +92,11 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   }
   const config = source.config ?? options.config;
   if (config === undefined) throw withoutConfig(source);
+  if (to === "fairseq") {
+    const renamed = await toFairseq(source.tensors, fairseqModel(config));
+    await writeSafetensors(path, [...renamed].map(asSource));
+    return;
+  }
   await mkdir(path);
   if (to === "megatron") await writeMegatron(path, { ...source, config }, megatron);
   else {

@@ -8,7 +8,9 @@ import {
   tensorSizeBytes,
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
+import { fairseqModel } from "../models/index.ts";
 import type { ConvertSource } from "./convert-source.ts";
+import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
 import { looksLikeMegatron, openMegatron } from "./megatron-folder.ts";
 
@@ -21,7 +23,7 @@ export interface SourceHints {
 
 /**
  * Opens what a path names: a checkpoint or the folder or bucket of a run, a Hugging Face model folder, a checkpoint of
- * Megatron-LM whose files are safetensors, or one safetensors file.
+ * Megatron-LM whose files are safetensors, or one safetensors file, of FairSeq's names where a config.json says which model's.
  * @throws {TroupeError} `CONVERT` for what is none of them; what reading it throws
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
@@ -77,8 +79,16 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
     name,
     { dtype, shape, read: () => file.read(name) },
   ]);
-  const plain = { kind: "safetensors", path, step: 0, optimizer: new Map() } as const;
-  return { ...plain, config, tensors: new Map(tensors), close: () => file.close() };
+  const plain = { path, config, step: 0, optimizer: new Map(), close: () => file.close() } as const;
+  const byName = new Map(tensors);
+  if (config === undefined || !looksLikeFairseq(byName.keys()))
+    return { ...plain, kind: "safetensors", tensors: byName };
+  try {
+    return { ...plain, kind: "fairseq", tensors: fromFairseq(byName, fairseqModel(config)) };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 function unknownSource(path: string, got: string): TroupeError {

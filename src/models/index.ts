@@ -21,6 +21,7 @@ export {
   Data2VecTextForSequenceClassification,
   Data2VecTextForTokenClassification,
 } from "./data2vec-text/model.ts";
+export { type FairseqModel, fairseqModel } from "./fairseq/index.ts";
 export {
   type GenerateOptions,
   type GenerativeModel,

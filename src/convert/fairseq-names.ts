@@ -1,0 +1,110 @@
+import { tensorSizeBytes } from "../checkpoint/index.ts";
+import { TroupeError } from "../errors.ts";
+import type { FairseqModel } from "../models/index.ts";
+import { cut, type LazyTensor } from "./lazy-tensor.ts";
+
+type NamedTensors = ReadonlyMap<string, LazyTensor>;
+
+/** Whether tensors of these names are those of a FairSeq model. Hugging Face's have a shared table of words or a prefix. */
+export function looksLikeFairseq(names: Iterable<string>): boolean {
+  const signs =
+    /^((encoder|decoder)\.sentence_encoder|w2v_encoder|post_extract_proj|(model\.)?encoder\.embed_tokens)\./;
+  const all = [...names];
+  return all.some((name) => signs.test(name)) && !all.some((name) => name.endsWith("shared.weight"));
+}
+
+/**
+ * A FairSeq model's tensors by Hugging Face's names.
+ * @throws {TroupeError} `CONVERT` for names that the model has none of, or that stand for the same twice
+ */
+export function fromFairseq(tensors: NamedTensors, model: FairseqModel): Map<string, LazyTensor> {
+  const found = new Map<string, LazyTensor>();
+  const sources = new Map<string, string>();
+  const unknown: string[] = [];
+  for (const [entry, tensor] of [...tensors].flatMap(separated)) {
+    const name = model.renamed.reduce(
+      (text, [pattern, replacement]) => text.replace(pattern, replacement),
+      entry,
+    );
+    if (model.ignored.some((pattern) => pattern.test(name))) continue;
+    const own = renamedBy(model.pairs, name);
+    if (own === undefined) unknown.push(entry);
+    else if (sources.get(own) === name) unknown.push(`${entry} again`);
+    else if (!sources.has(own)) {
+      sources.set(own, name);
+      found.set(own, tensor);
+    }
+  }
+  if (unknown.length > 0) throw unexpected(unknown);
+  const [dtype = "F32"] = [...found.values()].map((tensor) => tensor.dtype);
+  for (const [name, shape] of Object.entries(model.zeros)) found.set(name, zeros(dtype, shape));
+  return found;
+}
+
+/**
+ * A model's tensors by FairSeq's names, copies included.
+ * @throws {TroupeError} `CONVERT` for what FairSeq's model has no place for, also where it is not zero
+ */
+export async function toFairseq(
+  tensors: NamedTensors,
+  model: FairseqModel,
+): Promise<Map<string, LazyTensor>> {
+  const found = new Map<string, LazyTensor>();
+  const unknown: string[] = [];
+  for (const [name, tensor] of tensors) {
+    if (name in model.zeros) {
+      if ((await tensor.read()).some((byte) => byte !== 0)) unknown.push(`${name}, which is not zero`);
+      continue;
+    }
+    const copies = model.pairs.flatMap(([there, here]) => renamedBy([[here, there]], name) ?? []);
+    if (copies.length === 0) unknown.push(name);
+    for (const copy of copies) found.set(copy, tensor);
+  }
+  if (unknown.length > 0) throw unexpected(unknown);
+  return found;
+}
+
+/** What the first pair that means a name, or what it stands in, makes of it; undefined where none does. */
+function renamedBy(
+  pairs: readonly (readonly [from: string, to: string])[],
+  name: string,
+): string | undefined {
+  for (const [from, to] of pairs) {
+    const pattern = from.replaceAll(".", "\\.").replace("*", "(\\d+)");
+    const [whole, ...rest] = new RegExp(`^${pattern}((?:\\.(?:weight|bias))?)$`).exec(name) ?? [];
+    if (whole === undefined) continue;
+    const [place, kind] = rest.length === 2 ? rest : [undefined, rest[0]];
+    return (place === undefined ? to : to.replace("*", place)) + kind;
+  }
+  return undefined;
+}
+
+/** Old releases have queries, keys and values in one matrix. */
+function separated([name, tensor]: [string, LazyTensor]): [string, LazyTensor][] {
+  const [, attention, kind] = /^(.*)\.in_proj_(weight|bias)$/.exec(name) ?? [];
+  if (attention === undefined) return [[name, tensor]];
+  const numRows = (tensor.shape[0] ?? 0) / 3;
+  return ["q_proj", "k_proj", "v_proj"].map((map, place) => [
+    `${attention}.${map}.${kind}`,
+    cut(tensor, 0, place * numRows, (place + 1) * numRows),
+  ]);
+}
+
+function zeros(dtype: LazyTensor["dtype"], shape: readonly number[]): LazyTensor {
+  const read = async () => new Uint8Array(tensorSizeBytes(dtype, shape) as number);
+  return { dtype, shape, read };
+}
+
+function unexpected(names: readonly string[]): TroupeError {
+  const shown = names.slice(0, 4).join(", ");
+  return new TroupeError(
+    "CONVERT",
+    {
+      where: "convert",
+      expected: "names that FairSeq's model and Hugging Face's have both",
+      got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
+      hint: "does config.json describe this model, its head among its architectures?",
+    },
+    { fields: { names } },
+  );
+}

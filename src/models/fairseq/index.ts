@@ -1,0 +1,46 @@
+import { TroupeError } from "../../errors.ts";
+import { fairseqBart } from "./bart.ts";
+import type { FairseqModel } from "./fairseq-model.ts";
+import { type FairseqSpeechConfig, fairseqSpeech } from "./speech.ts";
+import { type FairseqEncoderConfig, fairseqTextEncoder } from "./text-encoder.ts";
+
+export type { FairseqModel } from "./fairseq-model.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const families: Readonly<Record<string, (config: Fields, isClassifier: boolean) => FairseqModel>> = {
+  roberta: (config, isClassifier) =>
+    fairseqTextEncoder(config as unknown as FairseqEncoderConfig, "roberta", isClassifier),
+  "data2vec-text": (config, isClassifier) =>
+    fairseqTextEncoder(config as unknown as FairseqEncoderConfig, "data2vec_text", isClassifier),
+  bart: (config) => fairseqBart(config as unknown as { readonly vocab_size: number }),
+  wav2vec2: (config) => fairseqSpeech(config as unknown as FairseqSpeechConfig),
+  "data2vec-audio": (config) => fairseqSpeech(config as unknown as FairseqSpeechConfig),
+};
+
+/**
+ * How FairSeq names the model that a Hugging Face config.json describes.
+ * @throws {TroupeError} `MODEL_CONFIG` for another family, and for output layers of their own
+ */
+export function fairseqModel(config: Fields): FairseqModel {
+  const family = families[String(config.model_type)];
+  if (family === undefined)
+    throw refusal("model_type", `one of ${Object.keys(families).join(", ")}`, config.model_type);
+  if (config.tie_word_embeddings === false)
+    throw refusal("tie_word_embeddings", "true, as in FairSeq", config.tie_word_embeddings);
+  const [architecture = ""] = (config.architectures ?? []) as readonly string[];
+  return family(config, architecture.endsWith("ForSequenceClassification"));
+}
+
+function refusal(field: string, expected: string, got: unknown): TroupeError {
+  return new TroupeError(
+    "MODEL_CONFIG",
+    {
+      where: "fairseq",
+      expected: `${field} to be ${expected}`,
+      got: JSON.stringify(got) ?? "none",
+      hint: "give the model's Hugging Face config.json",
+    },
+    { fields: { field, got } },
+  );
+}
