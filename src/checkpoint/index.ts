@@ -27,6 +27,7 @@ export { HuggingFaceFolder, type SaveFolderOptions, saveHuggingFaceFolder } from
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
+export { noCheckpoint } from "./reading/no-checkpoint.ts";
 export {
   newestFirst,
   type OpenCheckpointOptions,

@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors.ts";
+import { TroupeError, whatWasMeant } from "../errors.ts";
 import { type ActivationName, activations } from "../nn/index.ts";
 import type { ConfigField } from "./weights.ts";
 
@@ -134,19 +134,54 @@ export interface ConfigRules {
   readonly modelType: string;
   /** Switches that ask for another computation than ours, and so must be absent, null or false. */
   readonly unsupported?: readonly string[];
+  /** Fields that are read elsewhere than among the family's own: older names, what is made of several. */
+  readonly alsoRead?: readonly string[];
+  /** That these fields lie within the config.json of another: whether that one is a file. Unless told, the fields themselves say. */
+  readonly inFile?: boolean;
+}
+
+/** Fields of every family, which change no computation, or are read by who names a model. */
+const general = [
+  ...["model_type", "num_labels", "id2label", "label2id", "problem_type"],
+  ...["bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "mask_token_id"],
+];
+
+/** Whether fields are a file's, which transformers signs so: many stand there that nothing is computed by. */
+export function isConfigFile(given: Readonly<Record<string, unknown>>): boolean {
+  return ["architectures", "transformers_version", "_name_or_path"].some((name) => name in given);
 }
 
 /**
- * Completes given fields with a family's defaults and checks them. Fields that change neither the model nor its training
- * (token ids, library versions) may stand beside these. `num_labels` may stand for `id2label`.
+ * Refuses a field that no model of the family has, which would train another one than was meant without a word.
+ * @param names - of all that is read
+ * @throws {TroupeError} `MODEL_CONFIG`
+ */
+export function refuseUnknownFields(
+  where: string,
+  given: Readonly<Record<string, unknown>>,
+  names: readonly string[],
+): void {
+  const known = [...names, ...general];
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const parts = { where, expected: "a field of the model", got: unknown, hint: whatWasMeant(unknown, known) };
+  throw new TroupeError("MODEL_CONFIG", parts, { fields: { field: unknown } });
+}
+
+/**
+ * Completes given fields with a family's defaults and checks them. In a file's, fields that change neither the model nor its
+ * training (library versions) may stand beside these; those that a job writes are all known. `num_labels` may stand for
+ * `id2label`.
  * @param given - some of the fields, or the parsed config.json of a model folder
  * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
  */
 export function readConfig<F extends Fields>(
-  { where, modelType, unsupported = [] }: ConfigRules,
+  { where, modelType, unsupported = [], alsoRead = [], inFile }: ConfigRules,
   fields: F,
   given: Readonly<Record<string, unknown>>,
 ): ConfigOf<F> {
+  if (!(inFile ?? isConfigFile(given)))
+    refuseUnknownFields(where, given, [...Object.keys(fields), ...unsupported, ...alsoRead]);
   const named = "id2label" in fields && given.id2label == null ? withLabels(where, given) : given;
   const types = [undefined, modelType];
   checkField(

@@ -1,3 +1,5 @@
+import "./module/show-module.ts"; // says how console.log shows a Module
+
 export {
   type AttentionOptions,
   attention,

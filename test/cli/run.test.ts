@@ -227,6 +227,19 @@ describe("troupe run", () => {
     ],
   ];
 
+  it("names the folder that was meant where one of a run is misspelled, or holds runs and is none", async () => {
+    expect((await train("--checkpoint", workspace.path("runs/named"))).code).toBe(0);
+    const resume = async (folder: string) =>
+      (await run(["run", tiny, ...data, "--resume", folder], workspace.folder)).err;
+    expect(await resume("runs/nmaed")).toContain(
+      "a checkpoint in runs/nmaed, got none (did you mean runs/named?)",
+    );
+    expect(await resume("./runz/named")).toContain("(did you mean ./runs/named?)");
+    const listed = await run(["checkpoint", "list", "runs"], workspace.folder);
+    expect(listed).toMatchObject({ code: 2, out: "" });
+    expect(listed.err).toMatch(/a checkpoint in runs, got none \(did you mean runs\/named( or .*)?\?\)/);
+  });
+
   it("tells its options by subject", async () => {
     const { code, out } = await run(["run", "--help"], workspace.folder);
     expect(code).toBe(0);

@@ -156,6 +156,43 @@ describe("troupe run writes its events", () => {
     },
   );
 
+  it.skipIf(!canMakeDisks)(
+    "to the console too, which lacks no line of a log whose disk was full (needs root, for a small disk)",
+    async () => {
+      using disk = new SmallDisk();
+      const path = join(disk.path, "console.log");
+      const log = openSync(path, "a");
+      const args = ["run", tiny, "--steps", "1000000", "--log-every", "1", ...data];
+      // A pipe can be opened by its path, where what Node makes for standard output, a socket, cannot.
+      const shell = 'exec "$0" "$@" --events /dev/fd/3 3> >(cat)';
+      const child = spawn("bash", ["-c", shell, process.execPath, troupe, ...args], {
+        cwd: workspace.folder,
+        stdio: ["ignore", "pipe", log],
+      });
+      closeSync(log);
+      const told: TroupeEvent[] = [];
+      for await (const line of createInterface({ input: child.stdout as Readable })) {
+        const event = JSON.parse(line) as TroupeEvent;
+        told.push(event);
+        if (event.kind === "step.finished" && event.step === 2) disk.fill();
+        if (event.kind === "output.failed") disk.free();
+        if (event.kind === "output.resumed") child.kill("SIGINT");
+      }
+      const ofConsole = { output: "standard error" };
+      expect(told.filter(ofKind("output.failed"))).toMatchObject([
+        { ...ofConsole, error: { code: "ENOSPC" } },
+      ]);
+      expect(told.filter(ofKind("output.resumed"))).toMatchObject([{ ...ofConsole, numLost: 0 }]);
+      const lines = linesOf(readFileSync(path, "utf8")).flatMap(
+        (line) => /^step +(\d+)\//.exec(line)?.[1] ?? [],
+      );
+      // The line that the disk had room for a part of stands there a second time, whole.
+      expect([...new Set(lines.map(Number))]).toEqual(
+        told.filter(ofKind("step.finished")).map(({ step }) => step),
+      );
+    },
+  );
+
   it("into no folder that somebody has taken away: no other run is let into one that is half this one's", async () => {
     const folder = workspace.path("taken");
     const args = ["--steps", "40", ...data, "--checkpoint", folder, "--checkpoint-every", "10"];

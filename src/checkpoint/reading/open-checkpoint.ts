@@ -8,6 +8,7 @@ import { LocalFolder } from "../storage/local-folder.ts";
 import { isS3 } from "../storage/s3/s3-client.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";
+import { noCheckpoint } from "./no-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
 
 /** Which checkpoint of several is wanted. */
@@ -46,16 +47,7 @@ export async function openCheckpoint(
   const [first] = passedOver;
   if (first !== undefined && passedOver.length === 1) throw first;
   if (first !== undefined) throw noneWhole(storage, passedOver);
-  throw new TroupeError(
-    "CHECKPOINT_MISSING",
-    {
-      where: "checkpoint",
-      expected: `a checkpoint in ${storage.location}`,
-      got: "none",
-      hint: "give the folder of a run, or of one of its steps",
-    },
-    { fields: { path: storage.location } },
-  );
+  throw noCheckpoint(storage.location);
 }
 
 /** The storage that a path names, and the name of a folder in it where the path is that of one checkpoint. */

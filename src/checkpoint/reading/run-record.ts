@@ -5,7 +5,8 @@ import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import type { CheckpointStorage, StorageHolder } from "../storage/storage.ts";
 
 /** The text beside the checkpoints that says whose they are. */
-const recordName = "run.json";
+/** The file that says whose a folder of checkpoints is. */
+export const ownerName = "run.json";
 
 /** Which run checkpoints are of, and what it was. Plain data: the storage keeps it, and `run` of each manifest. */
 export interface RunRecord {
@@ -42,10 +43,8 @@ export type RunStanding =
 
 /** @returns the run that a storage belongs to; undefined where nobody has said, as before there were records */
 export async function ownerOf(storage: CheckpointStorage): Promise<OwnerRecord | undefined> {
-  const text = await storage.readText(recordName);
-  return text === undefined
-    ? undefined
-    : recordOf(parseJsonObject(text, `${storage.location}/${recordName}`));
+  const text = await storage.readText(ownerName);
+  return text === undefined ? undefined : recordOf(parseJsonObject(text, `${storage.location}/${ownerName}`));
 }
 
 /**
@@ -96,7 +95,7 @@ export async function putOwner(
   run: RunRecord,
   end: RunEnd | null = null,
 ): Promise<void> {
-  await storage.writeText(recordName, `${JSON.stringify({ ...run, end }, null, 2)}\n`);
+  await storage.writeText(ownerName, `${JSON.stringify({ ...run, end }, null, 2)}\n`);
 }
 
 /**

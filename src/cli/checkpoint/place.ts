@@ -2,10 +2,10 @@ import {
   type CheckpointFacts,
   type CheckpointStorage,
   listCheckpoints,
+  noCheckpoint,
   placeOf,
   stepFolder,
 } from "../../checkpoint/index.ts";
-import { TroupeError } from "../../errors.ts";
 
 /** A run's storage and the checkpoints that are meant, the newest first. */
 export interface MeantCheckpoints {
@@ -23,14 +23,6 @@ export async function meantBy(location: string, step?: number): Promise<MeantChe
   const wanted = step === undefined ? name : stepFolder(step);
   const checkpoints = wanted === undefined ? all : all.filter((facts) => facts.name === wanted);
   if (checkpoints.length > 0) return { storage, checkpoints };
-  throw new TroupeError(
-    "CHECKPOINT_MISSING",
-    {
-      where: "troupe checkpoint",
-      expected: `${wanted ?? "a checkpoint"} in ${storage.location}`,
-      got: all.length === 0 ? "none" : all.map((facts) => facts.name).join(", "),
-      hint: "give the folder of a run, or s3://BUCKET/PREFIX",
-    },
-    { fields: { path: location } },
-  );
+  const found = all.map((facts) => facts.name);
+  throw noCheckpoint(storage.location, wanted, found);
 }

@@ -62,7 +62,8 @@ export function bertConfig(
   rules: ConfigRules = { where: "BertConfig", modelType: "bert" },
   defaults: Readonly<Record<string, unknown>> = {},
 ): BertConfig {
-  const config = readConfig({ unsupported: decoderSwitches, ...rules }, bertFields, {
+  const alsoRead = ["position_embedding_type"];
+  const config = readConfig({ unsupported: decoderSwitches, alsoRead, ...rules }, bertFields, {
     ...defaults,
     ...given,
   });

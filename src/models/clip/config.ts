@@ -2,6 +2,7 @@ import {
   activation,
   type ConfigOf,
   checkField,
+  isConfigFile,
   number,
   positive,
   probability,
@@ -70,14 +71,16 @@ type Given = Readonly<Record<string, unknown>>;
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function clipConfig(given: Given = {}): ClipConfig {
-  const own = readConfig({ where: "CLIPConfig", modelType: "clip" }, clipFields, given);
+  const inFile = isConfigFile(given);
+  const towers = ["text_config", "vision_config"];
+  const own = readConfig({ where: "CLIPConfig", modelType: "clip", alsoRead: towers }, clipFields, given);
   const text_config = readConfig(
-    { where: "CLIPTextConfig", modelType: "clip_text_model" },
+    { where: "CLIPTextConfig", modelType: "clip_text_model", inFile },
     textFields,
     (given.text_config ?? {}) as Given,
   );
   const vision_config = readConfig(
-    { where: "CLIPVisionConfig", modelType: "clip_vision_model" },
+    { where: "CLIPVisionConfig", modelType: "clip_vision_model", inFile },
     visionFields,
     (given.vision_config ?? {}) as Given,
   );

@@ -19,7 +19,8 @@ export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechC
  */
 export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {}): Data2VecAudioConfig {
   const where = "Data2VecAudioConfig";
-  const config = readConfig({ where, modelType: "data2vec-audio" }, data2vecAudioFields, given);
+  const alsoRead = ["feat_extract_norm", "do_stable_layer_norm"]; // always the same, as returned
+  const config = readConfig({ where, modelType: "data2vec-audio", alsoRead }, data2vecAudioFields, given);
   checkSpeech(where, config);
   return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };
 }

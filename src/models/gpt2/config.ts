@@ -1,9 +1,10 @@
 import { TroupeError } from "../../errors.ts";
 import { type ActivationName, activations } from "../../nn/index.ts";
+import { isConfigFile, refuseUnknownFields } from "../config-fields.ts";
 
 /**
  * A GPT-2, by the field names of Hugging Face's config.json, so that a model folder's file is the configuration.
- * Fields that change neither the model nor its training (library versions) may stand beside these.
+ * In a file's, fields that change neither the model nor its training (library versions) may stand beside these.
  */
 export interface GPT2Config {
   readonly vocab_size: number;
@@ -67,6 +68,8 @@ const unsupported = ["add_cross_attention", "reorder_and_upcast_attn"] as const;
  */
 export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   const given: Record<string, unknown> = { ...fields };
+  if (!isConfigFile(given))
+    refuseUnknownFields("GPT2Config", given, [...Object.keys(gpt2Defaults), ...unsupported]);
   const config = Object.fromEntries(
     Object.entries(gpt2Defaults).map(([name, value]) => [
       name,

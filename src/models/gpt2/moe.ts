@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { type NamesOf, TroupeError, unknownNames } from "../../errors.ts";
 import {
   Dropout,
   Embedding,
@@ -37,6 +37,10 @@ export interface ExpertConfig {
   /** How tokens are dealt. */
   readonly mixture?: Omit<MixtureOptions, "residual" | "init">;
 }
+
+const expertNames: NamesOf<ExpertConfig> = {
+  ...{ numExperts: true, auxiliaryWeight: true, residual: true, mixture: true },
+};
 
 /** The loss, and of what it was made. */
 export interface MixtureLoss extends Loss {
@@ -101,6 +105,8 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
   constructor(fields: Partial<GPT2Config>, experts: ExpertConfig) {
     super();
     const config = gpt2Config(fields);
+    const unknown = unknownNames(experts, expertNames);
+    if (unknown !== undefined) throw new TroupeError("MODEL_CONFIG", { where: "ExpertConfig", ...unknown });
     const { auxiliaryWeight = 0.01 } = experts;
     if (!(auxiliaryWeight >= 0)) {
       throw new TroupeError("MODEL_CONFIG", {

@@ -120,6 +120,12 @@ export type LlamaConfig = ConfigOf<typeof stack> & {
   readonly layer_types?: readonly string[] | null;
 };
 
+/** What tells rotary positions, in every release's place. */
+const ropeNames = [
+  ...["rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor"],
+  "original_max_position_embeddings",
+];
+
 /**
  * Completes given fields with the family's defaults and checks them. Rotary positions may be told as releases 4
  * (`rope_theta`, `rope_scaling`) or 5 (`rope_parameters`) of transformers do.
@@ -131,7 +137,9 @@ export function llamaConfig(given: Readonly<Record<string, unknown>> = {}): Llam
   const names = Object.keys(families);
   checkField("LlamaConfig", "model_type", names.includes(type), `one of ${names.join(", ")}`, type);
   const { where, fields } = families[type];
-  const read = readConfig({ where, modelType: type }, fields, given) as ConfigOf<typeof stack>;
+  const read = readConfig({ where, modelType: type, alsoRead: ropeNames }, fields, given) as ConfigOf<
+    typeof stack
+  >;
   const { hidden_size, num_attention_heads: heads, num_hidden_layers } = read;
   const groups = read.num_key_value_heads ?? heads;
   checkField(

@@ -8,16 +8,20 @@ import { indexItems } from "./sequential.ts";
  */
 export class ModuleList<M extends Module> extends Module implements Iterable<M> {
   readonly [index: number]: M;
-  /** How often forward calls its items, all together: as often as there are items unless told otherwise. */
-  readonly numCalls: number;
+  readonly #numCalls: number;
   readonly #items: readonly M[];
 
   /** @param options.numCalls - where an item stands in several places of the network */
   constructor(items: Iterable<M>, options: { readonly numCalls?: number } = {}) {
     super();
     this.#items = [...items];
-    this.numCalls = options.numCalls ?? this.#items.length;
+    this.#numCalls = options.numCalls ?? this.#items.length;
     indexItems(this, this.#items);
+  }
+
+  /** How often forward calls its items, all together: as often as there are items unless told otherwise. */
+  get numCalls(): number {
+    return this.#numCalls;
   }
 
   /** Number of modules. */

@@ -2,6 +2,7 @@ import type { Tensor } from "../../tensor/index.ts";
 import { type ActivationName, activations } from "../layers/activation.ts";
 import { type Initializer, normal, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
+import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /**
@@ -35,6 +36,7 @@ export class ExpertMLP extends Experts {
     } = {},
   ) {
     super();
+    refuseUnknownOptions(this, options, { activation: true, init: true, outInit: true });
     const { activation = "gelu_new", init = normal(0, 0.02), outInit = init } = options;
     this.numExperts = numExperts;
     this.activation = activation;

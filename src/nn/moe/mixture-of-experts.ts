@@ -1,9 +1,10 @@
-import { TroupeError } from "../../errors.ts";
+import { type NamesOf, TroupeError } from "../../errors.ts";
 import { empty, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
 import { Drawing } from "../layers/drawing.ts";
 import { Linear } from "../layers/linear.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
 import type { Module } from "../module/module.ts";
+import { refuseUnknownOptions } from "../module/module-options.ts";
 import type { Experts } from "./experts.ts";
 import { combine, dispatch, type GateOptions, type Routing, route } from "./routing.ts";
 
@@ -28,6 +29,11 @@ export interface MixtureOptions {
   /** Starts the gates. */
   readonly init?: Initializer;
 }
+
+const NAMES: NamesOf<MixtureOptions> = {
+  ...{ k: true, capacityFactor: true, evalCapacityFactor: true, minCapacity: true, dropTokens: true },
+  ...{ randomTokenSelection: true, noise: true, residual: true, init: true },
+};
 
 const JITTER = 1e-2;
 
@@ -58,6 +64,7 @@ export class MixtureOfExperts extends Drawing {
   /** @throws `MODULE_ARGUMENT` for options out of range */
   constructor(width: number, experts: Experts, options: MixtureOptions = {}) {
     super();
+    refuseUnknownOptions(this, options, NAMES);
     const { residual = null, init = normal(0, 0.02), ...gate } = options;
     this.options = {
       k: 1,

@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import {
+  autoModel,
+  BertForMaskedLM,
+  CLIPModel,
+  GPT2LMHeadModel,
+  GPT2MoELMHeadModel,
+  LlamaForCausalLM,
+  T5ForConditionalGeneration,
+  ViTForImageClassification,
+} from "../../src/models/index.ts";
+
+describe("a field that no model of the family has", () => {
+  it.each<[string, () => unknown, string]>([
+    ["GPT-2's", () => new GPT2LMHeadModel({ n_layers: 2 } as object), "n_layers (did you mean n_layer?)"],
+    [
+      "a named family's",
+      () => autoModel("causal_lm", { model_type: "gpt2", n_layers: 2 }),
+      "n_layers (did you mean n_layer?)",
+    ],
+    ["BERT's", () => new BertForMaskedLM({ num_layers: 2 }), "num_layers ("],
+    ["LLaMA's", () => new LlamaForCausalLM({ rope_tetha: 1 }), "rope_tetha (did you mean rope_theta?)"],
+    ["T5's", () => new T5ForConditionalGeneration({ dmodel: 8 }), "dmodel (did you mean d_model?)"],
+    ["ViT's", () => new ViTForImageClassification({ imagesize: 8 }), "imagesize (did you mean image_size?)"],
+    [
+      "a tower's",
+      () => new CLIPModel({ text_config: { hidden_sise: 8 } }),
+      "hidden_sise (did you mean hidden_size?)",
+    ],
+  ])("is refused of %s, with the one that was meant", (_whose, make, got) => {
+    expect(make).toThrow(
+      expect.objectContaining({
+        code: "MODEL_CONFIG",
+        message: expect.stringContaining(`expected a field of the model, got ${got}`),
+      }),
+    );
+  });
+
+  it("is passed over in a file of transformers, which says much that nothing is computed by", () => {
+    const file = { architectures: ["GPT2LMHeadModel"], n_layer: 1, n_ctx: 1024, task_specific_params: {} };
+    expect(new GPT2LMHeadModel(file as object).config.n_layer).toBe(1);
+  });
+
+  it("is refused of experts and their mixtures", () => {
+    const experts = { numExpert: 4 } as object as { numExperts: number };
+    expect(() => new GPT2MoELMHeadModel({}, experts)).toThrow("numExpert (did you mean numExperts?)");
+    const mixture = { capacity_factor: 1 } as object;
+    expect(() => new GPT2MoELMHeadModel({ n_layer: 1 }, { numExperts: 4, mixture })).toThrow(
+      "[MixtureOfExperts] expected an option, got capacity_factor (did you mean capacityFactor?)",
+    );
+  });
+});
