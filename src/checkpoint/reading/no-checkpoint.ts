@@ -34,11 +34,11 @@ const MANY_RUNS = 6;
 
 function elsewhere(location: string): string | undefined {
   if (isS3(location)) return undefined;
+  if (isRun(location)) return "the run that this folder belongs to has saved none";
   const near = existsSync(location) ? location : nearestFolder(location);
   if (near === undefined) return undefined;
   const runs = isRun(near) ? [near] : runsIn(near);
-  const others = runs.filter((run) => run !== location);
-  if (others.length > 0 && others.length <= MANY_RUNS) return `did you mean ${others.join(" or ")}?`;
+  if (runs.length > 0 && runs.length <= MANY_RUNS) return `did you mean ${runs.join(" or ")}?`;
   return near === location ? undefined : `did you mean ${near}?`;
 }
 
