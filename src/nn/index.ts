@@ -14,6 +14,7 @@ export {
   type PackedRow,
   packedRow,
   positionsIn,
+  rowsOfTheirOwn,
   seenBy,
 } from "./attention/packed-row.ts";
 export {
@@ -22,6 +23,7 @@ export {
   relativeBucket,
 } from "./attention/relative-position-bias.ts";
 export {
+  anglesAt,
   attentionFactorOf,
   type RotaryAngles,
   type RotaryScaling,
@@ -29,6 +31,7 @@ export {
   rotaryFrequencies,
   rotate,
 } from "./attention/rotary.ts";
+export { isFused, unfused } from "./fusion.ts";
 export { type ActivationName, activations } from "./layers/activation.ts";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm.ts";
 export { Conv1d, Conv2d, type ConvolutionOptions } from "./layers/convolution.ts";

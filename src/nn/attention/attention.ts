@@ -1,5 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import { arange, type DType, gradEnabled, ops, type Tensor } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 import type { Dropout } from "../layers/dropout.ts";
 import { type PackedRow, withinSamples } from "./packed-row.ts";
 
@@ -17,7 +18,7 @@ export interface AttentionOptions {
   readonly window?: number | undefined;
   /** bool, true where a key may be seen; broadcasts to [B, H, T, S]. */
   readonly mask?: Tensor | undefined;
-  /** Samples that share one row, none of which sees another. Without a bias, a mask or a window. */
+  /** Samples that share one row, none of which sees another. Without a bias or a mask. */
   readonly packed?: PackedRow | undefined;
   /** Float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
   readonly bias?: Tensor | undefined;
@@ -54,7 +55,8 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   const numKeys = k.shape[2] ?? 0;
   const hasDropKernel =
     (q.device === "cpu" || q.device === "meta") && numQueries * numKeys >= SCORES_TO_SPARE;
-  if (q.dtype === "float64" || (drops && !hasDropKernel)) return explicitAttention(q, k, v, options);
+  if (q.dtype === "float64" || (drops && !hasDropKernel) || !isFused())
+    return explicitAttention(q, k, v, options);
   const isWhole = mask === undefined && bias === undefined && window === undefined;
   const isEven = q.shape[1] === k.shape[1] && (!causal || q.shape[2] === k.shape[2]);
   if (isWhole && isEven && !drops) return ops.troupe.attention(q, k, v, causal, scale);
@@ -165,13 +167,13 @@ function checkShapes(
   }
   if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1))
     throw argumentError("a window of at least 1", `${window}`);
-  const isAlone = mask === undefined && bias === undefined && window === undefined;
+  const isAlone = mask === undefined && bias === undefined;
   if (
     packed !== undefined &&
     !(isAlone && batch === 1 && numQueries === packed.length && numKeys === numQueries)
   )
     throw argumentError(
-      `samples in a row of ${packed.length} positions over one row of as many, without mask, bias and window`,
+      `samples in a row of ${packed.length} positions over one row of as many, without mask and bias`,
       `[${q.shape}] and [${k.shape}]${isAlone ? "" : " with one of them"}`,
     );
   if (mask !== undefined && mask.dtype !== "bool")

@@ -1,5 +1,5 @@
 import { TroupeError } from "../../errors.ts";
-import { noGrad, ops, scope, Tensor, tensor } from "../../tensor/index.ts";
+import { full, noGrad, ops, scope, Tensor, tensor } from "../../tensor/index.ts";
 
 // n samples, T positions of the one row that they share.
 
@@ -48,6 +48,22 @@ export function positionsIn(row: PackedRow): Tensor {
 /** The first position of each: [1, T, D] → [n, D]. */
 export function firstPositions(hidden: Tensor, { bounds }: PackedRow): Tensor {
   return hidden.select(0, 0).indexSelect(0, tensor(bounds.slice(0, -1), { dtype: "int64" }));
+}
+
+/**
+ * Each sample as a row of its own: [1, T, C] → [n, L, C], L positions of the longest.
+ * @param fill - what stands behind the shorter ones
+ */
+export function rowsOfTheirOwn(x: Tensor, row: PackedRow, fill: number): Tensor {
+  const { bounds } = row;
+  const [, length = 0, width = 0] = x.shape;
+  const lengths = bounds.slice(1).map((end, index) => end - (bounds[index] ?? 0));
+  const longest = Math.max(...lengths);
+  const places = lengths.flatMap((own, sample) =>
+    Array.from({ length: longest }, (_, place) => (place < own ? (bounds[sample] ?? 0) + place : length)),
+  );
+  const padded = ops.cat([x.select(0, 0), full([1, width], fill, { dtype: x.dtype })], 0);
+  return padded.indexSelect(0, tensor(places, { dtype: "int64" })).view([lengths.length, longest, width]);
 }
 
 /** What attention is told of either: a mask of padding, or who shares a row. */

@@ -1,5 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import { arange, ops, type Tensor, tensor } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 
 /** How frequencies are stretched for contexts longer than those a model was first trained with. */
 export type RotaryScaling =
@@ -110,6 +111,11 @@ export function rotaryAngles(
   return factor === 1 ? { cosines, sines } : { cosines: cosines.mul(factor), sines: sines.mul(factor) };
 }
 
+/** The angles of these positions, int64 [T], each below the positions that there are angles of. */
+export function anglesAt({ cosines, sines }: RotaryAngles, positions: Tensor): RotaryAngles {
+  return { cosines: cosines.indexSelect(0, positions), sines: sines.indexSelect(0, positions) };
+}
+
 /**
  * Turns feature i < R/2 together with feature i + R/2 by the angles of their position; features behind R pass.
  * @param x - [B, H, T, K], K ≥ R; any strides, any float dtype
@@ -117,8 +123,8 @@ export function rotaryAngles(
  * @see Su et al. 2021, https://arxiv.org/abs/2104.09864
  */
 export function rotate(x: Tensor, { cosines, sines }: RotaryAngles): Tensor {
-  if (x.dtype !== "float64") return ops.troupe.rotary(x, cosines, sines);
-  return explicitRotation(x, { cosines: cosines.to("float64"), sines: sines.to("float64") });
+  if (x.dtype !== "float64" && isFused()) return ops.troupe.rotary(x, cosines, sines);
+  return explicitRotation(x, { cosines: cosines.to(x.dtype), sines: sines.to(x.dtype) });
 }
 
 /** The same by its definition. */

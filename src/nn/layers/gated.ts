@@ -1,5 +1,6 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
 import { type ActivationName, activations } from "./activation.ts";
+import { isFused } from "../fusion.ts";
 
 /**
  * The middle of a gated feed-forward layer: activation(gate) · up, element by element; SwiGLU with "silu", in one pass, and
@@ -10,6 +11,6 @@ import { type ActivationName, activations } from "./activation.ts";
  */
 export function gated(activation: ActivationName, gate: Tensor, up: Tensor): Tensor {
   const isSilu = activation === "silu" || activation === "swish";
-  if (isSilu && gate.dtype !== "float64") return ops.troupe.swiglu(gate, up);
+  if (isFused() && isSilu && gate.dtype !== "float64") return ops.troupe.swiglu(gate, up);
   return activations[activation](gate).mul(up);
 }

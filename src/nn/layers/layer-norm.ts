@@ -1,4 +1,5 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 import { ones, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
@@ -20,11 +21,17 @@ export class LayerNorm extends Module {
   }
 
   override forward(x: Tensor): Tensor {
+    if (!isFused())
+      return ops.layerNorm(x, [x.shape.at(-1) ?? 0], this.weight.tensor, this.bias.tensor, this.eps);
     return ops.troupe.layerNorm(x, this.weight.tensor, this.bias.tensor, this.eps); // [..., D]
   }
 
   /** The sum of both inputs and its norm, in one pass over memory: the residual stream between two sublayers. */
   addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
+    if (!isFused()) {
+      const sum = x.add(residual);
+      return [sum, this.forward(sum)];
+    }
     return ops.troupe.addLayerNorm(x, residual, this.weight.tensor, this.bias.tensor, this.eps); // 2 × [..., D]
   }
 }

@@ -1,4 +1,5 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 import { type Initializer, uniform, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { refuseUnknownOptions } from "../module/module-options.ts";
@@ -111,7 +112,7 @@ export abstract class Affine extends Module {
 
   #activated(product: Tensor): Tensor {
     const { activation, bias } = this;
-    if (bias !== null && isTanhGelu(activation) && product.dtype !== "float64") {
+    if (bias !== null && isFused() && isTanhGelu(activation) && product.dtype !== "float64") {
       return ops.troupe.biasGelu(product, bias.tensor); // has no float64
     }
     const affine = bias === null ? product : product.add(bias.tensor.to(product.dtype)); // autocast may have narrowed it

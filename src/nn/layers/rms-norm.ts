@@ -1,4 +1,5 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 import { ones } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
@@ -19,11 +20,20 @@ export class RMSNorm extends Module {
   }
 
   override forward(x: Tensor): Tensor {
+    if (!isFused()) {
+      const numbers = x.to("float32");
+      const normed = numbers.mul(numbers.square().mean([-1], true).add(this.eps).rsqrt());
+      return normed.to(x.dtype).mul(this.weight.tensor);
+    }
     return ops.troupe.rmsNorm(x, this.weight.tensor, this.eps); // [..., D]
   }
 
   /** The sum of both inputs and its norm, in one pass over memory: the residual stream between two sublayers. */
   addThenNorm(x: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
+    if (!isFused()) {
+      const sum = x.add(residual);
+      return [sum, this.forward(sum)];
+    }
     return ops.troupe.addRmsNorm(x, residual, this.weight.tensor, this.eps); // 2 × [..., D]
   }
 }

@@ -8,6 +8,7 @@ import {
   withoutAutocast,
   zeros,
 } from "../../tensor/index.ts";
+import { isFused } from "../fusion.ts";
 import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.ts";
 
 /** The target that counts for nothing. */
@@ -19,6 +20,9 @@ export interface LinearLossOptions extends LossOptions {
   /** [V], added to the logits; where `share` is given, of the classes that are here. None unless told otherwise. */
   readonly bias?: Tensor | undefined;
 }
+
+/** libtorch's number of the reduction. */
+const MEAN = 1;
 
 /** Logits that exist at a time. A GPU's products over a vocabulary fill it from some thousand rows on. */
 const maxLogitsBytes = (device: string) => (device.startsWith("cuda") ? 2 ** 30 : 64 * 2 ** 20);
@@ -38,7 +42,9 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
     return ops.troupe.placeholder(ids.shape, "float32");
   // A pipeline stage that is not the last only asks for the shape.
   if (logits.device !== "meta" && !isPlain(options)) return weighedCrossEntropy(rows, ids, options);
-  return ops.troupe.crossEntropy(rows, ids, options.ignoreIndex ?? IGNORE_INDEX);
+  const ignored = options.ignoreIndex ?? IGNORE_INDEX;
+  if (!isFused()) return ops.crossEntropyLoss(rows.to("float32"), ids, undefined, MEAN, ignored);
+  return ops.troupe.crossEntropy(rows, ids, ignored);
 }
 
 /**
@@ -61,6 +67,8 @@ export function linearCrossEntropy(
 ): Tensor {
   const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
   const ids = targets.reshape([-1]); // [N]
+  if (!isFused() && share === undefined)
+    return crossEntropy(ops.linear(rows, weight, options.bias), ids, options);
   const hasValues = hidden.device !== "meta"; // a pipeline stage that is not the last only asks for the shape
   if (hasValues && (share !== undefined || options.bias !== undefined || !isPlain(options))) {
     return withoutAutocast((dtype) => {
