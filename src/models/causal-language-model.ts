@@ -6,6 +6,7 @@ import {
   type Logits,
   type Loss,
   requestOf,
+  type TextPlaces,
   type TextRequest,
   type TextTargets,
 } from "./language-model.ts";
@@ -31,14 +32,14 @@ export abstract class CausalLanguageModel extends Module implements LanguageMode
   abstract get tensorPlan(): TensorPlan;
 
   /** What the output layer reads: [B, T] → [B, T, D]. @throws {TroupeError} `MODEL_INPUT` */
-  protected abstract states(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor;
+  protected abstract states(inputIds: Tensor, places: TextPlaces): Tensor;
 
-  override forward(inputIds: Tensor, targets: TextTargets): Loss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
+  override forward(inputIds: Tensor, asked: TextPlaces & TextTargets): Loss;
+  override forward(inputIds: Tensor, options?: TextPlaces & { readonly logitsToKeep?: number }): Logits;
   override forward(batch: CausalBatch): ModelOutputs;
   /**
    * @param input - ids [B, T], int64, or a batch: ids, mask and labels in one record
-   * @param asked.attentionMask - [B, T], 0 where a row is padded
+   * @param asked.attentionMask, asked.segments, asked.positionIds - what stands where: {@link TextPlaces}
    * @param asked.labels - [B, T], int64, the inputs themselves: position t is asked for label t + 1
    * @param asked.targets - [B, T], int64, already shifted: position t is asked for target t; −100 counts for nothing
    * @param asked.logitsToKeep - of the last positions only; all unless told otherwise
@@ -49,7 +50,7 @@ export abstract class CausalLanguageModel extends Module implements LanguageMode
   override forward(input: Tensor | CausalBatch, asked?: TextRequest): Loss | Logits {
     const { inputIds, request } = requestOf(input, asked);
     const targets = targetsOf(this.constructor.name, inputIds, request);
-    const hidden = this.states(inputIds, request.attentionMask); // [B, T, D]
+    const hidden = this.states(inputIds, request); // [B, T, D]
     if (targets) return { loss: this.lm_head.forward(hidden, { targets }) };
     return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) }; // [B, kept, V]
   }

@@ -32,7 +32,7 @@ export {
 export { type GPT2Config, gpt2Config, gpt2Defaults } from "./gpt2/config.ts";
 export { GPT2Attention, GPT2Block, GPT2LMHeadModel, GPT2MLP, GPT2Model } from "./gpt2/gpt2.ts";
 export { type ExpertConfig, GPT2MoEBlock, GPT2MoELMHeadModel, type MixtureLoss } from "./gpt2/moe.ts";
-export type { CausalBatch, LanguageModel, Logits, Loss, TextTargets } from "./language-model.ts";
+export type { CausalBatch, LanguageModel, Logits, Loss, TextPlaces, TextTargets } from "./language-model.ts";
 export { type LlamaConfig, llamaConfig, type RopeParameters } from "./llama/config.ts";
 export { LlamaAttention, LlamaForCausalLM, LlamaModel } from "./llama/model.ts";
 export { megatronModel } from "./megatron/megatron-model.ts";

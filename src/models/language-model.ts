@@ -6,17 +6,22 @@ export type TextTargets =
   | { readonly labels: Tensor; readonly targets?: never }
   | { readonly targets: Tensor; readonly labels?: never };
 
-/** What is asked of a language model: to be scored against targets, or the logits of the last positions. */
-export type TextRequest = Partial<TextTargets> & {
-  readonly logitsToKeep?: number;
+/** What stands where in the rows that a language model reads. */
+export type TextPlaces = {
   /** [B, T], int64 or bool: 0 where a row is padded. All positions count where it is left out. */
   readonly attentionMask?: Tensor | undefined;
+  /** [n + 1], int64, where the texts begin that share the one row, none of which sees another, and where the last ends. */
+  readonly segments?: Tensor | undefined;
+  /** [1, T], int64, of one row: where each token stands. From the beginning of each text on unless told otherwise. */
+  readonly positionIds?: Tensor | undefined;
 };
 
+/** What is asked of a language model: to be scored against targets, or the logits of the last positions. */
+export type TextRequest = Partial<TextTargets> & TextPlaces & { readonly logitsToKeep?: number };
+
 /** What a language model reads, as one record; labels are the inputs themselves, −100 where nothing is asked. */
-export type CausalBatch = {
+export type CausalBatch = TextPlaces & {
   readonly inputIds: Tensor;
-  readonly attentionMask?: Tensor | undefined;
   readonly labels?: Tensor | undefined;
 };
 
@@ -26,8 +31,8 @@ export function requestOf(
   request: TextRequest = {},
 ): { readonly inputIds: Tensor; readonly request: TextRequest } {
   if (input instanceof Tensor) return { inputIds: input, request };
-  const { inputIds, attentionMask, labels } = input;
-  return { inputIds, request: { attentionMask, ...(labels && { labels }) } };
+  const { inputIds, labels, attentionMask, segments, positionIds } = input;
+  return { inputIds, request: { attentionMask, segments, positionIds, ...(labels && { labels }) } };
 }
 
 /** The answer where targets are given. */

@@ -1,7 +1,7 @@
 import { type ErrorSentence, TroupeError } from "../errors.ts";
-import { shiftLabels } from "../nn/index.ts";
+import { lengthsOf, type PackedRow, packedRow, paddingMask, positionsIn, shiftLabels } from "../nn/index.ts";
 import { noGrad, scope, type Tensor } from "../tensor/index.ts";
-import type { TextRequest } from "./language-model.ts";
+import type { TextPlaces, TextRequest } from "./language-model.ts";
 
 /**
  * Checks token ids before any work is done with them.
@@ -51,6 +51,43 @@ export function checkTokenIds(
       { lowest, highest, vocabSize },
     );
   }
+}
+
+/** What stands where in rows of ids [B, T]. */
+export interface PlacedIds {
+  /** Positions that are counted up to: T, or those of the longest of the texts that share the row. */
+  readonly length: number;
+  /** bool [B, 1, 1, T], which positions are no padding; or who shares the row. Undefined where nothing is hidden. */
+  readonly mask: Tensor | PackedRow | undefined;
+  /** int64 [1, T], where they are not those of rows without a past. */
+  readonly positions: Tensor | undefined;
+}
+
+/** @throws `MODEL_INPUT` for a mask beside segments, or segments or positions that do not fit one row */
+export function placesIn(
+  where: string,
+  ids: Tensor,
+  { attentionMask, segments, positionIds }: TextPlaces,
+): PlacedIds {
+  const [rows = 0, length = 0] = ids.shape;
+  if (segments === undefined && positionIds === undefined)
+    return { length, mask: attentionMask && paddingMask(attentionMask), positions: undefined };
+  const fits = positionIds === undefined || (positionIds.dtype === "int64" && rows === 1);
+  if (attentionMask !== undefined || !fits || (positionIds && positionIds.shape.join() !== ids.shape.join()))
+    throw inputError(
+      {
+        where,
+        expected: `segments and positions, int64 [1, ${length}], of one row, without a mask`,
+        got: attentionMask ? "a mask beside them" : `ids [${ids.shape}], positions [${positionIds?.shape}]`,
+        hint: "texts behind each other in one row need no padding",
+      },
+      { shape: ids.shape },
+    );
+  const row = segments && packedRow(segments, ids);
+  if (positionIds !== undefined)
+    return { length: extremes(positionIds)[1] + 1, mask: row, positions: positionIds };
+  const own = row as PackedRow;
+  return { length: Math.max(...lengthsOf(own)), mask: own, positions: positionsIn(own) };
 }
 
 /**

@@ -68,10 +68,12 @@ export interface Arguments {
   readonly padToMultipleOf: number;
   readonly evalInterval: number;
   readonly evalIters: number;
-  readonly seed: number;
-  /** As the seed's templates ask for them; refused as flags. */
   readonly resetPositionIds: boolean;
   readonly resetAttentionMask: boolean;
+  readonly seed: number;
+  /** The checkpoint that `--finetune` begins with: its resolved folder. */
+  readonly loadedWeights: string;
+  /** As the seed's templates ask for it; nothing follows of it. */
   readonly mmapWarmup: boolean;
   /** Settings that a script's own engine adds. */
   readonly [name: string]: SettingValue;
@@ -83,10 +85,9 @@ const ofCode = {
   tensorModelParallelSize: 1,
   seed: 1234,
   load: "",
+  loadedWeights: "",
   datasetPath: "",
   datasetName: "",
-  resetPositionIds: false,
-  resetAttentionMask: false,
   mmapWarmup: false,
 } as const;
 

@@ -340,12 +340,20 @@ const data: readonly Flag[] = [
     { value: true },
   ),
   setting("--pad-to-multiple-of", "whole", 8, "what those lengths are rounded up to"),
-  refused(
+  setting(
     "--reset-position-ids",
     "nothing",
-    "a template whose runForwardStep makes positions by leftToRight",
+    false,
+    "pre-training a causal model: count positions from the beginning of each document of a row",
+    { value: true },
   ),
-  refused("--reset-attention-mask", "nothing", "a template whose runForwardStep makes masks by leftToRight"),
+  setting(
+    "--reset-attention-mask",
+    "nothing",
+    false,
+    "pre-training a causal model: let no document of a row see another; what a mask would hide is never computed",
+    { value: true },
+  ),
   noOp("--mmap-warmup", "nothing", "an index is read whole when it is opened, tokens as they are needed"),
   noOp("--num-workers", "whole", "one feeder prepares batches ahead, beside the ranks"),
   noOp("--dataloader-type", ["single"], "samples are taken in their order, as single does"),
@@ -366,10 +374,11 @@ const running: readonly Flag[] = [
   option("--save", "text", "checkpoint.dir", "where checkpoints go; runs/<job> unless given"),
   option("--save-interval", "whole", "checkpoint.everySteps", "steps between them"),
   option("--load", "text", "resume", "go on from a checkpoint, its optimizer, schedule and data too"),
-  refused(
+  derived(
     "--finetune",
     "nothing",
-    "troupe checkpoint convert DIR --to hf, and --pretrained-model-name-or-path with what it wrote",
+    "the weights that the run begins with",
+    "with --load: begin anew with the weights of that checkpoint, from its first step and sample, without its optimizer",
   ),
   refused("--no-load-optim", "nothing", "--pretrained-model-name-or-path, which loads weights alone"),
   noOp(

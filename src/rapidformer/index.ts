@@ -12,6 +12,7 @@ export {
 export type { Fate, Flag, SettingValue, Takes } from "./flag.ts";
 export { flagGroups, flags } from "./flags.ts";
 export { jobModules } from "./job-modules.ts";
+export { type LeftToRightRow, leftToRightRows } from "./left-to-right-rows.ts";
 export { paddedVocabulary, withArchitecture } from "./model-fields.ts";
 export {
   type BertRecord,

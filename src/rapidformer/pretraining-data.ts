@@ -71,6 +71,8 @@ export function buildTrainValidTestDatasetsForHuggingface(
     readonly shortSeqProb: number;
     readonly binaryHead?: boolean;
     readonly tokenizer: Tokenizer;
+    /** Of the vocabulary that words at random are drawn from; the tokenizer's own unless told otherwise. */
+    readonly vocabSize?: number;
   },
 ): ThreeSplits<BertRecord> {
   const { dataPrefix, splitsString, seed, maxSeqLength, binaryHead = true, tokenizer } = options;
@@ -83,7 +85,7 @@ export function buildTrainValidTestDatasetsForHuggingface(
     maskProbability: options.maskedLmProb,
     shortProbability: options.shortSeqProb,
     nextSentence: binaryHead,
-    vocabulary: maskVocabulary(tokenizer),
+    vocabulary: maskVocabulary(tokenizer, options.vocabSize),
   });
   return threeOf(dataPrefix, splits, ({ tokens, types, labels, paddingMask, isRandom }) => ({
     inputIds: integers(tokens),

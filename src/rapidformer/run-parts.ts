@@ -49,7 +49,8 @@ export function stepsOf(args: Arguments, numTrain: number): number {
 
 /** @returns what a run's plan has of the arguments; evaluations are the caller's to add */
 export function planOf(args: Arguments, numTrain: number): TrainingPlan {
-  const { clipGrad, pretrainedModelNameOrPath: folder } = args;
+  const { clipGrad, pretrainedModelNameOrPath, loadedWeights } = args;
+  const folder = loadedWeights || pretrainedModelNameOrPath;
   return {
     steps: stepsOf(args, numTrain),
     batchSize: batchSizeOf(args),

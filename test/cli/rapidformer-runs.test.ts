@@ -147,6 +147,39 @@ describe("rapidformer", () => {
     expect(losses).toEqual(await train(job, { ...layout, precision: "amp-bf16" }, config));
   });
 
+  it("tells the documents of a row apart by --reset-attention-mask and --reset-position-ids, however layers are split", async () => {
+    const words = [
+      ...["--task", "pretraining", "--data-path", "gpt_small_text_document", "--split", "980,20"],
+      ...["--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", "gpt2-vocab.json"],
+      ...["--merge-file", "gpt2-merges.txt", "--attention-dropout", "0", "--hidden-dropout", "0", ...small],
+      ...["--seq-length", "64", "--train-iters", "5", "--lr", "1e-3", "--eod-mask-loss"],
+      ...["--micro-batch-size", "2", "--global-batch-size", "8", ...quiet],
+    ];
+    const apart = ["--reset-attention-mask", "--reset-position-ids"];
+    const plain = lossesOf(await run(...words, "--ranks", "1"));
+    const saved = join(folder, "runs-apart");
+    const one = lossesOf(await run(...words, ...apart, "--ranks", "1", "--save", saved));
+    const split = ["--ranks", "4", "--tp", "2", "--pp", "2", "--sequence-parallel"];
+    // 257 tokens are padded to 384 for one rank and for two.
+    split.push("--make-vocab-size-divisible-by", "64");
+    const four = lossesOf(await run(...words, ...apart, ...split));
+    expect(one).toHaveLength(5);
+    expect(one).not.toEqual(plain);
+    expect(Math.max(...one.map((loss, step) => Math.abs(loss - (four[step] ?? 0))))).toBeLessThan(5e-6);
+
+    // Its weights alone, by the flags of a checkpoint and by name: from the first step and sample on, the same.
+    const short = [...words, ...apart, "--ranks", "1", "--train-iters", "2", "--lr", "1e-4"];
+    const anew = lossesOf(await run(...short, "--load", saved, "--finetune"));
+    expect(anew).toHaveLength(2);
+    expect(anew[0]).toBeLessThan((one[0] ?? 0) - 0.1);
+    const named = ["--pretrained-model-name-or-path", join(saved, "step-000005")];
+    expect(lossesOf(await run(...short, ...named))).toEqual(anew);
+    expect((await run(...short, "--finetune")).err).toMatch(/expected --load DIR beside --finetune/);
+
+    const masked = ["--vocab-file", "bert/vocab.txt", "--tokenizer-type", "BertWordPieceLowerCase"];
+    expect((await run(...words, ...apart, ...masked)).err).toMatch(/expected a causal model, .* got bert/);
+  });
+
   it("fine-tunes by a template, whose metric after each epoch is the same on 1, 2 and 3 ranks, no sample counted twice", async () => {
     const words = [
       example("finetune-template.sh"),

@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { BertForSequenceClassification, RobertaForSequenceClassification } from "../../src/models/index.ts";
+import { leftToRight } from "../../src/data/index.ts";
+import {
+  BertForQuestionAnswering,
+  BertForSequenceClassification,
+  GPT2LMHeadModel,
+  LlamaForCausalLM,
+  RobertaForSequenceClassification,
+} from "../../src/models/index.ts";
 import { attention, dematerialize, materialize, packedRow, positionsIn } from "../../src/nn/index.ts";
+import { leftToRightRows } from "../../src/rapidformer/index.ts";
 import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
@@ -70,6 +78,140 @@ describe("samples that share a row", () => {
     }),
   );
 
+  const sizes = { vocab_size: 64, hidden_size: 32, num_attention_heads: 4 };
+  const llama = { ...sizes, intermediate_size: 48, num_hidden_layers: 2, num_key_value_heads: 2 };
+  it.each([
+    [
+      "GPT-2",
+      () =>
+        new GPT2LMHeadModel({
+          ...{ vocab_size: 64, n_embd: 32, n_layer: 2, n_head: 4, n_positions: 16 },
+          ...{ embd_pdrop: 0, attn_pdrop: 0, resid_pdrop: 0 },
+        }),
+    ],
+    ["LLaMA", () => new LlamaForCausalLM({ ...llama, max_position_embeddings: 16 })],
+    [
+      "Mistral, with a window",
+      () =>
+        new LlamaForCausalLM({
+          ...llama,
+          ...{ model_type: "mistral", max_position_embeddings: 16, sliding_window: 5 },
+        }),
+    ],
+  ])("continue as documents of their own do, and as under Megatron's mask of T × T: %s", (_, make) =>
+    scope(() => {
+      const model = make();
+      materialize(model, { seed: 5 });
+      const end = 63;
+      // Documents of 5, 4 and 7 tokens, their ends among them; then one that is a whole row.
+      const tokens = Array.from({ length: 32 }, (__, place) =>
+        place === 4 || place === 8 || place === 31 ? end : 1 + ((13 * place) % 50),
+      );
+      const targets = ids([tokens.map((token, place) => tokens[place + 1] ?? token)]);
+      const ends = { endOfDocument: end, resetPositions: true, resetAttention: true };
+      const rows = ids([tokens.slice(0, 16), tokens.slice(16)]);
+      const { lossMask: __, ...row } = leftToRightRows(rows, ends);
+      const together = model.forward({ ...row }).logits as Tensor;
+      const documents = [
+        [0, 5],
+        [5, 9],
+        [9, 16],
+        [16, 32],
+      ];
+      const alone = documents.flatMap(([begin, to]) =>
+        values(model.forward(ids([tokens.slice(begin, to)])).logits),
+      );
+      expect(together.shape).toEqual([1, 32, 64]);
+      expect(apart(values(together), alone)).toBeLessThan(1e-6);
+      const gradients = [
+        () => model.forward(row.inputIds, { ...row, targets }).loss,
+        () =>
+          documents
+            .map(([begin = 0, to = 0]) =>
+              model
+                .forward(ids([tokens.slice(begin, to)]), { targets: targets.narrow(1, begin, to - begin) })
+                .loss.mul((to - begin) / 32),
+            )
+            .reduce((sum, loss) => sum.add(loss)),
+      ].map((loss) => {
+        const memories = [...model.namedParameters()].map(([, { memory }]) => memory as Tensor);
+        return grad(loss(), memories).flatMap((gradient) => values(gradient as Tensor));
+      });
+      expect(apart(gradients[0] ?? [], gradients[1] ?? [])).toBeLessThan(1e-6);
+      if (model instanceof GPT2LMHeadModel) {
+        const { hidden, positions } = leftToRight(tokens.slice(0, 16), ends);
+        const mask = tensor(hidden, { shape: [1, 1, 16, 16] }).eq(0);
+        const { wte, wpe, h, ln_f } = model.transformer;
+        let x = wte.forward(rows.narrow(0, 0, 1)).add(wpe.forward(ids([[...positions]])));
+        for (const block of h) x = block.forward(x, mask);
+        const masked = model.lm_head.forward(ln_f.forward(x), {});
+        expect(apart(values(masked), values(together.narrow(1, 0, 16)))).toBeLessThan(1e-6);
+      }
+      dematerialize(model);
+    }),
+  );
+
+  it("stand where they are told to, and see what is before them, where positions alone begin anew", () =>
+    scope(() => {
+      const model = new GPT2LMHeadModel({
+        ...{ vocab_size: 64, n_embd: 32, n_layer: 1, n_head: 4, n_positions: 16 },
+        ...{ embd_pdrop: 0, attn_pdrop: 0, resid_pdrop: 0 },
+      });
+      materialize(model, { seed: 5 });
+      const row = leftToRightRows(ids([[5, 6, 63, 7, 8]]), { endOfDocument: 63, resetPositions: true });
+      expect(values(row.segments)).toEqual([0, 5]);
+      expect(values(row.positionIds)).toEqual([0, 1, 2, 0, 1]);
+      const [plain, anew] = [
+        model.forward(row.inputIds).logits,
+        model.forward({ inputIds: row.inputIds, segments: row.segments, positionIds: row.positionIds })
+          .logits as Tensor,
+      ];
+      // Up to the end of the first document nothing differs.
+      expect(apart(values(plain.narrow(1, 0, 3)), values(anew.narrow(1, 0, 3)))).toBeLessThan(1e-6);
+      expect(apart(values(plain.narrow(1, 3, 2)), values(anew.narrow(1, 3, 2)))).toBeGreaterThan(1e-4);
+      const mask = tensor([[1, 1, 1, 1, 0]], { dtype: "int64" });
+      expect(
+        refusal(() => model.forward({ inputIds: row.inputIds, segments: row.segments, attentionMask: mask }))
+          ?.message,
+      ).toContain("a mask beside them");
+      dematerialize(model);
+    }));
+
+  it("are asked for their own answers: a span of each, as of rows of their own", () =>
+    scope(() => {
+      const model = new BertForQuestionAnswering({
+        ...{ vocab_size: 64, hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 4 },
+        ...{ intermediate_size: 64, max_position_embeddings: 20 },
+        ...{ hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 },
+      });
+      materialize(model, { seed: 5 });
+      const texts = [
+        [3, 4, 5, 6, 7],
+        [8, 9],
+        [10, 11, 12],
+      ];
+      // The second has no answer: beyond its end, though not beyond the longest's.
+      const [starts, stops] = [
+        [1, 2, 0],
+        [3, 2, 2],
+      ];
+      const numbers = (list: readonly number[]) => tensor([...list], { dtype: "int64" });
+      const together = model.forward({
+        ...{ inputIds: ids([[...texts.flat(), 0, 0]]), segments: numbers([0, 5, 7, 10]) },
+        ...{ startPositions: numbers(starts), endPositions: numbers(stops) },
+      }).loss as Tensor;
+      const losses = [0, 2].map((text) =>
+        (
+          model.forward({
+            inputIds: ids([texts[text] ?? []]),
+            ...{ startPositions: numbers([starts[text] ?? 0]), endPositions: numbers([stops[text] ?? 0]) },
+          }).loss as Tensor
+        ).item(),
+      );
+      expect(together.item()).toBeCloseTo(((losses[0] ?? 0) + (losses[1] ?? 0)) / 2, 6);
+      dematerialize(model);
+    }));
+
   it("are counted from the beginning of each, padding behind them too", () =>
     scope(() => {
       const row = packedRow(tensor([0, 3, 4], { dtype: "int64" }), ids([[1, 1, 1, 1, 1, 1]]));
@@ -85,9 +227,8 @@ describe("samples that share a row", () => {
         expect(message).toMatch(/expected bounds that rise from 0 to at most 3, in one row/);
       const q = draw([1, 2, 3, 4], 0);
       const row = { bounds: [0, 3], length: 3 };
-      expect(refusal(() => attention(q, q, q, { packed: row, window: 2 }))?.message).toContain(
-        "with one of them",
-      );
+      const bias = draw([1, 1, 3, 3], 1);
+      expect(refusal(() => attention(q, q, q, { packed: row, bias }))?.message).toContain("with one of them");
       expect(refusal(() => attention(q, q, q, { packed: { bounds: [0, 3], length: 4 } }))?.message).toContain(
         "4 positions",
       );

@@ -1,3 +1,4 @@
+import { openCheckpoint } from "../../checkpoint/index.ts";
 import { commandSchema, type Given, optionsOf, readText } from "../../config/index.ts";
 import { findData, findModel, findPrefix, type HubOptions } from "../../hub/index.ts";
 import { type Flag, flags } from "../../rapidformer/index.ts";
@@ -39,7 +40,8 @@ export async function settle(
       .filter(({ path }) => path.join(".") === "seed")
       .map((each): Given => ({ ...each, path: ["set", "seed"] })),
     ...(ranks.given === undefined ? [] : [ranks.given]),
-    ...flags.flatMap((flag) => of(flag, typed)),
+    ...flags.flatMap((flag) => (flag.flag === LOAD && typed.has(FINETUNE) ? [] : of(flag, typed))),
+    ...(await finetunedFrom(typed)),
     ...precisionOf(typed, others, notices),
     ...lossScaleOf(typed),
     ...chunksOf(typed, others),
@@ -211,6 +213,19 @@ function lossScaleOf(typed: TypedFlags): Given[] {
     throw usage(`--loss-scale for good, or ${first} for one that changes`, "both", "leave one out");
   const rule = Object.fromEntries(said.map(([flag, name]) => [name, typed.get(flag)]));
   return [flagged("lossScale", { kind: "megatron", ...rule }, first)];
+}
+
+const [LOAD, FINETUNE] = ["--load", "--finetune"];
+
+/** Of a checkpoint its weights alone: the run begins anew. A model by name begins so in any case. */
+async function finetunedFrom(typed: TypedFlags): Promise<Given[]> {
+  const folder = typed.get(LOAD);
+  if (!typed.has(FINETUNE)) return [];
+  if (folder === undefined && !typed.has("--pretrained-model-name-or-path"))
+    throw usage(`${LOAD} DIR beside ${FINETUNE}`, "none", "whose weights the run is to begin with");
+  if (folder === undefined) return [];
+  await using checkpoint = await openCheckpoint(String(folder));
+  return [flagged("set.loadedWeights", checkpoint.path, FINETUNE)];
 }
 
 const CHUNKS = "--num-layers-per-virtual-pipeline-stage";

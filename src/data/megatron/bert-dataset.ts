@@ -28,9 +28,14 @@ export function megatronBertSamples(options: MegatronBertOptions) {
 
 /**
  * What masking must know of BERT's vocabulary.
+ * @param size - of the vocabulary that words at random are drawn from; the tokenizer's own unless told otherwise. Megatron's own
+ *   tokenizer counts `[BOS]`, `[EOS]` and extra ids too, which it adds to what the file has: see `t5Vocabulary`
  * @throws {TroupeError} `TOKENIZER_INVALID` for one that is not BERT's
  */
-export function maskVocabulary({ vocabSize: size, spec }: Tokenizer): MaskVocabulary {
+export function maskVocabulary(
+  { vocabSize, spec }: Pick<Tokenizer, "vocabSize" | "spec">,
+  size = vocabSize,
+): MaskVocabulary {
   const model = spec.kind === "hugging-face" ? spec.tokenizer.model : undefined;
   const { vocab = {} } = (model ?? {}) as { readonly vocab?: Readonly<Record<string, number>> };
   const idOf = (token: string): number => {

@@ -11,7 +11,13 @@ export {
 } from "./gpt-samples.ts";
 export { IndexedDataset, type IndexedDType, type IndexedFormat } from "./indexed-dataset.ts";
 export { IndexedWriter, indexedDTypeFor } from "./indexed-writer.ts";
-export { type DocumentEnds, type LeftToRight, leftToRight } from "./left-to-right.ts";
+export {
+  type DocumentEnds,
+  type DocumentPlaces,
+  documentPlaces,
+  type LeftToRight,
+  leftToRight,
+} from "./left-to-right.ts";
 export type { MaskVocabulary } from "./masked-tokens.ts";
 export type { IndexedSamples, SplitName } from "./parts.ts";
 export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess.ts";

@@ -9,8 +9,9 @@ import {
   Module,
   ModuleList,
   normal,
-  paddingMask,
+  type PackedRow,
   positionsHere,
+  seenBy,
   sequence,
   splitHeads,
   type TensorPlan,
@@ -21,7 +22,8 @@ import {
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { CausalLanguageModel } from "../causal-language-model.ts";
-import { checkTokenIds } from "../token-ids.ts";
+import type { TextPlaces } from "../language-model.ts";
+import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type GPT2Config, gpt2Config, gpt2ConfigJson } from "./config.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
@@ -51,13 +53,13 @@ export class GPT2Attention extends Module {
     this.resid_dropout = new Dropout(config.resid_pdrop);
   }
 
-  override forward(x: Tensor, mask?: Tensor): Tensor {
+  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const projected = this.c_attn.forward(x); // [B, T, 3·H·K]
     const heads = projected.chunk(3, 2).map((part) => splitHeads(part, this.headWidth)); // [B, H, T, K] each
     const [q, k, v] = heads as [Tensor, Tensor, Tensor];
     const mixed = attention(q, ...withPast(this, k, v), {
       causal: true,
-      mask,
+      ...seenBy(mask),
       scale: this.scale,
       dropout: this.attn_dropout,
     }); // [B, H, T, K]
@@ -102,8 +104,8 @@ export class GPT2Block extends Module {
     this.mlp = new GPT2MLP(config);
   }
 
-  /** @param mask - bool, broadcast to [B, H, T, T]: which positions may be seen beside the causal rule */
-  override forward(x: Tensor, mask?: Tensor): Tensor {
+  /** @param mask - bool, broadcast to [B, H, T, T]: which positions may be seen beside the causal rule; or who shares the row */
+  override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
     const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
     const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
     return sum.add(this.mlp.forward(normed)); // [B, T, D]
@@ -149,16 +151,17 @@ export class GPT2Model extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, T ≤ n_positions, each in [0, vocab_size)
-   * @param attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
+   * @param places.attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
+   * @param places - see {@link TextPlaces}
    * @returns [B, T, D], the normed residual stream
    * @throws `MODEL_INPUT`
    */
-  override forward(inputIds: Tensor, attentionMask?: Tensor): Tensor {
+  override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
     const { vocab_size, n_positions } = this.config;
-    checkTokenIds("GPT2Model", inputIds, vocab_size, n_positions);
-    const positions = this.wpe.forward(positionsHere(inputIds.shape[1] ?? 0)); // [T, D]
-    let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
-    const mask = attentionMask && paddingMask(attentionMask); // [B, 1, 1, T]
+    const { length, mask, positions } = placesIn("GPT2Model", inputIds, places);
+    checkTokenIds("GPT2Model", inputIds, vocab_size, n_positions, length);
+    const placed = this.wpe.forward(positions ?? positionsHere(length)); // [T, D]
+    let x = this.drop.forward(this.wte.forward(inputIds).add(placed)); // [B, T, D]
     for (const block of this.h) x = block.forward(x, mask); // [B, T, D]
     return this.ln_f.forward(x); // [B, T, D]
   }
@@ -203,8 +206,8 @@ export class GPT2LMHeadModel extends CausalLanguageModel {
     return this.config.n_positions;
   }
 
-  protected override states(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
-    return this.transformer.forward(inputIds, attentionMask);
+  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
+    return this.transformer.forward(inputIds, places);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   Module,
   ModuleList,
   normal,
-  paddingMask,
+  type PackedRow,
   positionsHere,
   type TensorPlan,
   type TensorSplittable,
@@ -18,8 +18,8 @@ import {
   whole,
 } from "../../nn/index.ts";
 import { type Tensor, zeros } from "../../tensor/index.ts";
-import type { LanguageModel, Logits, Loss, TextRequest, TextTargets } from "../language-model.ts";
-import { checkTokenIds, targetsOf } from "../token-ids.ts";
+import type { LanguageModel, Logits, Loss, TextPlaces, TextRequest, TextTargets } from "../language-model.ts";
+import { checkTokenIds, placesIn, targetsOf } from "../token-ids.ts";
 import { type GPT2Config, gpt2Config } from "./config.ts";
 import { GPT2Attention, GPT2MLP } from "./gpt2.ts";
 import { gpt2StackPlan } from "./tensor-plan.ts";
@@ -82,7 +82,7 @@ export class GPT2MoEBlock extends Module {
    * @param auxiliary - scalar: the auxiliary losses of the layers before
    * @param mask - as of GPT-2's layer
    */
-  override forward(x: Tensor, auxiliary: Tensor, mask?: Tensor): [x: Tensor, auxiliary: Tensor] {
+  override forward(x: Tensor, auxiliary: Tensor, mask?: Tensor | PackedRow): [x: Tensor, auxiliary: Tensor] {
     const attended = this.attn.forward(this.ln_1.forward(x), mask); // [B, T, D]
     const [sum, normed] = this.ln_2.addThenNorm(attended, x); // both [B, T, D]
     const { output, auxiliaryLoss } = this.moe.forward(normed); // [B, T, D]
@@ -149,8 +149,8 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
     return this.config.n_positions;
   }
 
-  override forward(inputIds: Tensor, targets: TextTargets): MixtureLoss;
-  override forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
+  override forward(inputIds: Tensor, asked: TextPlaces & TextTargets): MixtureLoss;
+  override forward(inputIds: Tensor, options?: TextPlaces & { readonly logitsToKeep?: number }): Logits;
   /**
    * @param inputIds - [B, T], int64
    * @param request - as GPT-2 takes them
@@ -158,12 +158,12 @@ export class GPT2MoELMHeadModel extends Module implements LanguageModel, TensorS
    * @throws `MODEL_INPUT`
    */
   override forward(inputIds: Tensor, request: TextRequest = {}): MixtureLoss | Logits {
-    checkTokenIds("GPT2MoELMHeadModel", inputIds, this.vocabSize, this.maxPositions);
+    const { length, mask, positions } = placesIn("GPT2MoELMHeadModel", inputIds, request);
+    checkTokenIds("GPT2MoELMHeadModel", inputIds, this.vocabSize, this.maxPositions, length);
     const targets = targetsOf("GPT2MoELMHeadModel", inputIds, request);
-    const positions = this.wpe.forward(positionsHere(inputIds.shape[1] ?? 0)); // [T, D]
-    let x = this.drop.forward(this.wte.forward(inputIds).add(positions)); // [B, T, D]
+    const placed = this.wpe.forward(positions ?? positionsHere(length)); // [T, D]
+    let x = this.drop.forward(this.wte.forward(inputIds).add(placed)); // [B, T, D]
     let auxiliaryLoss = zeros([]);
-    const mask = request.attentionMask && paddingMask(request.attentionMask); // [B, 1, 1, T]
     for (const block of this.h) [x, auxiliaryLoss] = block.forward(x, auxiliaryLoss, mask);
     const hidden = this.ln_f.forward(x); // [B, T, D]
     if (!targets) return { logits: this.lm_head.forward(hidden, { numPositions: request.logitsToKeep }) };

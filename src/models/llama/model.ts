@@ -1,4 +1,5 @@
 import {
+  anglesAt,
   attention,
   attentionFactorOf,
   below,
@@ -12,13 +13,14 @@ import {
   ModuleList,
   normal,
   numPast,
-  paddingMask,
+  type PackedRow,
   RMSNorm,
   type RotaryAngles,
   type RotaryScaling,
   rotaryAngles,
   rotaryFrequencies,
   rotate,
+  seenBy,
   sequence,
   splitHeads,
   type TensorPlan,
@@ -30,7 +32,8 @@ import {
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { CausalLanguageModel } from "../causal-language-model.ts";
-import { checkTokenIds } from "../token-ids.ts";
+import type { TextPlaces } from "../language-model.ts";
+import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { biasesOf, type LlamaConfig, llamaConfig, longestContext, scalingOf, windowOf } from "./config.ts";
 import { llamaConfigJson, llamaNaming } from "./state-dict-adapter.ts";
@@ -44,8 +47,8 @@ type Fields = Readonly<Record<string, unknown>>;
 /** What all layers of a pass are given beside the residual stream. */
 export interface LlamaContext {
   readonly angles: RotaryAngles;
-  /** bool [B, 1, 1, T]: which positions are no padding; undefined where all are. */
-  readonly mask: Tensor | undefined;
+  /** bool [B, 1, 1, T]: which positions are no padding; or who shares the row. Undefined where all are one's own. */
+  readonly mask: Tensor | PackedRow | undefined;
 }
 
 /** Causal self-attention of one layer: grouped heads, rotary positions, a window where the family has one. */
@@ -76,7 +79,8 @@ export class LlamaAttention extends Module {
     const k = rotate(splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
     const v = splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
     const { window, dropout } = this;
-    const mixed = attention(q, ...withPast(this, k, v), { causal: true, window, mask, dropout }); // [B, H, T, K]
+    const seen = { causal: true, window, ...seenBy(mask), dropout };
+    const mixed = attention(q, ...withPast(this, k, v), seen); // [B, H, T, K]
     return this.o_proj.forward(joinHeads(mixed)); // [B, T, D]
   }
 }
@@ -171,15 +175,18 @@ export class LlamaModel extends Module implements NamedState, TensorSplittable {
 
   /**
    * @param inputIds - [B, T], int64, each in [0, vocab_size)
-   * @param attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
+   * @param places.attentionMask - [B, T], with what was before [B, S], 0 where a row is padded; positions are counted over padding too
+   * @param places - see {@link TextPlaces}
    * @returns [B, T, D], the normed residual stream
    * @throws {TroupeError} `MODEL_INPUT`
    */
-  override forward(inputIds: Tensor, attentionMask?: Tensor): Tensor {
-    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, longestContext(this.config));
+  override forward(inputIds: Tensor, places: TextPlaces = {}): Tensor {
+    const { length, mask, positions } = placesIn("LlamaModel", inputIds, places);
+    checkTokenIds("LlamaModel", inputIds, this.config.vocab_size, longestContext(this.config), length);
+    const angles = this.#angles(length, numPast());
     const context: LlamaContext = {
-      angles: this.#angles(inputIds.shape[1] ?? 0, numPast()),
-      mask: attentionMask && paddingMask(attentionMask), // [B, 1, 1, T]
+      angles: positions ? anglesAt(angles, positions.select(0, 0)) : angles,
+      mask,
     };
     let x = this.start.forward(this.embed_tokens.forward(inputIds)); // [B, T, D]
     for (const layer of this.layers) x = layer.forward(x, context); // [B, T, D]
@@ -233,8 +240,8 @@ export class LlamaForCausalLM extends CausalLanguageModel {
     return longestContext(this.config);
   }
 
-  protected override states(inputIds: Tensor, attentionMask: Tensor | undefined): Tensor {
-    return this.model.forward(inputIds, attentionMask);
+  protected override states(inputIds: Tensor, places: TextPlaces): Tensor {
+    return this.model.forward(inputIds, places);
   }
 }
 

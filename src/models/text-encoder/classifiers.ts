@@ -1,5 +1,14 @@
-import { crossEntropy, Dropout, Linear, normal, zeros } from "../../nn/index.ts";
-import type { Tensor } from "../../tensor/index.ts";
+import {
+  crossEntropy,
+  Dropout,
+  Linear,
+  lengthsOf,
+  normal,
+  packedRow,
+  rowsOfTheirOwn,
+  zeros,
+} from "../../nn/index.ts";
+import { ops, type Tensor, tensor } from "../../tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
 import { rowLoss, spanLoss } from "../heads/index.ts";
 import type { EncoderBatch, LabelledText, ModelOutputs } from "../task-model.ts";
@@ -55,7 +64,7 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
 
 /** A question's text, and where in it the answer begins and ends. */
 export type SpanBatch = EncoderBatch & {
-  /** [B], int64; beyond the row where there is no answer. */
+  /** [B], int64, counted from the beginning of each sample; beyond it where there is no answer. */
   readonly startPositions?: Tensor | undefined;
   readonly endPositions?: Tensor | undefined;
 };
@@ -70,14 +79,26 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
     this.qa_outputs = outputs(this.config, 2);
   }
 
-  /** @returns `loss` where both positions are given, else `startLogits` and `endLogits`, [B, T] each */
+  /**
+   * @returns `loss` where both positions are given, else `startLogits` and `endLogits`, [B, T] each; of samples that share a row
+   *   [n, L], L positions of the longest
+   */
   override forward({ startPositions, endPositions, ...batch }: SpanBatch): ModelOutputs {
     const logits = this.qa_outputs.forward(this.encode(batch)); // [B, T, 2]
-    const [startLogits, endLogits] = logits.unbind(2) as [Tensor, Tensor];
+    const row = batch.segments && packedRow(batch.segments, batch.inputIds);
+    const own = row === undefined ? logits : rowsOfTheirOwn(logits, row, NEVER);
+    const [startLogits, endLogits] = own.unbind(2) as [Tensor, Tensor];
     if (startPositions === undefined || endPositions === undefined) return { startLogits, endLogits };
-    return { loss: spanLoss(startLogits, endLogits, startPositions, endPositions) };
+    if (row === undefined) return { loss: spanLoss(startLogits, endLogits, startPositions, endPositions) };
+    const ends = tensor(lengthsOf(row).slice(0, own.shape[0]), { dtype: "int64" }); // [n]
+    const beyond = (positions: Tensor) =>
+      ops.where(positions.lt(ends), positions, ops.fullLike(positions, own.shape[1] ?? 0));
+    return { loss: spanLoss(startLogits, endLogits, beyond(startPositions), beyond(endPositions)) };
   }
 }
+
+/** So low that no probability is left where a shorter sample has no position; finite, so that nothing times it is NaN. */
+const NEVER = -30000;
 
 function outputs({ hidden_size, initializer_range }: HeadConfig, count: number): Linear {
   return new Linear(hidden_size, count, { init: normal(0, initializer_range), biasInit: zeros });

@@ -53,6 +53,7 @@ const withLengths: ReadonlySet<string> = new Set([
 const packable: ReadonlySet<string> = new Set([
   "sequence_classification",
   "token_classification",
+  "question_answering",
   "masked_lm",
 ]);
 const packableModels: ReadonlySet<string> = new Set(["bert", "roberta", "data2vec-text"]);

@@ -3,6 +3,7 @@
 import {
   type Batch,
   type Dataset,
+  type DocumentEnds,
   type SampleRecord,
   type Samples,
   sampleDataset,
@@ -11,9 +12,10 @@ import {
   t5Vocabulary,
 } from "../../data/index.ts";
 import { defineJob } from "../../job/index.ts";
-import { autoModel, hasModel, type ModelBatch, type TaskModel } from "../../models/index.ts";
+import { autoModel, hasModel, type ModelBatch, type TaskModel, type TextPlaces } from "../../models/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
+import { leftToRightRows } from "../left-to-right-rows.ts";
 import { paddedVocabulary, withArchitecture } from "../model-fields.ts";
 import {
   buildTrainValidTestDatasets,
@@ -43,8 +45,21 @@ function fieldsOf(given: Arguments): Fields {
 
 /** What all models that say which token comes next have in common. */
 interface CausalModel {
-  forward(inputIds: Tensor, asked: { readonly targets: Tensor }): { readonly loss: Tensor };
+  forward(inputIds: Tensor, asked: TextPlaces & { readonly targets: Tensor }): { readonly loss: Tensor };
 }
+
+const causal = (model: TaskModel) => model as unknown as CausalModel;
+
+/** Rows of `length` + 1 tokens as one, whose documents are told apart. */
+function documentsIn(text: Tensor, ends: DocumentEnds): Batch {
+  const length = (text.shape[1] ?? 1) - 1;
+  const { lossMask: _, ...row } = leftToRightRows(text.narrow(1, 0, length).contiguous(), ends);
+  return { ...row, targets: text.narrow(1, 1, length).reshape([1, -1]) };
+}
+
+/** Whether documents of a row are told apart: by whom they see, or where they stand. */
+const tellsApart = ({ resetPositionIds, resetAttentionMask }: Arguments) =>
+  resetPositionIds || resetAttentionMask;
 
 /** Whether sentences are masked, rather than continued. */
 const isMasked = (fields: Fields) => hasModel("pretraining", fields);
@@ -83,6 +98,23 @@ export default defineJob({
       seed,
     };
     const fields = fieldsOf(given);
+    const end = endOfDocument(tokenizer) ?? -1;
+    const isCausal = !isT5(fields) && !isMasked(fields);
+    if (tellsApart(given) && !(isCausal && end >= 0))
+      throw argumentError(
+        "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
+        isCausal ? "a vocabulary without one" : String(fields.model_type),
+      );
+    const ends = {
+      endOfDocument: end,
+      resetPositions: given.resetPositionIds,
+      resetAttention: given.resetAttentionMask,
+    };
+    // A model without a config.json has Megatron's vocabulary: what its tokenizer adds to the file, too.
+    const ownSize =
+      isMasked(fields) && fields.vocab_size === undefined
+        ? t5Vocabulary(tokenizer, given.vocabExtraIds).size
+        : undefined;
     const vocabulary = isT5(fields) ? t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
     const [train, validation, test] = vocabulary
       ? buildTrainValidTestDatasetsForT5({
@@ -101,6 +133,7 @@ export default defineJob({
             shortSeqProb,
             binaryHead: bertBinaryHead,
             tokenizer,
+            ...(ownSize !== undefined && { vocabSize: ownSize }),
           })
         : buildTrainValidTestDatasets({ ...common, seqLength });
     const splits = Object.fromEntries(
@@ -108,13 +141,12 @@ export default defineJob({
     ) as Record<string, typeof train>;
     const lengths = Object.entries(splits).map(([name, { length }]) => [name, length]);
     const numSamples = Object.fromEntries(lengths) as Record<string, number>;
-    const ignored = eodMaskLoss ? (endOfDocument(tokenizer) ?? -1) : -1;
     const facts = {
       source: given.datasetPath || dataPath,
-      vocabSize: vocabulary?.size ?? tokenizer.vocabSize,
+      vocabSize: vocabulary?.size ?? ownSize ?? tokenizer.vocabSize,
       numTrain: train.length,
       numSamples,
-      ignored,
+      ignored: eodMaskLoss ? end : -1,
       ofT5: vocabulary
         ? {
             decoder_start_token_id: vocabulary.begin,
@@ -128,8 +160,12 @@ export default defineJob({
       seed,
       shuffle: false,
       splits: splits as unknown as Readonly<Record<string, Samples<SampleRecord>>>,
-      collate: (samples) => stack()(samples) as Batch,
-      countTokens: ({ attentionMask, text }) => ((attentionMask ?? text) as Tensor).numel,
+      collate: (samples) => {
+        const batch = stack()(samples) as Batch;
+        return tellsApart(given) ? documentsIn(batch.text as Tensor, ends) : batch;
+      },
+      countTokens: ({ attentionMask, text, inputIds }) =>
+        ((attentionMask ?? text ?? inputIds) as Tensor).numel,
     });
   },
   training: (config, { numTrain, numSamples }: Facts) => ({
@@ -145,6 +181,13 @@ export default defineJob({
     return autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
   },
   loss: (model: TaskModel, batch: TensorBatch) => {
+    const ignored = Number(getArgs().ignored ?? -1);
+    const counted = (inputIds: Tensor, targets: Tensor) =>
+      ignored < 0 ? targets : targets.maskedFill(inputIds.eq(ignored), -100);
+    if (batch.positionIds !== undefined) {
+      const { inputIds, targets, ...places } = batch as Readonly<Record<"inputIds" | "targets", Tensor>>;
+      return causal(model).forward(inputIds, { targets: counted(inputIds, targets), ...places }).loss;
+    }
     if (batch.text === undefined) {
       if (batch.decoderInputIds !== undefined) return model.forward(batch as ModelBatch).loss as Tensor;
       const { nextSentenceLabel, ...rows } = batch as Readonly<Record<string, Tensor>>;
@@ -154,9 +197,7 @@ export default defineJob({
     const length = (tokens.shape[1] ?? 1) - 1;
     const inputIds = tokens.narrow(1, 0, length).contiguous();
     const targets = tokens.narrow(1, 1, length).contiguous();
-    const ignored = Number(getArgs().ignored ?? -1);
-    const labels = ignored < 0 ? targets : targets.maskedFill(inputIds.eq(ignored), -100);
-    return (model as unknown as CausalModel).forward(inputIds, { targets: labels }).loss;
+    return causal(model).forward(inputIds, { targets: counted(inputIds, targets) }).loss;
   },
   optimizer: (parameters, config) => optimizerOf(parameters, args(config)),
   schedule: (optimizer, config, { numTrain }) => scheduleOf(optimizer, args(config), numTrain),

@@ -1,0 +1,36 @@
+import { type DocumentEnds, documentPlaces } from "../data/index.ts";
+import { noGrad, scope, type Tensor, tensor } from "../tensor/index.ts";
+
+/** Rows behind each other as one, and what stands where in it: int64, for a causal model. */
+export type LeftToRightRow = {
+  /** [1, B·T] */
+  readonly inputIds: Tensor;
+  /** [n + 1], where what sees nothing before it begins: each row, and behind each end of a document where attention is reset. */
+  readonly segments: Tensor;
+  /** [1, B·T], from the beginning of each row, or document where positions are reset. */
+  readonly positionIds: Tensor;
+  /** float32 [1, B·T], 0 where a prediction does not count. */
+  readonly lossMask: Tensor;
+};
+
+/**
+ * The seed's `get_ltor_masks_and_position_ids`, without its matrix of T × T for each row: documents that do not see each other
+ * are segments of one row.
+ * @param tokens - int64 [B, T]
+ */
+export function leftToRightRows(tokens: Tensor, ends: DocumentEnds): LeftToRightRow {
+  const [numRows = 0, length = 0] = tokens.shape;
+  const values = noGrad(() => scope(() => tokens.to("int32").contiguous().toTypedArray() as Int32Array));
+  const rows = Array.from({ length: numRows }, (_, row) =>
+    documentPlaces(values.subarray(row * length, (row + 1) * length), ends),
+  );
+  const bounds = rows.flatMap(({ begins }, row) => begins.map((begin) => row * length + begin));
+  const positions = rows.flatMap((row) => Array.from(row.positions));
+  const counts = rows.flatMap((row) => Array.from(row.lossMask));
+  return {
+    inputIds: tokens.reshape([1, -1]),
+    segments: tensor([...bounds, numRows * length], { dtype: "int64" }),
+    positionIds: tensor(positions, { dtype: "int64" }).unsqueeze(0),
+    lossMask: tensor(counts).unsqueeze(0),
+  };
+}
