@@ -101,7 +101,7 @@ const layout = {
 };
 
 /** What a run is trained by, as a difference between two of them is named. */
-const CHANGEABLE = /^(all|data|batchSize|clip|calculatePerTokenLoss|optimizers?|schedule)(\.[^,]+)?$/;
+const CHANGEABLE = /^(all|data|batchSize|rampUp|clip|calculatePerTokenLoss|optimizers?|schedule)(\.[^,]+)?$/;
 const changeable = "names such as optimizer.lr, schedule, batchSize, clip or data, or all";
 
 const training = {

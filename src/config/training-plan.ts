@@ -17,6 +17,12 @@ const trainingSchema = options(
     epochs: number("≥ 0", (value) => value >= 0).optional(),
     batchSize: whole(1),
     accumulation: whole(1).optional(),
+    rampUp: z
+      .strictObject(
+        { start: whole(1), increment: whole(1), samples: whole(1) },
+        { error: "{ start, increment, samples }, whole numbers" },
+      )
+      .optional(),
     clipNorm: clipNorm.optional(),
     evaluateEverySteps: cadence().optional(),
     evaluationSamples: cadence().optional(),

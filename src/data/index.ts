@@ -16,6 +16,7 @@ export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./c
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
+export { type RampUp, rampedBatchSize } from "../batch-ramp.ts";
 export * from "./megatron/index.ts";
 export {
   checkVocabulary,
@@ -33,7 +34,13 @@ export {
   type Samples,
   sampleDataset,
 } from "./sample-dataset.ts";
-export { passOver, type SamplerState, samplesBefore } from "./sampler-state.ts";
+export {
+  batchSizeAt,
+  microBatchesAt,
+  passOver,
+  type SamplerState,
+  samplesBefore,
+} from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text-dataset.ts";
 export { hashFiles, type TextSource } from "./text-source.ts";

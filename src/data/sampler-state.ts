@@ -1,3 +1,5 @@
+import { type RampUp, rampedBatchSize, samplesAfter } from "../batch-ramp.ts";
+
 /**
  * Which samples of a run's endless sequence each step takes. Plain data. Every generation of a run and every save asks it for
  * positions, so that what is repeated after a loss takes the samples that it took before.
@@ -6,19 +8,46 @@ export interface SamplerState {
   /** Where the run begins: `numSamples` had been taken before its step `step`. */
   readonly step: number;
   readonly numSamples: number;
-  /** Samples of one step. */
+  /** Samples of one step; of a batch that grows, in the end. */
   readonly batchSize: number;
+  /** How the batch grows; it does not unless told. */
+  readonly rampUp?: RampUp | undefined;
   /** Samples that are left out, each before a step is made, in the order of steps. */
   readonly skips: readonly { readonly step: number; readonly numSamples: number }[];
 }
 
 /** @returns samples that are behind a run before it makes its step `step` (counted from 0): the first that it takes */
 export function samplesBefore(sampler: SamplerState, step: number): number {
-  const { step: first, numSamples, batchSize, skips } = sampler;
+  const { step: first, numSamples, batchSize, skips, rampUp } = sampler;
+  if (rampUp !== undefined) {
+    const before = skips.filter((skip) => skip.step <= step);
+    const begun = before.reduce(
+      ({ at, taken }, skip) => ({
+        at: skip.step,
+        taken: samplesAfter(rampUp, taken, skip.step - at) + skip.numSamples,
+      }),
+      { at: first, taken: numSamples },
+    );
+    return samplesAfter(rampUp, begun.taken, step - begun.at);
+  }
   const skipped = skips
     .filter((skip) => skip.step <= step)
     .reduce((total, skip) => total + skip.numSamples, 0);
   return numSamples + (step - first) * batchSize + skipped;
+}
+
+/** Samples that a step takes. */
+export function batchSizeAt(sampler: SamplerState, step: number): number {
+  const { rampUp, batchSize } = sampler;
+  return rampUp === undefined ? batchSize : rampedBatchSize(rampUp, samplesBefore(sampler, step));
+}
+
+/**
+ * Micro-batches of one replica in a step, which are all of one size.
+ * @param accumulation - those of a whole batch
+ */
+export function microBatchesAt(sampler: SamplerState, accumulation: number, step: number): number {
+  return (accumulation * batchSizeAt(sampler, step)) / sampler.batchSize;
 }
 
 /**

@@ -24,6 +24,11 @@ export interface TrainingPlan {
   readonly batchSize: number;
   /** Micro-batches of one rank in one step; 1 unless told otherwise. */
   readonly accumulation?: number;
+  /**
+   * How the batch grows to {@link batchSize}: from `start` by `increment`, in equal parts of `samples`, as more micro-batches of the
+   * same size. A function of the samples consumed, so that a run that goes on goes on with it. With steps, not epochs.
+   */
+  readonly rampUp?: { readonly start: number; readonly increment: number; readonly samples: number };
   /** Max L2 norm of the gradient, or another rule; no clipping unless told otherwise. */
   readonly clipNorm?: number | ClipRule;
   /** Steps between evaluations on held-out data, the last of them after the last step; never unless told otherwise. */

@@ -1,3 +1,4 @@
+import { type RampUp, samplesAfter } from "../batch-ramp.ts";
 import type { NamesOf } from "../errors.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 import {
@@ -12,8 +13,10 @@ import {
 /** What {@link MegatronSchedule} may be told. Everything is counted in samples. */
 export interface MegatronScheduleOptions {
   readonly style: "constant" | "linear" | "cosine";
-  /** Samples in one step, over all ranks. */
+  /** Samples in one step, over all ranks; of a batch that grows, in the end. */
   readonly batchSize: number;
+  /** How the batch grows to that; it does not unless told. */
+  readonly rampUp?: Omit<RampUp, "end"> | undefined;
   /** Samples after which the lowest rate is reached; Megatron's lr_decay_iters × batch size. */
   readonly decaySamples: number;
   /** 0 */
@@ -27,6 +30,7 @@ export interface MegatronScheduleOptions {
 const MEGATRON_NAMES: NamesOf<MegatronScheduleOptions> = {
   style: true,
   batchSize: true,
+  rampUp: true,
   decaySamples: true,
   warmupSamples: true,
   warmupFraction: true,
@@ -44,6 +48,7 @@ export class MegatronSchedule implements Schedule {
   readonly decaySamples: number;
   readonly warmupSamples: number;
   readonly minLr: number;
+  readonly #rampUp: RampUp | undefined;
 
   /** @throws `OPTIMIZER_OPTION` for a number out of range, or warm-up given twice */
   constructor(optimizer: Peak, options: MegatronScheduleOptions) {
@@ -63,10 +68,12 @@ export class MegatronSchedule implements Schedule {
     if (!(this.warmupSamples >= 0 && this.warmupSamples < this.decaySamples))
       throw optionError("warmupSamples", `from 0 to below ${this.decaySamples}`, this.warmupSamples);
     this.minLr = checkMinLr(options.minLr ?? 0, this.peakLr);
+    this.#rampUp = options.rampUp && { ...options.rampUp, end: this.batchSize };
   }
 
   lrAt(step: number): number {
-    const samples = Math.max(0, step - 1) * this.batchSize;
+    const made = Math.max(0, step - 1);
+    const samples = this.#rampUp ? samplesAfter(this.#rampUp, 0, made) : made * this.batchSize;
     if (this.warmupSamples > 0 && samples <= this.warmupSamples)
       return (this.peakLr * samples) / this.warmupSamples;
     if (this.style === "constant") return this.peakLr;

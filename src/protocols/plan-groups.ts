@@ -50,7 +50,7 @@ export interface StepPlan {
   readonly seed: number;
   /** Which samples each step takes. */
   readonly sampler: SamplerState;
-  /** Micro-batches of one replica in one step. */
+  /** Micro-batches of one replica in a step of a whole batch: see `microBatchesAt`. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;

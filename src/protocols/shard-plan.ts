@@ -22,7 +22,7 @@ export interface ShardPlan {
   readonly precision: PrecisionPlan;
   /** Without clipping and loss scale each block is updated as soon as it is reduced. */
   readonly training: StepPlan;
-  /** Gradients are sums over this many micro-batches of all ranks. */
+  /** Gradients are sums over this many micro-batches of all ranks, in a step of a whole batch. */
   readonly numMicroBatches: number;
   /** What else of a step is an anomaly. */
   readonly anomalies: AnomalyRules;

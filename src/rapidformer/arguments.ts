@@ -25,6 +25,8 @@ export interface Arguments {
   readonly keepLast: boolean;
   readonly microBatchSize: number;
   readonly globalBatchSize: number;
+  /** Three numbers by spaces: where the batch begins, what it grows by, and in how many samples. */
+  readonly rampupBatchSize: string;
   readonly lr: number;
   readonly minLr: number;
   readonly lrDecayStyle: "constant" | "linear" | "cosine";

@@ -56,10 +56,11 @@ const length: readonly Flag[] = [
     shown,
   ),
   setting("--global-batch-size", "whole", 0, "samples in one step; micro × replicas unless given", shown),
-  refused(
+  setting(
     "--rampup-batch-size",
     "texts",
-    "the batch of a run is one size: run the parts one after the other, with --resume and --change batchSize",
+    "",
+    "START INCREMENT SAMPLES: the batch grows from START by INCREMENT to the global one, while SAMPLES are consumed; with --train-samples, as Megatron has it",
   ),
   refused("--exit-interval", "whole", "--steps N, which keeps the schedule of the whole run"),
   refused("--exit-duration-in-mins", "whole", "timeout -s TERM 90m troupe …: a signal saves before it ends"),

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { type RampUp, stepsOfSamples } from "../batch-ramp.ts";
 import { TroupeError } from "../errors.ts";
 import type { TrainingPlan } from "../job/index.ts";
 import {
@@ -23,6 +24,27 @@ export function batchSizeOf({ globalBatchSize }: Arguments): number {
   throw argumentError("--global-batch-size or --micro-batch-size", "neither");
 }
 
+/**
+ * How the batch grows; undefined where it does not.
+ * @throws {TroupeError} `ARGUMENTS` unless by three numbers that reach the global batch, in a run counted in samples
+ */
+export function rampUpOf(args: Arguments): RampUp | undefined {
+  const { rampupBatchSize: text, trainSamples } = args;
+  if (text === "") return undefined;
+  const end = batchSizeOf(args);
+  const [start = 0, increment = 0, samples = 0, ...others] = text.split(" ").map(Number);
+  const areNumbers = [start, increment, samples].every((each) => Number.isSafeInteger(each) && each > 0);
+  if (!areNumbers || others.length > 0 || start > end || (end - start) % increment !== 0)
+    throw argumentError(
+      `--rampup-batch-size START INCREMENT SAMPLES, from START in whole increments to ${end}`,
+      text,
+      `such as --rampup-batch-size ${Math.ceil(end / 4)} ${Math.ceil(end / 4)} 1000`,
+    );
+  if (!(trainSamples > 0))
+    throw argumentError("--train-samples with --rampup-batch-size", "a length in steps or epochs");
+  return { start, end, increment, samples };
+}
+
 /** Steps of one epoch: batches that are whole, at least one. */
 export function epochSteps(args: Arguments, numTrain: number): number {
   return Math.max(1, Math.floor(numTrain / batchSizeOf(args)));
@@ -42,6 +64,8 @@ export function stepsOf(args: Arguments, numTrain: number): number {
       said.map(flagOf).join(" and ") || "none",
     );
   if (trainIters > 0) return trainIters;
+  const rampUp = rampUpOf(args);
+  if (rampUp !== undefined) return stepsOfSamples(rampUp, trainSamples);
   if (trainSamples > 0) return Math.floor(trainSamples / batchSizeOf(args));
   if (keepLast) return Math.ceil((epochs * numTrain) / batchSizeOf(args));
   return Math.max(1, Math.round(epochs * epochSteps(args, numTrain)));
@@ -51,9 +75,13 @@ export function stepsOf(args: Arguments, numTrain: number): number {
 export function planOf(args: Arguments, numTrain: number): TrainingPlan {
   const { clipGrad, pretrainedModelNameOrPath, loadedWeights } = args;
   const folder = loadedWeights || pretrainedModelNameOrPath;
+  const rampUp = rampUpOf(args);
   return {
     steps: stepsOf(args, numTrain),
     batchSize: batchSizeOf(args),
+    ...(rampUp && {
+      rampUp: { start: rampUp.start, increment: rampUp.increment, samples: rampUp.samples },
+    }),
     ...(clipGrad > 0 && { clipNorm: clipGrad }),
     ...(folder !== "" && hasWeights(folder) && { pretrained: folder }),
   };
@@ -78,12 +106,14 @@ export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: 
   );
   if (warmups.length > 1) throw argumentError("the warm-up given once", warmups.map(flagOf).join(" and "));
   const batchSize = batchSizeOf(args);
-  const decay = lrDecaySamples || (lrDecayIters || stepsOf(args, numTrain)) * batchSize;
+  const inAll = args.trainSamples || stepsOf(args, numTrain) * batchSize;
+  const decay = lrDecaySamples || lrDecayIters * batchSize || inAll;
   const warmupSamples = lrWarmupSamples || lrWarmupIters * batchSize || lrWarmupFraction * decay;
   const decaySamples = Math.max(decay, Math.floor(warmupSamples) + 1);
   return new MegatronSchedule(optimizer, {
     style: args.lrDecayStyle,
     batchSize,
+    rampUp: rampUpOf(args),
     decaySamples,
     warmupSamples,
     minLr,

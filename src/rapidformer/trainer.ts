@@ -285,7 +285,7 @@ export function numSamplesOf(args: Arguments): readonly [number, number, number]
   const steps = stepsOf(args, 0);
   const evaluations = (Math.floor(steps / evalInterval) + 1) * evalIters;
   const batchSize = batchSizeOf(args);
-  return [steps * batchSize, evaluations * batchSize, evalIters * batchSize];
+  return [args.trainSamples || steps * batchSize, evaluations * batchSize, evalIters * batchSize];
 }
 
 /** How pre-training is evaluated: not at all where nothing is held out, or no evaluation falls due. */

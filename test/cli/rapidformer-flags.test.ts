@@ -5,7 +5,8 @@ import { rapidformerPage } from "../../scripts/rapidformer-page.ts";
 import { readListing } from "../../src/cli/rapidformer/listing.ts";
 import { argvOf, parse } from "../../src/cli/rapidformer/parse.ts";
 import { launchVariables, settle } from "../../src/cli/rapidformer/settle.ts";
-import { type Flag, flags } from "../../src/rapidformer/index.ts";
+import { defaultArguments, type Flag, flags } from "../../src/rapidformer/index.ts";
+import { planOf } from "../../src/rapidformer/run-parts.ts";
 import { megatronFlags } from "../fixtures/rapidformer/megatron-flags.ts";
 
 const listing = (name: string) =>
@@ -169,6 +170,11 @@ describe("Rapidformer's command line", () => {
       "expected --global-batch-size to be a multiple of 64, --micro-batch-size 16 on each of 4 replicas, got 16 (--global-batch-size 64, or --micro-batch-size 4, or --ranks 1)",
     ],
     [
+      "a batch that grows by what the replicas cannot share",
+      ["--micro-batch-size=4", "--global-batch-size=64", "--rampup-batch-size", "16", "24", "1000"],
+      "expected --rampup-batch-size of multiples of 16, --micro-batch-size 4 on each of 4 replicas, got 24",
+    ],
+    [
       "more stages than there are ranks, which Megatron would quietly take away",
       ["--tensor-model-parallel-size", "4", "--pipeline-model-parallel-size", "4"],
       "got 4 (on 4 ranks there is room for 1 × 4, 2 × 2, 4 × 1)",
@@ -187,6 +193,19 @@ describe("Rapidformer's command line", () => {
   ])("refuses %s", async (_, words, message) => {
     const offline = { ...fourDevices, HF_HUB_OFFLINE: "1", HF_HOME: "/nowhere" };
     await expect(settle(parse(words), [], offline)).rejects.toThrow(message);
+  });
+
+  it("grows a batch in as many steps as Megatron counts, in runs that are counted in samples", () => {
+    const asked = { ...defaultArguments, globalBatchSize: 12, rampupBatchSize: "4 4 16", trainSamples: 100 };
+    // 4, 4, 8 and 12 samples while 16 are consumed, then whole batches of the 72 that are left.
+    expect(planOf(asked, 0)).toMatchObject({
+      ...{ steps: 10, batchSize: 12, rampUp: { start: 4, increment: 4, samples: 16 } },
+    });
+    expect(() => planOf({ ...asked, trainSamples: 0, trainIters: 5 }, 0)).toThrow(
+      "expected --train-samples with --rampup-batch-size",
+    );
+    for (const rampupBatchSize of ["4 5 16", "4 4", "16 4 16", "4 x 16"])
+      expect(() => planOf({ ...asked, rampupBatchSize }, 0)).toThrow("in whole increments to 12");
   });
 
   it("has a page that is made of the table: npm run docs:rapidformer", () => {

@@ -309,7 +309,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "micro-batches are not averaged",
     file: "src/engine/shard/optimizer-clock.ts",
-    from: "return this.#plan.numMicroBatches * (this.before(step)",
+    from: "return ofStep * (this.before(step)",
     to: "return 1 * (this.before(step)",
     caughtBy: [
       by(layouts, "makes gradients of the magnitude of one device: no factor of stages, ranks or replicas"),

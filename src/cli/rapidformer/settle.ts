@@ -148,6 +148,8 @@ function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: reado
   return typeof value === "number" && value >= 1 ? value : 1;
 }
 
+const RAMP = "--rampup-batch-size";
+
 /** The batch of a step, and in how many micro-batches a replica goes through its part. */
 function batchOf(
   typed: TypedFlags,
@@ -166,6 +168,14 @@ function batchOf(
       accumulation: 1,
     };
   const accumulation = whole / (micro * replicas);
+  const [start, increment] = (typed.get(RAMP) ?? []) as readonly string[];
+  for (const size of [start, increment])
+    if (size !== undefined && Number(size) % (micro * replicas) !== 0)
+      throw usage(
+        `${RAMP} of multiples of ${micro * replicas}, --micro-batch-size ${micro} on each of ${replicas} replicas`,
+        size,
+        "a batch grows by whole micro-batches",
+      );
   if (Number.isSafeInteger(accumulation) && accumulation >= 1) return { batch: [at], accumulation };
   const nearest = Math.max(1, Math.ceil(accumulation)) * micro * replicas;
   const fixes = [

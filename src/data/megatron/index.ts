@@ -21,13 +21,7 @@ export {
 export type { MaskVocabulary } from "./masked-tokens.ts";
 export type { IndexedSamples, SplitName } from "./parts.ts";
 export { type PreprocessDone, type PreprocessOptions, preprocess } from "./preprocess.ts";
-export {
-  cyclicBatches,
-  type RampUp,
-  type ReplicaBatches,
-  rampedBatchSize,
-  singleBatches,
-} from "./samplers.ts";
+export { cyclicBatches, type ReplicaBatches, singleBatches } from "./samplers.ts";
 export { type SentenceSample, type SentenceSampleOptions, sentenceSamples } from "./sentence-samples.ts";
 export { type DocumentSplitRule, type SplitRanges, splitRanges } from "./split-ranges.ts";
 export { type MegatronT5Options, megatronT5Samples, type T5Vocabulary, t5Vocabulary } from "./t5-dataset.ts";

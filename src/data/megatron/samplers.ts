@@ -46,18 +46,3 @@ export function* cyclicBatches(options: ReplicaBatches & { readonly sharded: boo
     return Array.from(order).filter((_, i) => i % numReplicas === replica);
   }
 }
-
-/** A batch that grows from `start` to `end` by `increment` while `samples` are consumed. */
-export interface RampUp {
-  readonly start: number;
-  readonly end: number;
-  readonly increment: number;
-  readonly samples: number;
-}
-
-/** Samples of the batch after so many. */
-export function rampedBatchSize({ start, end, increment, samples }: RampUp, consumed: number): number {
-  if (consumed > samples) return end;
-  const perIncrement = samples / ((end - start) / increment);
-  return Math.min(end, start + Math.floor(consumed / perIncrement) * increment);
-}

@@ -1,7 +1,9 @@
 import {
   type BatchReader,
   type BatchRefs,
+  batchSizeAt,
   disposeBatch,
+  microBatchesAt,
   type SamplerState,
   samplesBefore,
   type TensorBatch,
@@ -15,7 +17,7 @@ import { attach, type Device, hold, type TensorRef } from "../../tensor/index.ts
 /** How the samples of a run are dealt. */
 export interface BatchDealing {
   readonly sampler: SamplerState;
-  /** Micro-batches of one replica in one step. */
+  /** Micro-batches of one replica in a step of a whole batch. */
   readonly accumulation: number;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
@@ -42,7 +44,7 @@ export class BatchSource {
   readonly #dealing: BatchDealing;
   readonly #options: BatchReader & { readonly deadlineMs: number; readonly device: Device };
   /** Batches asked for ahead, oldest first. */
-  readonly #ahead: { readonly index: number; readonly batch: AskedBatch }[] = [];
+  readonly #ahead: { readonly turn: Turn; readonly batch: AskedBatch }[] = [];
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
@@ -61,11 +63,12 @@ export class BatchSource {
 
   /** The batch of one micro-batch of a step; those that follow are asked for before. */
   next(step: number, microBatch: number): WeighedBatch {
-    const index = step * this.#dealing.accumulation + microBatch;
-    if (this.#ahead[0]?.index !== index) this.#dropAhead();
+    const first = this.#ahead[0]?.turn;
+    if (first?.step !== step || first.microBatch !== microBatch) this.#dropAhead();
     while (this.#ahead.length <= BATCHES_AHEAD) {
-      const next = index + this.#ahead.length;
-      this.#ahead.push({ index: next, batch: this.#ask(this.#trainRequest(next)) });
+      const last = this.#ahead.at(-1)?.turn;
+      const turn = last === undefined ? { step, microBatch } : this.#after(last);
+      this.#ahead.push({ turn, batch: this.#ask(this.#trainRequest(turn)) });
     }
     return this.#attach(this.#ahead.shift()?.batch as AskedBatch);
   }
@@ -75,16 +78,21 @@ export class BatchSource {
     return this.#attach(this.#ask(request));
   }
 
-  /** The samples of this replica's micro-batch number `index`, counted over the run. */
-  #trainRequest(index: number): BatchRequest {
+  #after({ step, microBatch }: Turn): Turn {
+    const { sampler, accumulation } = this.#dealing;
+    const isLast = microBatch + 1 === microBatchesAt(sampler, accumulation, step);
+    return isLast ? { step: step + 1, microBatch: 0 } : { step, microBatch: microBatch + 1 };
+  }
+
+  #trainRequest({ step, microBatch }: Turn): BatchRequest {
     const { sampler, accumulation, microBatchSize, replica } = this.#dealing;
-    const first = samplesBefore(sampler, Math.floor(index / accumulation));
-    const place = replica * accumulation + (index % accumulation);
+    const first = samplesBefore(sampler, step);
+    const place = replica * microBatchesAt(sampler, accumulation, step) + microBatch;
     return {
       split: "train",
       position: first + place * microBatchSize,
       numSamples: microBatchSize,
-      step: { position: first, numBatches: sampler.batchSize / microBatchSize },
+      step: { position: first, numBatches: batchSizeAt(sampler, step) / microBatchSize },
     };
   }
 
@@ -138,6 +146,12 @@ function attachAll(refs: BatchRefs, device: Device): TensorBatch {
 
 function isRef(value: TensorRef | BatchRefs): value is TensorRef {
   return (value as Partial<TensorRef>).kind === "tensor-ref";
+}
+
+/** One micro-batch of this replica. */
+interface Turn {
+  readonly step: number;
+  readonly microBatch: number;
 }
 
 interface AskedBatch {

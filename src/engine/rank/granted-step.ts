@@ -49,8 +49,10 @@ export interface StepParts {
   readonly plan: RankPlan;
   readonly place: MeshPlace;
   readonly model: RankModel;
-  /** What this stage does in one step, in order. */
-  readonly actions: readonly PipelineAction[];
+  /** Micro-batches of one replica in a step. */
+  readonly numMicroBatches: (step: number) => number;
+  /** What this stage does in a step, in order. */
+  readonly actionsAt: (step: number) => readonly PipelineAction[];
   readonly engine: BlockEngine<Gather>;
   readonly shard: ShardLink;
   readonly shardRef: ActorRef<ShardProtocol>;
@@ -119,7 +121,8 @@ export class GrantedStep implements Disposable {
    * @param lossesOf - the losses of one batch
    */
   train(lossesOf: (batch: TensorBatch) => Losses): void {
-    const { actions, microBatches, report } = this.#parts;
+    const { microBatches, report } = this.#parts;
+    const actions = this.#parts.actionsAt(this.index);
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
     const recorded = (batch: TensorBatch): Losses => {
       const losses = lossesOf(batch);
@@ -287,8 +290,8 @@ export class GrantedStep implements Disposable {
   #draw(numBefore: number): number {
     const { model, place, plan } = this.#parts;
     const { microBatch } = this.#place("forward");
-    const numInAll = plan.layout.mesh.dp * plan.training.accumulation;
-    const draws = place.dp * plan.training.accumulation + microBatch + numBefore * numInAll;
+    const ofReplica = this.#parts.numMicroBatches(this.index);
+    const draws = place.dp * ofReplica + microBatch + numBefore * plan.layout.mesh.dp * ofReplica;
     model.randomness.microBatch = draws;
     return draws;
   }
@@ -334,7 +337,7 @@ export class GrantedStep implements Disposable {
   #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
     const { plan, place, shard } = this.#parts;
     if (place.tp > 0) return [];
-    const numMicroBatches = plan.layout.mesh.dp * plan.training.accumulation;
+    const numMicroBatches = plan.layout.mesh.dp * this.#parts.numMicroBatches(this.index);
     const divisor = numMicroBatches * (shard.progress.lossScale?.scale ?? 1);
     return recorded.map((each) => ({
       ...each,

@@ -16,8 +16,8 @@ export interface MicroBatchPath {
   readonly shard: ShardLink;
   readonly randomness: Randomness;
   readonly place: MeshPlace;
-  /** Micro-batches of one replica in one step. */
-  readonly accumulation: number;
+  /** Micro-batches of one replica in a step. */
+  readonly microBatchesAt: (step: number) => number;
   readonly numChunks: number;
   readonly metrics: StepMetrics;
 }
@@ -56,7 +56,7 @@ export class MicroBatches {
     const work = `step ${step}`;
     const batch = this.#batchOf(step, key.microBatch);
     const received = stages.isFirst(key.chunk) ? [] : stages.receiveActivations(work, key);
-    this.#draw(key);
+    this.#draw(step, key);
     this.#path.metrics.begin(batch.weight);
     scope(() => {
       let losses: Losses | undefined;
@@ -72,13 +72,13 @@ export class MicroBatches {
 
   /** @param last - whether the step's gradients are whole after it */
   backward(step: number, key: PassKey, last: boolean): void {
-    const { engine, stages, shard, accumulation } = this.#path;
+    const { engine, stages, shard, microBatchesAt } = this.#path;
     const work = `step ${step}`;
     const gradients = stages.isLast(key.chunk)
       ? [hold(() => full([], shard.progress.lossScale?.scale ?? 1))]
       : stages.receiveGradients(work, key);
-    this.#draw(key);
-    const completion = { chunk: key.microBatch === accumulation - 1, step: last };
+    this.#draw(step, key);
+    const completion = { chunk: key.microBatch === microBatchesAt(step) - 1, step: last };
     const answers = engine.backward(key, gradients, completion);
     for (const gradient of gradients) gradient?.dispose();
     if (!stages.isFirst(key.chunk)) stages.sendGradients(work, key, answers);
@@ -132,9 +132,9 @@ export class MicroBatches {
   }
 
   /** Sets which random numbers forward draws, and backward where it computes again. */
-  #draw({ microBatch }: PassKey): void {
-    const { randomness, place, accumulation } = this.#path;
-    randomness.microBatch = place.dp * accumulation + microBatch;
+  #draw(step: number, { microBatch }: PassKey): void {
+    const { randomness, place, microBatchesAt } = this.#path;
+    randomness.microBatch = place.dp * microBatchesAt(step) + microBatch;
   }
 
   #batchOf(step: number, microBatch: number): WeighedBatch {

@@ -1,4 +1,4 @@
-import type { TensorBatch } from "../../data/index.ts";
+import { microBatchesAt, type TensorBatch } from "../../data/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
 import type { Job } from "../../job/index.ts";
 import { evaluating, loadInitializers, materializeTransient } from "../../nn/index.ts";
@@ -8,6 +8,7 @@ import {
   Mesh,
   type MeshPlace,
   type Offloader,
+  type PipelineAction,
   pagedBlocks,
   pipelineSchedule,
 } from "../../parallel/index.ts";
@@ -76,11 +77,15 @@ export class ModelRunner {
     );
     this.model = new RankModel(job, plan, rank, this.#batches, line.memory);
     const { blocks, groups, randomness } = this.model;
-    const actions = pipelineSchedule(schedule, this.#place.pp, {
-      numStages: mesh.shape.pp,
-      numMicroBatches: accumulation,
-      numChunks,
-    });
+    const numMicroBatches = (step: number) => microBatchesAt(sampler, accumulation, step);
+    const schedules = new Map<number, readonly PipelineAction[]>();
+    const actionsAt = (step: number) => {
+      const count = numMicroBatches(step);
+      const shape = { numStages: mesh.shape.pp, numMicroBatches: count, numChunks };
+      const actions = schedules.get(count) ?? pipelineSchedule(schedule, this.#place.pp, shape);
+      schedules.set(count, actions);
+      return actions;
+    };
     this.stages = new StageLink(
       context,
       peers,
@@ -110,7 +115,7 @@ export class ModelRunner {
       shard: this.#shard,
       randomness,
       place: this.#place,
-      accumulation,
+      microBatchesAt: numMicroBatches,
       numChunks,
       metrics: this.model.metrics,
     });
@@ -118,7 +123,8 @@ export class ModelRunner {
       plan,
       place: this.#place,
       model: this.model,
-      actions,
+      numMicroBatches,
+      actionsAt,
       engine: this.#engine,
       shard: this.#shard,
       shardRef: init.shard,

@@ -1,4 +1,4 @@
-import { type DatasetFacts, disposeBatch, type TensorBatch } from "../../data/index.ts";
+import { type DatasetFacts, disposeBatch, microBatchesAt, type TensorBatch } from "../../data/index.ts";
 import { noteOrigin, TroupeError } from "../../errors.ts";
 import {
   type BackwardOptions,
@@ -98,7 +98,8 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   get accumulation(): number {
-    return this.#runner.plan.training.accumulation;
+    const { sampler, accumulation } = this.#runner.plan.training;
+    return microBatchesAt(sampler, accumulation, this.numSteps);
   }
 
   override get numSteps(): number {

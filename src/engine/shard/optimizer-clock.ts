@@ -1,4 +1,5 @@
 import { maySkip } from "../../anomalies/index.ts";
+import { microBatchesAt } from "../../data/index.ts";
 import {
   advanceProgress,
   beginProgress,
@@ -43,7 +44,9 @@ export class OptimizerClock {
 
   /** What the gradients' sum of a step is divided by to be the gradient of the mean loss. */
   divisor(step: number): number {
-    return this.#plan.numMicroBatches * (this.before(step).lossScale?.scale ?? 1);
+    const { numMicroBatches, training } = this.#plan;
+    const ofStep = microBatchesAt(training.sampler, numMicroBatches, step);
+    return ofStep * (this.before(step).lossScale?.scale ?? 1);
   }
 
   /** @param frozen - names of the parameters that steps do not train from `step` on */

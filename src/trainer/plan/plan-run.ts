@@ -1,7 +1,7 @@
 import type { TrainerState } from "../../checkpoint/index.ts";
 import type { GroupPlan } from "../../collectives/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../../config/index.ts";
-import { checkVocabulary, type SamplerState } from "../../data/index.ts";
+import { checkVocabulary, type RampUp, type SamplerState } from "../../data/index.ts";
 import { requireSequenceEntry, tensorPlanOf } from "../../engine/rank/index.ts";
 import { TroupeError } from "../../errors.ts";
 import {
@@ -44,6 +44,8 @@ export interface BatchPlan {
   readonly isStepsAsked: boolean;
   readonly batchSize: number;
   readonly accumulation: number;
+  /** How the batch grows to that; undefined where it does not. */
+  readonly rampUp: RampUp | undefined;
   /** Samples in one micro-batch of one replica. */
   readonly microBatchSize: number;
 }
@@ -68,7 +70,24 @@ export function planBatch(
   const steps = asked ?? stepsOf(training, batchSize, data, resumed);
   const microBatchSize = batchSize / (settings.layout.mesh.dp * accumulation);
   const isStepsAsked = asked !== undefined;
-  return { training, steps, isStepsAsked, batchSize, accumulation, microBatchSize };
+  const rampUp = training.rampUp && { ...training.rampUp, end: batchSize };
+  if (rampUp !== undefined) checkRamp(rampUp, training, settings, microBatchSize);
+  return { training, steps, isStepsAsked, batchSize, accumulation, rampUp, microBatchSize };
+}
+
+/** A batch grows by whole micro-batches of all replicas, of all stages where chunks take turns. */
+function checkRamp(
+  { start, end, increment }: RampUp,
+  { epochs }: TrainingPlan,
+  { layout: { mesh, schedule } }: RuntimeSettings,
+  microBatchSize: number,
+): void {
+  const unit = microBatchSize * mesh.dp * (schedule === "interleaved" ? mesh.pp : 1);
+  const grows = start <= end && (end - start) % increment === 0;
+  if (epochs !== undefined) throw optionError("rampUp", "with steps", "epochs");
+  if (!grows) throw optionError("rampUp", `to reach ${end} in whole increments`, `${start} by ${increment}`);
+  if (Number.isSafeInteger(unit) && (start % unit !== 0 || increment % unit !== 0))
+    throw optionError("rampUp", `of multiples of ${unit}, a micro-batch of each replica`, `${start} by ${increment}`);
 }
 
 function stepsOf(
@@ -224,7 +243,7 @@ export function planRun(
       },
       training: {
         seed: start.seed,
-        sampler: samplerStateOf(start, batch.batchSize),
+        sampler: samplerStateOf(start, batch),
         accumulation: batch.accumulation,
         microBatchSize: batch.microBatchSize,
         clip: clipRuleOf(training.clipNorm),
@@ -251,8 +270,12 @@ function savingRules(checkpoint: CheckpointSettings | undefined): SavingRules {
 }
 
 /** @returns where the samples go on: where a checkpoint left them, whatever the number of its steps */
-export function samplerStateOf({ initial, resumed }: Start, batchSize: number): SamplerState {
-  return { step: initial.step, numSamples: resumed?.state.samplesConsumed ?? 0, batchSize, skips: [] };
+export function samplerStateOf(
+  { initial, resumed }: Start,
+  { batchSize, rampUp }: Pick<SamplerState, "batchSize" | "rampUp">,
+): SamplerState {
+  const numSamples = resumed?.state.samplesConsumed ?? 0;
+  return { step: initial.step, numSamples, batchSize, ...(rampUp && { rampUp }), skips: [] };
 }
 
 /** Samples of each split that is evaluated, side by side, as many a batch as a micro-batch has. */

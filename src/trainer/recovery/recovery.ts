@@ -55,7 +55,7 @@ export class Recovery {
     await this.#ranks.renew();
     return {
       initial: await this.#lastGood.newest(),
-      sampler: older === start ? sampler : samplerStateOf(older, sampler.batchSize),
+      sampler: older === start ? sampler : samplerStateOf(older, sampler),
     };
   }
 }

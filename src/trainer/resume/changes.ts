@@ -34,7 +34,7 @@ export function changeableNames({ config, recipe }: Present): string[] {
   return [
     ...Object.keys(config),
     ...["steps", "precision", "job", "optimizers"],
-    ...Object.keys(flat(pick(recipe, "batchSize", "clip", "calculatePerTokenLoss"))),
+    ...Object.keys(flat(pick(recipe, "batchSize", "rampUp", "clip", "calculatePerTokenLoss"))),
     ...fieldsOf(
       "optimizer",
       optimizers.map(({ groups: _, ...fields }) => fields),
@@ -79,7 +79,7 @@ function moduleWord({ file, sha256 }: ModuleIdentity): string {
 
 function trainingChanges(before: Partial<Recipe>, now: Recipe, batchSize: number | undefined): RunChange[] {
   const was = {
-    ...pick(before, "batchSize", "clip", "calculatePerTokenLoss"),
+    ...pick(before, "batchSize", "rampUp", "clip", "calculatePerTokenLoss"),
     ...(batchSize !== undefined && { batchSize }),
   };
   const is = pick(now, ...(Object.keys(was) as (keyof typeof was)[]));

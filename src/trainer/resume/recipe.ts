@@ -17,6 +17,8 @@ export type Recipe = JsonObject & {
   readonly precision: string;
   readonly batchSize: number;
   readonly clip: JsonValue;
+  /** How the batch grows to that size. Left out where it does not. */
+  readonly rampUp?: JsonValue;
   readonly calculatePerTokenLoss: boolean;
   /** Each optimizer as the job has it, groups with the names of their parameters. */
   readonly optimizers: readonly JsonObject[];
@@ -48,6 +50,7 @@ export function recipeOf(parts: RecipeParts): Recipe {
     precision,
     batchSize,
     clip: clipRuleOf(training.clipNorm) ?? null,
+    ...(training.rampUp && { rampUp: training.rampUp }),
     calculatePerTokenLoss: training.calculatePerTokenLoss ?? true,
     // Where a module of one's own lies, and how the run rounds, is not what it trains by.
     optimizers: optimizers.map((spec) => ({ ...spec, module: undefined, rounding: undefined })),

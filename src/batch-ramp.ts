@@ -1,0 +1,34 @@
+/** A batch that grows from `start` to `end` by `increment` while `samples` are consumed. Plain data. */
+export interface RampUp {
+  readonly start: number;
+  readonly end: number;
+  readonly increment: number;
+  readonly samples: number;
+}
+
+/** Samples of the batch after so many. */
+export function rampedBatchSize({ start, end, increment, samples }: RampUp, consumed: number): number {
+  if (consumed > samples) return end;
+  const perIncrement = samples / ((end - start) / increment);
+  return Math.min(end, start + Math.floor(consumed / perIncrement) * increment);
+}
+
+/** Samples that are consumed `steps` steps after `consumed`. */
+export function samplesAfter(ramp: RampUp, consumed: number, steps: number): number {
+  let taken = consumed;
+  for (let step = 0; step < steps; step++) {
+    if (taken > ramp.samples) return taken + (steps - step) * ramp.end;
+    taken += rampedBatchSize(ramp, taken);
+  }
+  return taken;
+}
+
+/** Whole steps that so many samples suffice for, as Megatron counts them: those of the ramp, and whole batches of what is left. */
+export function stepsOfSamples(ramp: RampUp, numSamples: number): number {
+  let [taken, steps] = [0, 0];
+  while (taken <= ramp.samples) {
+    taken += rampedBatchSize(ramp, taken);
+    steps += 1;
+  }
+  return steps + Math.max(0, Math.floor((numSamples - taken) / ramp.end));
+}
