@@ -45,6 +45,8 @@ export const errorTable = {
   // rapidformer
   ARGUMENTS: "what a run was asked for contradicts itself, or lacks what its task needs",
   ARGUMENTS_UNREAD: "a script asks for its arguments before there are any",
+  // bench
+  BENCH_PEER: "PyTorch, which a table is to be measured beside, does not run",
   // cli
   OUTPUT_LOST: "what a command was asked for could not be written to standard output",
   USAGE: "the command line cannot be understood",

@@ -21,7 +21,15 @@ export interface RowResult {
   readonly row: BenchRow;
   readonly planned: PlannedRow | undefined;
   readonly measured?: Measured;
+  /** Of stock PyTorch, where it was asked for and has such a row. */
+  readonly peer?: PeerResult | undefined;
   readonly refusal?: string;
+}
+
+/** What stock PyTorch made of a row. */
+export interface PeerResult {
+  readonly torch: string;
+  readonly samplesPerSecond: { readonly mean: number; readonly deviation: number };
 }
 
 /** How long a row is measured. */
@@ -30,7 +38,8 @@ export interface MeasureOptions {
   readonly stepsOfWindow: number;
 }
 
-const WARMUP_STEPS = 3;
+/** Steps before the first window. */
+export const WARMUP_STEPS = 3;
 const jobModule = new URL("./job.ts", import.meta.url);
 
 /** Runs one row, or says why it cannot be. */
@@ -45,7 +54,8 @@ export async function measureRow(
   const replicas = Math.max(1, NUM_RANKS / (tp * pp));
   const accumulation = size.batch / (size.microBatch * replicas);
   try {
-    const measured = await measure({ ...row.options, accumulation }, { ...size, subject }, options);
+    const fused = row.unfused !== true;
+    const measured = await measure({ ...row.options, accumulation }, { ...size, subject, fused }, options);
     return { row, planned: subject === "gpt" ? planRow(row, size) : undefined, measured };
   } catch (error) {
     // What cannot be laid out is an answer; whatever else goes wrong is none.
@@ -56,7 +66,7 @@ export async function measureRow(
 
 async function measure(
   options: RuntimeOptions,
-  { microBatch: _, ...config }: Sizes & { readonly subject: string },
+  { microBatch: _, ...config }: Sizes & { readonly subject: string; readonly fused: boolean },
   { windows, stepsOfWindow }: MeasureOptions,
 ): Promise<Measured> {
   await using runtime = await Runtime.spawn({

@@ -41,10 +41,17 @@ export function tableOf({ dimension, size, rows }: TableResult): Table {
   );
   const plain = rows.find(({ measured }) => measured !== undefined)?.measured;
   const { layers, width, heads, length, microBatch, batch } = size;
+  const torch = rows.find(({ peer }) => peer !== undefined)?.peer?.torch;
   return {
     heading: `Table ${dimension.letter}: ${dimension.title}`,
     notes: [
       `${layers} layers, width ${width}, ${heads} heads, ${length} tokens, micro-batch ${microBatch}, batch ${batch}, ${NUM_RANKS} ranks.`,
+      ...(dimension.notes ?? []),
+      ...(torch === undefined
+        ? []
+        : [
+            `PyTorch ${torch}: the same sizes and steps, a process of one thread a rank over gloo: DDP, ZeroRedundancyOptimizer, fully_shard, autocast; eager. It has tensor and pipeline parallelism only for models that are written for them.`,
+          ]),
       ...(first === undefined
         ? []
         : [
@@ -57,11 +64,12 @@ export function tableOf({ dimension, size, rows }: TableResult): Table {
         "samples/s",
         "×",
         "peak MB",
+        ...(torch ? ["PyTorch samples/s", "× PyTorch"] : []),
         ...(first ? ["planned ×", "planned MB", "original planned GB"] : []),
         "original samples/s",
         "original GB",
       ],
-      ...rows.map(({ row, measured, planned, refusal }) => {
+      ...rows.map(({ row, measured, planned, peer, refusal }) => {
         const { samplesPerSecond: speed, megabytes: memory, instead = "" } = row.published;
         const originals = [
           speed?.toFixed(2) ?? instead,
@@ -85,7 +93,17 @@ export function tableOf({ dimension, size, rows }: TableResult): Table {
                   megabytes(planned.totalBytes),
                   (planned.originalRankBytes / 2 ** 20 / 1000).toFixed(1),
                 ];
-        return [row.name, ...own, ...plans, ...originals];
+        const speedOfPeer = peer?.samplesPerSecond;
+        const beside =
+          torch === undefined
+            ? []
+            : measured === undefined || speedOfPeer === undefined
+              ? ["", ""]
+              : [
+                  `${speedOfPeer.mean.toFixed(1)} ± ${speedOfPeer.deviation.toFixed(1)}`,
+                  (measured.samplesPerSecond.mean / speedOfPeer.mean).toFixed(2),
+                ];
+        return [row.name, ...own, ...beside, ...plans, ...originals];
       }),
     ],
   };

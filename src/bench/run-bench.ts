@@ -1,6 +1,7 @@
 import { measureConvergence, SEEDS } from "./convergence.ts";
 import { type Dimension, dimensions, sizes } from "./dimensions.ts";
 import { measureRow, type RowResult } from "./measure.ts";
+import { measurePeer } from "./peer.ts";
 import { type BenchResult, machineName, type TableResult } from "./report.ts";
 
 /** What is measured. */
@@ -14,6 +15,8 @@ export interface BenchOptions {
   readonly convergenceSteps: number;
   /** What is learnt there; the package's README unless told otherwise. */
   readonly text?: string | undefined;
+  /** A Python with torch, whose rows are measured beside these; none unless told otherwise. */
+  readonly peer?: string | undefined;
   /** Told what is measured next. */
   readonly tell: (line: string) => void;
 }
@@ -28,7 +31,13 @@ export async function runBench(options: BenchOptions): Promise<BenchResult> {
     const sizeOf = sizes[size][dimension.subject];
     for (const row of rows) {
       tell(`table ${dimension.letter}, ${row.name}`);
-      measured.push(await measureRow({ ...dimension, rows }, row, sizeOf, options));
+      const own = await measureRow({ ...dimension, rows }, row, sizeOf, options);
+      if (options.peer === undefined || own.measured === undefined) measured.push(own);
+      else {
+        tell(`table ${dimension.letter}, ${row.name}, in PyTorch`);
+        const peer = await measurePeer(options.peer, dimension.subject, row, sizeOf, options);
+        measured.push({ ...own, peer });
+      }
     }
     tables.push({ dimension, size: sizeOf, rows: measured });
   }

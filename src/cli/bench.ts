@@ -20,6 +20,7 @@ interface BenchFlags {
   readonly windowSteps: number;
   readonly convergence: number;
   readonly text?: string;
+  readonly peer?: string;
   readonly out?: string;
   readonly json: boolean;
 }
@@ -43,6 +44,10 @@ export function addBenchCommand(program: Command): void {
     .option("--window-steps <n>", "steps of one", number, 2)
     .option("--convergence <steps>", "steps of each run that learns; 0: none", number, 60)
     .option("--text <file>", "what they learn; the package's README unless given")
+    .option(
+      "--peer <python>",
+      "a Python with PyTorch, whose samples/s are measured beside: gloo, a thread a rank",
+    )
     .option("--out <folder>", "write report.html, report.md with its pictures, and report.json there")
     .option("--json", "print one JSON object", false)
     .action(bench);
@@ -65,6 +70,7 @@ async function bench(flags: BenchFlags): Promise<void> {
     windows: flags.windows,
     stepsOfWindow: flags.windowSteps,
     convergenceSteps: flags.convergence,
+    peer: flags.peer,
     text: flags.text === undefined ? undefined : resolve(flags.text),
     tell: (line) => process.stderr.write(`${line}\n`),
   });

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it, vi } from "vitest";
 import { measureConvergence } from "../../src/bench/convergence.ts";
 import { type BenchResult, dimensions, markdownReport, sizes } from "../../src/bench/index.ts";
 import { measureRow } from "../../src/bench/measure.ts";
+import { measurePeer } from "../../src/bench/peer.ts";
 import { planRow } from "../../src/bench/plan-row.ts";
 import { main } from "../../src/cli/main.ts";
 
@@ -72,13 +73,16 @@ describe("troupe bench", () => {
     ];
     expect(await main(["bench", ...words])).toBe(0);
     const result = JSON.parse(out) as BenchResult;
-    const [none, , graph, mixed] = result.tables[0]?.rows ?? [];
-    expect(none?.refusal).toContain("always on");
-    for (const row of [graph, mixed]) {
+    const [plain, plainMixed, graph, mixed] = result.tables[0]?.rows ?? [];
+    for (const row of [plain, plainMixed, graph, mixed]) {
       expect(row?.measured?.samplesPerSecond.mean).toBeGreaterThan(0);
       expect(row?.measured?.lossesNats).toHaveLength(8);
       expect(row?.measured?.peakBytes).toBeGreaterThan(1e6);
     }
+    // The same sums by other kernels: what is last in float32 moves, and is no other number.
+    const [composed = [], fused = []] = [plain, graph].map((row) => row?.measured?.lossesNats);
+    expect(composed).not.toEqual(fused);
+    expect(Math.max(...fused.map((loss, step) => Math.abs(loss - (composed[step] ?? 0))))).toBeLessThan(1e-4);
     // The same samples: half the bits move the first loss by little.
     const first = [graph, mixed].map((row) => row?.measured?.lossesNats[0] ?? 0);
     expect(Math.abs((first[0] ?? 0) - (first[1] ?? 1))).toBeLessThan(0.01);
@@ -121,6 +125,16 @@ describe("troupe bench", () => {
     expect(split?.lossesNats).toHaveLength(3);
     expect(split?.apart).toBeLessThan(1e-5);
     expect(alone?.last.deviation).toBeGreaterThan(0);
+  });
+
+  it("says why a peer cannot be measured", async () => {
+    const { rows } = named("precision");
+    const [row] = rows as [(typeof rows)[0]];
+    const measured = measurePeer("/nowhere/python", "bert", row, sizes.small.bert, {
+      windows: 5,
+      stepsOfWindow: 1,
+    });
+    await expect(measured).rejects.toThrow("expected /nowhere/python to train with torch");
   });
 
   it.each([

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { TroupeError } from "../errors.ts";
+import { parseZeroLevel } from "../parallel/index.ts";
+import { type BenchRow, NUM_RANKS, type Sizes, type Subject } from "./dimensions.ts";
+import { type MeasureOptions, meanOf, type PeerResult, WARMUP_STEPS } from "./measure.ts";
+import { peerScript } from "./peer-script.ts";
+
+/**
+ * The same row in stock PyTorch: as many processes over gloo, a thread each, the same sizes, samples and steps.
+ * @param python - an interpreter that has torch
+ * @returns undefined for a layout that stock PyTorch has only for models that were written for it: tensor and pipeline parallelism
+ * @throws {TroupeError} `BENCH_PEER` where it does not run
+ */
+export async function measurePeer(
+  python: string,
+  subject: Subject,
+  { options }: BenchRow,
+  size: Sizes,
+  { windows, stepsOfWindow }: MeasureOptions,
+): Promise<PeerResult | undefined> {
+  const { tp = 1, pp = 1, zero = 0, precision } = options;
+  if (tp * pp > 1) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
+  const asked = JSON.stringify({
+    ...{ subject, size, ranks: NUM_RANKS, zero: parseZeroLevel(zero), isMixed: precision !== undefined },
+    ...{ warmupSteps: WARMUP_STEPS, windows, stepsOfWindow },
+    store: String(pathToFileURL(join(folder, "store"))),
+  });
+  const children = Array.from({ length: NUM_RANKS }, (_, rank) =>
+    spawn(python, ["-c", peerScript, asked, `${rank}`], { stdio: ["ignore", "pipe", "pipe"] }),
+  );
+  try {
+    const [first = ""] = await Promise.all(children.map((child) => outputOf(python, child)));
+    const { torch, samplesPerSecond } = JSON.parse(first) as {
+      readonly torch: string;
+      readonly samplesPerSecond: readonly number[];
+    };
+    return { torch, samplesPerSecond: meanOf(samplesPerSecond) };
+  } finally {
+    // Of one that failed the others wait for ever.
+    for (const child of children) child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function outputOf(python: string, child: ChildProcess): Promise<string> {
+  let [out, err] = ["", ""];
+  child.stdout?.on("data", (data) => {
+    out += data;
+  });
+  child.stderr?.on("data", (data) => {
+    err += data;
+  });
+  const failed = once(child, "error").then(([error]) => (error as Error).message);
+  const ended = once(child, "close").then(([code]) => (code === 0 ? "" : err.trim().split("\n").at(-1)));
+  const why = await Promise.race([failed, ended]);
+  if (why === "") return out;
+  throw new TroupeError("BENCH_PEER", {
+    where: "bench",
+    expected: `${python} to train with torch`,
+    got: why || "an end without a word",
+    hint: "--peer names a Python with PyTorch; leave it out for no peer",
+  });
+}
