@@ -1,5 +1,6 @@
 /** Text to tokens, tokens to windows: tokenizers, the cache of encoded text, and the order of samples. */
 
+export { type RampUp, rampedBatchSize } from "../batch-ramp.ts";
 export {
   type Batch,
   type BatchValue,
@@ -16,7 +17,6 @@ export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./c
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";
 export { type HiddenTokens, type HidingOptions, hideTokens } from "./hide-tokens.ts";
-export { type RampUp, rampedBatchSize } from "../batch-ramp.ts";
 export * from "./megatron/index.ts";
 export {
   checkVocabulary,

@@ -24,6 +24,10 @@ const encoder = {
     attention_probs_dropout_prob: 0,
   },
 };
+const llama = {
+  ...{ vocab_size: 64, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 4 },
+  ...{ num_key_value_heads: 2, intermediate_size: 48, max_position_embeddings: 20 },
+};
 const decoder = { vocab_size: 64, n_embd: 32, n_layer: 2, n_head: 4, n_positions: 16 };
 
 describe("a forward without kernels that stand for several operators", () => {
@@ -39,11 +43,7 @@ describe("a forward without kernels that stand for several operators", () => {
       () => new GPT2LMHeadModel({ ...decoder, embd_pdrop: 0, attn_pdrop: 0, resid_pdrop: 0 }),
       { labels: undefined },
     ],
-    [
-      "LLaMA",
-      () => new LlamaForCausalLM({ ...encoder, num_key_value_heads: 2, intermediate_size: 48 }),
-      { labels: undefined },
-    ],
+    ["LLaMA", () => new LlamaForCausalLM(llama), { labels: undefined }],
   ] as [string, () => TaskModel, Record<string, number[] | undefined>][])(
     "is the same model, loss and gradient: %s",
     (_, make, asked) =>

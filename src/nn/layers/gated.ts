@@ -1,6 +1,6 @@
 import { ops, type Tensor } from "../../tensor/index.ts";
-import { type ActivationName, activations } from "./activation.ts";
 import { isFused } from "../fusion.ts";
+import { type ActivationName, activations } from "./activation.ts";
 
 /**
  * The middle of a gated feed-forward layer: activation(gate) · up, element by element; SwiGLU with "silu", in one pass, and

@@ -87,7 +87,11 @@ function checkRamp(
   if (epochs !== undefined) throw optionError("rampUp", "with steps", "epochs");
   if (!grows) throw optionError("rampUp", `to reach ${end} in whole increments`, `${start} by ${increment}`);
   if (Number.isSafeInteger(unit) && (start % unit !== 0 || increment % unit !== 0))
-    throw optionError("rampUp", `of multiples of ${unit}, a micro-batch of each replica`, `${start} by ${increment}`);
+    throw optionError(
+      "rampUp",
+      `of multiples of ${unit}, a micro-batch of each replica`,
+      `${start} by ${increment}`,
+    );
 }
 
 function stepsOf(
