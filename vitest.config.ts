@@ -2,30 +2,40 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-/** What takes half of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
+/** What takes more than half of all the time and fails least: `npm test` leaves it to `npm run test:slow`; `.ci/run` runs both. */
 const slow = [
-  // Processes are killed, power fails, inputs are drawn at random.
+  // Somebody is killed or power fails, in the middle of something; inputs are drawn at random.
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
+  "test/trainer/restart.test.ts",
+  "test/trainer/last-good.test.ts",
+  "test/trainer/warm-standby.test.ts",
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
   "test/collectives/gloo.test.ts",
   // What the actors of threads promise, by those of processes and of hosts.
+  "test/runtime/process.test.ts",
   "test/runtime/processes.test.ts",
   "test/runtime/hosts.test.ts",
-  "test/trainer/warm-standby.test.ts",
-  // A program for each host.
+  "test/trainer/process.test.ts",
+  // A program for each host, a browser, or a program for each sentence that one may end with.
   "test/launch/launch.test.ts",
   "test/launch/namespaces.test.ts",
   "test/launch/torchrun.test.ts",
+  "test/dashboard/page.test.ts",
+  "test/cli/own-lines.test.ts",
+  "test/trainer/signals.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
-  // Whole runs of what is proved in its parts: models alone, kernels, stores, templates.
+  // Whole runs of what is proved in its parts: models alone, kernels, stores, optimizers, deltas, devices, templates.
   "test/golden/runtime.test.ts",
   "test/devices/sim-training.test.ts",
+  "test/trainer/device.test.ts",
+  "test/trainer/optimizers.test.ts",
+  "test/trainer/deltas.test.ts",
+  "test/trainer/offload*.test.ts",
   "test/cli/rapidformer-runs.test.ts",
   "test/examples/**/*.test.ts",
-  "test/trainer/offload*.test.ts",
   // Compilers at work on the code for CUDA.
   "test/setup/cuda.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.
