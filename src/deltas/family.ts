@@ -25,6 +25,7 @@ const targets: Readonly<Record<string, readonly string[]>> = {
   albert: ["query", "value"],
   t5: ["q", "v"],
   bart: ["q_proj", "v_proj"],
+  blenderbot: ["q_proj", "v_proj"],
   gpt2: ["c_attn"],
   llama: ["q_proj", "v_proj"],
   mistral: ["q_proj", "v_proj"],

@@ -54,6 +54,7 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
   clip: { image_text: CLIPModel },
   gpt2: { causal_lm: GPT2LMHeadModel },
   bart: { seq2seq_lm: BartForConditionalGeneration },
+  blenderbot: { seq2seq_lm: BartForConditionalGeneration },
   "data2vec-audio": { speech_recognition: Data2VecAudioForCTC },
   wav2vec2: { speech_recognition: Wav2Vec2ForCTC },
   vit: { image_classification: ViTForImageClassification },

@@ -324,6 +324,13 @@ def corners(rng):
             inputs["decoder_attention_mask"] = padding(rng, 3, 7)
             inputs["labels"].masked_fill_(inputs["decoder_attention_mask"] == 0, -100)
         yield f"bart-{name}", hf.BartForConditionalGeneration(config), inputs
+    for name, fields in (("", {}), ("-untied", dict(tie_word_embeddings=False, scale_embedding=True, activation_function="relu", encoder_layers=1))):
+        config = hf.BlenderbotConfig(**{**dict(vocab_size=61, d_model=30, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=43, decoder_ffn_dim=45,
+                                     encoder_attention_heads=5, decoder_attention_heads=3, max_position_embeddings=24, dropout=0, init_std=0.05), **fields})
+        inputs = text(rng, config)
+        inputs["labels"] = ids(rng, 3, 7, 61)
+        inputs["labels"][1, 5:] = -100
+        yield f"blenderbot{name}", hf.BlenderbotForConditionalGeneration(config), inputs
     picture = dict(hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, image_size=12, patch_size=4, num_channels=2)
     for name, fields, labels in (("number", dict(num_labels=1, qkv_bias=False), torch.randn(3)),
                                  ("several", dict(num_labels=4, problem_type="multi_label_classification"), torch.randint(0, 2, (3, 4)).float()),

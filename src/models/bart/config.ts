@@ -37,16 +37,43 @@ const bartFields = {
   tie_word_embeddings: flag(true),
 } as const;
 
-/** A BART by the field names of Hugging Face's config.json. */
-export type BartConfig = ConfigOf<typeof bartFields>;
+/** What Blenderbot's 3B has otherwise, as transformers has it. */
+const blenderbotDefaults = {
+  vocab_size: 8008,
+  max_position_embeddings: 128,
+  d_model: 2560,
+  encoder_layers: 2,
+  encoder_ffn_dim: 10240,
+  encoder_attention_heads: 32,
+  decoder_layers: 24,
+  decoder_ffn_dim: 10240,
+  decoder_attention_heads: 32,
+  pad_token_id: 0,
+  decoder_start_token_id: 1,
+};
+
+const families = {
+  bart: { where: "BartConfig", defaults: {} },
+  blenderbot: { where: "BlenderbotConfig", defaults: blenderbotDefaults },
+} as const;
+
+/** The families of this folder, by the `model_type` of their config.json. */
+export type BartType = keyof typeof families;
+
+/** A BART, or a Blenderbot, by the field names of Hugging Face's config.json. */
+export type BartConfig = ConfigOf<typeof bartFields> & { readonly model_type: BartType };
 
 /**
- * Completes given fields with BART large's and checks them.
+ * Completes given fields with those of BART large, or of Blenderbot's 3B, and checks them.
  * @throws {TroupeError} `MODEL_CONFIG`
  */
 export function bartConfig(given: Readonly<Record<string, unknown>> = {}): BartConfig {
-  const where = "BartConfig";
-  const config = readConfig({ where, modelType: "bart" }, bartFields, given);
+  const type = (given.model_type ?? "bart") as BartType;
+  const names = Object.keys(families);
+  checkField("BartConfig", "model_type", names.includes(type), `one of ${names.join(", ")}`, type);
+  const { where, defaults } = families[type];
+  const read = readConfig({ where, modelType: type }, bartFields, { ...defaults, ...given });
+  const config = { ...read, model_type: type };
   const { d_model: width } = config;
   for (const field of ["encoder_attention_heads", "decoder_attention_heads"] as const) {
     checkField(where, field, width % config[field] === 0, `a divisor of d_model = ${width}`, config[field]);

@@ -66,8 +66,10 @@ class BartModel extends Module {
 }
 
 /**
- * BART that writes a text about another.
+ * BART that writes a text about another, or Blenderbot, the same with norms in front of the halves of its layers and positions
+ * from 0 on: what Megatron-LM calls T5.
  * @see Lewis et al. 2019, https://arxiv.org/abs/1910.13461
+ * @see Roller et al. 2020, https://arxiv.org/abs/2004.13637
  */
 export class BartForConditionalGeneration extends Module implements TaskModel {
   readonly config: BartConfig;

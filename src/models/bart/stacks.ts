@@ -17,8 +17,13 @@ import type { BartConfig } from "./config.ts";
 
 // B rows, T positions of the decoder, S of the encoder, D width.
 
-/** Rows of positions that stand before the first: fairseq's, which counted its special tokens. */
-const OFFSET = 2;
+/** Rows of positions that stand before the first: BART's, since fairseq counted its special tokens. */
+const firstPositions = { bart: 2, blenderbot: 0 } as const;
+
+/** Whether norms stand in front of the halves of a layer, and behind the last of them; else behind each half and the words. */
+function normsFirst({ model_type }: BartConfig): boolean {
+  return model_type === "blenderbot";
+}
 
 interface BartLayerShape {
   readonly numHeads: number;
@@ -26,7 +31,7 @@ interface BartLayerShape {
   readonly layerdrop: number;
 }
 
-/** What both kinds of layers have: attention of a stack to itself, and a feed-forward half, each normed behind the sum. */
+/** What both kinds of layers have: attention of a stack to itself, and a feed-forward half. */
 abstract class BartLayer extends Module {
   readonly self_attn: ProjectedAttention;
   readonly self_attn_layer_norm: LayerNorm;
@@ -36,6 +41,7 @@ abstract class BartLayer extends Module {
   readonly fc2: Linear;
   readonly final_layer_norm: LayerNorm;
   readonly layerdrop: LayerDrop;
+  readonly #normsFirst: boolean;
 
   constructor(config: BartConfig, { numHeads, inner, layerdrop }: BartLayerShape) {
     super();
@@ -49,11 +55,19 @@ abstract class BartLayer extends Module {
     this.fc2 = new Linear(inner, width, { init, biasInit: zeros });
     this.final_layer_norm = new LayerNorm(width);
     this.layerdrop = new LayerDrop(layerdrop);
+    this.#normsFirst = normsFirst(config);
   }
 
-  protected feed(x: Tensor): Tensor {
-    const out = this.fc2.forward(this.activation_dropout.forward(this.fc1.forward(x)));
-    return this.final_layer_norm.forward(this.dropout.forward(out).add(x));
+  /** The stream with what a half of the layer makes of it, normed behind the sum or in front of the half. */
+  protected half(x: Tensor, norm: LayerNorm, compute: (x: Tensor) => Tensor): Tensor {
+    if (this.#normsFirst) return this.dropout.forward(compute(norm.forward(x))).add(x);
+    return norm.forward(this.dropout.forward(compute(x)).add(x));
+  }
+
+  protected feed(stream: Tensor): Tensor {
+    return this.half(stream, this.final_layer_norm, (x) =>
+      this.fc2.forward(this.activation_dropout.forward(this.fc1.forward(x))),
+    );
   }
 }
 
@@ -68,8 +82,8 @@ export class BartEncoderLayer extends BartLayer {
   }
 
   override forward(x: Tensor, mask?: Tensor): Tensor {
-    const attended = this.dropout.forward(this.self_attn.forward(x, { mask }));
-    return this.layerdrop.forward(this.feed(this.self_attn_layer_norm.forward(attended.add(x))), x); // [B, S, D]
+    const attended = this.half(x, this.self_attn_layer_norm, (own) => this.self_attn.forward(own, { mask }));
+    return this.layerdrop.forward(this.feed(attended), x); // [B, S, D]
   }
 }
 
@@ -100,40 +114,56 @@ export class BartDecoderLayer extends BartLayer {
 
   /** @param source - [B, S, D], the encoder's states */
   override forward(x: Tensor, source: Tensor, masks: BartMasks): Tensor {
-    const attended = this.dropout.forward(this.self_attn.forward(x, { causal: true, mask: masks.own }));
-    const own = this.self_attn_layer_norm.forward(attended.add(x)); // [B, T, D]
-    const crossed = this.dropout.forward(this.encoder_attn.forward(own, { source, mask: masks.source }));
-    return this.layerdrop.forward(this.feed(this.encoder_attn_layer_norm.forward(crossed.add(own))), x);
+    const attended = this.half(x, this.self_attn_layer_norm, (own) =>
+      this.self_attn.forward(own, { causal: true, mask: masks.own }),
+    ); // [B, T, D]
+    const crossed = this.half(attended, this.encoder_attn_layer_norm, (own) =>
+      this.encoder_attn.forward(own, { source, mask: masks.source }),
+    );
+    return this.layerdrop.forward(this.feed(crossed), x);
   }
 }
 
-/** Positions added to words, normed; words that both stacks share come from outside. */
+/** Positions added to words; words that both stacks share come from outside. */
 abstract class BartStack<Layer extends Module> extends Module {
   /** Words of its own; null where both share theirs. */
   readonly embed_tokens: Embedding | null;
   readonly embed_positions: Embedding;
   readonly layers: ModuleList<Layer>;
-  readonly layernorm_embedding: LayerNorm;
+  readonly layernorm_embedding: LayerNorm | null;
+  /** Behind all layers, where norms stand in front of their halves. */
+  readonly layer_norm: LayerNorm | null;
   readonly dropout: Dropout;
   /** Where the residual stream ends. */
   readonly end: Identity;
+  readonly #firstPosition: number;
 
   constructor(config: BartConfig, layers: readonly Layer[]) {
     super();
     const { d_model: width, max_position_embeddings: numPositions } = config;
+    this.#firstPosition = firstPositions[config.model_type];
     this.embed_tokens = config.tie_word_embeddings ? null : wordsOf(config);
-    this.embed_positions = new Embedding(numPositions + OFFSET, width, normal(0, config.init_std));
+    this.embed_positions = new Embedding(
+      numPositions + this.#firstPosition,
+      width,
+      normal(0, config.init_std),
+    );
     this.layers = new ModuleList(layers);
-    this.layernorm_embedding = new LayerNorm(width);
+    this.layernorm_embedding = normsFirst(config) ? null : new LayerNorm(width);
+    this.layer_norm = normsFirst(config) ? new LayerNorm(width) : null;
     this.dropout = new Dropout(config.dropout);
     this.end = new Identity();
   }
 
   protected begin(words: Tensor): Tensor {
-    const positions = arange(words.shape[1] ?? 0, { dtype: "int64" }).add(OFFSET + numPast()); // [T]
-    return this.dropout.forward(
-      this.layernorm_embedding.forward(words.add(this.embed_positions.forward(positions))),
-    );
+    const first = this.#firstPosition + numPast();
+    const positions = arange(words.shape[1] ?? 0, { dtype: "int64" }).add(first); // [T]
+    const placed = words.add(this.embed_positions.forward(positions));
+    return this.dropout.forward(this.layernorm_embedding?.forward(placed) ?? placed);
+  }
+
+  protected finish(hidden: Tensor): Tensor {
+    return this.end.forward(this.layer_norm?.forward(hidden) ?? hidden);
   }
 }
 
@@ -150,7 +180,7 @@ export class BartEncoder extends BartStack<BartEncoderLayer> {
   override forward(words: Tensor, mask?: Tensor): Tensor {
     let hidden = this.begin(words);
     for (const layer of this.layers) hidden = layer.forward(hidden, mask);
-    return this.end.forward(hidden);
+    return this.finish(hidden);
   }
 }
 
@@ -167,7 +197,7 @@ export class BartDecoder extends BartStack<BartDecoderLayer> {
   override forward(words: Tensor, source: Tensor, masks: BartMasks): Tensor {
     let hidden = this.begin(words);
     for (const layer of this.layers) hidden = layer.forward(hidden, source, masks);
-    return this.end.forward(hidden);
+    return this.finish(hidden);
   }
 }
 

@@ -10,5 +10,9 @@ export function bartNaming({ tie_word_embeddings: tied }: BartConfig): StateNami
 
 /** The config.json that goes with such a file. */
 export function bartConfigJson(config: BartConfig): NamedState["configJson"] {
-  return { ...configJsonOf(config, "bart", "BartForConditionalGeneration"), is_encoder_decoder: true };
+  const architecture = { bart: "Bart", blenderbot: "Blenderbot" }[config.model_type];
+  return {
+    ...configJsonOf(config, config.model_type, `${architecture}ForConditionalGeneration`),
+    is_encoder_decoder: true,
+  };
 }

@@ -21,6 +21,7 @@ export function bartPlan(config: BartConfig): TensorPlan {
       fc2: row({ uneven }),
       final_layer_norm: sequence(),
     }),
+    ...(config.model_type === "blenderbot" && { [`model.${name}.layer_norm`]: sequence() }),
     [`model.${name}.end`]: sequence({ output: end }),
   });
   return {
