@@ -32,8 +32,7 @@ export function splitForMegatron(
   model: MegatronModel,
   layout: MegatronLayout,
 ): MegatronShard[] {
-  checkDivides("heads", model.numHeads, "tp", layout.tp);
-  checkDivides("layers", model.numLayers, "pp", layout.pp);
+  checkLayout(model, layout);
   const whole = model.tensors.map((tensor) => ({
     tensor,
     value: toMegatron(weights, tensor, model, layout),
@@ -61,8 +60,7 @@ export function joinFromMegatron(
   model: MegatronModel,
   layout: MegatronLayout,
 ): Map<string, LazyTensor> {
-  checkDivides("heads", model.numHeads, "tp", layout.tp);
-  checkDivides("layers", model.numLayers, "pp", layout.pp);
+  checkLayout(model, layout);
   const result = new Map<string, LazyTensor>();
   const known = new Set<string>();
   for (const tensor of model.tensors) {
@@ -110,7 +108,9 @@ function toMegatron(
   const parts = tensor.parts.map((name) => {
     const part =
       weights.get(name) ?? weights.get(withoutPrefix(name)) ?? absent(name, "the model to convert");
-    return tensor.transposed ? transposed(part) : part;
+    const plain = tensor.asRow ? { ...part, shape: part.shape.slice(1) } : part;
+    const agreed = tensor.copies.reduce((value, copy) => asIn(value, weights.get(copy), copy), plain);
+    return tensor.transposed ? transposed(agreed) : agreed;
   });
   const value = joined(parts, 0, tensor.name);
   if (!tensor.perToken) return value;
@@ -126,7 +126,7 @@ function shareOf(
   rank: number,
 ) {
   if (tensor.splitDim === undefined) return value;
-  if (tensor.fused) return withRows(value, fusedRows(value, model, layout, rank));
+  if (tensor.fused > 0) return withRows(value, fusedRows(value, tensor.fused, model, layout, rank));
   const size = value.shape[tensor.splitDim] ?? 0;
   checkDivides(tensor.name, size, "tp", layout.tp);
   const share = size / layout.tp;
@@ -141,8 +141,8 @@ function* fromMegatron(
 ): Generator<[string, LazyTensor]> {
   let value =
     tensor.splitDim === undefined ? (shares[0] as LazyTensor) : joined(shares, tensor.splitDim, tensor.name);
-  if (tensor.fused) {
-    const order = range(layout.tp).flatMap((rank) => fusedRows(value, model, layout, rank));
+  if (tensor.fused > 0) {
+    const order = range(layout.tp).flatMap((rank) => fusedRows(value, tensor.fused, model, layout, rank));
     value = withRows(value, inverse(order));
   }
   if (tensor.perToken) {
@@ -152,27 +152,52 @@ function* fromMegatron(
   const numRows = (value.shape[0] ?? 0) / tensor.parts.length;
   for (const [index, name] of tensor.parts.entries()) {
     const part = tensor.parts.length === 1 ? value : cut(value, 0, index * numRows, (index + 1) * numRows);
-    yield [name, tensor.transposed ? transposed(part) : part];
+    const turned = tensor.transposed ? transposed(part) : part;
+    const whole = tensor.asRow ? { ...turned, shape: [1, ...turned.shape] } : turned;
+    for (const each of [name, ...tensor.copies]) yield [each, whole];
   }
 }
 
+/** A tensor that must hold what its copy holds: looked at when it is read. */
+function asIn(tensor: LazyTensor, copy: LazyTensor | undefined, name: string): LazyTensor {
+  const read = async () => {
+    const [bytes, others] = await Promise.all([
+      tensor.read(),
+      (copy ?? absent(name, "the model to convert")).read(),
+    ]);
+    if (Buffer.compare(bytes, others) === 0) return bytes;
+    throw new TroupeError(
+      "CONVERT",
+      {
+        where: "convert",
+        expected: `${name} to hold what the other stack's does, since Megatron-LM has both in one`,
+        got: "other values",
+        hint: "write it as hf",
+      },
+      { fields: { tensor: name } },
+    );
+  };
+  return { ...tensor, read };
+}
+
 /**
- * The rows of [3, heads, width] that one rank holds, in the order of a checkpoint's version: 0 keeps [3, heads, width],
- * 1 has [heads, width, 3], later ones [heads, 3, width], each over the heads of that rank.
+ * The rows of [n, heads, width] that one rank holds, in the order of a checkpoint's version: 0 keeps [n, heads, width],
+ * 1 has [heads, width, n], later ones [heads, n, width], each over the heads of that rank. n is 3: queries, keys, values; or 2.
  */
 function fusedRows(
   value: LazyTensor,
+  numMaps: number,
   model: MegatronModel,
   { tp, version }: MegatronLayout,
   rank: number,
 ): number[] {
   const { numHeads } = model;
   const numRows = value.shape[0] ?? 0;
-  checkDivides("rows of queries, keys and values", numRows, "3 × heads", 3 * numHeads);
-  const width = numRows / 3 / numHeads;
+  checkDivides("rows of queries, keys and values", numRows, `${numMaps} × heads`, numMaps * numHeads);
+  const width = numRows / numMaps / numHeads;
   const heads = range(numHeads / tp).map((head) => head + (rank * numHeads) / tp);
   const row = (part: number, head: number, place: number) => (part * numHeads + head) * width + place;
-  const [parts, places] = [range(3), range(width)];
+  const [parts, places] = [range(numMaps), range(width)];
   if (version === 0) return parts.flatMap((p) => heads.flatMap((h) => places.map((w) => row(p, h, w))));
   if (version === 1) return heads.flatMap((h) => places.flatMap((w) => parts.map((p) => row(p, h, w))));
   return heads.flatMap((h) => parts.flatMap((p) => places.map((w) => row(p, h, w))));
@@ -218,6 +243,22 @@ function absent(name: string, where: string): never {
       hint: "does config.json describe this model?",
     },
     { fields: { tensor: name } },
+  );
+}
+
+function checkLayout(model: MegatronModel, { tp, pp }: MegatronLayout): void {
+  checkDivides("heads", model.numHeads, "tp", tp);
+  if (model.isPipelined) return checkDivides("layers", model.numLayers, "pp", pp);
+  if (pp === 1) return;
+  throw new TroupeError(
+    "CONVERT",
+    {
+      where: "convert",
+      expected: "one pipeline stage for a model of two stacks",
+      got: `pp ${pp}`,
+      hint: "use pp 1, with as many tp as divide the heads",
+    },
+    { fields: { pp } },
   );
 }
 

@@ -12,7 +12,7 @@ import { contentOf } from "../checkpoint/content.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { goldenPath } from "../golden/golden.ts";
-import { smallBert, smallGpt, writeModel } from "./models.ts";
+import { smallBert, smallGpt, smallT5, writeModel } from "./models.ts";
 
 /** Every tensor of what lies at a path: dtype, shape, and its bytes. */
 async function contentAt(path: string): Promise<Record<string, string>> {
@@ -54,6 +54,42 @@ describe("Megatron-LM and back, bit by bit", () => {
       await convert(out, `${out}-back`, { to: "hf" });
       expect(await contentAt(`${out}-back`)).toEqual(before);
     }
+  });
+
+  test("T5, keys and values of its inner attention head by head, both stacks' positions in one table", async () => {
+    const folder = await temporaryFolder();
+    const hf = await writeModel(folder, smallT5);
+    const before = await contentAt(hf);
+    for (const [tp, version] of [1, 2, 4].flatMap((ranks) =>
+      [0, 1, 2, 3].map((old) => [ranks, old] as const),
+    )) {
+      const out = join(folder, `${tp}-${version}`);
+      await convert(hf, out, { to: "megatron", megatron: { tp, version } });
+      await convert(out, `${out}-back`, { to: "hf" });
+      expect(await contentAt(`${out}-back`)).toEqual(before);
+    }
+    await using file = await SafetensorsFile.open(
+      join(folder, "2-3", "iter_0000000", "mp_rank_01", "model_optim_rng.safetensors"),
+    );
+    const name = "model.language_model.decoder.layers.0.inter_attention.key_value.bias";
+    await using hfFile = await SafetensorsFile.open(join(hf, "model.safetensors"));
+    const bias = async (map: string) => [
+      ...new Float32Array((await hfFile.read(`model.decoder.layers.0.encoder_attn.${map}.bias`)).buffer),
+    ];
+    const [keys, values] = [await bias("k_proj"), await bias("v_proj")];
+    // Rank 1 has the last two of four heads of two.
+    const expected = [2, 3].flatMap((head) =>
+      [keys, values].flatMap((map) => map.slice(2 * head, 2 * head + 2)),
+    );
+    expect([...new Float32Array((await file.read(name)).buffer)]).toEqual(expected);
+    expect(file.tensors.has("model.lm_head.bias")).toBe(true);
+    const error = await refusal(() =>
+      convert(hf, join(folder, "pp"), { to: "megatron", megatron: { pp: 2 } }),
+    );
+    expect(error.message).toContain("use pp 1");
+    const parted = await writeModel(join(folder, "parted"), { ...smallT5, copies: {} });
+    const differ = await refusal(() => convert(parted, join(folder, "never"), { to: "megatron" }));
+    expect(differ.message).toContain("Megatron-LM has both in one");
   });
 
   test.skipIf(goldenPath("gpt2") === undefined)("GPT-2 as transformers saved it", async () => {
@@ -162,7 +198,7 @@ describe("Megatron-LM and back, bit by bit", () => {
     expect((await refusal(() => to({ tp: 3 }))).message).toContain("divide heads");
     expect((await refusal(() => to({ pp: 3 }))).message).toContain("divide layers");
     await writeFile(join(hf, "config.json"), JSON.stringify({ ...smallGpt.config, model_type: "bert" }));
-    expect((await refusal(() => to({}))).message).toContain("gpt2 or megatron-bert");
+    expect((await refusal(() => to({}))).message).toContain("gpt2, megatron-bert or blenderbot");
     await writeFile(
       join(hf, "config.json"),
       JSON.stringify({ ...smallGpt.config, tie_word_embeddings: false }),

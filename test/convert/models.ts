@@ -6,6 +6,8 @@ import { type JsonObject, saveHuggingFaceFolder, type TensorSource } from "../..
 export interface SmallModel {
   readonly config: JsonObject;
   readonly tensors: Readonly<Record<string, readonly number[]>>;
+  /** Tensors that hold what others do, by their names. */
+  readonly copies?: Readonly<Record<string, string>>;
 }
 
 const [layers, width, inner, tokens, places] = [4, 8, 32, 10, 6];
@@ -74,8 +76,59 @@ export const smallBert: SmallModel = {
   },
 };
 
-/** The tensors of a model, every element another number. */
-export function numbered({ tensors }: SmallModel): TensorSource[] {
+/** Megatron-LM's T5, as `BlenderbotForConditionalGeneration` of transformers names it; its names are from its `state_dict()`. */
+export const smallT5: SmallModel = {
+  config: {
+    model_type: "blenderbot",
+    encoder_layers: layers,
+    decoder_layers: layers,
+    encoder_attention_heads: 4,
+    decoder_attention_heads: 4,
+    encoder_ffn_dim: inner,
+    decoder_ffn_dim: inner,
+    d_model: width,
+    max_position_embeddings: places,
+    vocab_size: tokens,
+  },
+  tensors: {
+    final_logits_bias: [1, tokens],
+    "model.shared.weight": [tokens, width],
+    ...Object.assign(
+      {},
+      ...["encoder", "decoder"].map((stack) => ({
+        [`model.${stack}.embed_positions.weight`]: [places, width],
+        ...eachLayer((index) => {
+          const layer = `model.${stack}.layers.${index}`;
+          const attentions = stack === "encoder" ? ["self_attn"] : ["self_attn", "encoder_attn"];
+          return Object.assign(
+            {
+              ...both(`${layer}.fc1`, [inner, width], inner),
+              ...both(`${layer}.fc2`, [width, inner], width),
+              ...both(`${layer}.final_layer_norm`, [width], width),
+            },
+            ...attentions.flatMap((attention) => [
+              ...["q_proj", "k_proj", "v_proj", "out_proj"].map((map) =>
+                both(`${layer}.${attention}.${map}`, [width, width], width),
+              ),
+              both(`${layer}.${attention}_layer_norm`, [width], width),
+            ]),
+          );
+        }),
+        ...both(`model.${stack}.layer_norm`, [width], width),
+      })),
+    ),
+  },
+  copies: { "model.decoder.embed_positions.weight": "model.encoder.embed_positions.weight" },
+};
+
+/** The tensors of a model, every element another number but in copies. */
+export function numbered({ tensors, copies = {} }: SmallModel): TensorSource[] {
+  const all = distinct(tensors);
+  const byName = new Map(all.map((tensor) => [tensor.name, tensor]));
+  return all.map((tensor) => ({ ...tensor, read: (byName.get(copies[tensor.name] ?? "") ?? tensor).read }));
+}
+
+function distinct(tensors: SmallModel["tensors"]): TensorSource[] {
   let next = 0;
   return Object.entries(tensors).map(([name, shape]) => {
     const values = new Float32Array(shape.reduce((product, size) => product * size, 1)).map(() => next++);

@@ -26,6 +26,7 @@ export function megatronBert(config: MegatronBertConfig): MegatronModel {
     numLayers: config.num_hidden_layers,
     numHeads: config.num_attention_heads,
     vocabSize: config.vocab_size,
+    isPipelined: true,
     tensors: [...embeddings(), ...layers.flat(), ...heads()],
   };
 }

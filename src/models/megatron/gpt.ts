@@ -18,6 +18,7 @@ export function megatronGpt(config: Pick<GPT2Config, "n_layer" | "n_head" | "voc
     numLayers: config.n_layer,
     numHeads: config.n_head,
     vocabSize: config.vocab_size,
+    isPipelined: true,
     tensors: [
       megatronTensor("first", `${embedding}.word_embeddings.weight`, "transformer.wte.weight", {
         splitDim: 0,

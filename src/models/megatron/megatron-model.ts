@@ -1,13 +1,15 @@
 import { TroupeError } from "../../errors.ts";
+import { bartConfig } from "../bart/config.ts";
 import { gpt2Config } from "../gpt2/config.ts";
 import { type MegatronBertConfig, megatronBert } from "./bert.ts";
 import { megatronGpt } from "./gpt.ts";
 import type { MegatronModel } from "./megatron-tensor.ts";
+import { megatronT5 } from "./t5.ts";
 
 /**
- * The Megatron-LM model that a Hugging Face config.json describes: `gpt2` or `megatron-bert`.
- * @throws {TroupeError} `MODEL_CONFIG` for another family, for sizes that are none, and for a GPT-2 whose output layer is
- * not its embedding, which Megatron-LM does not have
+ * The Megatron-LM model that a Hugging Face config.json describes: `gpt2`, `megatron-bert`, or `blenderbot` for its T5.
+ * @throws {TroupeError} `MODEL_CONFIG` for another family, for sizes that are none, and for what Megatron-LM does not have: an
+ * output layer that is not the embedding, stacks of unlike layers
  */
 export function megatronModel(config: Readonly<Record<string, unknown>>): MegatronModel {
   if (config.model_type === "gpt2") {
@@ -15,7 +17,17 @@ export function megatronModel(config: Readonly<Record<string, unknown>>): Megatr
     check("tie_word_embeddings", gpt.tie_word_embeddings, "true, as in Megatron-LM", false);
     return megatronGpt(gpt);
   }
-  check("model_type", config.model_type === "megatron-bert", "gpt2 or megatron-bert", config.model_type);
+  if (config.model_type === "blenderbot") {
+    const t5 = bartConfig(config);
+    check("tie_word_embeddings", t5.tie_word_embeddings, "true, as in Megatron-LM", false);
+    for (const field of ["attention_heads", "ffn_dim"] as const) {
+      const [encoder, decoder] = [t5[`encoder_${field}`], t5[`decoder_${field}`]];
+      check(`decoder_${field}`, encoder === decoder, `${encoder}, as the encoder's`, decoder);
+    }
+    return megatronT5(t5);
+  }
+  const types = "gpt2, megatron-bert or blenderbot";
+  check("model_type", config.model_type === "megatron-bert", types, config.model_type);
   for (const field of ["num_hidden_layers", "num_attention_heads", "vocab_size"]) {
     const size = config[field];
     check(field, Number.isSafeInteger(size) && (size as number) >= 1, "a whole number ≥ 1", size);

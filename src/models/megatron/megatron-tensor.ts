@@ -8,12 +8,16 @@ export interface MegatronTensor {
   readonly parts: readonly string[];
   /** Whether a part lies the other way round there: [in, out] instead of [out, in]. */
   readonly transposed: boolean;
-  /** Whether its rows are the queries, keys and values of heads, whose order depends on the checkpoint's version. */
-  readonly fused: boolean;
+  /** How many maps' rows lie in it, head by head, in the order of the checkpoint's version: queries, keys and values; 0 for none. */
+  readonly fused: 0 | 2 | 3;
   /** The dim that tensor-parallel ranks split; undefined where each holds the whole tensor. */
   readonly splitDim: 0 | 1 | undefined;
   /** Whether its rows are tokens of the vocabulary, to which Megatron adds rows that mean nothing. */
   readonly perToken: boolean;
+  /** Whether Hugging Face has it as the one row of a matrix. */
+  readonly asRow: boolean;
+  /** Hugging Face tensors that hold the same once more: of what Megatron's model uses in two places. */
+  readonly copies: readonly string[];
   /** The layer it belongs to; else the pipeline stage. */
   readonly place: number | "first" | "last";
 }
@@ -23,10 +27,14 @@ export interface MegatronModel {
   readonly numLayers: number;
   readonly numHeads: number;
   readonly vocabSize: number;
+  /** Whether its layers can lie on several stages. */
+  readonly isPipelined: boolean;
   readonly tensors: readonly MegatronTensor[];
 }
 
-type Form = Partial<Pick<MegatronTensor, "transposed" | "fused" | "splitDim" | "perToken">>;
+type Form = Partial<
+  Pick<MegatronTensor, "transposed" | "fused" | "splitDim" | "perToken" | "asRow" | "copies">
+>;
 
 /** One tensor; what `form` leaves out is the plain case. */
 export function megatronTensor(
@@ -35,9 +43,9 @@ export function megatronTensor(
   parts: string | readonly string[],
   form: Form = {},
 ): MegatronTensor {
-  const { transposed = false, fused = false, splitDim, perToken = false } = form;
+  const { transposed = false, fused = 0, splitDim, perToken = false, asRow = false, copies = [] } = form;
   const all = typeof parts === "string" ? [parts] : parts;
-  return { name, parts: all, transposed, fused, splitDim, perToken, place };
+  return { name, parts: all, transposed, fused, splitDim, perToken, asRow, copies, place };
 }
 
 /** How the layers of a family hold what both families have. */
@@ -52,29 +60,34 @@ export interface LayerNames {
   readonly transposed: boolean;
 }
 
-/** The twelve tensors of layer `index`. */
-export function megatronLayer(index: number, names: LayerNames): MegatronTensor[] {
-  const layer = `language_model.encoder.layers.${index}`;
+/** Weight and bias of one module. */
+export function megatronModule(
+  place: MegatronTensor["place"],
+  name: string,
+  parts: readonly string[],
+  weight: Form = {},
+  bias: Form = {},
+): MegatronTensor[] {
+  const each = (kind: string, form: Form) =>
+    megatronTensor(
+      place,
+      `${name}.${kind}`,
+      parts.map((part) => `${part}.${kind}`),
+      form,
+    );
+  return [each("weight", weight), each("bias", bias)];
+}
+
+/** The twelve tensors of layer `index` of a stack. */
+export function megatronLayer(
+  index: number,
+  names: LayerNames,
+  { stack = "encoder", place = index }: { stack?: string; place?: MegatronTensor["place"] } = {},
+): MegatronTensor[] {
+  const layer = `language_model.${stack}.layers.${index}`;
   const { norms, attention, attentionOut, feedForward, transposed } = names;
-  const both = (
-    name: string,
-    parts: readonly string[],
-    weight: Form,
-    bias: Form = {},
-  ): readonly MegatronTensor[] => [
-    megatronTensor(
-      index,
-      `${layer}.${name}.weight`,
-      parts.map((part) => `${part}.weight`),
-      weight,
-    ),
-    megatronTensor(
-      index,
-      `${layer}.${name}.bias`,
-      parts.map((part) => `${part}.bias`),
-      bias,
-    ),
-  ];
+  const both = (name: string, parts: readonly string[], weight: Form, bias: Form = {}) =>
+    megatronModule(place, `${layer}.${name}`, parts, weight, bias);
   const byColumns = { splitDim: 0 } as const;
   const byRows = { splitDim: 1, transposed } as const;
   return [
@@ -82,8 +95,8 @@ export function megatronLayer(index: number, names: LayerNames): MegatronTensor[
     ...both(
       "self_attention.query_key_value",
       attention,
-      { ...byColumns, fused: true, transposed },
-      { ...byColumns, fused: true },
+      { ...byColumns, fused: 3, transposed },
+      { ...byColumns, fused: 3 },
     ),
     ...both("self_attention.dense", [attentionOut], byRows),
     ...both("post_attention_layernorm", [norms[1]], {}),
