@@ -39,7 +39,7 @@ export function anomalyError(step: number, finding: Finding & { readonly numSkip
   };
   return new TroupeError(
     CODES[anomaly],
-    { where: `step ${step}`, ...says[anomaly] },
+    { where: `step ${step + 1}`, ...says[anomaly] },
     {
       fields: { step, rank, block, value: String(value), limit: String(limit) },
     },

@@ -44,9 +44,12 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return plain(`checkpoint of step ${event.step} left out: ${event.reason}`);
     case "anomaly.detected": {
       const unit = event.anomaly === "straggler" ? " ms" : "";
+      const limit = Number.isFinite(event.limit)
+        ? ` where ${formatMeasure(event.limit)}${unit} is the limit`
+        : "";
       return bad(
         `step ${event.step}: ${event.anomaly}${event.rank === undefined ? "" : ` on rank ${event.rank}`}, ` +
-          `${formatMeasure(event.value)}${unit} where ${formatMeasure(event.limit)}${unit} is the limit: ${event.action}`,
+          `${formatMeasure(event.value)}${unit}${limit}: ${event.action}`,
       );
     }
     case "actor.stalled":

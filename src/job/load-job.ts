@@ -1,4 +1,4 @@
-import { noteOrigin, TroupeError } from "../errors.ts";
+import { nearestName, noteOrigin, TroupeError } from "../errors.ts";
 import { refuseLoss } from "./define-loop.ts";
 import { explainImport } from "./explain-import.ts";
 import { importQuietly } from "./import-quietly.ts";
@@ -52,6 +52,12 @@ function checkFields(url: string, job: Partial<Record<string, unknown>>): void {
       job[name] === undefined || typeof job[name] === "function" ? [] : [`${name}: ${nameKind(job[name])}`],
     ),
   ];
+  // What a job carries for itself may stay; what is nearly one of its parts would be passed over without a word.
+  const parts = ["config", ...REQUIRED, ...OPTIONAL];
+  for (const name of Object.keys(job)) {
+    const meant = parts.includes(name) ? undefined : nearestName(name, parts);
+    if (meant !== undefined) wrong.push(`${name}, which no job has (did you mean ${meant}?)`);
+  }
   const { config } = job;
   const isRecord = typeof config === "object" && config !== null && !Array.isArray(config);
   if (!isRecord) wrong.push(config === undefined ? "no config" : `config: ${nameKind(config)}`);

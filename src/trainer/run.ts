@@ -101,11 +101,11 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, telemetry, layout, hosts } = options.settings;
+    const { supervision, execution, telemetry, layout, hosts } = options.settings;
     const { head } = options;
     const isApart = layout.carrier === "gloo" || layout.carrier === "hosts";
     this.#options = options;
-    this.#stalls = new Stalls(supervision.stallMs);
+    this.#stalls = new Stalls(supervision.stallMs, execution.deadlineMs);
     this.#system = new ActorSystem({
       name: "troupe",
       preload: preloads[layout.carrier],

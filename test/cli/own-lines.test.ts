@@ -137,6 +137,11 @@ describe("an error of a job's own", () => {
       /got TypeScript enum is not supported.*a const object for an enum\)\n {2}at job\.ts:2:1/,
     ],
     [
+      "a part that is misspelled",
+      { more: "wiegh: () => 1," },
+      /got wiegh, which no job has \(did you mean weigh\?\)/,
+    ],
+    [
       "parts of wrong kinds, all of them at once",
       { training: "null", optimizer: `"adam"`, more: "weigh: 3," },
       /got training: null; optimizer: string adam; weigh: number 3 /,

@@ -79,7 +79,7 @@ describe("an error that would only come back", () => {
   it("ends the run at once when a loss is not a number, naming step and rank", async () => {
     const told = await runTiny(workspace, options, { fault: "nan", faultAt: 4 });
     expect(told.error).toMatchObject({ code: "LOSS_NOT_FINITE" });
-    expect(told.error?.message).toMatch(/\[step 4\] expected a finite loss on rank 1, got NaN/);
+    expect(told.error?.message).toMatch(/\[step 5\] expected a finite loss on rank 1, got NaN/);
   });
 });
 

@@ -4,13 +4,14 @@ import { Stalls } from "../../src/trainer/stalls/stalls.ts";
 
 /** How long an actor may show no progress after steps that took so long. */
 function patienceMs(leastMs: number, durationsMs: readonly number[]): number {
-  const stalls = new Stalls(leastMs);
+  const stalls = new Stalls(leastMs, 60_000);
   for (const durationMs of durationsMs) stalls.stepTook(durationMs);
   return stalls.afterMs;
 }
 
-it("blames nobody before the first step, and nobody before the run's own bound", () => {
-  expect(patienceMs(1_000, [])).toBe(Number.POSITIVE_INFINITY);
+it("gives the first step as long as any piece of work, and blames nobody before the run's own bound", () => {
+  expect(patienceMs(1_000, [])).toBe(60_000);
+  expect(patienceMs(90_000, [])).toBe(90_000);
   expect(patienceMs(1_000, [10])).toBe(1_000);
 });
 
@@ -26,7 +27,7 @@ it("leaves one long step in twenty out: the first of a generation does not make 
 });
 
 it("blames who seems idle and hears nothing in the middle of its work, and nobody who is being prepared", () => {
-  const stalls = new Stalls(1_000);
+  const stalls = new Stalls(1_000, 60_000);
   const shard: ActorInspection = {
     actor: "one of them",
     role: "shard",

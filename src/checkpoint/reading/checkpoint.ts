@@ -7,7 +7,7 @@ import type { SafetensorsFile, TensorPart } from "../format/safetensors-file.ts"
 import { tensorSizeBytes } from "../format/safetensors-header.ts";
 import { type Box, boxesOfRun, eachCommonStretch, liesIn } from "../format/slices.ts";
 import type { JsonObject } from "../format/strict-json.ts";
-import { type Bytes, sizeOf } from "../storage/bytes.ts";
+import { type Bytes, isBytes, sizeOf } from "../storage/bytes.ts";
 import type { StoredFolder } from "../storage/storage.ts";
 import { type FolderContents, openContents } from "./folder-contents.ts";
 
@@ -114,6 +114,7 @@ export class Checkpoint implements AsyncDisposable {
     if (!liesIn(wanted, shape)) {
       throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
     }
+    if (!isBytes(into)) throw this.#wrongTensor(name, "a Tensor or a Uint8Array to read into", nameOf(into));
     this.#checkTarget(name, into, numelOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
     await this.#readBoxes(name, [{ ...wanted, at: 0 }], into);
     return into;
@@ -232,6 +233,12 @@ export class Checkpoint implements AsyncDisposable {
       { fields: { path: this.path, tensor: name } },
     );
   }
+}
+
+/** What somebody gave who does not check types. */
+function nameOf(value: unknown): string {
+  if (!ArrayBuffer.isView(value)) return value === undefined ? "none" : typeof value;
+  return `a ${value.constructor.name}, whose bytes are new Uint8Array(array.buffer)`;
 }
 
 /** The stretches that boxes have in common with each slice of a tensor. */

@@ -21,16 +21,21 @@ const RANK_GROUP: readonly string[] = ["feeder", "offload", "shard", "rank"];
  */
 export class Stalls {
   readonly #leastMs: number;
+  readonly #firstMs: number;
   readonly #latestMs: number[] = [];
 
-  /** @param leastMs - what nobody is blamed for, however short the steps are */
-  constructor(leastMs: number) {
+  /**
+   * @param leastMs - what nobody is blamed for, however short the steps are
+   * @param firstMs - the same while no step was made, and nobody knows how long one is
+   */
+  constructor(leastMs: number, firstMs: number) {
     this.#leastMs = leastMs;
+    this.#firstMs = Math.max(leastMs, firstMs);
   }
 
-  /** How long an actor may show no progress, in ms; Infinity before the first step. */
+  /** How long an actor may show no progress, in ms. */
   get afterMs(): number {
-    if (this.#latestMs.length === 0) return Number.POSITIVE_INFINITY;
+    if (this.#latestMs.length === 0) return this.#firstMs;
     return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longOf(this.#latestMs));
   }
 
