@@ -66,6 +66,7 @@ int64_t index_in(const std::string& name, size_t colon) {
 }
 
 thread_local c10::Device entered{c10::DeviceType::CPU};
+thread_local c10::Device heard_of{c10::DeviceType::CPU};
 thread_local c10::Device thread_device{c10::DeviceType::CPU};
 std::atomic<int64_t> num_read_backs{0};
 
@@ -98,6 +99,12 @@ c10::Device set_default_device(c10::Device device) {
 }
 
 c10::Device compute_device() { return entered; }
+
+c10::Device ordering_device() { return entered.is_cpu() ? heard_of : entered; }
+
+void hear_of_device(c10::Device device) {
+  if (heard_of.is_cpu()) heard_of = device;
+}
 
 void enter_device(c10::Device device) {
   set_default_device(device);

@@ -34,6 +34,12 @@ c10::Device set_default_device(c10::Device device);
 // What the calling thread computes on: the device that it has entered.
 c10::Device compute_device();
 
+// In which device's stream the calling thread's places are, that go with its messages: the one it computes on; of a thread of the
+// host the first that it was told of, the host before.
+c10::Device ordering_device();
+// A thread of the host is told of a device.
+void hear_of_device(c10::Device device);
+
 // From now on the calling thread makes its tensors on a device and computes there, in a stream of its own.
 void enter_device(c10::Device device);
 

@@ -27,7 +27,8 @@ Fence Fence::here(c10::Device device) {
 
 void Fence::hold_back() const {
   hold_back(device());
-  if (compute_device() != device()) hold_back(compute_device());
+  // Whoever is told by this thread goes on behind all that it was told, from whichever device.
+  if (ordering_device() != device()) hold_back(ordering_device());
 }
 
 void Fence::hold_back(c10::Device device) const {

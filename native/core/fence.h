@@ -20,8 +20,8 @@ class Fence {
   // Behind what the calling thread has given its stream of this device so far.
   static Fence here(c10::Device device);
 
-  // The calling thread's streams of the fence's device and of that on which it computes go on only behind it; the thread itself
-  // does not wait.
+  // The calling thread's streams of the fence's device and of its ordering device go on only behind it; the thread itself does not
+  // wait.
   void hold_back() const;
   // The same for its stream of one device of the fence's kind; nothing for another.
   void hold_back(c10::Device device) const;

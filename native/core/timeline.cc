@@ -59,14 +59,11 @@ struct Lines {
 };
 
 thread_local int64_t own_line = 0;
-thread_local c10::Device followed{c10::DeviceType::CPU};
-
-c10::Device device_of_thread() { return compute_device().is_cpu() ? followed : compute_device(); }
 
 }  // namespace
 
 int64_t say_place() {
-  const c10::Device device = device_of_thread();
+  const c10::Device device = ordering_device();
   if (device.is_cpu()) return 0;
   if (own_line == 0) own_line = Lines::get().add();
   return own_line * kSequences + Lines::get().at(own_line).say(device);
@@ -75,10 +72,8 @@ int64_t say_place() {
 void follow_place(int64_t place) {
   if (place == 0) return;
   const Fence fence = Lines::get().at(place / kSequences).place(place % kSequences);
+  hear_of_device(fence.device());
   fence.hold_back();
-  // A thread that passes on what it was told does so in one stream, behind what others say from other devices too.
-  if (followed.is_cpu()) followed = fence.device();
-  if (followed != fence.device()) fence.hold_back(followed);
 }
 
 }  // namespace troupe

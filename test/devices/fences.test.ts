@@ -17,6 +17,7 @@ import {
   type Tensor,
 } from "../../src/tensor/index.ts";
 import type { LentMemory } from "../fixtures/devices/lent-memory.ts";
+import type { PassesOn } from "../fixtures/devices/passes-on.ts";
 import type { StreamsRank } from "../fixtures/devices/streams-rank.ts";
 
 const seeds = Array.from({ length: 12 }, (_, index) => index + 1);
@@ -155,6 +156,26 @@ describe("tensors between streams", () => {
       const [[seen]] = await Promise.all([once(reader, "message"), once(writer, "message")]);
       await Promise.all([reader.terminate(), writer.terminate()]);
       expect(seen).toEqual(Array.from({ length: rounds }, (_, round) => round + 1));
+    }
+  });
+
+  it("are read behind what a thread of the host has written, which heard of another device first", async () => {
+    const rounds = 30;
+    for (const seed of seeds.slice(0, 4)) {
+      native().simSeed(seed);
+      const [first, third] = [new MessageChannel(), new MessageChannel()];
+      const places: PassesOn[] = [
+        { device: "sim:0", others: [first.port1], rounds },
+        { device: "cpu", others: [first.port2, third.port1], rounds },
+        { device: "sim:1", others: [third.port2], rounds },
+      ];
+      const threads = places.map((workerData) => {
+        const file = new URL("../fixtures/devices/passes-on.ts", import.meta.url);
+        return new Worker(file, { workerData, transferList: [...workerData.others] });
+      });
+      const told = await Promise.all(threads.map((thread) => once(thread, "message")));
+      await Promise.all(threads.map((thread) => thread.terminate()));
+      expect(told[2]?.[0]).toEqual(Array.from({ length: rounds }, (_, round) => round + 1));
     }
   });
 });
