@@ -13,6 +13,8 @@ const slow = [
   // Every byte between processes that share no memory.
   "test/trainer/gloo.test.ts",
   "test/collectives/gloo.test.ts",
+  "test/collectives/nccl.test.ts",
+  "test/trainer/nccl.test.ts",
   // What the actors of threads promise, by those of processes and of hosts.
   "test/runtime/process.test.ts",
   "test/runtime/processes.test.ts",
@@ -38,6 +40,7 @@ const slow = [
   "test/examples/**/*.test.ts",
   // Compilers at work on the code for CUDA.
   "test/setup/cuda.test.ts",
+  "test/setup/cuda-on-host.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.
   "test/matrix/**/*.test.ts",
 ];

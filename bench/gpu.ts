@@ -1,6 +1,7 @@
 // Training on one GPU beside stock PyTorch there: eager, compiled and FSDP2, by turns in one sitting.
 //
 //   npm run bench -- gpu [--python python3] [--models gpt2,bert,gpt-1.3b] [--peers eager,compile,fsdp2] [--rounds 2]
+//   npm run bench -- gpu --ranks 2 --peers nccl   # several GPUs: threads that copy, beside processes that talk by NCCL
 //
 // Prints each run's line and a table of ratios: tokens/s and the peak of the bytes that tensors asked for.
 
@@ -30,6 +31,7 @@ const { values: flags } = parseArgs({
     peers: { type: "string", default: "eager,compile,fsdp2" },
     rounds: { type: "string", default: "2" },
     steps: { type: "string", default: "20" },
+    ranks: { type: "string", default: "1" },
   },
 });
 
@@ -54,9 +56,16 @@ async function lineOf(side: string, model: Model): Promise<string> {
   const { batch, sequence } = cases[model];
   const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
   const work = ["--model", model, "--batch", `${batch}`, "--sequence", `${sequence}`, "--steps", flags.steps];
+  const spread = flags.ranks === "1" ? [] : ["--ranks", flags.ranks, "--device", "cuda"];
   const [command, ...args] =
-    side === "troupe"
-      ? [process.execPath, path("./gpu/train.ts"), ...work]
+    side === "troupe" || side === "nccl"
+      ? [
+          process.execPath,
+          path("./gpu/train.ts"),
+          ...work,
+          ...spread,
+          ...(side === "nccl" ? ["--carrier", side] : []),
+        ]
       : [flags.python, path("./gpu/peer.py"), "--mode", side, ...work];
   const child = spawn(command as string, args, { stdio: ["ignore", "pipe", "inherit"] });
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);

@@ -57,7 +57,7 @@ export const errorTable = {
   STORE_UNREACHABLE:
     "the store in which the hosts of a run find each other cannot be opened, or does not answer",
   GLOO_UNAVAILABLE: "Gloo is not built into the addon, or does not work on this machine",
-  NCCL_UNAVAILABLE: "NCCL is not built into the addon, or there is no GPU for it",
+  NCCL_UNAVAILABLE: "NCCL is not there, or has no device of its own for each rank",
   // dashboard
   DASHBOARD_PORT: "the address that the dashboard was to be served at cannot be listened on",
   DASHBOARD_SOURCE: "what the dashboard was to show is no file of events, nor a folder that could hold one",

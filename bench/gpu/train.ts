@@ -17,6 +17,7 @@ const { values: flags } = parseArgs({
     precision: { ...text, default: "bf16" },
     ranks: { ...text, default: "1" },
     zero: { ...text, default: "0" },
+    carrier: { ...text, default: "auto" },
     layers: text,
     dim: text,
   },
@@ -45,6 +46,7 @@ await using runtime = await Runtime.spawn({
   ranks,
   zero: Number(flags.zero),
   device: flags.device,
+  ...(flags.carrier === "nccl" && { placement: "process", carrier: flags.carrier }),
   precision: flags.precision === "fp32" ? "fp32" : "bf16",
   seed: 0,
 });

@@ -30,7 +30,7 @@ std::shared_ptr<comm::Whereabouts> whereabouts(const Napi::CallbackInfo& info, s
   return std::make_shared<comm::Whereabouts>(data, info[group].As<Napi::String>().Utf8Value());
 }
 
-// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group): its number.
+// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group, checked, direct): its number.
 Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   Communicator::Identity identity;
   identity.backend = info[0].As<Napi::String>();
@@ -41,6 +41,8 @@ Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   identity.deadline_ms = whole_number(info, 5);
   identity.delay_ms = info[6].As<Napi::Number>().DoubleValue();
   identity.whereabouts = whereabouts(info, 7, 8);
+  identity.checked = info[9].ToBoolean();
+  identity.direct = info[10].ToBoolean();
   const int64_t opened = comm::open_communicator(std::move(identity));
   Environment::of(info.Env()).communicators.push_back(opened);
   return Napi::Number::New(info.Env(), static_cast<double>(opened));

@@ -68,6 +68,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     int64_t deadline_ms;
     double delay_ms;  // that each operation takes at least, one after the other: a slow link, for tests of overlap
     std::shared_ptr<Whereabouts> whereabouts;  // null: nobody is told
+    // Of NCCL: whether operations are compared before they begin and waited for by threads; whether its own reductions are used.
+    bool checked = false, direct = false;
   };
 
   explicit Communicator(Identity identity) : identity_(std::move(identity)) {}

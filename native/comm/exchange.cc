@@ -27,8 +27,8 @@ class ExchangeCommunicator::ExchangeWork final : public Work {
   OrderedQueue& queue_;
 };
 
-ExchangeCommunicator::ExchangeCommunicator(Identity identity, std::shared_ptr<Transport> signals, std::shared_ptr<Transport> payload)
-    : Communicator(std::move(identity)), signals_(std::move(signals)), payload_(std::move(payload)) {}
+ExchangeCommunicator::ExchangeCommunicator(Identity identity, std::shared_ptr<Transport> transport)
+    : Communicator(std::move(identity)), transport_(std::move(transport)) {}
 
 ExchangeCommunicator::~ExchangeCommunicator() { leave(); }
 
@@ -37,9 +37,9 @@ WorkPointer ExchangeCommunicator::start(Operation operation, bool waited_for_at_
   Lane& lane = lane_of(operation);
   const int64_t sequence = ++lane.issued;
   auto work = std::make_shared<ExchangeWork>(shared_from_this(), lane.queue, sequence);
-  const auto task = [this, &lane, sequence, operation = std::move(operation), failure = work->failure] {
+  const auto task = [this, &lane, sequence, operation = std::move(operation).without_graph(), failure = work->failure] {
     try {
-      run_round({identity(), *signals_, *payload_, failure_}, lane.ranks, sequence, operation);
+      run_round({identity(), *transport_, failure_}, lane.ranks, sequence, operation);
     } catch (const CodedError& error) {
       failure->reset(new Failure{error.code, error.what()});
     } catch (const std::exception& error) {
@@ -65,10 +65,8 @@ ExchangeCommunicator::Lane& ExchangeCommunicator::lane_of(const Operation& opera
 
 void ExchangeCommunicator::leave() {
   failure_.keep({"COLLECTIVE_ABORTED", "[collective " + identity().name + "] expected this rank to stay: it has left the group"});
-  for (const auto& transport : {payload_, signals_}) {
-    transport->interrupt();
-    transport->close();
-  }
+  transport_->interrupt();
+  transport_->close();
 }
 
 }  // namespace troupe::comm

@@ -14,10 +14,9 @@
 
 namespace troupe::comm {
 
-class ExchangeCommunicator final : public Communicator {
+class ExchangeCommunicator : public Communicator {
  public:
-  // `signals` carries host memory; `payload` carries the tensors, and may be the same.
-  ExchangeCommunicator(Identity identity, std::shared_ptr<Transport> signals, std::shared_ptr<Transport> payload);
+  ExchangeCommunicator(Identity identity, std::shared_ptr<Transport> transport);
   ~ExchangeCommunicator() override;
 
   void leave() override;
@@ -26,21 +25,25 @@ class ExchangeCommunicator final : public Communicator {
   void fail(Failure failure) override { failure_.keep(std::move(failure)); }
   void end_waits() override { leave(); }
   WorkPointer start(Operation operation, bool waited_for_at_once) override;
-  bool carries_devices() const override { return payload_ != signals_; }
+  bool carries_devices() const override { return false; }
 
- private:
   // The operations between the same ranks, in order: the collectives of all, what goes to a rank, what comes from one.
   struct Lane {
     std::vector<int> ranks;
     int64_t issued = 0;
     OrderedQueue queue;
   };
-  class ExchangeWork;
 
   Lane& lane_of(const Operation& operation);
+  // Returns once no task runs any more: from the destructor of who has put some.
+  void end_lanes() { lanes_.clear(); }
+  Transport& signals() { return *transport_; }
+  FirstFailure& failure() { return failure_; }
 
-  const std::shared_ptr<Transport> signals_;
-  const std::shared_ptr<Transport> payload_;
+ private:
+  class ExchangeWork;
+
+  const std::shared_ptr<Transport> transport_;
   FirstFailure failure_;
   std::map<std::pair<Kind, int>, Lane> lanes_;
 };

@@ -10,8 +10,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <list>
 #include <mutex>
+#include <thread>
 
 #include "comm/alarm.h"
 #include "comm/exchange.h"
@@ -44,16 +46,37 @@ std::string reason_of(const std::exception& error) {
   return advice == std::string::npos ? text : text.substr(0, advice);
 }
 
+// While it lives, `act` is called once when `seen` has become true. A thread: only where somebody is late.
+class Lookout {
+ public:
+  Lookout(const std::function<bool()>& seen, std::function<void()> act) {
+    if (!seen) return;
+    thread_ = std::thread([this, &seen, act = std::move(act)] {
+      while (!over_ && !seen()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (!over_) act();
+    });
+  }
+  ~Lookout() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
 class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(std::shared_ptr<ProcessGroupGloo> group) : group_(std::move(group)) {}
 
   std::vector<Loss> exchange(const std::vector<Message>& sends, const std::vector<Message>& receives,
-                             std::chrono::steady_clock::time_point deadline) override {
+                             std::chrono::steady_clock::time_point deadline, const std::function<bool()>& needless) override {
     std::vector<Loss> losses;
     const Exchange exchange = begin(sends, receives, losses);
     if (losses.empty()) {
       const Alarm alarm(deadline, [&] { interrupt(*exchange); });
+      const Lookout lookout(needless, [&] { interrupt(*exchange); });
       finish(exchange, sends, receives, losses);
     }
     end(exchange);
@@ -151,7 +174,7 @@ std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, 
 
 std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity) {
   const std::shared_ptr<Transport> transport = connect_gloo(identity, meet(identity));
-  return std::make_shared<ExchangeCommunicator>(std::move(identity), transport, transport);
+  return std::make_shared<ExchangeCommunicator>(std::move(identity), transport);
 }
 
 void check_gloo() {

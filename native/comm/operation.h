@@ -33,6 +33,13 @@ struct Operation {
     if (input.defined()) return input.device();
     return output.defined() ? output.device() : c10::Device(c10::DeviceType::CPU);
   }
+  // Of the same memory without autograd's graph: whoever lets go of this must not be who ends the graph, and what its nodes hold.
+  Operation without_graph() && {
+    const bool in_place = output.defined() && output.is_same(input);
+    if (output.defined()) output = output.detach();
+    if (input.defined()) input = in_place ? output : input.detach();
+    return std::move(*this);
+  }
   // Whether ranks' elements become one.
   bool reduces() const {
     return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;

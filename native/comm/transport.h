@@ -1,9 +1,10 @@
-// What moves bytes between two ranks that share no memory: the one thing that differs between Gloo and NCCL.
+// What moves bytes of the host between two ranks that share no memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,11 @@ class Transport {
   virtual ~Transport() = default;
 
   // Sends and receives all of these at once; returns when all are there, or when no more can be hoped for: what was lost.
-  // Any thread, several at a time with different tags.
+  // Any thread, several at a time with different tags. Ends as at the deadline once `needless`, if given, is true; it is asked
+  // often, by another thread.
   virtual std::vector<Loss> exchange(const std::vector<Message>& sends, const std::vector<Message>& receives,
-                                     std::chrono::steady_clock::time_point deadline) = 0;
+                                     std::chrono::steady_clock::time_point deadline,
+                                     const std::function<bool()>& needless = {}) = 0;
   // Ends every exchange, now and later. Any thread.
   virtual void interrupt() = 0;
   // Closes the connections once no exchange uses them any more: the other ranks notice. Idempotent.

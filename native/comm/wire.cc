@@ -49,8 +49,20 @@ bool rides_along(const at::Tensor& memory) {
 }
 
 Wire::Wire(const RoundSetting& setting, const std::vector<int>& ranks, int64_t sequence, const Operation& operation)
-    : setting_(setting), ranks_(ranks), sequence_(sequence), operation_(operation),
-      deadline_(std::chrono::steady_clock::now() + std::chrono::milliseconds(setting.identity.deadline_ms)) {}
+    : Wire(setting, ranks, sequence, operation,
+           std::chrono::steady_clock::now() + std::chrono::milliseconds(setting.identity.deadline_ms)) {}
+
+Wire::Wire(const RoundSetting& setting, const std::vector<int>& ranks, int64_t sequence, const Operation& operation,
+           std::chrono::steady_clock::time_point deadline)
+    : setting_(setting), ranks_(ranks), sequence_(sequence), operation_(operation), deadline_(deadline) {}
+
+void Wire::compare() {
+  std::vector<Trade> all;
+  for (const int peer : ranks_) {
+    if (peer != rank()) all.push_back({peer, {}, {}});
+  }
+  exchange_envelopes(all);
+}
 
 int Wire::tag_of(Step step) const {
   constexpr int64_t kSequences = int64_t{1} << 27;
@@ -74,7 +86,7 @@ void Wire::exchange_envelopes(const std::vector<Trade>& all) {
     sends.push_back({all[i].peer, tag_of(envelope_step(operation_.kind == Kind::send)), out});
     receives.push_back({all[i].peer, tag_of(envelope_step(operation_.kind == Kind::recv)), in});
   }
-  carry(setting_.signals, sends, receives);
+  carry(setting_.transport, sends, receives);
   check_signatures(all, taken);
   for (size_t i = 0; i < all.size(); i++) {
     const at::Tensor& memory = all[i].incoming;
@@ -122,7 +134,7 @@ void Wire::move(const std::vector<Trade>& all, Step step) {
     if (is_moved(with.outgoing)) sends.push_back({with.peer, tag_of(step), with.outgoing});
     if (is_moved(with.incoming)) receives.push_back({with.peer, tag_of(step), with.incoming});
   }
-  if (!sends.empty() || !receives.empty()) carry(setting_.payload, sends, receives);
+  if (!sends.empty() || !receives.empty()) carry(setting_.transport, sends, receives);
 }
 
 void Wire::carry(Transport& transport, const std::vector<Message>& sends, const std::vector<Message>& receives) {

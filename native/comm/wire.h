@@ -25,8 +25,7 @@ class FirstFailure {
 // Where an operation runs.
 struct RoundSetting {
   const Communicator::Identity& identity;
-  Transport& signals;
-  Transport& payload;
+  Transport& transport;
   FirstFailure& failure;
 };
 
@@ -44,7 +43,11 @@ bool rides_along(const at::Tensor& memory);
 class Wire {
  public:
   Wire(const RoundSetting& setting, const std::vector<int>& ranks, int64_t sequence, const Operation& operation);
+  Wire(const RoundSetting& setting, const std::vector<int>& ranks, int64_t sequence, const Operation& operation,
+       std::chrono::steady_clock::time_point deadline);
 
+  // Signatures alone, with all other ranks of it.
+  void compare();
   // The first step of every operation, with all other ranks of it, in rank order: signatures, then these bytes.
   void trade(const std::vector<Trade>& all);
   // A second step, without signatures.

@@ -22,15 +22,15 @@ struct KnownKind {
 };
 
 #if HAVE_CUDA
-constexpr void (*kPrepareCuda)() = cuda::prepare;
+constexpr DeviceKind kCuda{"cuda", c10::DeviceType::CUDA, cuda::prepare, cuda::native_stream};
 #else
-constexpr void (*kPrepareCuda)() = nullptr;
+constexpr DeviceKind kCuda{"cuda", c10::DeviceType::CUDA, nullptr, nullptr};
 #endif
 
 // Never freed: threads may end after the library's own statics.
 std::vector<KnownKind*>& kinds() {
-  static auto* const known = new std::vector<KnownKind*>{new KnownKind({"cpu", c10::DeviceType::CPU, nullptr}),
-                                                         new KnownKind({"cuda", c10::DeviceType::CUDA, kPrepareCuda})};
+  static auto* const known = new std::vector<KnownKind*>{new KnownKind({"cpu", c10::DeviceType::CPU, nullptr, nullptr}),
+                                                         new KnownKind(kCuda)};
   return *known;
 }
 
@@ -113,6 +113,13 @@ void enter_device(c10::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.setDevice(device);
   guard.exchangeStream(guard.getStreamFromGlobalPool(device));
+}
+
+void* native_stream(const c10::Stream& stream) {
+  for (const KnownKind* known : kinds()) {
+    if (known->kind.type == stream.device_type() && known->kind.native_stream != nullptr) return known->kind.native_stream(stream);
+  }
+  refuse_device(c10::DeviceTypeName(stream.device_type(), /*lower_case=*/true), "one without streams");
 }
 
 int64_t read_backs() { return num_read_backs.load(std::memory_order_relaxed); }

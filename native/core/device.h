@@ -2,6 +2,7 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <string>
@@ -13,6 +14,7 @@ struct DeviceKind {
   const char* name;
   c10::DeviceType type;
   void (*prepare)();  // once
+  void* (*native_stream)(const c10::Stream&);
 };
 
 // Makes a kind known by its name. From static initializers of native/devices; "cpu" and "cuda" are known already.
@@ -42,6 +44,9 @@ void hear_of_device(c10::Device device);
 
 // From now on the calling thread makes its tensors on a device and computes there, in a stream of its own.
 void enter_device(c10::Device device);
+
+// What C interfaces of a device's kind know a stream by: a cudaStream_t. Throws CodedError DEVICE_UNAVAILABLE for the host's.
+void* native_stream(const c10::Stream& stream);
 
 // Times that values of a device were waited for and read, by this process.
 int64_t read_backs();

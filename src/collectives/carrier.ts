@@ -161,8 +161,9 @@ export class HostCarrier implements Carrier {
   }
 }
 
-/** Who is in a group whose bytes go over Gloo, and how they meet. */
-export interface GlooMembership {
+/** Who is in a group whose bytes are sent, and how they meet. */
+export interface Membership {
+  readonly backend: "gloo" | "nccl";
   readonly name: string;
   readonly rank: number;
   readonly size: number;
@@ -170,16 +171,19 @@ export interface GlooMembership {
   readonly deadlineMs: number;
 }
 
-/** Between processes that share no memory: the bytes go over Gloo, by threads of the group, while event loops go on. */
-export class GlooCarrier implements Carrier {
+/**
+ * Between processes that share no memory: the bytes are sent, by threads of the group, while event loops go on. Over Gloo from host to
+ * host; by NCCL from device to device, and what is in the host's memory over Gloo beside it.
+ */
+export class SendingCarrier implements Carrier {
   readonly #group: Communicator;
 
   /**
    * Joins the group; blocks until all members have.
    * @throws {TroupeError} what `openCommunicator` throws
    */
-  constructor(membership: GlooMembership) {
-    this.#group = openCommunicator({ backend: "gloo", ...membership });
+  constructor(membership: Membership) {
+    this.#group = openCommunicator(membership);
   }
 
   memories(ranks: readonly number[]): readonly (readonly number[])[] {

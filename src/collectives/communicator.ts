@@ -40,6 +40,16 @@ export interface CommunicatorOptions {
   /** Artificial: how long each operation takes at least, one after the other. 0 by default; shows what overlaps. */
   readonly delayMs?: number;
   /**
+   * Of `nccl`: whether the ranks compare what they are about to do before each operation, and wait for it in their threads. Without it
+   * ranks that do different things are told when they are late. False by default: a check costs a message to each rank.
+   */
+  readonly checked?: boolean;
+  /**
+   * Of `nccl`: "ordered" adds in rank order, to the bits of the other backends; "direct" has NCCL add, in an order that the devices'
+   * connections decide, with fewer bytes. "ordered" by default.
+   */
+  readonly reduction?: "ordered" | "direct";
+  /**
    * Where this membership tells which operation it has come to and whether it waits, in memory that others read: 80 bytes,
    * aligned to 8, as `CollectiveLine` of the runtime reads them. `group` names it there.
    */
@@ -185,6 +195,7 @@ export class Communicator implements Disposable {
  */
 export function openCommunicator(options: CommunicatorOptions): Communicator {
   const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0, status } = options;
+  const { checked = false, reduction = "ordered" } = options;
   return new Communicator(
     native().openCommunicator(
       backend,
@@ -196,6 +207,8 @@ export function openCommunicator(options: CommunicatorOptions): Communicator {
       delayMs,
       status?.memory,
       status?.group ?? "",
+      checked,
+      reduction === "direct",
     ),
     options,
   );

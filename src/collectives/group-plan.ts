@@ -1,12 +1,13 @@
 import type { Device } from "../tensor/index.ts";
-import { ALIAS, type Carrier, GlooCarrier, HostCarrier, PeerCarrier } from "./carrier.ts";
+import { ALIAS, type Carrier, HostCarrier, PeerCarrier, SendingCarrier } from "./carrier.ts";
 import type { Backend } from "./communicator.ts";
 
 /**
  * What carries tensors between ranks: refs within one process; segments that the processes of a host share; those within each of
- * several hosts, and Gloo between them; or Gloo between processes that share nothing.
+ * several hosts, and Gloo between them; Gloo between processes that share nothing; or NCCL between such processes, each of which
+ * has a device of its own.
  */
-export type CarrierName = "alias" | "shared" | "hosts" | "gloo";
+export type CarrierName = "alias" | "shared" | "hosts" | "gloo" | "nccl";
 
 /**
  * In which order replicas' gradients are added where these do not all share a memory. `ordered`: rank after rank, the bits of one
@@ -57,7 +58,7 @@ export interface GroupPlace {
 }
 
 /**
- * Joins the group in which tensors are carried as planned; over Gloo it blocks until all members have.
+ * Joins the group in which tensors are carried as planned; where they are sent it blocks until all members have.
  * @throws {TroupeError} what `openCommunicator` throws
  */
 export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
@@ -71,8 +72,9 @@ export function openCarrier(plan: GroupPlan, place: GroupPlace): Carrier {
   const hosts = ranks.map((other) => plan.hosts?.[other] ?? 0);
   const member = ranks.indexOf(rank);
   const name = `${run} ${generation} ${group}`;
-  const overGloo = () => new GlooCarrier({ name, rank: member, size: ranks.length, rendezvous, deadlineMs });
-  if (carrier === "gloo") return overGloo();
+  const sending = (backend: "gloo" | "nccl") =>
+    new SendingCarrier({ backend, name, rank: member, size: ranks.length, rendezvous, deadlineMs });
+  if (carrier !== "hosts") return sending(carrier);
   const isApart = hosts.some((host) => host !== hosts[0]);
-  return new HostCarrier(hosts, member, isApart ? overGloo() : ALIAS);
+  return new HostCarrier(hosts, member, isApart ? sending("gloo") : ALIAS);
 }

@@ -3,7 +3,6 @@ export {
   ALIAS,
   type Carried,
   type Carrier,
-  GlooCarrier,
   type Incoming,
   type Parcel,
   type Recipient,

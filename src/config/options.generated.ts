@@ -9,7 +9,7 @@ export type Precision = "fp32" | "bf16" | "fp16" | "amp-bf16" | "amp-fp16";
 export type RankPlacement = "thread" | "process";
 
 /** What carries tensors between ranks. */
-export type CarrierChoice = "auto" | "gloo";
+export type CarrierChoice = "auto" | "gloo" | "nccl";
 
 /** How low-precision weights are made of their masters. */
 export type Rounding = "nearest" | "stochastic";
@@ -54,9 +54,10 @@ export interface RuntimeOptions {
   readonly placement?: "thread" | "process" | undefined;
   /**
    * What carries tensors between ranks: auto, which is references within a process, shared memory between those of a
-   * host and TCP between hosts; or gloo, which is TCP between processes that share no memory. Default: auto.
+   * host and TCP between hosts; gloo, which is TCP between processes that share no memory; or nccl, which is NCCL
+   * between processes of which each has a GPU of its own. Default: auto.
    */
-  readonly carrier?: "auto" | "gloo" | undefined;
+  readonly carrier?: "auto" | "gloo" | "nccl" | undefined;
   /**
    * How replicas' gradients are added where these do not all share a memory: rank after rank, with the bits of one
    * host; or within each host (or device) first, then host after host, of which less crosses the network: bits of its

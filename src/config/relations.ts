@@ -92,8 +92,8 @@ export const relations: readonly Relation[] = [
       hint: "each host proves itself to the others",
     };
   }),
-  relation("carrier", 'gloo needs placement "process"', ({ chosen: { carrier, placement } }) =>
-    carrier === "gloo" && placement !== "process"
+  relation("carrier", 'gloo and nccl need placement "process"', ({ chosen: { carrier, placement } }) =>
+    carrier !== "auto" && placement !== "process"
       ? {
           expected: 'used with placement "process"',
           got: carrier,
@@ -101,8 +101,13 @@ export const relations: readonly Relation[] = [
         }
       : undefined,
   ),
-  relation("carrier", "gloo goes without offload.parameters", ({ chosen: { carrier, offload } }) =>
-    carrier === "gloo" && offload?.parameters !== undefined
+  relation("carrier", "nccl needs a device", ({ chosen: { carrier, device } }) =>
+    carrier === "nccl" && device === "cpu"
+      ? { expected: "used with a device", got: carrier, hint: "between processes of the host gloo sends" }
+      : undefined,
+  ),
+  relation("carrier", "gloo and nccl go without offload.parameters", ({ chosen: { carrier, offload } }) =>
+    carrier !== "auto" && offload?.parameters !== undefined
       ? {
           expected: "used without offload.parameters",
           got: carrier,

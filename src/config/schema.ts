@@ -87,10 +87,10 @@ const layout = {
     "where ranks live: on threads of this process, or in a process each, which a crash of native code in another leaves alive",
   ),
   carrier: option(
-    oneOf(["auto", "gloo"]).default("auto"),
+    oneOf(["auto", "gloo", "nccl"]).default("auto"),
     "--carrier <what>",
     "layout",
-    "what carries tensors between ranks: auto, which is references within a process, shared memory between those of a host and TCP between hosts; or gloo, which is TCP between processes that share no memory",
+    "what carries tensors between ranks: auto, which is references within a process, shared memory between those of a host and TCP between hosts; gloo, which is TCP between processes that share no memory; or nccl, which is NCCL between processes of which each has a GPU of its own",
   ),
   reduction: option(
     oneOf(["ordered", "hierarchical"]).default("ordered"),

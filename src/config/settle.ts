@@ -1,6 +1,7 @@
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 import { type Anomaly, type AnomalyRules, DEFAULT_RULES, type Policy } from "../anomalies/index.ts";
+import { TroupeError } from "../errors.ts";
 import { initialLossScale, type LossScaleRule } from "../optim/index.ts";
 import { parseZeroLevel } from "../parallel/index.ts";
 import { DEVICE_KINDS, type Device, deviceCount, parseDevice, requireDevice } from "../tensor/index.ts";
@@ -132,15 +133,30 @@ function carrierOf({ placement, device }: Chosen, isLaunched: boolean): LayoutSe
 /**
  * By rank, what it computes on. Neighbours stay together, on each host anew: ranks that split a layer share a device, or have
  * devices side by side.
+ * @throws {TroupeError} `OPTION` where NCCL would have to give two ranks one device
  */
-function devicesOf({ device, ranks }: Chosen, numHosts: number): Device[] {
+function devicesOf({ device, ranks, carrier }: Chosen, numHosts: number): Device[] {
   const devices = present(device);
   const hostOf = (rank: number) => Math.floor((rank * numHosts) / ranks);
   const perHost = Map.groupBy(Array.from({ length: ranks }).keys(), hostOf);
   return [...perHost.values()].flatMap((local) => {
+    if (carrier === "nccl" && local.length > devices.length) throw tooFewDevices(local.length, devices);
     const numUsed = Math.min(devices.length, local.length);
     return local.map((_, index) => devices[Math.floor((index * numUsed) / local.length)] as Device);
   });
+}
+
+function tooFewDevices(numRanks: number, devices: readonly Device[]): TroupeError {
+  return new TroupeError(
+    "OPTION",
+    {
+      where: "options",
+      expected: `carrier nccl with a device for each rank of a host, of which there are ${numRanks}`,
+      got: devices.join(", "),
+      hint: "ranks that share a device read each other's memory: leave carrier out, or take fewer ranks",
+    },
+    { fields: { option: "carrier", got: "nccl" } },
+  );
 }
 
 /**

@@ -87,6 +87,8 @@ export interface Native {
     delayMs: number,
     told: Uint8Array | undefined,
     group: string,
+    checked: boolean,
+    direct: boolean,
   ): number;
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;

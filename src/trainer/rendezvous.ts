@@ -36,12 +36,12 @@ export class Rendezvous implements AsyncDisposable {
     store: string | undefined,
   ): Promise<Rendezvous> {
     const plan = { run: randomUUID(), carrier, reduction };
-    if (store !== undefined)
-      return new Rendezvous({ ...plan, backend: "gloo", rendezvous: store }, mesh, undefined);
+    const backend = carrier === "nccl" ? "nccl" : "gloo";
+    if (store !== undefined) return new Rendezvous({ ...plan, backend, rendezvous: store }, mesh, undefined);
     if (carrier === "alias")
       return new Rendezvous({ ...plan, backend: "local", rendezvous: undefined }, mesh, undefined);
     const rendezvous = makeOwnedFolder(tmpdir(), "troupe-groups-");
-    return new Rendezvous({ ...plan, backend: "gloo", rendezvous }, mesh, rendezvous);
+    return new Rendezvous({ ...plan, backend, rendezvous }, mesh, rendezvous);
   }
 
   /** `actor` of one generation of the rank group has ended, or is about to: whoever waits for it in this process is told. */

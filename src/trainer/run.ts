@@ -63,6 +63,7 @@ const preloads = {
   shared: actorModules.preload,
   hosts: actorModules.preloadHosts,
   gloo: actorModules.preloadApart,
+  nccl: actorModules.preloadApart,
 };
 
 /** What a run is made of. */
@@ -103,7 +104,7 @@ export class Run {
   constructor(options: RunOptions) {
     const { supervision, execution, telemetry, layout, hosts } = options.settings;
     const { head } = options;
-    const isApart = layout.carrier === "gloo" || layout.carrier === "hosts";
+    const isApart = layout.carrier !== "alias" && layout.carrier !== "shared";
     this.#options = options;
     this.#stalls = new Stalls(supervision.stallMs, execution.deadlineMs);
     this.#system = new ActorSystem({

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Backend } from "../../src/collectives/index.ts";
+import type { DeviceKind } from "../../src/tensor/index.ts";
 import type { Assignment, Outcome } from "../fixtures/collectives/member.ts";
 import type { ScenarioName } from "../fixtures/collectives/scenarios.ts";
 
@@ -14,6 +15,11 @@ const script = new URL("../fixtures/collectives/member.ts", import.meta.url);
 export interface Setting {
   readonly backend: Backend;
   readonly placement: "thread" | "process";
+  /** Each rank computes on the device of its number, of this kind. The host by default. */
+  readonly onDevices?: DeviceKind;
+  /** As `CommunicatorOptions` has them. */
+  readonly checked?: boolean;
+  readonly reduction?: "ordered" | "direct";
 }
 
 /** Beside the scenario itself. */
@@ -24,12 +30,14 @@ export interface GroupOptions {
   readonly rendezvous?: string;
 }
 
+/** No two groups of this process have one name. */
+let numGroups = 0;
+
 /** Threads or processes that each play one rank, kept from test to test. */
 export class Members {
   readonly #setting: Setting;
   readonly #members: (Worker | ChildProcess)[] = [];
   readonly #folder = mkdtempSync(join(tmpdir(), "troupe-collectives-"));
-  #numGroups = 0;
 
   constructor(setting: Setting) {
     this.#setting = setting;
@@ -49,8 +57,8 @@ export class Members {
     size: number,
     { argument, deadlineMs = 20_000, rendezvous }: GroupOptions = {},
   ): { readonly name: string; readonly outcomes: Promise<Outcome>[] } {
-    const name = `group-${process.pid}-${this.#numGroups++}`;
-    const { backend, placement } = this.#setting;
+    const name = `group-${process.pid}-${numGroups++}`;
+    const { backend, placement, onDevices, checked = false, reduction = "ordered" } = this.#setting;
     const meetingPlace = rendezvous ?? (placement === "process" ? join(this.#folder, name) : "");
     const numMembers = typeof scenario === "string" ? size : scenario.length;
     const outcomes = Array.from({ length: numMembers }, (_, rank) => {
@@ -60,7 +68,10 @@ export class Members {
         rank,
         size,
         deadlineMs,
+        checked,
+        reduction,
         argument,
+        device: onDevices === undefined ? "cpu" : `${onDevices}:${rank}`,
         scenario: typeof scenario === "string" ? scenario : (scenario[rank] as ScenarioName),
         rendezvous: meetingPlace,
       };

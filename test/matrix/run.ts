@@ -30,9 +30,11 @@ if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", f
 
 using workspace = new Workspace();
 const matrix = new Matrix(workspace, values.device);
-const combinations = [...switches.map((each) => [each]), ...pairs()].filter(
+const { device = "cpu" } = values;
+const all = [...switches.map((each) => [each]), ...pairs()].filter(
   (on) => filter === undefined || on.some(({ name }) => name === filter),
 );
+const combinations = all.filter((on) => device === "cpu" || on.every(({ isOfHost }) => isOfHost !== true));
 
 const width = 2 + Math.max(...combinations.map((on) => on.map(({ name }) => name).join(" + ").length));
 let numBroken = 0;

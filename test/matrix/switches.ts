@@ -17,6 +17,8 @@ export interface Switch {
   readonly changes: "nothing" | "order" | "mathematics";
   /** Names of switches with which this one is refused. */
   readonly without?: readonly string[];
+  /** Whether it is refused on a device. */
+  readonly isOfHost?: true;
 }
 
 /** Everything that can be composed, each with what it promises. */
@@ -29,6 +31,7 @@ export const switches: readonly Switch[] = [
     kind: "zero",
     options: { zero: 3, offload: { parameters: "nvme", dir: tmpdir() }, prefetchBytes: 60_000 },
     changes: "nothing",
+    isOfHost: true,
   },
   { name: "tp 2", kind: "tp", options: { tp: 2 }, changes: "order" },
   { name: "tp 2 sp", kind: "tp", options: { tp: 2, sequenceParallel: true }, changes: "order" },

@@ -7,6 +7,19 @@ const behindSender = "are read behind what their sender computed, moved or share
 const behindReaders = "are written again only behind what their readers have read";
 const betweenThreads =
   "are reduced and gathered by threads behind what each has computed, and read behind the result, on one device";
+const behindHost =
+  "are read behind what a thread of the host has written, which heard of another device first";
+const byMessages =
+  "are written again behind the copies that another device was told to make, by messages alone";
+const keepMemory = "keep their memory until the stream that they went to has read it";
+const nccl = "test/collectives/nccl.test.ts";
+const behindNccl =
+  "are reduced, gathered and sent behind what each rank has computed, and read behind the result";
+const ownLosses = "has the host's losses, to the bit, ";
+const onTwo = `${ownLosses}on two replicas at ZeRO 3`;
+const hostOptimizer = `${ownLosses}with its optimizer on the host`;
+const inProcesses = `${ownLosses}in processes, split by layer`;
+const simTraining = "test/devices/sim-training.test.ts";
 const activations = "test/offload/host-activations.test.ts";
 const comeBack =
   "come back as they were, whatever uses their device's memory meanwhile, and are waited for by nobody";
@@ -49,14 +62,72 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a stream knows nothing of what it was told of another device's",
     file: "native/core/fence.cc",
-    from: "  if (compute_device() != device()) hold_back(compute_device());\n",
+    from: "  if (ordering_device() != device()) hold_back(ordering_device());\n",
     to: "",
-    caughtBy: [
-      by(
-        fences,
-        "are written again behind the copies that another device was told to make, by messages alone",
-      ),
-    ],
+    caughtBy: [by(fences, byMessages, behindHost)],
+  },
+  {
+    name: "a stream does not wait for a fence",
+    file: "native/core/fence.cc",
+    from: "event_->block(present_stream(device));",
+    to: "static_cast<void>(present_stream(device));",
+    caughtBy: [by(fences, behindSender, behindReaders, betweenThreads)],
+  },
+  {
+    name: "a thread does not wait for a fence",
+    file: "native/core/fence.cc",
+    from: "  event_->synchronize();\n",
+    to: "",
+    caughtBy: [by(device, onTwo, hostOptimizer)],
+  },
+  {
+    name: "a writer is told of no reader's end",
+    file: "native/core/fence.cc",
+    from: "  for (const Fence& fence : fences_) fence.hold_back();\n",
+    to: "",
+    caughtBy: [by(fences, behindReaders)],
+  },
+  {
+    name: "nobody says which streams use memory",
+    file: "native/core/fence.cc",
+    from: "  guard.recordDataPtrOnStream(tensor.storage().data_ptr(), guard.getStream(tensor.device()));\n",
+    to: "",
+    caughtBy: [by(fences, keepMemory, betweenThreads)],
+  },
+  {
+    name: "what a message says of its sender's stream is not followed",
+    file: "native/core/timeline.cc",
+    from: "  fence.hold_back();\n",
+    to: "",
+    caughtBy: [by(fences, byMessages)],
+  },
+  {
+    name: "a thread of the host passes no place on",
+    file: "native/core/timeline.cc",
+    from: "  hear_of_device(fence.device());\n",
+    to: "",
+    caughtBy: [by(fences, behindHost)],
+  },
+  {
+    name: "messages of threads are taken without their place",
+    file: "src/runtime/transport/port-link.ts",
+    from: "    this.#order()?.heard(posted.place);\n",
+    to: "",
+    caughtBy: [by(device, onTwo)],
+  },
+  {
+    name: "a ref says nothing of its sender's stream",
+    file: "native/core/refs.cc",
+    from: "                     Fence::here(tensor.device())};",
+    to: "                     Fence()};",
+    caughtBy: [by(fences, behindSender)],
+  },
+  {
+    name: "a late value is read before it has come",
+    file: "native/core/late_values.cc",
+    from: "  arrived_.wait();\n",
+    to: "",
+    caughtBy: [by(device, onTwo)],
   },
   {
     name: "who attaches a ref does not wait for its sender's stream",
@@ -70,7 +141,7 @@ export const mutations: readonly Mutation[] = [
     file: "native/core/refs.cc",
     from: "  use_in_stream(pending.tensor);\n",
     to: "",
-    caughtBy: [by(fences, "keep their memory until the stream that they went to has read it")],
+    caughtBy: [by(fences, keepMemory)],
   },
   {
     name: "a reader in another stream does not say where it ended",
@@ -101,6 +172,69 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(activations, comeBack)],
   },
   {
+    name: "nobody goes on behind a copy",
+    file: "native/binding/beside.cc",
+    from: "  end_of_copy(info).hold_back();\n",
+    to: "",
+    caughtBy: [by(activations, comeBack)],
+  },
+  {
+    name: "a copy has arrived at once",
+    file: "native/binding/beside.cc",
+    from: "[over = end_of_copy(info)](size_t) { over.wait(); }",
+    to: "[](size_t) {}",
+    caughtBy: [by(device, hostOptimizer)],
+  },
+  {
+    name: "activations do not go to the host",
+    file: "src/offload/host-activations.ts",
+    from: "    copyBeside(host, first);\n",
+    to: "",
+    caughtBy: [by(activations, comeBack)],
+  },
+  {
+    name: "a gradient is used by the host before it has come",
+    file: "src/actors/offload.ts",
+    from: "  await copy.arrived();\n",
+    to: "",
+    caughtBy: [by(device, hostOptimizer)],
+  },
+  {
+    name: "what the host has updated is read before the device has it",
+    file: "src/actors/offload.ts",
+    from: "    publishing.follow();\n",
+    to: "",
+    caughtBy: [by(device, hostOptimizer)],
+  },
+  {
+    name: "the host fills its copy of the parameters while they come",
+    file: "src/actors/offload.ts",
+    from: "    for (const { published } of this.#onDevice.values()) await published;\n",
+    to: "",
+    caughtBy: [by(device, hostOptimizer)],
+  },
+  {
+    name: "a state's copy is sent before the device has made it",
+    file: "src/state/store/block-copy.ts",
+    from: "  await Promise.all(copies.map((copy) => copy.arrived()));\n",
+    to: "",
+    caughtBy: [by(simTraining, "after a rank has died and the run went on from its last state")],
+  },
+  {
+    name: "a tensor of another device is taken as it is",
+    file: "src/collectives/carrier.ts",
+    from: 'there.device === "cpu" || there.device === this.#own',
+    to: "there.rank >= 0",
+    caughtBy: [by(simTraining, "with zero 1 and accumulate 2 and more, spread over two")],
+  },
+  {
+    name: "what Gloo brings stays with the host",
+    file: "src/collectives/carrier.ts",
+    from: "        work.wait(); // complete as it is: but on a device the result is not where it belongs before\n",
+    to: "",
+    caughtBy: [by(device, inProcesses)],
+  },
+  {
     name: "activations are read before they have come back",
     file: "src/offload/host-activations.ts",
     from: "    copy.follow();\n",
@@ -120,6 +254,62 @@ export const mutations: readonly Mutation[] = [
     from: "    use_in_stream(part.input);\n",
     to: "",
     caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "what a collective still writes may be freed",
+    file: "native/comm/meeting.cc",
+    from: "    use_in_stream(part.output);\n",
+    to: "",
+    caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "a collective of threads says nowhere where it ends",
+    file: "native/comm/meeting.cc",
+    from: "  for (const Operation& part : parts) results_.push_back(Fence::here(part.device()));\n",
+    to: "",
+    caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "a rank comes to a collective without saying how far its stream is",
+    file: "native/comm/local_group.cc",
+    from: "  meeting->arrivals[place] = Fence::here(operation.device());\n",
+    to: "",
+    caughtBy: [by(fences, betweenThreads)],
+  },
+  {
+    name: "NCCL does not wait for what was computed",
+    file: "native/comm/nccl/channel.cc",
+    from: "  before.hold_back(device_);\n",
+    to: "",
+    caughtBy: [by(nccl, behindNccl)],
+  },
+  {
+    name: "an event passes before NCCL has put its kernels into the stream",
+    file: "native/comm/nccl/channel.cc",
+    from: "  (*wait_)([this] { return state() == success; });\n}\n\nResult",
+    to: "}\n\nResult",
+    caughtBy: [by(nccl, behindNccl)],
+  },
+  {
+    name: "what NCCL still reads may be freed",
+    file: "native/comm/nccl/communicator.cc",
+    from: "    use_in_stream(operation_.input);\n",
+    to: "",
+    caughtBy: [by(nccl, behindNccl)],
+  },
+  {
+    name: "what NCCL still writes may be freed",
+    file: "native/comm/nccl/communicator.cc",
+    from: "    use_in_stream(operation_.output);\n",
+    to: "",
+    caughtBy: [by(nccl, behindNccl)],
+  },
+  {
+    name: "what NCCL brings is read before it is there",
+    file: "native/comm/nccl/communicator.cc",
+    from: "      flight_->over.hold_back();\n",
+    to: "",
+    caughtBy: [by(nccl, behindNccl)],
   },
   {
     name: "a collective's result is read before it is there",

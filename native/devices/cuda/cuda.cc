@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
 #include <atomic>
@@ -76,6 +77,8 @@ void prepare() {
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const auto& entry) { follow(entry); });
   prepared = true;
 }
+
+void* native_stream(const c10::Stream& stream) { return c10::cuda::CUDAStream(stream).stream(); }
 
 DeviceMemory device_memory(int64_t index) {
   const auto device = static_cast<c10::DeviceIndex>(index);

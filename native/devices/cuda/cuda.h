@@ -1,6 +1,8 @@
 // What Troupe asks of libtorch's CUDA before the first GPU is used, and what it tells of a GPU's memory.
 #pragma once
 
+#include <c10/core/Stream.h>
+
 #include <cstdint>
 
 namespace troupe::cuda {
@@ -8,6 +10,9 @@ namespace troupe::cuda {
 // From now on memory of GPUs stands in the ledger under the tag of the thread that asked for it, and libtorch's operators give
 // the same bits each time, where they can. Nothing happens where there is no GPU.
 void prepare();
+
+// Its cudaStream_t.
+void* native_stream(const c10::Stream& stream);
 
 struct DeviceMemory {
   int64_t free_bytes, total_bytes;  // of the whole GPU, as CUDA tells: other processes' too

@@ -16,6 +16,7 @@
 #include "devices/sim/fault.h"
 #include "devices/sim/kernels.h"
 #include "devices/sim/late.h"
+#include "devices/sim/native_stream.h"
 #include "devices/sim/schedule.h"
 
 namespace troupe::sim {
@@ -83,7 +84,11 @@ void register_all() {
 
 #endif
 
-const RegisteredDeviceKind known({"sim", c10::DeviceType::PrivateUse1, open});
+#if TROUPE_TORCH_AT_LEAST(2, 9)
+const RegisteredDeviceKind known({"sim", c10::DeviceType::PrivateUse1, open, native_stream});
+#else
+const RegisteredDeviceKind known({"sim", c10::DeviceType::PrivateUse1, open, nullptr});
+#endif
 
 }  // namespace
 

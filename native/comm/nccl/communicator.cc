@@ -1,0 +1,535 @@
+// The NCCL backend: what lies on devices goes from device to device, in streams of its own, and no thread waits for it; what lies
+// in the host's memory goes over Gloo, as barriers do. Gathers are NCCL's own. Reductions are libtorch's operators in rank order
+// on what NCCL has brought, so that the bits are those of the other backends; NCCL's own are quicker and add in its order, where
+// that is asked for. Sends and receives have a communicator of NCCL for each pair and direction: one stream would have them wait
+// for each other.
+//
+// Nothing is compared beforehand: ranks that do different things wait for each other. What is not over after a while is compared
+// over Gloo: who has ended, does something else or does not come is named, and NCCL's kernels are ended.
+#include "comm/backends.h"
+#include "core/error.h"
+
+#if HAVE_GLOO
+
+#include <ATen/ops/empty.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "comm/exchange.h"
+#include "comm/gloo.h"
+#include "comm/nccl/channel.h"
+#include "comm/rank_order.h"
+#include "comm/wire.h"
+#include "core/device.h"
+
+namespace troupe::comm {
+namespace nccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// After which an operation counts as late.
+constexpr auto kPatience = std::chrono::milliseconds(250);
+// How long a transfer may still take that somebody who has left had sent.
+constexpr auto kGrace = std::chrono::seconds(1);
+// How often the host looks whether something is over.
+constexpr auto kFirstLooks = std::chrono::microseconds(20), kLaterLooks = std::chrono::microseconds(500);
+constexpr auto kFirst = std::chrono::milliseconds(2);
+// What is smaller is sent to all whole, and reduced by each.
+constexpr size_t kSmallBytes = 32 * 1024;
+
+at::Tensor flat(const at::Tensor& tensor) { return tensor.view(-1); }
+
+// NCCL's name of a dtype, where it has one to reduce.
+bool find_dtype(c10::ScalarType dtype, DataType& found) {
+  switch (dtype) {
+    case at::kFloat: found = float32; return true;
+    case at::kBFloat16: found = bfloat16; return true;
+    case at::kHalf: found = float16; return true;
+    case at::kDouble: found = float64; return true;
+    case at::kInt: found = int32; return true;
+    case at::kLong: found = int64; return true;
+    case at::kChar: found = int8; return true;
+    case at::kByte: found = uint8; return true;
+    default: return false;
+  }
+}
+
+ReduceOp op_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum: return sum;
+    case Reduction::avg: return avg;
+    case Reduction::max: return max;
+    case Reduction::min: return min;
+    case Reduction::prod: return prod;
+  }
+  return sum;
+}
+
+void send(const at::Tensor& memory, int peer, Comm comm, void* stream) {
+  if (memory.nbytes() > 0) check(library().send(memory.data_ptr(), memory.nbytes(), int8, peer, comm, stream), "ncclSend");
+}
+
+void recv(const at::Tensor& memory, int peer, Comm comm, void* stream) {
+  if (memory.nbytes() > 0) check(library().recv(memory.data_ptr(), memory.nbytes(), int8, peer, comm, stream), "ncclRecv");
+}
+
+// One collective as its rank gives it to a channel.
+class Collective {
+ public:
+  Collective(const Communicator::Identity& identity, const Operation& operation, Channel& channel)
+      : identity_(identity), operation_(operation), channel_(channel) {}
+
+  void issue() const {
+    use_in_stream(operation_.input);
+    use_in_stream(operation_.output);
+    switch (operation_.kind) {
+      case Kind::all_reduce: return all_reduce();
+      case Kind::reduce_scatter: return reduce_scatter();
+      case Kind::reduce: return reduce();
+      case Kind::all_gather: return all_gather();
+      case Kind::all_to_all: return all_to_all();
+      case Kind::broadcast: return broadcast();
+      case Kind::barrier:
+      case Kind::send:
+      case Kind::recv: return;
+    }
+  }
+
+ private:
+  int rank() const { return identity_.rank; }
+  int size() const { return identity_.size; }
+  bool is_direct(DataType& dtype) const { return identity_.direct && find_dtype(operation_.input.scalar_type(), dtype); }
+
+  void all_reduce() const {
+    const at::Tensor input = flat(operation_.input), output = flat(operation_.output);
+    if (input.numel() == 0) return;
+    if (DataType dtype; is_direct(dtype)) {
+      return channel_.together([&](Comm comm, void* stream) {
+        check(library().all_reduce(input.data_ptr(), output.data_ptr(), static_cast<size_t>(input.numel()), dtype,
+                                   op_of(operation_.reduction), comm, stream), "ncclAllReduce");
+      });
+    }
+    if (input.nbytes() <= kSmallBytes) {
+      const at::Tensor all = at::empty({size(), input.numel()}, input.options());
+      gather_even(input, all);
+      return reduce_tensors(operation_.reduction, all.unbind(0), output);
+    }
+    const auto slice = [&](const at::Tensor& whole, int peer) {
+      const int64_t begin = whole.numel() * peer / size(), end = whole.numel() * (peer + 1) / size();
+      return whole.narrow(0, begin, end - begin);
+    };
+    const at::Tensor own = slice(output, rank());
+    reduce_here([&](int peer) { return slice(input, peer); }, own);
+    channel_.together([&](Comm comm, void* stream) {
+      for_others([&](int peer) {
+        recv(slice(output, peer), peer, comm, stream);
+        send(own, peer, comm, stream);
+      });
+    });
+  }
+
+  void reduce_scatter() const {
+    const at::Tensor input = flat(operation_.input), output = flat(operation_.output);
+    if (output.numel() == 0) return;
+    if (DataType dtype; is_direct(dtype)) {
+      return channel_.together([&](Comm comm, void* stream) {
+        check(library().reduce_scatter(input.data_ptr(), output.data_ptr(), static_cast<size_t>(output.numel()), dtype,
+                                       op_of(operation_.reduction), comm, stream), "ncclReduceScatter");
+      });
+    }
+    reduce_here([&](int peer) { return input.narrow(0, peer * output.numel(), output.numel()); }, output);
+  }
+
+  void reduce() const {
+    const at::Tensor input = flat(operation_.input), output = flat(operation_.output);
+    if (input.numel() == 0) return;
+    const int root = operation_.peer;
+    if (DataType dtype; is_direct(dtype)) {
+      return channel_.together([&](Comm comm, void* stream) {
+        check(library().reduce(input.data_ptr(), output.data_ptr(), static_cast<size_t>(input.numel()), dtype,
+                               op_of(operation_.reduction), root, comm, stream), "ncclReduce");
+      });
+    }
+    if (rank() != root) return channel_.together([&](Comm comm, void* stream) { send(input, root, comm, stream); });
+    std::vector<at::Tensor> sources = like(input);
+    channel_.together([&](Comm comm, void* stream) {
+      for_others([&](int peer) { recv(sources[static_cast<size_t>(peer)], peer, comm, stream); });
+    });
+    reduce_tensors(operation_.reduction, sources, output);
+  }
+
+  void all_gather() const {
+    const at::Tensor input = flat(operation_.input), output = flat(operation_.output);
+    if (operation_.output_splits.empty()) return gather_even(input, output);
+    const int64_t rows = operation_.output.size(0);
+    const int64_t row = rows == 0 ? 0 : output.numel() / rows;
+    std::vector<at::Tensor> slots;
+    int64_t begin = 0;
+    for (const int64_t split : operation_.output_splits) {
+      slots.push_back(output.narrow(0, begin, split * row));
+      begin += split * row;
+    }
+    const at::Tensor& own = slots[static_cast<size_t>(rank())];
+    if (own.data_ptr() != input.data_ptr()) own.copy_(input);
+    channel_.together([&](Comm comm, void* stream) {
+      for_others([&](int peer) {
+        recv(slots[static_cast<size_t>(peer)], peer, comm, stream);
+        send(input, peer, comm, stream);
+      });
+    });
+  }
+
+  void gather_even(const at::Tensor& input, const at::Tensor& all) const {
+    if (input.numel() == 0) return;
+    channel_.together([&](Comm comm, void* stream) {
+      check(library().all_gather(input.data_ptr(), all.data_ptr(), input.nbytes(), int8, comm, stream), "ncclAllGather");
+    });
+  }
+
+  void all_to_all() const {
+    const at::Tensor input = flat(operation_.input), output = flat(operation_.output);
+    const auto row_of = [](const at::Tensor& tensor) { return tensor.size(0) == 0 ? 0 : tensor.numel() / tensor.size(0); };
+    const int64_t row = row_of(operation_.input), output_row = row_of(operation_.output);
+    std::vector<std::pair<at::Tensor, at::Tensor>> trades;
+    int64_t from = 0, to = 0;
+    for (int peer = 0; peer < size(); peer++) {
+      const int64_t sent = operation_.input_splits[static_cast<size_t>(peer)] * row;
+      const int64_t taken = operation_.output_splits[static_cast<size_t>(peer)] * output_row;
+      trades.emplace_back(input.narrow(0, from, sent), output.narrow(0, to, taken));
+      from += sent;
+      to += taken;
+    }
+    const auto& [kept, own] = trades[static_cast<size_t>(rank())];
+    own.copy_(kept);
+    channel_.together([&](Comm comm, void* stream) {
+      for_others([&](int peer) {
+        const auto& [outgoing, incoming] = trades[static_cast<size_t>(peer)];
+        recv(incoming, peer, comm, stream);
+        send(outgoing, peer, comm, stream);
+      });
+    });
+  }
+
+  void broadcast() const {
+    const at::Tensor &input = operation_.input, &output = operation_.output;
+    if (input.numel() == 0) return;
+    channel_.together([&](Comm comm, void* stream) {
+      check(library().broadcast(input.data_ptr(), output.data_ptr(), input.nbytes(), int8, operation_.peer, comm, stream),
+            "ncclBroadcast");
+    });
+  }
+
+  // A tensor for each rank's part, one's own in its place.
+  std::vector<at::Tensor> like(const at::Tensor& own) const {
+    std::vector<at::Tensor> sources;
+    for (int peer = 0; peer < size(); peer++) sources.push_back(peer == rank() ? own : at::empty(own.sizes(), own.options()));
+    return sources;
+  }
+
+  // Sends every rank its slice and reduces one's own, of all ranks, in rank order.
+  template <class Slice>
+  void reduce_here(const Slice& slice, const at::Tensor& result) const {
+    std::vector<at::Tensor> sources = like(slice(rank()));
+    channel_.together([&](Comm comm, void* stream) {
+      for_others([&](int peer) {
+        recv(sources[static_cast<size_t>(peer)], peer, comm, stream);
+        send(slice(peer), peer, comm, stream);
+      });
+    });
+    reduce_tensors(operation_.reduction, sources, result);
+  }
+
+  template <class Body>
+  void for_others(const Body& body) const {
+    for (int peer = 0; peer < size(); peer++) {
+      if (peer != rank()) body(peer);
+    }
+  }
+
+  const Communicator::Identity& identity_;
+  const Operation& operation_;
+  Channel& channel_;
+};
+
+// Signals that are given up once what they are about is over. Thrown then.
+struct Needless {};
+
+class SignalsMeanwhile final : public Transport {
+ public:
+  SignalsMeanwhile(Transport& signals, const std::function<bool()>& over) : signals_(signals), over_(over) {}
+
+  std::vector<Loss> exchange(const std::vector<Message>& sends, const std::vector<Message>& receives, Clock::time_point deadline,
+                             const std::function<bool()>&) override {
+    std::vector<Loss> losses = signals_.exchange(sends, receives, deadline, over_);
+    // Who has left may have sent all it had to.
+    const auto end = Clock::now() + kGrace;
+    while (!losses.empty() && !over_() && Clock::now() < end) std::this_thread::sleep_for(kLaterLooks);
+    if (over_()) throw Needless{};
+    return losses;
+  }
+  void interrupt() override {}
+  void close() override {}
+
+ private:
+  Transport& signals_;
+  const std::function<bool()>& over_;
+};
+
+class NcclCommunicator final : public ExchangeCommunicator {
+ public:
+  NcclCommunicator(Identity identity, const std::shared_ptr<Transport>& signals, c10::intrusive_ptr<c10d::Store> store, c10::Device device)
+      : ExchangeCommunicator(std::move(identity), signals), store_(std::move(store)), device_(device) {
+    const auto deadline = deadline_from_now();
+    const Wait wait = [&](const std::function<bool()>& over) { look_until(over, deadline); };
+    try {
+      all_ = open({"nccl", rank(), size()}, wait);
+    } catch (const Ended&) {
+      throw CodedError("COLLECTIVE_TIMEOUT", "[openCommunicator " + this->identity().name + "] NCCL to connect within " +
+                                                 std::to_string(this->identity().deadline_ms) + " ms was expected: it did not");
+    } catch (const CodedError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw CodedError("NCCL_UNAVAILABLE", "[openCommunicator " + this->identity().name + "] NCCL to connect devices of which each has one "
+                                               "rank was expected: got " + error.what());
+    }
+  }
+  ~NcclCommunicator() override {
+    leave();
+    end_lanes();  // their tasks use what goes now
+  }
+
+  void leave() override {
+    const bool in_order = in_flight_ == 0 && !ended_;
+    ended_ = true;
+    ExchangeCommunicator::leave();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& channel : channels_) in_order ? channel->close() : channel->abort();
+  }
+
+ protected:
+  bool carries_devices() const override { return true; }
+
+  WorkPointer start(Operation operation, bool waited_for_at_once) override {
+    if (operation.device().is_cpu()) return ExchangeCommunicator::start(std::move(operation), waited_for_at_once);
+    if (operation.device() != device_) {
+      throw CodedError("COLLECTIVE_ARGUMENT", std::string("[") + kind_name(operation.kind) + "] a tensor of " + device_.str() +
+                                                  ", with which this rank has opened the group, was expected: got one of " +
+                                                  operation.device().str());
+    }
+    failure().throw_if_any();
+    Lane& lane = lane_of(operation);
+    auto flight = std::make_shared<Flight>(*this, lane.ranks, ++lane.issued, std::move(operation).without_graph());
+    auto work = std::make_shared<NcclWork>(shared_from_this(), lane.queue, flight);
+    in_flight_++;
+    if (!flight->is_pair()) issue(*flight);
+    const auto task = [this, flight, &slot = pairs_[{flight->operation.kind, flight->operation.peer}]] {
+      if (flight->is_pair()) issue_pair(*flight, slot);
+      watch(*flight);
+      in_flight_--;
+    };
+    work->task = lane.queue.put(task, /*waited_for_at_once=*/flight->is_pair() && waited_for_at_once);
+    return work;
+  }
+
+ private:
+  // An operation under way.
+  struct Flight {
+    Flight(const NcclCommunicator& member, const std::vector<int>& ranks, int64_t sequence, Operation operation)
+        : ranks(ranks),
+          sequence(sequence),
+          operation(std::move(operation)),
+          before(Fence::here(member.device_)),
+          deadline(member.deadline_from_now()) {}
+
+    bool is_pair() const { return operation.kind == Kind::send || operation.kind == Kind::recv; }
+
+    const std::vector<int>& ranks;
+    const int64_t sequence;
+    Operation operation;
+    const Fence before;
+    const Clock::time_point deadline;
+    std::shared_ptr<Channel> channel;
+    Fence over;
+    std::unique_ptr<Failure> failure;
+  };
+
+  class NcclWork final : public Work {
+   public:
+    NcclWork(std::shared_ptr<Communicator> member, OrderedQueue& queue, std::shared_ptr<Flight> flight)
+        : Work(flight->sequence), member_(std::move(member)), queue_(queue), flight_(std::move(flight)) {}
+
+    bool done() override { return queue_.is_finished(*task); }
+    void when_done(std::function<void()> told) override { queue_.when_finished(*task, std::move(told)); }
+
+    std::shared_ptr<OrderedQueue::Task> task;
+
+   private:
+    // The thread waits for pairs, whose other end may not have come, and where operations are checked; else its stream does.
+    void block() override {
+      if (flight_->is_pair() || member_->identity().checked) queue_.wait(*task);
+      if (queue_.is_finished(*task) && flight_->failure) {
+        throw CodedError(flight_->failure->code, flight_->failure->message, {{"group", member_->identity().name}});
+      }
+      flight_->over.hold_back();
+    }
+
+    const std::shared_ptr<Communicator> member_;  // owns the queue
+    OrderedQueue& queue_;
+    const std::shared_ptr<Flight> flight_;
+  };
+
+  Clock::time_point deadline_from_now() const { return Clock::now() + std::chrono::milliseconds(identity().deadline_ms); }
+
+  std::shared_ptr<Channel> open(const Channel::Place& place, const Wait& wait) {
+    auto channel = std::make_shared<Channel>(place, *store_, device_, wait);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    channels_.push_back(channel);
+    if (ended_) channel->abort();
+    return channel;
+  }
+
+  void issue(Flight& flight) {
+    attempt(flight, [&](const Wait& wait) {
+      flight.channel = all_;
+      flight.over = all_->issue(flight.before, wait, [&](Channel& channel) {
+        Collective(identity(), flight.operation, channel).issue();
+      });
+    });
+  }
+
+  void issue_pair(Flight& flight, std::shared_ptr<Channel>& channel) {
+    attempt(flight, [&](const Wait& wait) {
+      const Operation& operation = flight.operation;
+      const bool sends = operation.kind == Kind::send;
+      if (!channel) {
+        const std::string ends = std::to_string(flight.ranks[0]) + "-" + std::to_string(flight.ranks[1]);
+        channel = open({"nccl/" + ends, sends ? 0 : 1, 2}, wait);
+      }
+      flight.channel = channel;
+      flight.over = channel->issue(flight.before, wait, [&](Channel& pair) {
+        use_in_stream(sends ? operation.input : operation.output);
+        pair.together([&](Comm comm, void* stream) {
+          sends ? send(operation.input, 1, comm, stream) : recv(operation.output, 0, comm, stream);
+        });
+      });
+    });
+  }
+
+  // Returns when the operation is over, or has failed.
+  void watch(Flight& flight) {
+    if (!flight.failure) {
+      attempt(flight, [&](const Wait& wait) {
+        wait([&] {
+          flight.channel->check_health();
+          return flight.over.has_passed();
+        });
+      });
+    }
+    flight.operation.input = flight.operation.output = at::Tensor();
+  }
+
+  // Runs a part of an operation; what goes wrong becomes its failure, and the group's.
+  template <class Part>
+  void attempt(Flight& flight, const Part& part) {
+    const Wait wait = [&](const std::function<bool()>& over) { wait_in(flight, over); };
+    try {
+      failure().throw_if_any();
+      if (identity().checked && !flight.channel) compare(flight, signals());
+      part(wait);
+    } catch (const CodedError& error) {
+      fail_in(flight, failure().keep({error.code, error.what()}));
+    } catch (const Ended&) {
+      fail_in(flight, failure().keep({"COLLECTIVE_TIMEOUT", "[collective " + identity().name + "] " + describe(flight) + " to be over within " +
+                                                              std::to_string(identity().deadline_ms) + " ms was expected: all have come, and it is not"}));
+    } catch (const std::exception& error) {
+      fail_in(flight, failure().keep({"COLLECTIVE_ABORTED", "[collective " + identity().name + "] " + describe(flight) + " to go well was expected: " +
+                                                              error.what()}));
+    }
+  }
+
+  void fail_in(Flight& flight, const Failure& failure) {
+    flight.failure.reset(new Failure(failure));
+    ended_ = true;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& channel : channels_) channel->abort();
+  }
+
+  // Once an operation is late the ranks compare what they do. Throws Ended, and what Wire throws.
+  void wait_in(const Flight& flight, const std::function<bool()>& over) {
+    if (look(over, std::min(flight.deadline, Clock::now() + kPatience))) return;
+    try {
+      SignalsMeanwhile meanwhile(signals(), over);
+      compare(flight, meanwhile);
+    } catch (const Needless&) {
+      return;
+    }
+    look_until(over, flight.deadline);
+  }
+
+  void compare(const Flight& flight, Transport& by) {
+    const RoundSetting setting{identity(), by, failure()};
+    Wire(setting, flight.ranks, flight.sequence, flight.operation, flight.deadline).compare();
+  }
+
+  void look_until(const std::function<bool()>& over, Clock::time_point deadline) {
+    if (!look(over, deadline)) throw Ended{};
+  }
+
+  // Whether it was over before the time had come. Throws Ended where the group is.
+  bool look(const std::function<bool()>& over, Clock::time_point until) {
+    const auto begin = Clock::now();
+    while (!over()) {
+      if (ended_) throw Ended{};
+      const auto now = Clock::now();
+      if (now >= until) return false;
+      std::this_thread::sleep_for(now - begin < kFirst ? kFirstLooks : kLaterLooks);
+    }
+    return true;
+  }
+
+  std::string describe(const Flight& flight) const {
+    return comm::describe(signature_of(flight.operation, flight.sequence, rank(), rank()));
+  }
+
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const c10::Device device_;
+  std::atomic<bool> ended_{false};
+  std::atomic<int> in_flight_{0};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Channel>> channels_;
+  std::shared_ptr<Channel> all_;
+  std::map<std::pair<Kind, int>, std::shared_ptr<Channel>> pairs_;
+};
+
+}  // namespace
+}  // namespace nccl
+
+std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity) {
+  const c10::Device device = compute_device().is_cpu() ? default_device() : compute_device();
+  if (device.is_cpu()) {
+    throw CodedError("NCCL_UNAVAILABLE", "[nccl] a thread that computes on a device of its own was expected: this one computes on the host");
+  }
+  nccl::library();
+  const c10::intrusive_ptr<c10d::Store> store = meet(identity);
+  const std::shared_ptr<Transport> signals = connect_gloo(identity, store);
+  return std::make_shared<nccl::NcclCommunicator>(std::move(identity), signals, store, device);
+}
+
+}  // namespace troupe::comm
+
+#else
+
+namespace troupe::comm {
+
+std::shared_ptr<Communicator> make_nccl(Communicator::Identity) {
+  throw CodedError("NCCL_UNAVAILABLE", "[nccl] an addon built with Gloo, over which ranks find each other, was expected: Gloo's headers "
+                                       "were not there (apt install libgloo-dev, npm run build:native)");
+}
+
+}  // namespace troupe::comm
+
+#endif
