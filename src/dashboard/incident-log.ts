@@ -22,7 +22,7 @@ export class IncidentLog {
     else
       this.#add({
         timeMs: event.timeMs,
-        step,
+        step: event.kind === "anomaly.detected" ? event.step : step,
         ...incident,
         count: 1,
         restart: event.kind === "run.restored",
