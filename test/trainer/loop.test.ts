@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../src/index.ts";
 import { liveRefs } from "../../src/index.ts";
-import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 
 const loopJob = new URL("../fixtures/jobs/tiny-loop.ts", import.meta.url);
 /** The same loop, which says no loss. */
@@ -58,6 +58,25 @@ describe("a loop of one's own", () => {
     const resumed = await runTiny(workspace, { ...options, resume: `${dir}/step-000004` }, {}, loopJob);
     expect(resumed.losses.slice(4)).toEqual(undisturbed.slice(4));
     expect(liveRefs()).toBe(0);
+  });
+
+  it.each([
+    ["left out", { zero: 1, anomalies: { loss: "skip" } }],
+    ["gone back from", { zero: 2, anomalies: { loss: "rewind" }, checkpoint: { inMemoryEverySteps: 2 } }],
+  ] as const)("has the job's losses where a step that is no number is %s", async (name, options) => {
+    const run = (job: URL) => {
+      const fault = { fault: "nan", faultAt: 3, faultOnce: workspace.path(`${name} ${job === loopJob}`) };
+      return runTiny(workspace, { ranks: 2, steps, ...options }, fault, job);
+    };
+    const [job, loop] = [await run(tinyJob), await run(loopJob)];
+    expect(loop.error).toBeUndefined();
+    const found = ({ events }: typeof loop) =>
+      events.flatMap((event) =>
+        event.kind === "anomaly.detected" && event.anomaly !== "straggler" ? [event.step, event.action] : [],
+      );
+    expect(found(loop)).toEqual([4, name === "left out" ? "skipped" : "rewound"]);
+    expect(found(loop)).toEqual(found(job));
+    expect(loop.losses).toEqual(job.losses);
   });
 
   it.each([
