@@ -49,11 +49,35 @@ export class EncoderSelfAttention extends Module {
 
   /** @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row */
   override forward(x: Tensor, mask?: Tensor | PackedRow): Tensor {
-    const [q, k, v] = [this.query, this.key, this.value].map((map) =>
-      splitHeads(map.forward(x), this.headWidth),
-    ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
-    return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout: this.dropout })); // [B, T, H·K]
+    return selfAttention(this, this.dropout, x, mask);
   }
+}
+
+/** The maps of an attention whose queries, keys and values are one stream's. */
+export interface SelfAttentionMaps {
+  readonly query: Linear;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly headWidth: number;
+}
+
+/**
+ * All positions' attention to all, before the heads are mixed: [B, T, D] → [B, T, H·K].
+ * @param dropout - of the attention weights
+ * @param mask - bool, broadcast to [B, H, T, T], true where a position may be seen; or who shares the row
+ */
+export function selfAttention(
+  { query, key, value, headWidth }: SelfAttentionMaps,
+  dropout: Dropout,
+  x: Tensor,
+  mask: Tensor | PackedRow | undefined,
+): Tensor {
+  const [q, k, v] = [query, key, value].map((map) => splitHeads(map.forward(x), headWidth)) as [
+    Tensor,
+    Tensor,
+    Tensor,
+  ]; // [B, H, T, K]
+  return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout }));
 }
 
 /** What the maps of a layer's halves read of a configuration. */

@@ -27,6 +27,20 @@ export interface AttentionRequest {
 
 type Pair = [keys: Tensor, values: Tensor];
 
+/**
+ * The keys and values of a call: while a text is written, a causal attention's with those before, and those of another stack made
+ * once for all words.
+ * @param keys - makes them of what is there now
+ */
+export function keysOf(
+  attending: Module,
+  keys: () => Pair,
+  { causal, isOwn }: { readonly causal: boolean; readonly isOwn: boolean },
+): Pair {
+  if (causal) return withPast(attending, ...keys());
+  return isOwn ? keys() : (madeOnce(attending, keys) as Pair);
+}
+
 /** Attention with a matrix before and behind it each, by the names of BART, CLIP and wav2vec 2. */
 export class ProjectedAttention extends Module {
   readonly k_proj: Linear;
@@ -57,11 +71,7 @@ export class ProjectedAttention extends Module {
     const q = splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
     const keys = () =>
       [this.k_proj, this.v_proj].map((map) => splitHeads(map.forward(source), this.headWidth)) as Pair;
-    const [k, v] = causal
-      ? withPast(this, ...keys())
-      : source === x
-        ? keys()
-        : (madeOnce(this, keys) as Pair); // [B, H, S, K]
+    const [k, v] = keysOf(this, keys, { causal, isOwn: source === x }); // [B, H, S, K]
     return this.out_proj.forward(
       joinHeads(attention(q, k, v, { mask: seen, causal, dropout: this.dropout })),
     );

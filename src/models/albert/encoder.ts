@@ -1,19 +1,16 @@
 import {
-  attention,
   Dropout,
   Identity,
-  joinHeads,
   LayerNorm,
   Linear,
   Module,
   ModuleList,
   paddingMask,
-  splitHeads,
   zeros,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import { BertEmbeddings, positionsFromZero } from "../bert/encoder.ts";
-import { initOf, linear } from "../encoder-parts.ts";
+import { initOf, linear, selfAttention } from "../encoder-parts.ts";
 import { firstPosition } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
@@ -45,10 +42,7 @@ class AlbertAttention extends Module {
   }
 
   override forward(x: Tensor, mask: Tensor | undefined): Tensor {
-    const [q, k, v] = [this.query, this.key, this.value].map((map) =>
-      splitHeads(map.forward(x), this.headWidth),
-    ) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
-    const mixed = joinHeads(attention(q, k, v, { mask, dropout: this.attention_dropout })); // [B, T, H·K]
+    const mixed = selfAttention(this, this.attention_dropout, x, mask); // [B, T, H·K]
     return this.LayerNorm.forward(this.output_dropout.forward(this.dense.forward(mixed)).add(x)); // [B, T, D]
   }
 }

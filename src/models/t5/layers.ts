@@ -8,15 +8,14 @@ import {
   Linear,
   Module,
   ModuleList,
-  madeOnce,
   normal,
   numPast,
   RelativePositionBias,
   RMSNorm,
   splitHeads,
-  withPast,
 } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
+import { keysOf } from "../projected-attention.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
 // B batch, T queries, S keys, D width, H heads, K head width, I inner width. H, I and, within a layer's halves, T and S are
@@ -71,11 +70,7 @@ export class T5Attention extends Module {
     const heads = (features: Tensor) => splitHeads(features, this.headWidth);
     const q = heads(this.q.forward(x));
     const keys = () => [heads(this.k.forward(read)), heads(this.v.forward(read))] as [Tensor, Tensor];
-    const [k, v] = seen.causal
-      ? withPast(this, ...keys())
-      : read === x
-        ? keys()
-        : (madeOnce(this, keys) as [Tensor, Tensor]); // [B, H, S, K]
+    const [k, v] = keysOf(this, keys, { causal: seen.causal === true, isOwn: read === x }); // [B, H, S, K]
     const mixed = attention(q, k, v, { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
     return this.o.forward(joinHeads(mixed)); // [B, T, D]
   }
