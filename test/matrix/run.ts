@@ -1,29 +1,41 @@
 // npm run matrix [-- SWITCH] [--device DEVICE]: trains every pair of switches and prints what became of it.
 // npm run matrix -- --families [FAMILY]: trains every family of models under every parallelism, and writes the docs' table.
+// npm run matrix -- --memory [FAMILY]: the planner's peaks beside the ledger's, of every family.
 import { writeFileSync } from "node:fs";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { familyNames } from "../fixtures/jobs/family.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 import { type Cell, cellHolds, columns, familiesPage, tryCell } from "./families.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
+import { memoryColumns, plannedOverMeasured } from "./memory.ts";
 import { pairs, switches } from "./switches.ts";
 
 const names = switches.map(({ name }) => name);
 const usage = `
 usage: npm run matrix [-- SWITCH] [--device DEVICE]
        npm run matrix -- --families [FAMILY]
+       npm run matrix -- --memory [FAMILY]
 
 Trains every switch alone and every pair of switches, or those pairs that SWITCH is one of:
 ${names.join(", ")}
 
   --device    where they train: sim:0, or sim, spread over all; what they are compared with is the CPU's
   --families  trains every family under every parallelism instead, or the one that FAMILY names, and writes
-              docs/reference/families.md where it was all of them: ${familyNames.join(", ")}`;
-const options = { device: { type: "string" }, families: { type: "boolean" } } as const;
+              docs/reference/families.md where it was all of them: ${familyNames.join(", ")}
+  --memory    plans the memory of every family, or of one, and trains it beside: the planned peak over the ledger's`;
+const options = {
+  device: { type: "string" },
+  families: { type: "boolean" },
+  memory: { type: "boolean" },
+} as const;
 const { positionals, values } = readArguments(usage, options, 1);
 const [filter] = positionals;
 if (values.families === true) {
   await trainFamilies(filter);
+  process.exit();
+}
+if (values.memory === true) {
+  await planFamilies(filter);
   process.exit();
 }
 if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", filter);
@@ -73,4 +85,16 @@ async function trainFamilies(only: string | undefined): Promise<void> {
   process.exitCode = numBroken === 0 ? 0 : 1;
   const page = new URL("../../docs/reference/families.md", import.meta.url);
   if (only === undefined && numBroken === 0) writeFileSync(page, familiesPage(cells));
+}
+
+async function planFamilies(only: string | undefined): Promise<void> {
+  if (only !== undefined && !familyNames.includes(only)) refuse(usage, "a family", only);
+  using workspace = new Workspace();
+  for (const family of familyNames.filter((name) => only === undefined || name === only)) {
+    for (const column of memoryColumns) {
+      const ratio = await plannedOverMeasured(workspace, family, column);
+      const told = typeof ratio === "number" ? ratio.toFixed(3) : ratio;
+      process.stdout.write(`${family} + ${column.name}  planned / measured ${told}\n`);
+    }
+  }
 }

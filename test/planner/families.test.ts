@@ -1,38 +1,14 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { Runtime, type RuntimeOptions } from "../../src/index.ts";
 import { loadJob } from "../../src/job/index.ts";
 import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
 import { factsOf, planMemory } from "../../src/planner/index.ts";
-import { type MemoryUse, memory, resetPeakMemory } from "../../src/tensor/index.ts";
 import { configure, plannedJob } from "../../src/trainer/index.ts";
-import { atEachStep, Workspace } from "../fixtures/run-tiny.ts";
+import { peakOfRun } from "../fixtures/peak-of-run.ts";
+import { Workspace } from "../fixtures/run-tiny.ts";
 
 const familyJob = new URL("../fixtures/jobs/family.ts", import.meta.url);
 const ownJob = new URL("../fixtures/jobs/gated-tower.ts", import.meta.url);
 const BATCH = 8;
-
-/** The ledger's peak of a run's later steps. */
-async function measure(
-  job: URL,
-  options: RuntimeOptions,
-  config: Readonly<Record<string, unknown>>,
-): Promise<MemoryUse> {
-  let use = memory();
-  const sink = atEachStep((step) => {
-    if (step === 3) resetPeakMemory();
-    use = memory();
-  });
-  await using runtime = await Runtime.spawn({
-    threadsPerRank: 1,
-    warmStandby: false,
-    sinks: [sink],
-    ranks: 1,
-    zero: 0,
-    ...options,
-  });
-  await runtime.run(job, { steps: 6, batch: BATCH, ...config });
-  return use;
-}
 
 describe("planMemory of any model", () => {
   const workspace = new Workspace();
@@ -49,7 +25,7 @@ describe("planMemory of any model", () => {
     ),
     ["a model of one's own", ownJob, {}],
   ])("is within 5 in 100 of the ledger, and knows the state to the byte: %s", async (_, url, config) => {
-    const { peakBytes, byTag } = await measure(url, {}, { ...data, ...config });
+    const { peakBytes, byTag } = await peakOfRun(url, {}, { ...data, batch: BATCH, ...config });
     const job = await loadJob(String(url));
     using planned = await plannedJob(job, configure(job, { ...data, ...config }), () => [BATCH]);
     const layout: Layout = { ...PLAIN_LAYOUT, batchSize: BATCH };

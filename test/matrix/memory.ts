@@ -1,0 +1,59 @@
+import type { RuntimeOptions } from "../../src/index.ts";
+import { loadJob } from "../../src/job/index.ts";
+import { type Layout, PLAIN_LAYOUT } from "../../src/parallel/index.ts";
+import { factsOf, type PlannedPrecision, planMemory } from "../../src/planner/index.ts";
+import { configure, plannedJob } from "../../src/trainer/index.ts";
+import { peakOfRun } from "../fixtures/peak-of-run.ts";
+import type { Workspace } from "../fixtures/run-tiny.ts";
+
+/** A way to run a family whose memory is planned and measured. */
+export interface MemoryColumn {
+  readonly name: string;
+  readonly options: RuntimeOptions;
+  readonly layout: Partial<Layout>;
+  readonly precision: PlannedPrecision;
+}
+
+/** Stages peak one after the other: the sum of their peaks is a bound, not what a process holds at one moment. */
+export const memoryColumns: readonly MemoryColumn[] = [
+  { name: "fp32", options: {}, layout: {}, precision: "fp32" },
+  { name: "bf16", options: { precision: "bf16" }, layout: {}, precision: "bf16" },
+  { name: "tp 2", options: { ranks: 2, tp: 2 }, layout: { ranks: 2, tp: 2 }, precision: "fp32" },
+  {
+    name: "pp 2",
+    options: { ranks: 2, pp: 2 },
+    layout: { ranks: 2, pp: 2, accumulation: 2 },
+    precision: "fp32",
+  },
+];
+
+const job = new URL("../fixtures/jobs/family.ts", import.meta.url);
+const BATCH = 8;
+
+/** @returns the planned peak of all ranks over the ledger's; what a refusal says where the planner cannot know */
+export async function plannedOverMeasured(
+  workspace: Workspace,
+  family: string,
+  { options, layout: given, precision }: MemoryColumn,
+): Promise<number | string> {
+  const layout: Layout = { ...PLAIN_LAYOUT, zero: 0, batchSize: BATCH, ...given };
+  const config = {
+    data: workspace.text,
+    cache: workspace.path("cache"),
+    family,
+    width: 64,
+    layers: 4,
+    batch: BATCH,
+    accumulation: layout.accumulation,
+  };
+  try {
+    const loaded = await loadJob(String(job));
+    using planned = await plannedJob(loaded, configure(loaded, config), () => [BATCH / layout.accumulation]);
+    const ranks = planMemory(factsOf(planned), layout, { precision, residence: "process" });
+    const perStage = layout.ranks / ranks.length;
+    const plannedBytes = ranks.reduce((sum, { peakBytes }) => sum + perStage * peakBytes, 0);
+    return plannedBytes / (await peakOfRun(job, options, config)).peakBytes;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
