@@ -41,6 +41,8 @@ const maxHeldBytes = 1 << 20;
 const redrawMs = 100;
 /** Where nothing is redrawn, a line for each step would bury the rest. */
 const plainLineMs = 5000;
+/** Anomalies that are only told come by hundreds where a loss is nearly zero: one of a kind in so long is enough for a person. */
+const anomalyPauseMs = 60_000;
 
 const eraseLine = "\r\u001b[2K";
 const colors: Readonly<Record<Tone, string>> = { plain: "", good: "\u001b[32m", bad: "\u001b[31m" };
@@ -85,6 +87,8 @@ class ConsoleSink implements EventSink {
   #shownAtMs = Number.NEGATIVE_INFINITY;
   #shownLine: string | undefined;
   #closed = false;
+  /** Of each kind of anomaly: when one was shown last, and how many were not shown since. */
+  readonly #anomalies = new Map<string, { readonly atMs: number; numMore: number }>();
 
   constructor({ stream, live, color, clock, debug, failure, everySteps, writer }: ConsoleParts) {
     this.#stream = stream;
@@ -114,7 +118,10 @@ class ConsoleSink implements EventSink {
     if (event.kind === "run.failed" && !this.#tellsFailure) return;
     const description = describeEvent(event, { debug: this.#debug });
     if (description === undefined) return;
-    this.#above(this.#paint(description.text, description.tone));
+    const since =
+      event.kind === "anomaly.detected" && event.action === "told" ? this.#since(event.anomaly) : "";
+    if (since === undefined) return;
+    this.#above(this.#paint(description.text + since, description.tone));
   }
 
   async close(): Promise<void> {
@@ -122,6 +129,20 @@ class ConsoleSink implements EventSink {
     this.#closed = true;
     this.#leave();
     await this.#writer?.close();
+  }
+
+  /** @returns how many of this kind were not shown since the last that was, in words; undefined where it is too early for another */
+  #since(anomaly: string): string | undefined {
+    const nowMs = this.#clock();
+    const last = this.#anomalies.get(anomaly);
+    if (last !== undefined && nowMs - last.atMs < anomalyPauseMs) {
+      last.numMore += 1;
+      return undefined;
+    }
+    this.#anomalies.set(anomaly, { atMs: nowMs, numMore: 0 });
+    return last === undefined || last.numMore === 0
+      ? ""
+      : ` (and ${last.numMore} more since the last one shown)`;
   }
 
   #isDue(step: number): boolean {

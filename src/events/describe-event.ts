@@ -44,9 +44,8 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return plain(`checkpoint of step ${event.step} left out: ${event.reason}`);
     case "anomaly.detected": {
       const unit = event.anomaly === "straggler" ? " ms" : "";
-      const limit = Number.isFinite(event.limit)
-        ? ` where ${formatMeasure(event.limit)}${unit} is the limit`
-        : "";
+      const limit =
+        event.limit < Number.MAX_VALUE ? ` where ${formatMeasure(event.limit)}${unit} is the limit` : "";
       return bad(
         `step ${event.step}: ${event.anomaly}${event.rank === undefined ? "" : ` on rank ${event.rank}`}, ` +
           `${formatMeasure(event.value)}${unit}${limit}: ${event.action}`,

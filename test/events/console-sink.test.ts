@@ -142,6 +142,34 @@ describe("elsewhere", () => {
     expect(screen.text.endsWith("\n")).toBe(true);
   });
 
+  test("of anomalies that are only told one a minute is shown, with how many were not; of those that change a run each", () => {
+    const { screen, sink, step } = run(false);
+    const spike = { anomaly: "loss-spike", action: "told", value: 2, limit: 1 } as const;
+    for (let index = 1; index <= 200; index++) {
+      sink.write(stamped("anomaly.detected", { ...spike, step: index }));
+      step(index, 500);
+    }
+    sink.write(stamped("anomaly.detected", { ...spike, step: 201, action: "skipped" }));
+    const lines = screen.lines().filter((line) => line.includes("loss-spike"));
+    expect(lines).toEqual([
+      "step 1: loss-spike, 2 where 1 is the limit: told",
+      "step 121: loss-spike, 2 where 1 is the limit: told (and 119 more since the last one shown)",
+      "step 201: loss-spike, 2 where 1 is the limit: skipped",
+    ]);
+  });
+
+  test("a loss that is not a number is told without a limit, as there is none", () => {
+    const { screen, sink } = run(false);
+    const wrong = {
+      anomaly: "loss-not-finite",
+      value: Number.NaN,
+      limit: Number.MAX_VALUE,
+      action: "stopped",
+    } as const;
+    sink.write(stamped("anomaly.detected", { ...wrong, step: 3 }));
+    expect(screen.text).toBe("step 3: loss-not-finite, NaN: stopped\n");
+  });
+
   test("text from a model cannot steer the terminal", () => {
     const { screen, sink } = run(false);
     sink.write(stamped("text.generated"));
