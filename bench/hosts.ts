@@ -2,16 +2,19 @@
 //
 //   npm run bench -- hosts                  as root
 //
-// A link that is slow or drops packets is made by tc's token bucket, whose queue holds little; there is no delay without netem.
+// A link that is slow or drops packets is made by tc's token bucket, whose queue holds little; one on which packets are under way for
+// 20 ms by a program between two tun devices (test/launch/delayed-link.py), since few kernels have netem.
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import type { RuntimeOptions } from "../src/index.ts";
 import { lossesOf, Workspace } from "../test/fixtures/run-tiny.ts";
-import { LaunchedRun } from "../test/launch/launched-hosts.ts";
+import { childrenOf, LaunchedRun } from "../test/launch/launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "../test/launch/namespaces.ts";
 
 const STEPS = 12;
 const WIDE = { width: 128, layers: 8 };
+const WIDE_SETS = Object.entries(WIDE).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
+const DELAY_MS = 20;
+const DELAYED_MEGABITS = 1_000;
 const reason = whyNoNamespaces();
 
 async function measure(): Promise<void> {
@@ -27,11 +30,15 @@ async function measure(): Promise<void> {
     print(`bits, ${JSON.stringify(options)}`, isSame(run.head.losses, alone) ? "=== one host's" : "OTHER");
   }
   await measureBytes(workspace, "a cable");
+  for (const reduction of ["ordered", "hierarchical"] as const)
+    await measureBytes(workspace, `a cable, 2 ranks a host, ${reduction}`, { ranks: 4, reduction });
   const tc = spawnSync("tc", ["-V"]).error;
   if (tc === undefined) {
-    await measureBytes(workspace, "200 Mbit/s", ["200mbit", "64kb", "400ms"]);
-    await measureBytes(workspace, "200 Mbit/s, 1 ms of queue", ["200mbit", "64kb", "1ms"]);
+    await measureBytes(workspace, "200 Mbit/s", { limit: ["200mbit", "64kb", "400ms"] });
+    await measureBytes(workspace, "200 Mbit/s, 1 ms of queue", { limit: ["200mbit", "64kb", "1ms"] });
   } else console.log(`a slow link and one that drops packets: SKIPPED, no tc: ${tc.message}`);
+  await measureOverlap(workspace, "gathers ahead", []);
+  await measureOverlap(workspace, "gathers on demand", ["--prefetch", "0"]);
   for (const [what, strike] of Object.entries(strikes)) await measureDetection(workspace, what, strike);
 }
 
@@ -44,15 +51,26 @@ const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
   "the cable pulled": ({ hosts }) => hosts.cut(),
 };
 
-/** Gradients go to their owners and parameters come back: between two replicas 4 bytes a parameter, host and step. */
-async function measureBytes(
-  workspace: Workspace,
-  what: string,
-  limit?: readonly [rate: string, burst: string, latency: string],
-): Promise<void> {
-  const options = { ranks: 2, zero: 2 } as const;
-  const sets = Object.entries(WIDE).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
-  using run = new TwoRun(workspace, options, sets);
+/** What of a measurement is other than by default. */
+interface Measured {
+  readonly ranks?: number;
+  readonly reduction?: "ordered" | "hierarchical";
+  readonly limit?: readonly [rate: string, burst: string, latency: string];
+}
+
+/**
+ * Gradients go to their owners, of which half live on the other host: from each rank where they are added rank after rank, else
+ * once from each host. Parameters come back once to each host.
+ */
+function bytesAParameter({ ranks = 2, reduction = "ordered" }: Measured): number {
+  const senders = reduction === "ordered" ? ranks / 2 : 1;
+  return 4 * (senders / 2 + 1 / 2);
+}
+
+async function measureBytes(workspace: Workspace, what: string, measured: Measured = {}): Promise<void> {
+  const { ranks = 2, reduction = "ordered", limit } = measured;
+  const options = { ranks, zero: 2, reduction } as const;
+  using run = new TwoRun(workspace, options, WIDE_SETS);
   if (limit !== undefined) run.hosts.limit(...limit);
   const at = async (step: number) => {
     await run.head.until((event) => event.kind === "step.finished" && event.step === step);
@@ -64,8 +82,11 @@ async function measureBytes(
   await run.ended();
   const steps = STEPS - 4;
   const started = run.head.events.find((event) => event.kind === "run.started");
-  const formula = 4 * (started?.kind === "run.started" ? started.numParameters : Number.NaN);
-  const alone = await lossesOf(workspace, { ...options, steps: STEPS }, WIDE);
+  const formula =
+    bytesAParameter(measured) * (started?.kind === "run.started" ? started.numParameters : Number.NaN);
+  // Two devices of one host add as two hosts do.
+  const device = reduction === "hierarchical" ? "sim" : "cpu";
+  const alone = await lossesOf(workspace, { ...options, device, steps: STEPS }, WIDE);
   const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(2)} MB`;
   const sent = (last.bytes - first.bytes) / steps;
@@ -73,6 +94,27 @@ async function measureBytes(
     `bytes a step, ${what}`,
     `${megabytes(sent)} sent, ${megabytes(formula)} by formula (${(sent / formula).toFixed(2)} x), ` +
       `${((last.ms - first.ms) / steps).toFixed(0)} ms a step, ${dropped} packets dropped, bits ${bits}`,
+  );
+}
+
+/** With packets 20 ms under way at 1 Gbit/s: how much of the communication is hidden behind the computation. */
+async function measureOverlap(workspace: Workspace, what: string, more: readonly string[]): Promise<void> {
+  const options = { ranks: 2, zero: 3 } as const;
+  const hosts = new TwoHosts();
+  await hosts.delay(DELAY_MS, DELAYED_MEGABITS);
+  using run = new TwoRun(workspace, options, [...WIDE_SETS, ...more], hosts);
+  await run.ended();
+  const steps = run.head.events.flatMap((event) =>
+    event.kind === "step.finished" && event.step > 3 ? event : [],
+  );
+  const mean = (figure: (step: (typeof steps)[number]) => number) =>
+    steps.reduce((sum, step) => sum + figure(step), 0) / steps.length;
+  const alone = await lossesOf(workspace, { ...options, steps: STEPS }, WIDE);
+  const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
+  print(
+    `${DELAY_MS} ms, ${DELAYED_MEGABITS / 1e3} Gbit/s, ${what}`,
+    `${mean(({ durationMs }) => durationMs).toFixed(0)} ms a step, of ${mean(({ gatherMs, reduceMs }) => gatherMs + reduceMs).toFixed(0)} ms of ` +
+      `communication ${mean(({ exposedMs }) => exposedMs).toFixed(0)} waited for (overlap ${mean(({ overlap }) => overlap).toFixed(2)}), bits ${bits}`,
   );
 }
 
@@ -97,11 +139,18 @@ async function measureDetection(
 
 /** A run over two hosts. */
 class TwoRun implements Disposable {
-  readonly hosts = new TwoHosts();
+  readonly hosts: TwoHosts;
   readonly head: LaunchedRun;
   readonly member: LaunchedRun;
 
-  constructor(workspace: Workspace, options: RuntimeOptions, more: readonly string[] = []) {
+  /** @param hosts - pass */
+  constructor(
+    workspace: Workspace,
+    options: RuntimeOptions,
+    more: readonly string[] = [],
+    hosts = new TwoHosts(),
+  ) {
+    this.hosts = hosts;
     const given = Object.entries(options).flatMap(([name, value]) => [`--${name}`, `${value}`]);
     const args = [...given, "--steps", `${STEPS}`, "--threads-per-rank", "1", "--no-warm-standby", ...more];
     const start = (rank: 0 | 1) => {
@@ -129,17 +178,6 @@ class TwoRun implements Disposable {
       run[Symbol.dispose]();
     }
     this.hosts[Symbol.dispose]();
-  }
-}
-
-/** The processes that a program has started; none where it has ended. */
-function childrenOf(pid: number): number[] {
-  try {
-    const tasks = readdirSync(`/proc/${pid}/task`);
-    const lines = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8"));
-    return lines.join(" ").split(/\s+/).filter(Boolean).map(Number);
-  } catch {
-    return [];
   }
 }
 

@@ -12,7 +12,8 @@ const USUAL_SILENCE_S = 1.8;
 /** @returns what every host of a run must be started with, in words: the job, and a digest of all that was said */
 export function aboutRun(url: string, given: readonly Given[]): string {
   const said = given
-    .filter(({ origin }) => origin !== "default")
+    // Where a host keeps its own certificate is its own business.
+    .filter(({ origin, path }) => origin !== "default" && path[0] !== "hosts")
     .map(({ path, value }) => `${path.join(".")}=${JSON.stringify(value)}`)
     .sort();
   const digest = createHash("sha256").update(said.join("\n")).digest("hex").slice(0, DIGEST_LENGTH);

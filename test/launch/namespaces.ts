@@ -1,14 +1,21 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const delayedLink = fileURLToPath(new URL("./delayed-link.py", import.meta.url));
+const NAMESPACES = "/run/netns";
 
 /** Why no hosts can be made on this machine; undefined where they can. */
 export function whyNoNamespaces(): string | undefined {
   if (process.getuid?.() !== 0) return "needs root";
-  const name = `troupe-try-${process.pid}`;
+  sweepNamespaces();
+  const name = `${mark()}t`;
   const made = spawnSync("ip", ["netns", "add", name], { encoding: "utf8" });
   if (made.status !== 0) return made.error?.message ?? made.stderr.trim();
   const inside = ["netns", "exec", name, "unshare", "--mount", "--uts", "true"];
   const tried = spawnSync("ip", inside, { encoding: "utf8" });
-  ip("netns", "del", name);
+  remove(name);
   return tried.status === 0 ? undefined : tried.stderr.trim();
 }
 
@@ -16,19 +23,19 @@ export function whyNoNamespaces(): string | undefined {
 export class TwoHosts implements Disposable {
   readonly addresses: readonly string[];
   readonly #names: readonly string[];
-  readonly #cables: readonly string[];
+  #cables: readonly string[];
+  #relay: ChildProcess | undefined;
 
   constructor() {
-    const mark = `${process.pid}`;
-    this.#names = ["a", "b"].map((host) => `troupe-${mark}${host}`);
-    this.#cables = ["a", "b"].map((host) => `tr${mark}${host}`);
+    sweepNamespaces();
+    this.#names = ["a", "b"].map((host) => `${mark()}${host}`);
+    this.#cables = ["a", "b"].map((host) => `tr${process.pid}${host}`);
     const net = `10.${64 + (process.pid % 64)}.${(process.pid >> 6) % 256}`;
     this.addresses = [`${net}.1`, `${net}.2`];
     for (const name of this.#names) ip("netns", "add", name);
     const [near = "", far = ""] = this.#cables;
-    ip("link", "add", near, "type", "veth", "peer", "name", far);
+    this.#within(0, "link", "add", near, "type", "veth", "peer", "name", far, "netns", this.#name(1));
     for (const host of [0, 1]) {
-      ip("link", "set", this.#cable(host), "netns", this.#name(host));
       this.#within(host, "addr", "add", `${this.addresses[host]}/24`, "dev", this.#cable(host));
       this.#within(host, "link", "set", this.#cable(host), "up");
       this.#within(host, "link", "set", "lo", "up");
@@ -60,6 +67,27 @@ export class TwoHosts implements Disposable {
   /** Nothing gets from one to the other any more, and nobody is told. */
   cut(): void {
     this.#within(1, "link", "set", this.#cable(1), "down");
+  }
+
+  /**
+   * Lays a cable in place of the first on which everything is under way for so long, at such a rate: a program takes packets from
+   * one end and gives them to the other, as netem would where the kernel has it. To be called before anybody talks.
+   */
+  async delay(ms: number, megabits: number): Promise<void> {
+    const laid = this.#cables;
+    this.#cables = ["a", "b"].map((host) => `td${process.pid}${host}`);
+    for (const host of [0, 1]) {
+      const [own = "", other = ""] = host === 0 ? this.addresses : this.addresses.toReversed();
+      this.#within(host, "addr", "flush", "dev", laid[host] as string);
+      this.#within(host, "tuntap", "add", "dev", this.#cable(host), "mode", "tun");
+      this.#within(host, "addr", "add", `${own}/32`, "peer", other, "dev", this.#cable(host));
+      this.#within(host, "link", "set", this.#cable(host), "mtu", "9000", "up");
+    }
+    const ends = [0, 1].flatMap((host) => [this.#name(host), this.#cable(host)]);
+    this.#relay = spawn("python3", [delayedLink, ...ends, `${ms}`, `${megabits}`], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(this.#relay.stdout as NodeJS.EventEmitter, "data");
   }
 
   /** Limits what each of them sends: what does not fit into the queue is dropped. tc: rate, burst and latency as its tbf takes them. */
@@ -105,7 +133,8 @@ export class TwoHosts implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const name of this.#names) ip("netns", "del", name);
+    this.#relay?.kill("SIGKILL");
+    for (const name of this.#names) remove(name);
   }
 
   #within(host: number, ...args: readonly string[]): void {
@@ -123,6 +152,46 @@ export class TwoHosts implements Disposable {
   #cable(host: number): string {
     return this.#cables[host] as string;
   }
+}
+
+/** What the namespaces of a process begin with: no other process, now or later, has its number and its start. */
+function mark(pid: number | string = "self"): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [number = ""] = stat.split(" ");
+  // The 22nd of its fields, of which the second, the name, may have spaces.
+  const start = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  return `troupe-${number}-${start}`;
+}
+
+/** Removes namespaces of processes that have ended without doing so, and what still runs there. */
+function sweepNamespaces(): void {
+  for (const name of namespaces()) {
+    const [whole, pid = ""] = /^troupe-(\d+)-\d+(?=[abt]$)/.exec(name) ?? [];
+    if (whole !== undefined && markOf(pid) !== whole) remove(name);
+  }
+}
+
+function namespaces(): readonly string[] {
+  try {
+    return readdirSync(NAMESPACES);
+  } catch {
+    return []; // none was ever made here
+  }
+}
+
+function markOf(pid: string): string | undefined {
+  try {
+    return mark(pid);
+  } catch {
+    return undefined; // it has ended
+  }
+}
+
+/** Others may sweep at the same time: whoever comes second finds nothing. */
+function remove(name: string): void {
+  const inside = spawnSync("ip", ["netns", "pids", name], { encoding: "utf8" });
+  for (const pid of inside.stdout.split(/\s+/).filter(Boolean)) spawnSync("kill", ["-9", pid]);
+  spawnSync("ip", ["netns", "del", name]);
 }
 
 function ip(...args: readonly string[]): void {

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { afterAll, describe, expect, it } from "vitest";
 import { nativeInfo } from "../../src/index.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
-import { freePort, LaunchedRun } from "./launched-hosts.ts";
+import { childrenOf, freePort, LaunchedRun } from "./launched-hosts.ts";
 
 // A python that has torch, and with it torchrun. Skipped where the environment names none.
 const python = process.env.TROUPE_PYTHON ?? "";
@@ -24,10 +24,17 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
     nodes: string,
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    processes = 1,
   ) {
     const command = [
       python,
-      ...["-m", "torch.distributed.run", `--nnodes=${nodes}`, "--nproc-per-node=1", "--max-restarts=3"],
+      ...[
+        "-m",
+        "torch.distributed.run",
+        `--nnodes=${nodes}`,
+        `--nproc-per-node=${processes}`,
+        "--max-restarts=3",
+      ],
       ...["--rdzv-backend=c10d", `--rdzv-endpoint=localhost:${port}`, "--rdzv-id=test"],
       ...["--rdzv-conf=last_call_timeout=1", "--monitor-interval=0.5", "--no-python", process.execPath],
     ];
@@ -43,6 +50,54 @@ describe.skipIf(!hasTorchrun)("torchrun, PyTorch's own", () => {
     const head = first.events.length > 0 ? first : second;
     expect(head.events.find(({ kind }) => kind === "host.joined")).toMatchObject({ index: 1 });
     expect(head.losses).toEqual(await lossesOf(workspace, { ranks: 2, steps: 4 }));
+  });
+
+  it("starts two processes on a node, of which one starts the ranks of both", async () => {
+    using both = agent(await freePort(), "1", ["--steps", "4"], {}, 2);
+    expect(await both.ended, both.err).toBe(0);
+    expect(both.events.filter(({ kind }) => kind === "run.started")).toMatchObject([{ numRanks: 2 }]);
+    expect(both.events.some(({ kind }) => kind === "host.joined")).toBe(false);
+    expect(both.losses).toEqual(await lossesOf(workspace, { ranks: 2, steps: 4 }));
+  });
+
+  it("brings a node in the place of one that is killed, with which the run goes on to the same losses", async () => {
+    const port = await freePort();
+    const env = { TORCH_DISABLE_SHARE_RDZV_TCP_STORE: "1" };
+    const saving = [
+      "--checkpoint",
+      workspace.path("replaced"),
+      "--checkpoint-every",
+      "5",
+      "--resume",
+      "auto",
+    ];
+    // Of a step that takes a while there are not thousands to make again by one host.
+    const args = ["--steps", "100000", "--slow-reduce", "40", ...saving];
+    const started = [agent(port, "1:2", args, env)];
+    using first = started[0] as LaunchedRun;
+    await first.until((event) => event.kind === "step.finished");
+    using second = agent(port, "1:2", args, env);
+    started.push(second);
+    const joined = (run: LaunchedRun) => run.until(({ kind }) => kind === "host.joined");
+    await Promise.race(started.map(joined));
+    const before = first.events.length;
+    const [program] = childrenOf(second.child.pid as number);
+    for (const pid of [second.child.pid, program]) process.kill(pid as number, "SIGKILL");
+    using third = agent(port, "1:2", args, env);
+    const later = (run: LaunchedRun) =>
+      run.until(
+        (event) => event.kind === "host.joined" && (run !== first || run.events.indexOf(event) >= before),
+      );
+    await Promise.race([first, third].map(later));
+    const head = third.events.some(({ kind }) => kind === "host.joined") ? third : first;
+    const place = head.events.findLastIndex(({ kind }) => kind === "host.joined");
+    await head.until((event) => event.kind === "step.finished" && head.events.indexOf(event) > place);
+    for (const run of [third, first]) run.child.kill("SIGTERM");
+    await Promise.all([first.ended, third.ended]);
+    const losses: number[] = [];
+    for (const { events } of [first, second, third])
+      for (const event of events) if (event.kind === "step.finished") losses[event.step - 1] = event.lossNats;
+    expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, steps: losses.length }));
   });
 
   it("brings a node to a run of one, which saves and goes on with both to the same losses", async () => {
