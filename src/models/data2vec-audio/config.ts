@@ -1,5 +1,5 @@
 import { type ConfigOf, configJsonOf, readConfig, size } from "../config-fields.ts";
-import { checkSpeech, type SpeechConfig, speechFields } from "../wav2vec2/config.ts";
+import { checkSpeech, NUM_CONVOLUTIONS, type SpeechConfig, speechFields } from "../wav2vec2/config.ts";
 import type { NamedState } from "../weights.ts";
 
 const data2vecAudioFields = {
@@ -19,9 +19,9 @@ export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechC
  */
 export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {}): Data2VecAudioConfig {
   const where = "Data2VecAudioConfig";
-  const alsoRead = ["feat_extract_norm", "do_stable_layer_norm"]; // always the same, as returned
+  const alsoRead = [NUM_CONVOLUTIONS, "feat_extract_norm", "do_stable_layer_norm"]; // these two as they are returned
   const config = readConfig({ where, modelType: "data2vec-audio", alsoRead }, data2vecAudioFields, given);
-  checkSpeech(where, config);
+  checkSpeech(where, config, given[NUM_CONVOLUTIONS]);
   return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };
 }
 

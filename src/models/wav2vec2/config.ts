@@ -88,16 +88,29 @@ export type Wav2Vec2Config = ConfigOf<typeof wav2vec2Fields>;
 export function wav2vec2Config(given: Readonly<Record<string, unknown>> = {}): Wav2Vec2Config {
   const where = "Wav2Vec2Config";
   const unsupported = ["adapter_attn_dim"]; // another model in each layer
-  const config = readConfig({ where, modelType: "wav2vec2", unsupported }, wav2vec2Fields, given);
-  checkSpeech(where, config);
+  const rules = { where, modelType: "wav2vec2", unsupported, alsoRead: [NUM_CONVOLUTIONS] };
+  const config = readConfig(rules, wav2vec2Fields, given);
+  checkSpeech(where, config, given[NUM_CONVOLUTIONS]);
   return config;
 }
 
-/** @throws {TroupeError} `MODEL_CONFIG` for fields that do not fit each other */
-export function checkSpeech(where: string, config: ConfigOf<typeof speechFields>): void {
+/** How many convolutions there are, which conv_dim says already. */
+export const NUM_CONVOLUTIONS = "num_feat_extract_layers";
+
+/**
+ * @param numConvolutions - as {@link NUM_CONVOLUTIONS} says, where it is told
+ * @throws {TroupeError} `MODEL_CONFIG` for fields that do not fit each other
+ */
+export function checkSpeech(
+  where: string,
+  config: ConfigOf<typeof speechFields>,
+  numConvolutions: unknown,
+): void {
   checkHeads(where, config);
   const { conv_dim, conv_stride, conv_kernel } = config;
   const isEven = conv_stride.length === conv_dim.length && conv_kernel.length === conv_dim.length;
+  const isSaid = numConvolutions === undefined || numConvolutions === conv_dim.length;
+  checkField(where, NUM_CONVOLUTIONS, isSaid, `the length of conv_dim, ${conv_dim.length}`, numConvolutions);
   checkField(where, "conv_dim", isEven, "as long as conv_stride and conv_kernel", conv_dim);
   const { hidden_size: width, num_conv_pos_embedding_groups: groups, pad_token_id } = config;
   checkField(where, "num_conv_pos_embedding_groups", width % groups === 0, `a divisor of ${width}`, groups);
