@@ -66,9 +66,12 @@ describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
       "2",
       "--tensor-model-parallel-size",
       "2",
+      "--plain-loop",
     );
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(/^3 documents, 16 tokens, \d+ a second\nvocabulary: 50257, padded to 50432\n/);
+    expect(out).toMatch(
+      /^3 documents, 16 tokens, \d+ a second\na plain loop: \d+ a second, [\d.]+ x\nvocabulary: 50257, padded to 50432\n/,
+    );
     using data = IndexedDataset.open(`${prefix}_text_document`);
     expect(data.dtype).toBe("uint16");
     expect(sequencesOf(data)).toEqual([
