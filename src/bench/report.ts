@@ -46,6 +46,7 @@ export function tableOf({ dimension, size, rows }: TableResult): Table {
     heading: `Table ${dimension.letter}: ${dimension.title}`,
     notes: [
       `${layers} layers, width ${width}, ${heads} heads, ${length} tokens, micro-batch ${microBatch}, batch ${batch}, ${NUM_RANKS} ranks.`,
+      "Peak MB: tensors of all ranks together, at most at one moment, by the ledger; the process besides (code, libtorch's caches, kernels' own workspaces) is not in it, nor in what is planned.",
       ...(dimension.notes ?? []),
       ...(torch === undefined
         ? []

@@ -75,7 +75,10 @@ function rankMemory(facts: ModelFacts, layout: Layout, share: StageShare, option
   const away = options.offloadParameters ? awayBytes(share.layouts, scheme.compute, residence, options) : 0;
   const host = (options.offloadRatio ?? 0) * (state.master + state.optimizer) + away;
   const trace = facts.trace(traceOptions(layout, options));
-  const calls = tracedCallsOf(share, trace);
+  const calls = tracedCallsOf(share, trace).map((call) => ({
+    ...call,
+    keptBytes: call.keptBytes + castBytes(share, call.block, options),
+  }));
   const microBatchBytes = sum(calls.map(({ keptBytes }) => keptBytes));
   const batches = NUM_BATCHES * trace.batchBytes;
   const inFlight = (microBatchBytes * mostInFlight(layout, share.stage)) / layout.numChunks;
@@ -190,6 +193,13 @@ class GradientCourse {
 }
 
 const FLOAT32_BYTES = 4;
+const HALF_BYTES = 2;
+
+/** What autocast makes of a block's parameters in a call: copies that backward multiplies with, where it computes nothing again. */
+function castBytes(share: StageShare, block: number | undefined, { precision, recompute }: PlanOptions): number {
+  if (precision !== "amp" || recompute === true || block === undefined) return 0;
+  return HALF_BYTES * (share.layouts[share.blocks.indexOf(block) + 1]?.numel ?? 0);
+}
 
 /** @returns how a rank computes a micro-batch under a plan */
 export function traceOptions(layout: Layout, options: PlanOptions): TraceOptions {
