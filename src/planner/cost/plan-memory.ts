@@ -196,7 +196,11 @@ const FLOAT32_BYTES = 4;
 const HALF_BYTES = 2;
 
 /** What autocast makes of a block's parameters in a call: copies that backward multiplies with, where it computes nothing again. */
-function castBytes(share: StageShare, block: number | undefined, { precision, recompute }: PlanOptions): number {
+function castBytes(
+  share: StageShare,
+  block: number | undefined,
+  { precision, recompute }: PlanOptions,
+): number {
   if (precision !== "amp" || recompute === true || block === undefined) return 0;
   return HALF_BYTES * (share.layouts[share.blocks.indexOf(block) + 1]?.numel ?? 0);
 }
