@@ -109,6 +109,7 @@ export function cutStages(
     throw modelError(
       `at least ${numVirtual} calls of blocks for ${numStages} stages of ${numChunks} chunks`,
       calls.length,
+      `use pp ${Math.max(1, Math.floor(calls.length / numChunks))}, or more layers`,
     );
   }
   if (blocks.some((_, position) => !calls.includes(position))) {
@@ -158,10 +159,10 @@ function watch(parameter: Parameter, used: () => void): () => void {
   };
 }
 
-function modelError(expected: string, got: unknown): TroupeError {
+function modelError(expected: string, got: unknown, hint = "use fewer stages"): TroupeError {
   return new TroupeError(
     "PIPELINE_MODEL",
-    { where: "pipeline", expected, got: `${got}`, hint: "use fewer stages" },
+    { where: "pipeline", expected, got: `${got}`, hint },
     {
       fields: { got },
     },
