@@ -212,7 +212,8 @@ export class SendingCarrier implements Carrier {
     return {
       work,
       open() {
-        work.wait(); // complete as it is: but on a device the result is not where it belongs before
+        // Who has seen that it is done has not waited: on a device the result is not where it belongs before.
+        work.wait();
         const opened = tensor.alias();
         tensor.dispose();
         return opened;
