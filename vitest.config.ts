@@ -40,7 +40,6 @@ const slow = [
   "test/examples/**/*.test.ts",
   // Compilers at work on the code for CUDA.
   "test/setup/cuda.test.ts",
-  "test/setup/cuda-on-host.test.ts",
   // Pairs of switches, which `npm run matrix` makes all of.
   "test/matrix/**/*.test.ts",
 ];
