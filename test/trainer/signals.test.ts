@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type EventKind,
@@ -59,6 +60,22 @@ const at =
 
 function lossesIn(events: readonly TroupeEvent[]): number[] {
   return events.flatMap((event) => (event.kind === "step.finished" ? event.lossNats : []));
+}
+
+/** Whether a process listens where Node's inspector does. */
+function hasInspector(pid: number): boolean {
+  const sockets = readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      return ""; // closed meanwhile
+    }
+  });
+  const lines = readFileSync(`/proc/${pid}/net/tcp`, "utf8").split("\n");
+  const inodes = lines.flatMap((line) =>
+    /:240D \S+ 0A /.test(line) ? (line.trim().split(/\s+/)[9] ?? []) : [],
+  );
+  return inodes.some((inode) => sockets.includes(`socket:[${inode}]`));
 }
 
 const newestIn = async (dir: string) => (await listCheckpoints(dir))[0];
@@ -141,5 +158,30 @@ describe("a signal", () => {
       process.off("SIGUSR2", hear);
     }
     expect(numHeard).toBe(1);
+  });
+
+  it("to a process of ranks ends nothing and opens no inspector: what a scheduler sends, it sends to all of them", async () => {
+    await using runtime = await Runtime.spawn({
+      ...spread,
+      placement: "process",
+      threadsPerRank: 1,
+      warmStandby: false,
+      steps: numCompared,
+    });
+    let pids: readonly number[] = [];
+    let numInspectors = 0;
+    const losses: number[] = [];
+    runtime.on("step.finished", ({ step, lossNats }) => {
+      losses.push(lossNats);
+      if (step === 2) {
+        pids = [...new Set(runtime.inspect().map(({ pid }) => pid))].filter((pid) => pid !== process.pid);
+        for (const pid of pids)
+          for (const signal of ["SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT"] as const) process.kill(pid, signal);
+      }
+      if (step === numCompared - 2) numInspectors = pids.filter(hasInspector).length;
+    });
+    await runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache"), ...config });
+    expect([pids.length, numInspectors]).toEqual([2, 0]);
+    expect(losses).toEqual(straight);
   });
 });
