@@ -2,7 +2,7 @@
 // same order: losses step by step, scores of held-out data over several seeds, labels that were shuffled, and then the speed and
 // the memory of 2 ranks with ZeRO-3 beside eager PyTorch with 2 threads and beside FSDP2, in turn.
 //
-//   npm run bench -- learning --python PYTHON --data FOLDER [--case bert,vit,wav2vec2,llama] [--seeds 3] [--steps N]
+//   npm run bench -- learning --python PYTHON --data FOLDER [--case bert,tags,vit,wav2vec2,llama] [--seeds 3] [--steps N]
 //                             [--rounds 3] [--speed-steps 20] [--only learning|speed] [--page docs/reference/learning.md]
 //
 // The page is written anew after each case, so that a run that is ended keeps what it has seen.
@@ -19,10 +19,12 @@ import { parseArgs } from "node:util";
 import { type CaseName, cases, type LearningCase, openCase } from "./learning/cases.ts";
 import {
   bars,
+  isChance,
   isWithinSpread,
   type Learnt,
   learningPage,
   mean,
+  missedBars,
   type Seen,
   spreadOf,
   type Timed,
@@ -77,16 +79,19 @@ let versions = "PyTorch";
 try {
   for (const name of names) {
     const learnt = flags.only === "speed" ? undefined : await compareLearning(name);
-    const timed = flags.only === "learning" ? undefined : await compareSpeed(name);
+    const { isTimed = true }: LearningCase = cases[name];
+    const timed = flags.only === "learning" || !isTimed ? undefined : await compareSpeed(name);
     seen.set(name, { ...(learnt && { learnt }), ...(timed && { timed }) });
     if (flags.page !== undefined) writeFileSync(flags.page, learningPage(seen, versions));
   }
 } finally {
   rmSync(scratch, { recursive: true });
 }
+const missed = missedBars(seen);
+console.log(missed.length === 0 ? "no bar is missed" : missed.map((line) => `MISSED ${line}`).join("\n"));
 
 async function compareLearning(name: CaseName): Promise<Learnt> {
-  const { score, isBetterAbove, chance, ...of }: LearningCase = cases[name];
+  const { score, isBetterAbove, chance, chanceIs, ...of }: LearningCase = cases[name];
   const steps = Number(flags.steps ?? of.steps);
   const [ours, theirs]: [number[], number[]] = [[], []];
   let mostApart = 0;
@@ -122,12 +127,16 @@ async function compareLearning(name: CaseName): Promise<Learnt> {
     ours,
     theirs,
     shuffled: shuffled.scores[score] ?? Number.NaN,
+    isBetterAbove,
     chance,
+    chanceIs,
   };
   console.log(
     `${name}: ${score} ${print(mean(ours))} beside ${print(mean(theirs))}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${told(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
   );
-  console.log(`${name}: ${score} ${print(learnt.shuffled)} with shuffled labels; chance is ${chance}`);
+  console.log(
+    `${name}: ${score} ${print(learnt.shuffled)} with shuffled labels, chance is ${chance} (${chanceIs}): ${told(isChance(learnt))}`,
+  );
   return learnt;
 }
 

@@ -9,9 +9,12 @@ export interface Learnt {
   readonly score: string;
   readonly ours: readonly number[];
   readonly theirs: readonly number[];
+  readonly isBetterAbove: boolean;
   /** Ours with labels that were dealt anew. */
   readonly shuffled: number;
-  readonly chance: string;
+  /** What one has who learns nothing, and why. */
+  readonly chance: number;
+  readonly chanceIs: string;
 }
 
 /** How long a step of each took, and what memory each took at most, medians over rounds. */
@@ -45,21 +48,71 @@ export function isWithinSpread(learnt: Learnt): boolean {
   return Math.abs(mean(learnt.ours) - mean(learnt.theirs)) <= Math.max(spreadOf(learnt), 1e-6);
 }
 
+/** How far above chance labels without sense may end: what 400 held-out samples and the choice of a majority leave open. */
+const CHANCE_SLACK = 0.05;
+
+/** Whether nothing was learnt of labels that were dealt anew. */
+export function isChance({ shuffled, chance, isBetterAbove }: Learnt): boolean {
+  return isBetterAbove ? shuffled <= chance + CHANCE_SLACK : shuffled >= chance * (1 - CHANCE_SLACK);
+}
+
+/** Whether something was learnt of those that belong there, by either side. */
+export function isAboveChance({ ours, theirs, chance, isBetterAbove }: Learnt): boolean {
+  return [mean(ours), mean(theirs)].every((score) => (isBetterAbove ? score > chance : score < chance));
+}
+
+/** What misses its bar, a line each. */
+export function missedBars(seen: ReadonlyMap<CaseName, Seen>): string[] {
+  return [...seen].flatMap(([name, { learnt, timed }]) =>
+    [...(learnt === undefined ? [] : missedOf(learnt)), ...(timed === undefined ? [] : missedIn(timed))].map(
+      (missed) => `${name}: ${missed}`,
+    ),
+  );
+}
+
+function missedOf(learnt: Learnt): string[] {
+  const { apart, score, ours, theirs, shuffled, chance } = learnt;
+  return [
+    ...(apart <= bars.apart ? [] : [`losses ${apart.toExponential(1)} apart, bar ${bars.apart}`]),
+    ...(isWithinSpread(learnt)
+      ? []
+      : [
+          `${score} ${short(mean(ours))} beside ${short(mean(theirs))}, further apart than transformers' seeds (${short(spreadOf(learnt))})`,
+        ]),
+    ...(isChance(learnt)
+      ? []
+      : [`${score} ${short(shuffled)} with shuffled labels, chance is ${short(chance)}`]),
+  ];
+}
+
+function missedIn({ fasterThan, peakBytes }: Timed): string[] {
+  const share = peakBytes.troupe / peakBytes.fsdp2;
+  return [
+    ...(fasterThan.eager >= bars.eager ? [] : [`${short(fasterThan.eager)} × eager, bar ${bars.eager}`]),
+    ...(fasterThan.fsdp2 >= bars.fsdp2 ? [] : [`${short(fasterThan.fsdp2)} × FSDP2, bar ${bars.fsdp2}`]),
+    ...(share <= bars.memory ? [] : [`${short(share)} of FSDP2's memory, bar ${bars.memory}`]),
+  ];
+}
+
 /** docs/reference/learning.md. */
 export function learningPage(seen: ReadonlyMap<CaseName, Seen>, versions: string): string {
   const all = [...seen];
+  const missed = missedBars(seen);
   const learnt = all.flatMap(([name, { learnt }]) => (learnt === undefined ? [] : [learntRow(name, learnt)]));
   const timed = all.flatMap(([name, { timed }]) => (timed === undefined ? [] : [timedRow(name, timed)]));
   return `# Learning beside PyTorch
 
 Written by \`npm run bench -- learning --page docs/reference/learning.md\` on ${new Date().toISOString().slice(0, 10)}: ${cpus()[0]?.model.trim()},
 ${cpus().length} cores, Node ${process.version}, ${versions}. Both sides begin with the same weights and read the same batches in the same
-order (\`bench/learning/cases.ts\`); Troupe on 2 ranks with ZeRO-3. ✗ marks what misses its bar.
+order (\`bench/learning/cases.ts\`); Troupe on 2 ranks with ZeRO-3. ✗ marks what misses its bar${missed.length === 0 ? "; nothing does" : ""}.
+
+${missed.map((line) => `- missed: ${line}`).join("\n")}
 
 ## What is learnt
 
 PyTorch is eager, with as many threads as there are cores. Apart: the largest difference of two losses in the first 20 steps (bar
-${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do.
+${bars.apart}). The means of the scores are to lie no further apart than transformers' own seeds do. Chance is what one has who learns
+nothing; where neither side is beyond it, it is said.
 
 | case | steps | apart | score | Troupe | transformers | its spread | shuffled labels | chance |
 | ---- | ----- | ----- | ----- | ------ | ------------ | ---------- | --------------- | ------ |
@@ -85,8 +138,8 @@ function learntRow(name: string, learnt: Learnt): string {
     `${short(mean(learnt.ours))}${mark(isWithinSpread(learnt))} (${learnt.ours.map(short).join(", ")})`,
     `${short(mean(learnt.theirs))} (${learnt.theirs.map(short).join(", ")})`,
     short(spreadOf(learnt)),
-    short(learnt.shuffled),
-    learnt.chance,
+    `${short(learnt.shuffled)}${mark(isChance(learnt))}`,
+    `${short(learnt.chance)}, ${learnt.chanceIs}${isAboveChance(learnt) ? "" : ": nothing is learnt in so few steps"}`,
   ]);
 }
 

@@ -20,12 +20,6 @@ import transformers as hf
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-ARCHITECTURES = {
-    "bert": "BertForSequenceClassification",
-    "vit": "ViTForImageClassification",
-    "wav2vec2": "Wav2Vec2ForCTC",
-    "llama": "LlamaForCausalLM",
-}
 NAMES = {"inputIds": "input_ids", "attentionMask": "attention_mask", "tokenTypeIds": "token_type_ids",
          "pixelValues": "pixel_values", "inputValues": "input_values", "labels": "labels"}
 
@@ -34,17 +28,19 @@ def rows(state, first, count):
     return {NAMES[name]: state.get_slice(name)[first : first + count] for name in state.keys()}
 
 
-def predict(model, kind, batch):
+def predict(model, architecture, batch):
     labels = batch.pop("labels")
     logits = model(**batch).logits.float()
-    if kind == "llama":
+    if architecture.endswith("ForCausalLM"):
         targets = F.pad(labels[:, 1:], (0, 1), value=-100)
         nats = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), ignore_index=-100, reduction="none")
         return {"nats": torch.stack([nats.view(targets.shape).sum(1), (targets >= 0).sum(1).float()], 1)}
-    if kind == "wav2vec2":
+    if architecture.endswith("ForCTC"):
         frames = model._get_feat_extract_output_lengths(batch["attention_mask"].sum(1))
         paths = logits.argmax(2)
         return {"paths": paths.masked_fill(torch.arange(paths.shape[1])[None] >= frames[:, None], -1)}
+    if architecture.endswith("ForTokenClassification"):
+        return {"guesses": logits.argmax(2)}
     return {"logits": logits}
 
 
@@ -57,8 +53,8 @@ def run(rank, folder, steps, lr, batch, ranks, predicting):
         dist.init_process_group("gloo")
     hf.logging.set_verbosity_error()
     hf.utils.logging.disable_progress_bar()
-    kind = json.load(open(folder + "/config.json"))["model_type"]
-    model = getattr(hf, ARCHITECTURES[kind]).from_pretrained(folder).train()
+    architecture = json.load(open(folder + "/config.json"))["architectures"][0]
+    model = getattr(hf, architecture).from_pretrained(folder).train()
     if ranks > 1:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
@@ -94,7 +90,7 @@ def run(rank, folder, steps, lr, batch, ranks, predicting):
         held = safe_open(folder + "/validation.safetensors", "pt")
         count = held.get_slice("labels").get_shape()[0]
         with torch.no_grad():
-            parts = [predict(model, kind, rows(held, first, 50)) for first in range(0, count, 50)]
+            parts = [predict(model, architecture, rows(held, first, 50)) for first in range(0, count, 50)]
         save_file({name: torch.cat([part[name] for part in parts]).contiguous() for name in parts[0]}, folder + "/predicted.safetensors")
     if rank == 0:
         print(json.dumps(dict(torch=torch.__version__, transformers=hf.__version__, losses=losses, scores={},
