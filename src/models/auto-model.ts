@@ -3,7 +3,7 @@ import * as albert from "./albert/model.ts";
 import { BartForConditionalGeneration } from "./bart/model.ts";
 import * as bert from "./bert/model.ts";
 import { CLIPModel } from "./clip/model.ts";
-import { Data2VecAudioForCTC } from "./data2vec-audio/model.ts";
+import { Data2VecAudioForCTC, Data2VecAudioForSequenceClassification } from "./data2vec-audio/model.ts";
 import * as data2vecText from "./data2vec-text/model.ts";
 import { GPT2LMHeadModel } from "./gpt2/gpt2.ts";
 import { LlamaForCausalLM } from "./llama/model.ts";
@@ -12,7 +12,7 @@ import * as roberta from "./roberta/model.ts";
 import { T5ForConditionalGeneration } from "./t5/model.ts";
 import type { Task, TaskModel } from "./task-model.ts";
 import { ViTForImageClassification } from "./vit/model.ts";
-import { Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
+import { Wav2Vec2ForCTC, Wav2Vec2ForSequenceClassification } from "./wav2vec2/model.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type TaskModelClass = new (fields: Fields) => TaskModel;
@@ -55,8 +55,14 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
   gpt2: { causal_lm: GPT2LMHeadModel },
   bart: { seq2seq_lm: BartForConditionalGeneration },
   blenderbot: { seq2seq_lm: BartForConditionalGeneration },
-  "data2vec-audio": { speech_recognition: Data2VecAudioForCTC },
-  wav2vec2: { speech_recognition: Wav2Vec2ForCTC },
+  "data2vec-audio": {
+    speech_recognition: Data2VecAudioForCTC,
+    audio_classification: Data2VecAudioForSequenceClassification,
+  },
+  wav2vec2: {
+    speech_recognition: Wav2Vec2ForCTC,
+    audio_classification: Wav2Vec2ForSequenceClassification,
+  },
   vit: { image_classification: ViTForImageClassification },
   llama: { causal_lm: LlamaForCausalLM },
   mistral: { causal_lm: LlamaForCausalLM },
@@ -67,6 +73,8 @@ const classes: Readonly<Record<string, Partial<Record<Task, TaskModelClass>>>> =
 /** How the names of architectures in a config.json end, and what they are for. */
 const tasksBySuffix: Readonly<Record<string, Task>> = {
   ForPreTraining: "pretraining",
+  Wav2Vec2ForSequenceClassification: "audio_classification",
+  Data2VecAudioForSequenceClassification: "audio_classification",
   ForMaskedLM: "masked_lm",
   ForSequenceClassification: "sequence_classification",
   ForTokenClassification: "token_classification",

@@ -14,7 +14,7 @@ export {
   BertForTokenClassification,
 } from "./bert/model.ts";
 export { CLIPModel, type PicturesWithTexts, type Replicas } from "./clip/model.ts";
-export { Data2VecAudioForCTC } from "./data2vec-audio/model.ts";
+export { Data2VecAudioForCTC, Data2VecAudioForSequenceClassification } from "./data2vec-audio/model.ts";
 export {
   Data2VecTextForMaskedLM,
   Data2VecTextForQuestionAnswering,
@@ -57,7 +57,7 @@ export type { EncoderBatch, LabelledText, ModelBatch, ModelOutputs, Task, TaskMo
 export { ViTForImageClassification } from "./vit/model.ts";
 export type { Wav2Vec2Config } from "./wav2vec2/config.ts";
 export { numAdapted, numFrames } from "./wav2vec2/features.ts";
-export { Wav2Vec2ForCTC } from "./wav2vec2/model.ts";
+export { Wav2Vec2ForCTC, Wav2Vec2ForSequenceClassification } from "./wav2vec2/model.ts";
 export type { SpeechBatch } from "./wav2vec2/speech-for-ctc.ts";
 export {
   bareName,

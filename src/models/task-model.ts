@@ -13,7 +13,8 @@ export type Task =
   | "question_answering"
   | "image_classification"
   | "image_text"
-  | "speech_recognition";
+  | "speech_recognition"
+  | "audio_classification";
 
 /** A batch by the names of Hugging Face's inputs in camel case: `inputIds`, `attentionMask`, `labels`, `pixelValues`, … */
 export type ModelBatch = Readonly<Record<string, Tensor | undefined>>;

@@ -17,6 +17,7 @@ const task: readonly Flag[] = [
       "image_classification",
       "image_text",
       "speech_recognition",
+      "audio_classification",
     ],
     "",
     "what is trained: the head, the data's columns, the metric. `casual_lm` is `causal_lm`",

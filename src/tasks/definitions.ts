@@ -1,6 +1,7 @@
 import type { Batch } from "../data/index.ts";
 import { TroupeError, whatWasMeant } from "../errors.ts";
 import { autoModel, type TaskModel } from "../models/index.ts";
+import { audioClassification } from "./audio-classification.ts";
 import { causalLm } from "./causal-lm.ts";
 import { imageClassification } from "./image-classification.ts";
 import { imageText } from "./image-text.ts";
@@ -25,6 +26,7 @@ const definitions = [
   imageClassification,
   imageText,
   speechRecognition,
+  audioClassification,
 ] as unknown as readonly AnyTask[];
 
 /** The names of all tasks that are defined. */

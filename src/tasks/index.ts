@@ -1,5 +1,10 @@
 /** What is learnt of what: for each task its examples, its batches, its loss, what is predicted and what that is worth. */
 
+export {
+  audioClassification,
+  type LabelledRecording,
+  type LabelledRecordings,
+} from "./audio-classification.ts";
 export { causalLm, type TextWindowBatch } from "./causal-lm.ts";
 export { type AnyTask, taskModel, taskNamed, taskNames } from "./definitions.ts";
 export { imageClassification, type LabelledPicture, type LabelledPictures } from "./image-classification.ts";

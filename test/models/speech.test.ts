@@ -1,10 +1,23 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { saveHuggingFaceFolder } from "../../src/checkpoint/index.ts";
 import { Runtime, type RuntimeOptions } from "../../src/index.ts";
-import { Data2VecAudioForCTC, Wav2Vec2ForCTC } from "../../src/models/index.ts";
+import {
+  autoModel,
+  Data2VecAudioForCTC,
+  taskOf,
+  Wav2Vec2ForCTC,
+  Wav2Vec2ForSequenceClassification,
+  weightBytes,
+} from "../../src/models/index.ts";
 import { wav2vec2Config } from "../../src/models/wav2vec2/config.ts";
 import { SpecAugment } from "../../src/models/wav2vec2/spec-augment.ts";
-import { bindRandomness, LayerDrop, Randomness } from "../../src/nn/index.ts";
-import { ones, scope, tensor, zeros } from "../../src/tensor/index.ts";
+import { bindRandomness, dematerialize, LayerDrop, materialize, Randomness } from "../../src/nn/index.ts";
+import { noGrad, ones, scope, tensor, zeros } from "../../src/tensor/index.ts";
 import { numbers } from "../tensor/numbers.ts";
 
 const [BATCH, FRAMES, WIDTH] = [3, 40, 12];
@@ -153,4 +166,102 @@ test("a run that masks and leaves out draws the same on one rank that accumulate
   const split = await losses({ ranks: 2, tp: 2, accumulation: 2, sequenceParallel: true });
   for (const [step, loss] of alone.entries())
     expect(Math.abs((split[step] ?? 0) - loss)).toBeLessThan(1e-4 * loss); // sums by halves
+});
+
+describe("a class of a whole recording", () => {
+  const [numRows, numSamples] = [3, 400];
+  const heard = [400, 301, 123];
+  const small = (type: string) => ({
+    model_type: type,
+    hidden_size: 32,
+    num_hidden_layers: 2,
+    num_attention_heads: 4,
+    intermediate_size: 48,
+    conv_dim: [16, 16],
+    conv_kernel: [10, 3],
+    conv_stride: [5, 2],
+    num_feat_extract_layers: 2,
+    feat_extract_norm: "layer",
+    num_conv_pos_embeddings: 2,
+    num_conv_pos_embedding_groups: 4,
+    classifier_proj_size: 12,
+    id2label: { 0: "bell", 1: "rain", 2: "wind" },
+  });
+  const isHeard = (index: number) => index % numSamples < (heard[Math.floor(index / numSamples)] ?? 0);
+  const samples = Array.from({ length: numRows * numSamples }, (_, index) =>
+    isHeard(index) ? Math.fround(Math.sin(0.01 * index * index)) : 0,
+  );
+  const mask = samples.map((_, index) => Number(isHeard(index)));
+
+  /** Of recordings side by side, or of one of them alone and without its padding. */
+  const answers = (model: Wav2Vec2ForSequenceClassification, alone?: number): number[] =>
+    noGrad(() =>
+      scope(() => {
+        const all = tensor(Float32Array.from(samples), { shape: [numRows, numSamples] });
+        const attentionMask = tensor(mask, { dtype: "int64" }).view([numRows, numSamples]);
+        const inputValues =
+          alone === undefined ? all : all.narrow(0, alone, 1).narrow(1, 0, heard[alone] ?? 0);
+        const given = alone === undefined ? { inputValues, attentionMask } : { inputValues };
+        return numbers(model.forward(given).logits ?? zeros([]));
+      }),
+    );
+
+  test("is that of the recording alone, however it is padded", () => {
+    const model = new Wav2Vec2ForSequenceClassification(small("wav2vec2"));
+    materialize(model.eval(), { seed: 4 });
+    const together = answers(model);
+    for (const row of heard.keys())
+      for (const [index, logit] of answers(model, row).entries())
+        expect(Math.abs(logit - (together[3 * row + index] ?? Number.NaN))).toBeLessThan(1e-5); // sums of other lengths
+    dematerialize(model);
+  });
+
+  test("is refused beside an adapter and beside weights of layers, which it does not compute", () => {
+    const made = (fields: object) => () =>
+      new Wav2Vec2ForSequenceClassification({ ...small("wav2vec2"), layerdrop: 0, ...fields });
+    for (const field of ["add_adapter", "use_weighted_layer_sum"])
+      expect(made({ [field]: true })).toThrow(
+        expect.objectContaining({ code: "MODEL_CONFIG", message: expect.stringContaining(field) }),
+      );
+  });
+
+  // A python that has torch and transformers. Skipped where the environment names none.
+  const python = process.env.TROUPE_PYTHON;
+  test.skipIf(python === undefined).each(["wav2vec2", "data2vec-audio"])(
+    "is what transformers says, of the folder of %s, and without padding too",
+    async (type) => {
+      const folder = await mkdtemp(join(tmpdir(), "troupe-speech-"));
+      const model = autoModel("audio_classification", small(type)) as Wav2Vec2ForSequenceClassification;
+      expect(taskOf(model.configJson)).toBe("audio_classification");
+      materialize(model.eval(), { seed: 4 });
+      const ours = [
+        answers(model),
+        heard
+          .keys()
+          .map((row) => answers(model, row))
+          .toArray()
+          .flat(),
+      ];
+      await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
+      dematerialize(model);
+      const script = `
+import json, sys, torch, transformers
+folder, samples, mask, heard = sys.argv[1], *map(json.loads, sys.argv[2:])
+name = json.load(open(folder + "/config.json"))["architectures"][0]
+model, info = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+model.eval()
+x, m = torch.tensor(samples).view(len(heard), -1), torch.tensor(mask).view(len(heard), -1)
+alone = [model(x[row : row + 1, :count]).logits.flatten().tolist() for row, count in enumerate(heard)]
+print(json.dumps(dict(complaints={key: sorted(map(str, found)) for key, found in info.items() if found},
+                      logits=[model(x, attention_mask=m).logits.flatten().tolist(), sum(alone, [])])))
+`;
+      const given = [samples, mask, heard].map((value) => JSON.stringify(value));
+      const { stdout } = await promisify(execFile)(python as string, ["-c", script, folder, ...given]);
+      const { complaints, logits } = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+      await rm(folder, { recursive: true });
+      expect(complaints).toEqual({});
+      for (const [index, each] of ours.flat().entries())
+        expect(Math.abs(each - logits.flat()[index])).toBeLessThan(1e-5);
+    },
+  );
 });

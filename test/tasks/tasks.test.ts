@@ -252,6 +252,39 @@ const cases: Readonly<
     },
     scores: ["characterErrorRate", "wordErrorRate"],
   },
+  audio_classification: {
+    files: {
+      "train.jsonl": lines([
+        { path: "a.wav", label: "bell" },
+        { path: "b.wav", label: "rain" },
+      ]),
+      "dev.jsonl": lines([
+        { path: "c.wav", label: "rain" },
+        { path: "d.wav", label: "bell" },
+        { path: "e.wav", label: "bell" },
+      ]),
+      "a.wav": wav(900, 0.1),
+      "b.wav": wav(1200, 0.3),
+      "c.wav": wav(1000, 0.2),
+      "d.wav": wav(800, 0.1),
+      "e.wav": wav(1100, 0.2),
+    },
+    config: {
+      model_type: "wav2vec2",
+      hidden_size: 16,
+      num_hidden_layers: 1,
+      num_attention_heads: 2,
+      intermediate_size: 16,
+      conv_dim: [8, 8],
+      conv_kernel: [10, 3],
+      conv_stride: [5, 2],
+      num_feat_extract_layers: 2,
+      num_conv_pos_embeddings: 4,
+      num_conv_pos_embedding_groups: 2,
+      classifier_proj_size: 8,
+    },
+    scores: ["accuracy"],
+  },
 };
 
 describe("a task", () => {

@@ -19,14 +19,19 @@ export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechC
  */
 export function data2vecAudioConfig(given: Readonly<Record<string, unknown>> = {}): Data2VecAudioConfig {
   const where = "Data2VecAudioConfig";
+  const unsupported = ["use_weighted_layer_sum"];
   const alsoRead = [NUM_CONVOLUTIONS, "feat_extract_norm", "do_stable_layer_norm"]; // these two as they are returned
-  const config = readConfig({ where, modelType: "data2vec-audio", alsoRead }, data2vecAudioFields, given);
+  const rules = { where, modelType: "data2vec-audio", unsupported, alsoRead };
+  const config = readConfig(rules, data2vecAudioFields, given);
   checkSpeech(where, config, given[NUM_CONVOLUTIONS]);
   return { ...config, feat_extract_norm: "layer", do_stable_layer_norm: false };
 }
 
 /** The config.json that goes with its files. */
-export function data2vecAudioConfigJson(config: Data2VecAudioConfig): NamedState["configJson"] {
+export function data2vecAudioConfigJson(
+  config: Data2VecAudioConfig,
+  architecture: string,
+): NamedState["configJson"] {
   const { feat_extract_norm: _, do_stable_layer_norm: __, ...own } = config;
-  return configJsonOf(own, "data2vec-audio", "Data2VecAudioForCTC");
+  return configJsonOf(own, "data2vec-audio", architecture);
 }

@@ -1,6 +1,15 @@
+import type { SpeechFamily } from "../wav2vec2/speech-family.ts";
+import { SpeechForSequenceClassification } from "../wav2vec2/speech-for-classification.ts";
 import { SpeechForCTC } from "../wav2vec2/speech-for-ctc.ts";
 import { type Data2VecAudioConfig, data2vecAudioConfig, data2vecAudioConfigJson } from "./config.ts";
 import { StackedPositions } from "./positions.ts";
+
+const data2vecAudio: SpeechFamily<Data2VecAudioConfig> = {
+  prefix: "data2vec_audio",
+  configOf: data2vecAudioConfig,
+  positions: (config) => new StackedPositions(config),
+  configJson: data2vecAudioConfigJson,
+};
 
 /**
  * data2vec's model of speech that writes down what is said: wav2vec 2's layers, with convolutions of positions of its own.
@@ -9,14 +18,14 @@ import { StackedPositions } from "./positions.ts";
 export class Data2VecAudioForCTC extends SpeechForCTC<Data2VecAudioConfig> {
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(
-      {
-        prefix: "data2vec_audio",
-        configOf: data2vecAudioConfig,
-        positions: (config) => new StackedPositions(config),
-        configJson: data2vecAudioConfigJson,
-      },
-      fields,
-    );
+    super(data2vecAudio, fields);
+  }
+}
+
+/** The same that says of a whole recording what it is. */
+export class Data2VecAudioForSequenceClassification extends SpeechForSequenceClassification<Data2VecAudioConfig> {
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super(data2vecAudio, fields);
   }
 }

@@ -5,6 +5,7 @@ import {
   checkField,
   type Field,
   flag,
+  labelNames,
   oneOf,
   positive,
   probability,
@@ -60,6 +61,9 @@ export const speechFields = {
   adapter_stride: size(2),
   /** Width behind the adapter; null for the layers'. */
   output_hidden_size: sizeOrNull(),
+  /** Width of what a classifier averages over the frames. */
+  classifier_proj_size: size(256),
+  id2label: labelNames(),
 } as const;
 
 const wav2vec2Fields = {
@@ -87,7 +91,7 @@ export type Wav2Vec2Config = ConfigOf<typeof wav2vec2Fields>;
  */
 export function wav2vec2Config(given: Readonly<Record<string, unknown>> = {}): Wav2Vec2Config {
   const where = "Wav2Vec2Config";
-  const unsupported = ["adapter_attn_dim"]; // another model in each layer
+  const unsupported = ["adapter_attn_dim", "use_weighted_layer_sum"]; // another model in each layer, and behind them
   const rules = { where, modelType: "wav2vec2", unsupported, alsoRead: [NUM_CONVOLUTIONS] };
   const config = readConfig(rules, wav2vec2Fields, given);
   checkSpeech(where, config, given[NUM_CONVOLUTIONS]);

@@ -1,3 +1,4 @@
+import { TroupeError } from "../../errors.ts";
 import {
   activations,
   Conv1d,
@@ -125,6 +126,27 @@ export function numFrames(
         .floorDivide(conv_stride[index] ?? 1)
         .add(1),
     numSamples,
+  );
+}
+
+/**
+ * @param where - the model that is given them
+ * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame
+ */
+export function checkSamples(
+  where: string,
+  { shape, ndim }: Tensor,
+  { conv_kernel, conv_stride }: Pick<SpeechConfig, "conv_kernel" | "conv_stride">,
+): void {
+  const least = conv_kernel.reduceRight(
+    (length, kernel, index) => (length - 1) * (conv_stride[index] ?? 1) + kernel,
+    1,
+  );
+  if (ndim === 2 && (shape[1] ?? 0) >= least) return;
+  throw new TroupeError(
+    "MODEL_INPUT",
+    { where, expected: `samples of [batch, at least ${least}]`, got: `[${shape}]` },
+    { fields: { shape, least } },
   );
 }
 

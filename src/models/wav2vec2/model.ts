@@ -1,7 +1,16 @@
 import { configJsonOf } from "../config-fields.ts";
 import { type Wav2Vec2Config, wav2vec2Config } from "./config.ts";
 import { PositionalConvolution } from "./features.ts";
+import type { SpeechFamily } from "./speech-family.ts";
+import { SpeechForSequenceClassification } from "./speech-for-classification.ts";
 import { SpeechForCTC } from "./speech-for-ctc.ts";
+
+const wav2vec2: SpeechFamily<Wav2Vec2Config> = {
+  prefix: "wav2vec2",
+  configOf: wav2vec2Config,
+  positions: (config) => new PositionalConvolution(config),
+  configJson: (config, architecture) => configJsonOf(config, "wav2vec2", architecture),
+};
 
 /**
  * wav2vec 2 that writes down what is said.
@@ -10,14 +19,14 @@ import { SpeechForCTC } from "./speech-for-ctc.ts";
 export class Wav2Vec2ForCTC extends SpeechForCTC<Wav2Vec2Config> {
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>> = {}) {
-    super(
-      {
-        prefix: "wav2vec2",
-        configOf: wav2vec2Config,
-        positions: (config) => new PositionalConvolution(config),
-        configJson: (config) => configJsonOf(config, "wav2vec2", "Wav2Vec2ForCTC"),
-      },
-      fields,
-    );
+    super(wav2vec2, fields);
+  }
+}
+
+/** wav2vec 2 that says of a whole recording what it is. */
+export class Wav2Vec2ForSequenceClassification extends SpeechForSequenceClassification<Wav2Vec2Config> {
+  /** @throws {TroupeError} `MODEL_CONFIG` */
+  constructor(fields: Readonly<Record<string, unknown>> = {}) {
+    super(wav2vec2, fields);
   }
 }

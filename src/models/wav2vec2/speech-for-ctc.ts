@@ -1,11 +1,11 @@
-import { TroupeError } from "../../errors.ts";
 import { below, ctcLoss, Dropout, type Linear, Module, type TensorPlan } from "../../nn/index.ts";
 import type { Tensor } from "../../tensor/index.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { outputWidth, type SpeechConfig } from "./config.ts";
-import { type Positions, SpeechModel } from "./encoder.ts";
-import { linear, numAdapted, numFrames } from "./features.ts";
+import { SpeechModel } from "./encoder.ts";
+import { checkSamples, linear, numAdapted, numFrames } from "./features.ts";
+import type { SpeechFamily } from "./speech-family.ts";
 import { speechNaming } from "./state-dict-adapter.ts";
 import { speechPlan } from "./tensor-plan.ts";
 
@@ -18,16 +18,6 @@ export type SpeechBatch = {
   /** [B, L], int64; −100 behind the end. */
   readonly labels?: Tensor | undefined;
 };
-
-/** A family of speech models: how its files name it, and how it tells frames where they stand. */
-export interface SpeechFamily<Config extends SpeechConfig> {
-  /** The name of the stack in a model with a head: `wav2vec2`. */
-  readonly prefix: string;
-  /** @throws {TroupeError} `MODEL_CONFIG` */
-  configOf(fields: Readonly<Record<string, unknown>>): Config;
-  positions(config: Config): Positions;
-  configJson(config: Config): NamedState["configJson"];
-}
 
 /** A speech model that writes down what is said. */
 export abstract class SpeechForCTC<Config extends SpeechConfig> extends Module implements TaskModel {
@@ -53,7 +43,7 @@ export abstract class SpeechForCTC<Config extends SpeechConfig> extends Module i
   }
 
   get configJson(): NamedState["configJson"] {
-    return this.#family.configJson(this.config);
+    return this.#family.configJson(this.config, this.constructor.name);
   }
 
   get tensorPlan(): TensorPlan {
@@ -65,7 +55,7 @@ export abstract class SpeechForCTC<Config extends SpeechConfig> extends Module i
    * @throws {TroupeError} `MODEL_INPUT` for recordings that are too short for one frame
    */
   override forward({ inputValues, attentionMask, labels }: SpeechBatch): ModelOutputs {
-    this.#check(inputValues);
+    checkSamples(this.constructor.name, inputValues, this.config);
     const hidden = this.dropout.forward(this.#stack.forward(inputValues, attentionMask)); // [B, T, D]
     const logits = this.lm_head.forward(hidden);
     if (labels === undefined) return { logits };
@@ -75,19 +65,5 @@ export abstract class SpeechForCTC<Config extends SpeechConfig> extends Module i
     return {
       loss: ctcLoss(logits, labels, { inputLengths, blank: Number(pad_token_id), reduction, zeroInfinity }),
     };
-  }
-
-  #check({ shape, ndim }: Tensor): void {
-    const { conv_kernel, conv_stride } = this.config;
-    const least = conv_kernel.reduceRight(
-      (length, kernel, index) => (length - 1) * (conv_stride[index] ?? 1) + kernel,
-      1,
-    );
-    if (ndim === 2 && (shape[1] ?? 0) >= least) return;
-    throw new TroupeError(
-      "MODEL_INPUT",
-      { where: this.constructor.name, expected: `samples of [batch, at least ${least}]`, got: `[${shape}]` },
-      { fields: { shape, least } },
-    );
   }
 }

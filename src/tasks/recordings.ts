@@ -1,0 +1,80 @@
+import { basename, dirname, resolve } from "node:path";
+import { type JsonRecord, readJsonLines, readWav } from "../data/index.ts";
+import { type Tensor, tensor } from "../tensor/index.ts";
+import { textIn } from "./example.ts";
+import { eachSplit, filesAt, splitFiles } from "./files.ts";
+import type { Examples } from "./task.ts";
+
+const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+
+/** Of the Free Spoken Digit Dataset's recordings those that are held out: the first of each speaker and digit. */
+const NUM_HELD_OUT = 5;
+
+/** A recording's name in that dataset. */
+const digitFile = /^(\d)_(\w+)_(\d+)\.wav$/;
+
+/**
+ * The recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`, or `.jsonl` that name them by `path`.
+ * @param exampleOf - makes an example of samples and what is written of them; a digit's word stands under `text` and `label`
+ */
+export async function readRecordings<E>(
+  path: string,
+  exampleOf: (samples: Float32Array, record: JsonRecord, place: string) => E,
+): Promise<Examples<E>> {
+  const files = await filesAt(path);
+  const digits = files.flatMap((file) => {
+    const [, digit, , index] = digitFile.exec(basename(file)) ?? [];
+    const word = digit === undefined ? undefined : DIGITS[Number(digit)];
+    return word === undefined ? [] : [{ file, record: { text: word, label: word }, index: Number(index) }];
+  });
+  if (digits.length === 0) {
+    return eachSplit(await splitFiles(path, /\.jsonl$/), async (file) =>
+      Promise.all(
+        (await readJsonLines(file)).map(async (record, index) => {
+          const place = `${file}, example ${index + 1}`;
+          const { samples } = await readWav(resolve(dirname(file), textIn(record, ["path"], place)));
+          return exampleOf(samples, record, place);
+        }),
+      ),
+    );
+  }
+  return eachSplit(
+    {
+      train: digits.filter(({ index }) => index >= NUM_HELD_OUT),
+      validation: digits.filter(({ index }) => index < NUM_HELD_OUT),
+    },
+    (of) =>
+      Promise.all(of.map(async ({ file, record }) => exampleOf((await readWav(file)).samples, record, file))),
+  );
+}
+
+/** Recordings as a model reads them. */
+export type RecordingTensors = {
+  /** float32 [rows, length], each of mean 0 and deviation 1, 0 behind the end. */
+  readonly inputValues: Tensor;
+  /** int64 [rows, length]: 0 behind the end. */
+  readonly attentionMask: Tensor;
+};
+
+/** Recordings side by side, each cut to `length` samples. The caller's to dispose. */
+export function stackRecordings(
+  recordings: readonly { readonly samples: Float32Array }[],
+  length: number,
+): RecordingTensors {
+  const values = new Float32Array(recordings.length * length);
+  const present = new BigInt64Array(recordings.length * length);
+  for (const [row, { samples }] of recordings.entries()) {
+    const heard = samples.subarray(0, length);
+    values.set(normalised(heard), row * length);
+    present.fill(1n, row * length, row * length + heard.length);
+  }
+  const shape = [recordings.length, length];
+  return { inputValues: tensor(values, { shape }), attentionMask: tensor(present, { shape }) };
+}
+
+/** As transformers' feature extractor: mean 0, deviation 1, in which 1e-7 keeps silence finite. */
+function normalised(samples: Float32Array): Float32Array {
+  const mean = samples.reduce((sum, value) => sum + value, 0) / Math.max(1, samples.length);
+  const variance = samples.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, samples.length);
+  return samples.map((value) => (value - mean) / Math.sqrt(variance + 1e-7));
+}
