@@ -223,7 +223,7 @@ export const mutations: readonly Mutation[] = [
     name: "a tensor of another device is taken as it is",
     file: "src/collectives/carrier.ts",
     from: 'there.device === "cpu" || there.device === this.#own',
-    to: "there.isContiguous",
+    to: "there.numel >= 0",
     caughtBy: [by(simTraining, "with zero 1 and accumulate 2 and more, spread over two")],
   },
   {
