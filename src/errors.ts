@@ -204,7 +204,7 @@ export const errorTable = {
   SHARED_MEMORY_FULL: "the system has no room left for memory that processes share",
   SHARED_MEMORY_REFUSED: "a tensor was to be in memory that processes share, in a process that shares none",
   TENSOR_ARGUMENT: "an argument of a tensor function has a value it cannot take",
-  TENSOR_AWAY:
+  TENSOR_OFFLOADED:
     "a tensor was read while its memory is given up, as that of offloaded activations and parameters is",
   TENSOR_DISPOSED: "a tensor was used after it was disposed, moved, or gone with its scope",
   TENSOR_DTYPE: "a dtype is unknown to Troupe",

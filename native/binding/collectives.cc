@@ -13,7 +13,7 @@ namespace {
 using comm::Communicator;
 
 // Memory in which a membership tells where it is; the environment keeps it, as it keeps the membership.
-std::shared_ptr<comm::Whereabouts> whereabouts(const Napi::CallbackInfo& info, size_t memory, size_t group) {
+std::shared_ptr<comm::StatusSlot> status_slot(const Napi::CallbackInfo& info, size_t memory, size_t group) {
   if (info[memory].IsUndefined()) return nullptr;
   napi_typedarray_type type;
   size_t length = 0;
@@ -21,13 +21,13 @@ std::shared_ptr<comm::Whereabouts> whereabouts(const Napi::CallbackInfo& info, s
   napi_value buffer;
   size_t offset = 0;
   const napi_status status = napi_get_typedarray_info(info.Env(), info[memory], &type, &length, &data, &buffer, &offset);
-  if (status != napi_ok || type != napi_uint8_array || length < comm::kWhereaboutsBytes ||
+  if (status != napi_ok || type != napi_uint8_array || length < comm::kStatusSlotBytes ||
       reinterpret_cast<uintptr_t>(data) % alignof(double) != 0) {
-    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] " + std::to_string(comm::kWhereaboutsBytes) +
+    throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] " + std::to_string(comm::kStatusSlotBytes) +
                                                 " bytes of aligned memory to tell in were expected: got " + std::to_string(length));
   }
   Environment::of(info.Env()).told.push_back(Napi::Persistent(info[memory].As<Napi::Object>()));
-  return std::make_shared<comm::Whereabouts>(data, info[group].As<Napi::String>().Utf8Value());
+  return std::make_shared<comm::StatusSlot>(data, info[group].As<Napi::String>().Utf8Value());
 }
 
 // openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group, checked, direct): its number.
@@ -40,7 +40,7 @@ Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   identity.rendezvous = info[4].As<Napi::String>();
   identity.deadline_ms = whole_number(info, 5);
   identity.delay_ms = info[6].As<Napi::Number>().DoubleValue();
-  identity.whereabouts = whereabouts(info, 7, 8);
+  identity.status_slot = status_slot(info, 7, 8);
   identity.checked = info[9].ToBoolean();
   identity.direct = info[10].ToBoolean();
   const int64_t opened = comm::open_communicator(std::move(identity));

@@ -26,12 +26,12 @@ Napi::Value Occupy(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// markAway(count, away): the tensors in the frame.
-Napi::Value MarkAway(const Napi::CallbackInfo& info) {
+// markOffloaded(count, offloaded): the tensors in the frame.
+Napi::Value MarkOffloaded(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
   std::vector<Handle> tensors(info[0].As<Napi::Number>().Uint32Value());
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i] = static_cast<Handle>(environment.frame.data[i]);
-  mark_away(environment.handles, tensors, info[1].ToBoolean());
+  mark_offloaded(environment.handles, tensors, info[1].ToBoolean());
   return info.Env().Undefined();
 }
 
@@ -48,7 +48,7 @@ void InitPaging(Napi::Env env, Napi::Object exports) {
   define<EmptyPaged>(env, exports, "emptyPaged");
   define<Vacate>(env, exports, "vacate");
   define<Occupy>(env, exports, "occupy");
-  define<MarkAway>(env, exports, "markAway");
+  define<MarkOffloaded>(env, exports, "markOffloaded");
   define<SharesMemory>(env, exports, "sharesMemory");
 }
 

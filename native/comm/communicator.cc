@@ -138,7 +138,7 @@ WorkPointer Communicator::begin(Operation operation, bool waited_for_at_once) {
     const at::Tensor contiguous = operation.output;
     WorkPointer work = start(std::move(operation), waited_for_at_once);
     work->kind_ = kind;
-    work->whereabouts_ = identity_.whereabouts;
+    work->status_slot_ = identity_.status_slot;
     work->tell(false);
     if (contiguous.defined() && !contiguous.is_same(output)) {
       work->strided_ = output;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/operation.h"
-#include "comm/whereabouts.h"
+#include "comm/status_slot.h"
 
 namespace troupe::comm {
 
@@ -42,12 +42,12 @@ class Work {
  private:
   friend class Communicator;
   void tell(bool waiting) {
-    if (whereabouts_) whereabouts_->tell(kind_name(kind_), sequence_, waiting);
+    if (status_slot_) status_slot_->tell(kind_name(kind_), sequence_, waiting);
   }
 
   const int64_t sequence_;
   Kind kind_ = Kind::barrier;
-  std::shared_ptr<Whereabouts> whereabouts_;  // of its communicator, where anybody is told
+  std::shared_ptr<StatusSlot> status_slot_;  // of its communicator, where anybody is told
   std::chrono::steady_clock::time_point not_before_{};  // of a communicator with an artificial delay
   // Where a result that was computed in contiguous memory belongs.
   at::Tensor strided_;
@@ -67,7 +67,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::string rendezvous;
     int64_t deadline_ms;
     double delay_ms;  // that each operation takes at least, one after the other: a slow link, for tests of overlap
-    std::shared_ptr<Whereabouts> whereabouts;  // null: nobody is told
+    std::shared_ptr<StatusSlot> status_slot;  // null: nobody is told
     // Of NCCL: whether operations are compared before they begin and waited for by threads; whether its own reductions are used.
     bool checked = false, direct = false;
   };

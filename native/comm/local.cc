@@ -67,37 +67,37 @@ class Patience {
 
 class LocalWork final : public Work {
  public:
-  LocalWork(std::shared_ptr<LocalGroup> group, std::shared_ptr<Patience> patience, Lane& lane, std::shared_ptr<Meeting> meeting,
+  LocalWork(std::shared_ptr<LocalGroup> group, std::shared_ptr<Patience> patience, Lane& lane, std::shared_ptr<LocalCollective> collective,
             int64_t deadline_ms)
-      : Work(meeting->sequence),
+      : Work(collective->sequence),
         group_(std::move(group)),
         patience_(std::move(patience)),
         lane_(lane),
-        meeting_(std::move(meeting)),
+        collective_(std::move(collective)),
         deadline_ms_(deadline_ms) {}
 
   bool done() override { return is_finished() || group_->has_failed(); }
 
  private:
-  bool is_finished() const { return meeting_->finished.load(std::memory_order_acquire); }
+  bool is_finished() const { return collective_->finished.load(std::memory_order_acquire); }
 
   void block() override {
     if (!is_finished()) wait_for_it();
     // What is finished stays good, whatever became of the group.
     if (!is_finished()) group_->throw_failure();
-    meeting_->hold_back();
+    collective_->hold_back();
   }
 
   void wait_for_it() {
     const Clock::time_point begin = Clock::now();
-    const bool over = patience_->spin(begin, [this] { return done() || meeting_->has_unclaimed(); });
-    if (!over || !done()) group_->await(lane_, *meeting_, begin + std::chrono::milliseconds(deadline_ms_), deadline_ms_);
+    const bool over = patience_->spin(begin, [this] { return done() || collective_->has_unclaimed(); });
+    if (!over || !done()) group_->await(lane_, *collective_, begin + std::chrono::milliseconds(deadline_ms_), deadline_ms_);
   }
 
   const std::shared_ptr<LocalGroup> group_;
   const std::shared_ptr<Patience> patience_;
   Lane& lane_;
-  const std::shared_ptr<Meeting> meeting_;
+  const std::shared_ptr<LocalCollective> collective_;
   const int64_t deadline_ms_;
 };
 
@@ -141,8 +141,8 @@ class LocalCommunicator final : public Communicator {
   void end_waits() override {}  // the group's failure has
   WorkPointer start(Operation operation, bool) override {
     Lane& lane = group_->lane_of(operation, rank());
-    std::shared_ptr<Meeting> meeting = group_->post(lane, rank(), std::move(operation));
-    return std::make_shared<LocalWork>(group_, patience_, lane, std::move(meeting), identity().deadline_ms);
+    std::shared_ptr<LocalCollective> collective = group_->post(lane, rank(), std::move(operation));
+    return std::make_shared<LocalWork>(group_, patience_, lane, std::move(collective), identity().deadline_ms);
   }
 
  private:

@@ -13,11 +13,11 @@ size_t place_in(const Lane& lane, int rank) {
 }
 
 // Everybody's signature as it was posted, if they do not mean the same.
-bool is_mismatch(const Meeting& meeting, size_t place) {
-  for (size_t other = 0; other < meeting.ranks.size(); other++) {
-    if (other == place || meeting.signatures[other].kind == Signature::kAbsent) continue;
-    const Signature mine = signature_of(meeting.parts[place], meeting.sequence, meeting.ranks[place], meeting.ranks[other]);
-    const Signature theirs = signature_of(meeting.parts[other], meeting.sequence, meeting.ranks[other], meeting.ranks[place]);
+bool is_mismatch(const LocalCollective& collective, size_t place) {
+  for (size_t other = 0; other < collective.ranks.size(); other++) {
+    if (other == place || collective.signatures[other].kind == Signature::kAbsent) continue;
+    const Signature mine = signature_of(collective.parts[place], collective.sequence, collective.ranks[place], collective.ranks[other]);
+    const Signature theirs = signature_of(collective.parts[other], collective.sequence, collective.ranks[other], collective.ranks[place]);
     if (!agree(mine, theirs)) return true;
   }
   return false;
@@ -55,7 +55,7 @@ bool LocalGroup::leave(int rank) {
   std::unique_lock<std::mutex> lock(mutex_);
   members_[static_cast<size_t>(rank)] = Member::left;
   const auto check = [&](const Lane& lane) {
-    for (const auto& meeting : lane.meetings) fail_for_the_left(lane, *meeting);
+    for (const auto& collective : lane.collectives) fail_for_the_left(lane, *collective);
   };
   check(collectives_);
   for (const auto& [pair, lane] : pairs_) check(lane);
@@ -67,13 +67,13 @@ bool LocalGroup::leave(int rank) {
   return true;
 }
 
-void LocalGroup::fail_for_the_left(const Lane& lane, const Meeting& meeting) {
+void LocalGroup::fail_for_the_left(const Lane& lane, const LocalCollective& collective) {
   for (size_t i = 0; i < lane.ranks.size(); i++) {
     const int rank = lane.ranks[i];
-    if (meeting.signatures[i].kind != Signature::kAbsent || members_[static_cast<size_t>(rank)] != Member::left) continue;
+    if (collective.signatures[i].kind != Signature::kAbsent || members_[static_cast<size_t>(rank)] != Member::left) continue;
     fail_locked({"COLLECTIVE_ABORTED", "[collective " + name_ + "] every rank to live was expected: rank " + std::to_string(rank) +
                                           " has left after #" + std::to_string(lane.issued[i]) + ", #" +
-                                          std::to_string(meeting.sequence) + " needs it (see its own failure)"});
+                                          std::to_string(collective.sequence) + " needs it (see its own failure)"});
   }
 }
 
@@ -107,31 +107,31 @@ Lane& LocalGroup::lane_of(const Operation& operation, int rank) {
   return lane;
 }
 
-std::shared_ptr<Meeting> LocalGroup::post(Lane& lane, int rank, Operation operation) {
+std::shared_ptr<LocalCollective> LocalGroup::post(Lane& lane, int rank, Operation operation) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (has_failed()) throw_failure();
   const size_t place = place_in(lane, rank);
   const int64_t sequence = ++lane.issued[place];
   const auto index = static_cast<size_t>(sequence - lane.num_finished - 1);
-  if (index == lane.meetings.size()) lane.meetings.push_back(std::make_shared<Meeting>(sequence, lane.ranks));
-  const std::shared_ptr<Meeting> meeting = lane.meetings[index];
-  meeting->signatures[place] = signature_of(operation, sequence, rank, rank);
-  meeting->arrivals[place] = Fence::here(operation.device());
-  meeting->parts[place] = std::move(operation);
-  if (is_mismatch(*meeting, place)) {
-    fail_locked({"COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, meeting->signatures)});
+  if (index == lane.collectives.size()) lane.collectives.push_back(std::make_shared<LocalCollective>(sequence, lane.ranks));
+  const std::shared_ptr<LocalCollective> collective = lane.collectives[index];
+  collective->signatures[place] = signature_of(operation, sequence, rank, rank);
+  collective->arrivals[place] = Fence::here(operation.device());
+  collective->parts[place] = std::move(operation);
+  if (is_mismatch(*collective, place)) {
+    fail_locked({"COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, collective->signatures)});
   }
-  fail_for_the_left(lane, *meeting);
+  fail_for_the_left(lane, *collective);
   if (has_failed()) throw_failure();
-  if (++meeting->num_arrived < lane.ranks.size()) return meeting;
-  meeting->plan();
+  if (++collective->num_arrived < lane.ranks.size()) return collective;
+  collective->plan();
   start_if_ready(lane, lock);
-  return meeting;
+  return collective;
 }
 
 void LocalGroup::start_if_ready(Lane& lane, std::unique_lock<std::mutex>& lock) {
-  while (!has_failed() && !lane.meetings.empty()) {
-    Meeting& first = *lane.meetings.front();
+  while (!has_failed() && !lane.collectives.empty()) {
+    LocalCollective& first = *lane.collectives.front();
     if (!first.complete() || first.runnable.load(std::memory_order_relaxed)) return;
     first.runnable.store(true, std::memory_order_release);
     if (!first.is_small()) return hand_over(lane);
@@ -146,29 +146,29 @@ void LocalGroup::hand_over(Lane& lane) {
 }
 
 bool LocalGroup::help_first(Lane& lane, std::unique_lock<std::mutex>& lock) {
-  const std::shared_ptr<Meeting> meeting = lane.meetings.front();
+  const std::shared_ptr<LocalCollective> collective = lane.collectives.front();
   lock.unlock();
-  const bool was_last = meeting->help();
+  const bool was_last = collective->help();
   lock.lock();
   if (!was_last) return false;
-  lane.meetings.pop_front();
+  lane.collectives.pop_front();
   lane.num_finished++;
-  meeting->release();
-  meeting->finished.store(true, std::memory_order_release);
+  collective->release();
+  collective->finished.store(true, std::memory_order_release);
   if (lane.num_waiting > 0) changed_.notify_all();
   return true;
 }
 
-void LocalGroup::await(Lane& lane, const Meeting& meeting, Clock::time_point deadline, int64_t deadline_ms) {
+void LocalGroup::await(Lane& lane, const LocalCollective& collective, Clock::time_point deadline, int64_t deadline_ms) {
   std::unique_lock<std::mutex> lock(mutex_);
   lane.num_waiting++;
-  while (!meeting.finished.load(std::memory_order_acquire) && !has_failed()) {
+  while (!collective.finished.load(std::memory_order_acquire) && !has_failed()) {
     if (lane.has_work()) {
       if (help_first(lane, lock)) start_if_ready(lane, lock);
     } else if (Clock::now() < deadline) {
       changed_.wait_until(lock, deadline);
-    } else if (!lane.meetings.front()->complete()) {
-      fail_for_the_late(lane, *lane.meetings.front(), deadline_ms);
+    } else if (!lane.collectives.front()->complete()) {
+      fail_for_the_late(lane, *lane.collectives.front(), deadline_ms);
     } else {
       changed_.wait(lock);  // others are at work on it, and working ends
     }
@@ -177,12 +177,12 @@ void LocalGroup::await(Lane& lane, const Meeting& meeting, Clock::time_point dea
   if (lane.num_waiting == 0 && lane.has_work() && !has_failed()) hand_over(lane);
 }
 
-void LocalGroup::fail_for_the_late(const Lane& lane, const Meeting& meeting, int64_t deadline_ms) {
-  const std::vector<int> missing = meeting.missing();
+void LocalGroup::fail_for_the_late(const Lane& lane, const LocalCollective& collective, int64_t deadline_ms) {
+  const std::vector<int> missing = collective.missing();
   std::string text = "[collective " + name_ + "] ";
-  for (size_t i = 0; i < meeting.ranks.size(); i++) {
-    if (meeting.signatures[i].kind == Signature::kAbsent) continue;
-    text += describe(meeting.signatures[i]) + " of rank " + std::to_string(meeting.ranks[i]);
+  for (size_t i = 0; i < collective.ranks.size(); i++) {
+    if (collective.signatures[i].kind == Signature::kAbsent) continue;
+    text += describe(collective.signatures[i]) + " of rank " + std::to_string(collective.ranks[i]);
     break;
   }
   text += " on every rank within " + std::to_string(deadline_ms) + " ms was expected: rank " + comm::join(missing) + " did not come, after #";

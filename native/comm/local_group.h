@@ -14,19 +14,19 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "comm/meeting.h"
+#include "comm/local_collective.h"
 
 namespace troupe::comm {
 
 // The operations among the same ranks, in order: the collectives of all, or what one rank sends to another.
 struct Lane {
   std::vector<int> ranks;
-  std::deque<std::shared_ptr<Meeting>> meetings;  // not finished yet; the first may be runnable
+  std::deque<std::shared_ptr<LocalCollective>> collectives;  // not finished yet; the first may be runnable
   std::vector<int64_t> issued;                    // by participant
   int64_t num_finished = 0;
   int num_waiting = 0;  // ready to help
 
-  bool has_work() const { return !meetings.empty() && meetings.front()->has_unclaimed(); }
+  bool has_work() const { return !collectives.empty() && collectives.front()->has_unclaimed(); }
 };
 
 class LocalGroup {
@@ -49,19 +49,19 @@ class LocalGroup {
   [[noreturn]] void throw_failure();
 
   Lane& lane_of(const Operation& operation, int rank);
-  std::shared_ptr<Meeting> post(Lane& lane, int rank, Operation operation);
-  // Sleeps until the meeting is finished or the group has failed, helping with what is runnable in the lane; at the
+  std::shared_ptr<LocalCollective> post(Lane& lane, int rank, Operation operation);
+  // Sleeps until the collective is finished or the group has failed, helping with what is runnable in the lane; at the
   // deadline, fails the group.
-  void await(Lane& lane, const Meeting& meeting, Clock::time_point deadline, int64_t deadline_ms);
+  void await(Lane& lane, const LocalCollective& collective, Clock::time_point deadline, int64_t deadline_ms);
 
  private:
   enum class Member { absent, present, left };
 
   // All of these under the lock; help_first lets go of it while it helps.
   void fail_locked(Failure failure);
-  void fail_for_the_left(const Lane& lane, const Meeting& meeting);
-  void fail_for_the_late(const Lane& lane, const Meeting& meeting, int64_t deadline_ms);
-  // Makes the first meeting of the lane runnable if all have come to it, and sees to it that somebody runs it.
+  void fail_for_the_left(const Lane& lane, const LocalCollective& collective);
+  void fail_for_the_late(const Lane& lane, const LocalCollective& collective, int64_t deadline_ms);
+  // Makes the first collective of the lane runnable if all have come to it, and sees to it that somebody runs it.
   void start_if_ready(Lane& lane, std::unique_lock<std::mutex>& lock);
   void hand_over(Lane& lane);
   // True when this thread did the last of it.

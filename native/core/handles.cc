@@ -61,8 +61,8 @@ const HandleTable::Slot& HandleTable::expect(Handle handle, const char* op, cons
 
 const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* argument) const {
   const Slot& slot = expect(handle, op, argument);
-  if (slot.guard.away) {
-    refuse("TENSOR_AWAY", op, argument,
+  if (slot.guard.offloaded) {
+    refuse("TENSOR_OFFLOADED", op, argument,
            "a tensor with its memory was expected: offloaded, a block's input is away until backward and its parameters are "
            "between its calls (read them within the block, or leave that offload out)");
   }

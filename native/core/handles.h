@@ -27,7 +27,7 @@ struct Guard {
   bool read_only = false;                // shared to us, or mapped from a file
   std::shared_ptr<const Loan> borrowed;  // we are a reader of another thread's tensor
   std::weak_ptr<const Loan> lent;        // others read ours
-  bool away = false;                     // its memory is given up for a while
+  bool offloaded = false;                // its memory is given up for a while
   std::shared_ptr<Departures> departures{};  // of those who read ours; null where nobody did, and for host memory
 };
 
@@ -39,7 +39,7 @@ class HandleTable {
 
   // The tensor as a place in the graph: its memory may be away. Throws TENSOR_DISPOSED.
   const at::Tensor& identity(Handle handle, const char* op) const { return expect(handle, op, "self").tensor; }
-  // The tensor, to be read. Throws TENSOR_DISPOSED or TENSOR_AWAY, naming `op` and the argument.
+  // The tensor, to be read. Throws TENSOR_DISPOSED or TENSOR_OFFLOADED, naming `op` and the argument.
   const at::Tensor& get(Handle handle, const char* op, const char* argument = "self") const;
   // The tensor, while no other thread reads it: throws also TENSOR_SHARED.
   const at::Tensor& get_exclusive(Handle handle, const char* op, const char* argument = "self") const;

@@ -84,10 +84,10 @@ void occupy_pages(const at::Tensor& tensor) {
   pages->occupied = true;
 }
 
-void mark_away(HandleTable& handles, const std::vector<Handle>& tensors, bool away) {
+void mark_offloaded(HandleTable& handles, const std::vector<Handle>& tensors, bool offloaded) {
   for (const Handle tensor : tensors) {
-    handles.identity(tensor, "markAway");
-    handles.guard(tensor).away = away;
+    handles.identity(tensor, "markOffloaded");
+    handles.guard(tensor).offloaded = offloaded;
   }
 }
 

@@ -24,6 +24,6 @@ void vacate_pages(const at::Tensor& tensor);
 void occupy_pages(const at::Tensor& tensor);
 
 // From now on the tensors that the handles name are refused to readers of this thread, or given to them again.
-void mark_away(HandleTable& handles, const std::vector<Handle>& tensors, bool away);
+void mark_offloaded(HandleTable& handles, const std::vector<Handle>& tensors, bool offloaded);
 
 }  // namespace troupe

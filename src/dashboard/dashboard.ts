@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import {
-  boundStrangers,
+  boundUnauthenticated,
   callerLimits,
   Gate,
   inUrl,
@@ -46,7 +46,7 @@ export interface DashboardSources {
 const usualPort = 4747;
 const maxListeners = 32;
 /** Connections that listen to nothing: browsers hold a few each. */
-const maxStrangers = 64;
+const maxUnauthenticated = 64;
 const closeMs = 300;
 /** How often a page that listens is told what actors do… */
 const boardMs = 200;
@@ -96,7 +96,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     const { port } = server.address() as AddressInfo;
     this.url = `http://${inUrl(host)}:${port}/#token=${token}`;
     this.#server = server;
-    this.#admit = boundStrangers(server, maxStrangers);
+    this.#admit = boundUnauthenticated(server, maxUnauthenticated);
     this.#gate = new Gate({ host, token });
     this.#clock = sources.clock ?? stampMs;
     this.#inspect = sources.inspect ?? (() => undefined);

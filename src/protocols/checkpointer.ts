@@ -8,7 +8,7 @@ import type { SnapshotProtocol, StoredFilesProtocol } from "./snapshot.ts";
 
 /** A save that is about to be fed. Plain data. */
 export interface SaveOrder extends SavePlan {
-  /** Life of the rank group that feeds it. */
+  /** Generation of the rank group that feeds it. */
   readonly generation: number;
   /** What the folder says of the model; its config.json is empty where the model has none. */
   readonly texts: ModelTexts;

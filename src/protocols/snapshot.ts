@@ -37,7 +37,7 @@ export type StoredFilesProtocol = {
 export interface SnapshotOrder {
   /** The step whose updates the state has seen. */
   readonly step: number;
-  /** Life of the rank group. */
+  /** Generation of the rank group. */
   readonly generation: number;
   /** Whose share of the state it is. */
   readonly rank: number;

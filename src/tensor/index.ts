@@ -54,7 +54,7 @@ export { numelOf } from "./numel.ts";
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { overHost } from "./over-host.ts";
-export { emptyPaged, markAway, occupy, sharesMemory, vacate } from "./paged.ts";
+export { emptyPaged, markOffloaded, occupy, sharesMemory, vacate } from "./paged.ts";
 export { type LateNumber, readLater } from "./read-later.ts";
 export {
   attach,

@@ -200,7 +200,7 @@ export interface Native {
   vacate(handle: number): void;
   occupy(handle: number): void;
   /** Of the first `count` handles in the frame. */
-  markAway(count: number, away: boolean): void;
+  markOffloaded(count: number, away: boolean): void;
   sharesMemory(one: number, other: number): boolean;
 
   /** Throws where this process has no such device. */

@@ -31,14 +31,14 @@ export function occupy(tensor: Tensor): void {
 }
 
 /**
- * Tells this thread that the memory behind tensors is given up, or back: reading one throws `TENSOR_AWAY` meanwhile. They
+ * Tells this thread that the memory behind tensors is given up, or back: reading one throws `TENSOR_OFFLOADED` meanwhile. They
  * keep their place in the graph. Views made before are not told.
  */
-export function markAway(tensors: readonly Tensor[], away: boolean): void {
+export function markOffloaded(tensors: readonly Tensor[], away: boolean): void {
   tensors.forEach((tensor, index) => {
-    frame[index] = liveHandle(tensor, "markAway");
+    frame[index] = liveHandle(tensor, "markOffloaded");
   });
-  native().markAway(tensors.length, away);
+  native().markOffloaded(tensors.length, away);
 }
 
 /** @returns whether two tensors are over one memory, wherever in it */

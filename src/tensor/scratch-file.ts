@@ -82,7 +82,7 @@ export class BlockingTransfer {
 
 /**
  * Frees the memory of `aliases`, tensors over the whole of one memory, unless anything else uses it: a view, another thread,
- * the graph. They stay what they are, but reading one throws `TENSOR_AWAY` until {@link takeMemoryBack}.
+ * the graph. They stay what they are, but reading one throws `TENSOR_OFFLOADED` until {@link takeMemoryBack}.
  * @returns whether it did
  */
 export function giveMemoryUp(aliases: readonly Tensor[]): boolean {

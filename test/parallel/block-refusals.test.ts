@@ -122,7 +122,7 @@ describe("BlockEngine", () => {
       const engine = readyEngine(planOf(model), { paged: [0] });
       engine.begin("step");
       const train = () => forwardBackward(engine, () => model.forward(ones([1, width])));
-      if (reads) expect(train).toThrow(expect.objectContaining({ code: "TENSOR_AWAY" }));
+      if (reads) expect(train).toThrow(expect.objectContaining({ code: "TENSOR_OFFLOADED" }));
       else train();
       engine.dispose();
     }

@@ -7,7 +7,7 @@ import {
   emptyPaged,
   grad,
   hold,
-  markAway,
+  markOffloaded,
   memory,
   occupy,
   PAGE_BYTES,
@@ -74,9 +74,9 @@ describe("paged memory", () => {
       fill(memory, 0);
       const leaf = memory.narrow(0, 0, 4).detach().requiresGrad_();
       const loss = leaf.mul(leaf).sum();
-      markAway([leaf], true);
-      expect(refusal(() => leaf.sum())).toMatchObject({ code: "TENSOR_AWAY" });
-      markAway([leaf], false);
+      markOffloaded([leaf], true);
+      expect(refusal(() => leaf.sum())).toMatchObject({ code: "TENSOR_OFFLOADED" });
+      markOffloaded([leaf], false);
       const [gradient] = grad([loss], [leaf]);
       expect([...(gradient as Tensor).toTypedArray()]).toEqual([0, 2, 4, 6]);
     });

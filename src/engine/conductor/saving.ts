@@ -22,7 +22,7 @@ export interface SavingOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
   /** Who writes each rank's share, by rank; the checkpointer writes all where there are none. */
   readonly writers: readonly SliceWriter[];
-  /** Life of the rank group. */
+  /** Generation of the rank group. */
   readonly generation: number;
   /** How long one save may take. */
   readonly deadlineMs: number;

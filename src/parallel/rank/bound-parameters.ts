@@ -1,6 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import { Buffer, type Parameter } from "../../nn/index.ts";
-import { hold, markAway, ops, scope, sharesMemory, type Tensor } from "../../tensor/index.ts";
+import { hold, markOffloaded, ops, scope, sharesMemory, type Tensor } from "../../tensor/index.ts";
 import { constantIn } from "../blocks/constant-words.ts";
 import type { FlatBlock, FlatParameter } from "../blocks/flat-block.ts";
 import type { BlockPlan, BlockUnit } from "../blocks/plan-blocks.ts";
@@ -48,7 +48,7 @@ export class BoundParameters implements Disposable {
   markGathered(block: number, gathered: boolean): void {
     const leaves = this.#paged.get(block);
     if (leaves === undefined) return;
-    markAway(leaves, !gathered);
+    markOffloaded(leaves, !gathered);
     if (gathered) this.#gathered.add(block);
     else this.#gathered.delete(block);
   }

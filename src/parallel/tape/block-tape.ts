@@ -107,7 +107,7 @@ export class BlockTape {
     const parts = partLeaves && openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root]);
     const run = () => forward(...cutArgs);
     const { result, outputs, outputLeaves } = cutOutputs(run, again);
-    const tickets = again ? this.#giveShelter(inputs, inputLeaves) : [];
+    const tickets = again ? this.#offload(inputs, inputLeaves) : [];
     this.#calls.push({
       block,
       inputs,
@@ -219,7 +219,7 @@ export class BlockTape {
   }
 
   /** Lets go of the memory of inputs that only this call reads: all are of no use until it is computed again. */
-  #giveShelter(inputs: readonly Tensor[], inputLeaves: readonly Tensor[]): unknown[] {
+  #offload(inputs: readonly Tensor[], inputLeaves: readonly Tensor[]): unknown[] {
     const offloader = this.#offloader;
     if (offloader === undefined) return [];
     return inputs.flatMap((input, index) => {

@@ -1,6 +1,6 @@
 import type { CollectiveStatus } from "../protocol/actor-status.ts";
 
-/** Bytes of an actor's collective line; `native/comm/whereabouts.h` has them too. */
+/** Bytes of an actor's collective line; `native/comm/status_slot.h` has them too. */
 export const collectiveLineBytes = 80;
 
 const word = { version: 0, waiting: 1 } as const;

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { boundStrangers, callerLimits, Gate, keepToken } from "../../access/index.ts";
+import { boundUnauthenticated, callerLimits, Gate, keepToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { Content } from "./content.ts";
@@ -25,7 +25,7 @@ export interface ServeOptions {
 const host = "127.0.0.1";
 /** Of callers whose request was found good, and of others. */
 const maxClients = 128;
-const maxStrangers = 64;
+const maxUnauthenticated = 64;
 const maxHeaderBytes = 16_384;
 
 /** Lets other programs hand tensors to a {@link CheckpointService}, over HTTP/1.1. Owns neither the service nor its storage. */
@@ -75,7 +75,7 @@ export class CheckpointServer implements AsyncDisposable {
       { ...callerLimits, maxHeaderSize: maxHeaderBytes, requestTimeout: 0 },
       answer,
     );
-    const admitted = boundStrangers(server, maxStrangers);
+    const admitted = boundUnauthenticated(server, maxUnauthenticated);
     // Content is asked for only once everything else was found good.
     server.on("checkContinue", answer);
     try {

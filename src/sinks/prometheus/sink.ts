@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { boundStrangers, callerLimits, Gate, inUrl, makeToken } from "../../access/index.ts";
+import { boundUnauthenticated, callerLimits, Gate, inUrl, makeToken } from "../../access/index.ts";
 import { TroupeError } from "../../errors.ts";
 import type { EventSink, TroupeEvent } from "../../events/index.ts";
 import { RunMetrics } from "./metrics.ts";
@@ -40,7 +40,7 @@ export async function prometheusSink(options: PrometheusOptions = {}): Promise<P
   const { createServer } = await import("node:http");
   const limits = { ...callerLimits, requestTimeout: REQUEST_TIMEOUT_MS };
   const server = createServer(limits, (request, response) => answer(request, response, gate, metrics));
-  boundStrangers(server, MAX_CONNECTIONS);
+  boundUnauthenticated(server, MAX_CONNECTIONS);
   await listen(server, port, host);
   // A run that is over ends, whoever still looks.
   server.unref();

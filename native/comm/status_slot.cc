@@ -1,4 +1,4 @@
-#include "comm/whereabouts.h"
+#include "comm/status_slot.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace troupe::comm {
 
-struct Whereabouts::Line {
+struct StatusSlot::Line {
   int32_t version;  // odd while it is written
   int32_t waiting;
   double sequence;
@@ -15,12 +15,12 @@ struct Whereabouts::Line {
   char group[40];
 };
 
-Whereabouts::Whereabouts(void* memory, const std::string& group) : line_(*static_cast<Line*>(memory)) {
-  static_assert(sizeof(Line) == kWhereaboutsBytes);
+StatusSlot::StatusSlot(void* memory, const std::string& group) : line_(*static_cast<Line*>(memory)) {
+  static_assert(sizeof(Line) == kStatusSlotBytes);
   std::memcpy(group_, group.data(), std::min(group.size(), sizeof(group_)));
 }
 
-void Whereabouts::tell(const char* operation, int64_t sequence, bool waiting) {
+void StatusSlot::tell(const char* operation, int64_t sequence, bool waiting) {
   const std::chrono::duration<double, std::milli> now = std::chrono::steady_clock::now().time_since_epoch();
   __atomic_fetch_add(&line_.version, 1, __ATOMIC_SEQ_CST);
   line_.waiting = waiting ? 1 : 0;

@@ -1,4 +1,4 @@
-#include "comm/meeting.h"
+#include "comm/local_collective.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,12 +15,12 @@ char* at_byte(const at::Tensor& tensor, int64_t offset_bytes) {
 
 }  // namespace
 
-Meeting::Meeting(int64_t sequence, const std::vector<int>& ranks)
+LocalCollective::LocalCollective(int64_t sequence, const std::vector<int>& ranks)
     : sequence(sequence), ranks(ranks), parts(ranks.size()), signatures(ranks.size()), arrivals(ranks.size()) {
   for (Signature& signature : signatures) signature.kind = Signature::kAbsent;
 }
 
-std::vector<int> Meeting::missing() const {
+std::vector<int> LocalCollective::missing() const {
   std::vector<int> absent;
   for (size_t i = 0; i < ranks.size(); i++) {
     if (signatures[i].kind == Signature::kAbsent) absent.push_back(ranks[i]);
@@ -28,7 +28,7 @@ std::vector<int> Meeting::missing() const {
   return absent;
 }
 
-void Meeting::plan() {
+void LocalCollective::plan() {
   num_chunks_ = 1;  // a barrier is finished by somebody, too
   const Operation& part = parts[0];
   if (part.kind == Kind::barrier) return;
@@ -61,7 +61,7 @@ void Meeting::plan() {
   num_chunks_ = std::max<int64_t>(num_chunks_, 1);
 }
 
-void Meeting::plan_reduction() {
+void LocalCollective::plan_reduction() {
   const Kind kind = parts[0].kind;
   std::vector<const void*> sources;
   std::vector<void*> destinations;
@@ -80,7 +80,7 @@ void Meeting::plan_reduction() {
   }
 }
 
-void Meeting::plan_gather() {
+void LocalCollective::plan_gather() {
   int64_t offset_bytes = 0;
   for (const Operation& from : parts) {
     std::vector<void*> destinations;
@@ -90,7 +90,7 @@ void Meeting::plan_gather() {
   }
 }
 
-void Meeting::plan_all_to_all() {
+void LocalCollective::plan_all_to_all() {
   std::vector<int64_t> to_offset(parts.size(), 0);
   for (size_t from = 0; from < parts.size(); from++) {
     const at::Tensor& input = parts[from].input;
@@ -105,7 +105,7 @@ void Meeting::plan_all_to_all() {
   }
 }
 
-void Meeting::add_move(std::vector<const void*> sources, std::vector<void*> destinations, int64_t numel) {
+void LocalCollective::add_move(std::vector<const void*> sources, std::vector<void*> destinations, int64_t numel) {
   if (sources.size() == 1) {
     const auto in_place = [&](const void* to) { return to == sources[0]; };
     destinations.erase(std::remove_if(destinations.begin(), destinations.end(), in_place), destinations.end());
@@ -116,7 +116,7 @@ void Meeting::add_move(std::vector<const void*> sources, std::vector<void*> dest
   num_chunks_ += (numel + chunk_numel_ - 1) / chunk_numel_;
 }
 
-bool Meeting::help() {
+bool LocalCollective::help() {
   bool was_last = false;
   for (int64_t chunk; (chunk = next_chunk_.fetch_add(1)) < num_chunks_;) {
     carry_out(chunk);
@@ -125,7 +125,7 @@ bool Meeting::help() {
   return was_last;
 }
 
-void Meeting::carry_out(int64_t chunk) {
+void LocalCollective::carry_out(int64_t chunk) {
   if (is_on_device()) return carry_out_on_device();
   if (moves_.empty()) return;
   const auto after = std::upper_bound(moves_.begin(), moves_.end(), chunk,
@@ -148,7 +148,7 @@ void Meeting::carry_out(int64_t chunk) {
   reduce_in_rank_order(dtype_, reduction_, sources, destinations, numel);
 }
 
-void Meeting::carry_out_on_device() {
+void LocalCollective::carry_out_on_device() {
   for (const Fence& arrival : arrivals) arrival.hold_back();
   for (const Operation& part : parts) {
     use_in_stream(part.input);
@@ -158,7 +158,7 @@ void Meeting::carry_out_on_device() {
   for (const Operation& part : parts) results_.push_back(Fence::here(part.device()));
 }
 
-void Meeting::release() {
+void LocalCollective::release() {
   for (Operation& part : parts) part = Operation{};
 }
 

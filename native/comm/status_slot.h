@@ -10,13 +10,13 @@
 namespace troupe::comm {
 
 // Bytes of the memory; src/runtime/inspection/collective-line.ts reads them.
-constexpr size_t kWhereaboutsBytes = 80;
+constexpr size_t kStatusSlotBytes = 80;
 
 // Written by one thread at a time.
-class Whereabouts {
+class StatusSlot {
  public:
   // `memory`: 8-aligned, for as long as this lives. `group`: what the group is called there, cut at 40 bytes.
-  Whereabouts(void* memory, const std::string& group);
+  StatusSlot(void* memory, const std::string& group);
 
   // The thread has come to an operation, waits for it, or goes on from it.
   void tell(const char* operation, int64_t sequence, bool waiting);

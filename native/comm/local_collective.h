@@ -11,10 +11,10 @@
 
 namespace troupe::comm {
 
-class Meeting {
+class LocalCollective {
  public:
   // `ranks`: who takes part, in the order in which they are added up.
-  Meeting(int64_t sequence, const std::vector<int>& ranks);
+  LocalCollective(int64_t sequence, const std::vector<int>& ranks);
 
   // Under the group's lock, until all have come:
   const int64_t sequence;

@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
  * @param most - connections of strangers at once
  * @returns admits a caller: its connection is a stranger's no more
  */
-export function boundStrangers(server: Server, most: number): (caller: Socket) => void {
+export function boundUnauthenticated(server: Server, most: number): (caller: Socket) => void {
   // In the order in which they came.
   const strangers = new Set<Socket>();
   server.on("connection", (socket) => {
