@@ -3,8 +3,8 @@
 
 #include "binding/environment.h"
 #include "binding/init.h"
-#include "core/allocator.h"
-#include "core/meter.h"
+#include "core/memory/allocator.h"
+#include "core/dispatch/meter.h"
 #include "core/pin_library.h"
 
 namespace {

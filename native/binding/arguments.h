@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/refs.h"
+#include "core/tensors/refs.h"
 
 namespace troupe {
 

@@ -5,9 +5,9 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/autocast.h"
-#include "core/autograd.h"
-#include "core/describe.h"
+#include "core/autograd/autocast.h"
+#include "core/autograd/autograd.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {

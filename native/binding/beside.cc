@@ -1,5 +1,5 @@
 // Copies between a device and the host that nobody waits for at once.
-#include "core/beside.h"
+#include "core/device/beside.h"
 
 #include <ATen/core/grad_mode.h>
 

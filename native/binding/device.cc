@@ -4,10 +4,10 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/error.h"
-#include "core/late_values.h"
-#include "core/timeline.h"
+#include "core/device/late_values.h"
+#include "core/device/timeline.h"
 
 namespace troupe {
 namespace {

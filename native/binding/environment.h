@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/frame.h"
-#include "core/handles.h"
+#include "core/dispatch/frame.h"
+#include "core/tensors/handles.h"
 
 namespace troupe {
 

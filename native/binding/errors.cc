@@ -4,7 +4,7 @@
 #include <string>
 
 #include "binding/environment.h"
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {

@@ -2,11 +2,11 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "core/error.h"
-#include "core/exported_tensor.h"
-#include "core/kept_mappings.h"
-#include "core/meter.h"
+#include "core/tensors/exported_tensor.h"
+#include "core/memory/kept_mappings.h"
+#include "core/dispatch/meter.h"
 #include "devices/cuda/cuda.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/paged.h"
+#include "core/tensors/paged.h"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,8 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/exported_tensor.h"
-#include "core/refs.h"
+#include "core/tensors/exported_tensor.h"
+#include "core/tensors/refs.h"
 
 namespace troupe {
 namespace {

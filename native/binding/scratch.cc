@@ -13,7 +13,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "binding/under_way.h"
-#include "core/offloaded.h"
+#include "core/tensors/offloaded.h"
 #include "core/error.h"
 #include "io/scratch_file.h"
 

@@ -14,12 +14,12 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "binding/under_way.h"
-#include "core/allocator.h"
-#include "core/device.h"
-#include "core/exported_tensor.h"
+#include "core/memory/allocator.h"
+#include "core/device/device.h"
+#include "core/tensors/exported_tensor.h"
 #include "core/error.h"
-#include "core/shared_folder.h"
-#include "core/shared_segment.h"
+#include "core/memory/shared_folder.h"
+#include "core/memory/shared_segment.h"
 
 namespace troupe {
 namespace {

@@ -9,12 +9,12 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "binding/typed_array.h"
-#include "core/describe.h"
-#include "core/device.h"
-#include "core/dispatch.h"
+#include "core/dispatch/describe.h"
+#include "core/device/device.h"
+#include "core/dispatch/dispatch.h"
 #include "core/error.h"
-#include "core/map_file.h"
-#include "core/operators.h"
+#include "core/memory/map_file.h"
+#include "core/dispatch/operators.h"
 
 namespace troupe {
 namespace {

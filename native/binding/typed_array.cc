@@ -4,7 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {

@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "comm/backends.h"
-#include "core/describe.h"
-#include "core/device.h"
-#include "core/differentiable.h"
+#include "core/dispatch/describe.h"
+#include "core/device/device.h"
+#include "core/autograd/differentiable.h"
 #include "core/error.h"
-#include "core/meter.h"
+#include "core/dispatch/meter.h"
 
 namespace troupe::comm {
 namespace {

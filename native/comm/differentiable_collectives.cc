@@ -12,7 +12,7 @@
 
 #include "comm/communicator.h"
 #include "comm/tensor_collectives.h"
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 
 namespace troupe::comm {
 namespace {

@@ -19,7 +19,7 @@
 #include "comm/exchange.h"
 #include "comm/rendezvous.h"
 #include "comm/store.h"
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 
 namespace troupe::comm {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/operation.h"
-#include "core/fence.h"
+#include "core/device/fence.h"
 
 namespace troupe::comm {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe::comm {

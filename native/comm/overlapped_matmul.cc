@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 
 namespace troupe::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe::comm {

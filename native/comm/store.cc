@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 #if HAVE_GLOO

@@ -5,8 +5,8 @@ import { groupNamesOf } from "../engine/rank/index.ts";
 import type { MeshShape } from "../parallel/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../runtime/index.ts";
 
-/** Who meets, and for what. */
-export interface RankMeeting {
+/** How the ranks of a world are laid out, and what carries their tensors. */
+export interface WorldOptions {
   readonly mesh: MeshShape;
   readonly carrier: CarrierName;
   readonly reduction: Reduction;
@@ -32,7 +32,7 @@ export class Rendezvous implements AsyncDisposable {
    * @param store - where ranks of several hosts meet instead
    */
   static async open(
-    { mesh, carrier, reduction }: RankMeeting,
+    { mesh, carrier, reduction }: WorldOptions,
     store: string | undefined,
   ): Promise<Rendezvous> {
     const plan = { run: randomUUID(), carrier, reduction };

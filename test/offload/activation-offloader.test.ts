@@ -58,7 +58,8 @@ describe("ActivationOffloader", () => {
     const aliases = pair(1);
     const ticket = offloader.keep(aliases) as OffloadedActivation;
     expect((memory().byTag[""] ?? 0) - held).toBeLessThan(numel * 4);
-    for (const tensor of aliases) expect(refusal(() => tensor.sum())).toMatchObject({ code: "TENSOR_OFFLOADED" });
+    for (const tensor of aliases)
+      expect(refusal(() => tensor.sum())).toMatchObject({ code: "TENSOR_OFFLOADED" });
     offloader.bring(ticket);
     expect(isFilled(aliases, 1)).toBe(true);
     for (const tensor of aliases) tensor.dispose();

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace troupe::comm::nccl {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "comm/nccl/library.h"
 #include "comm/rendezvous.h"
-#include "core/fence.h"
+#include "core/device/fence.h"
 
 namespace troupe::comm::nccl {
 

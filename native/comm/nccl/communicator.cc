@@ -23,7 +23,7 @@
 #include "comm/nccl/channel.h"
 #include "comm/rank_order.h"
 #include "comm/wire.h"
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace troupe::comm {
 namespace nccl {

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 
 namespace troupe::cuda {
 namespace {

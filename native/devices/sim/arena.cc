@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "core/torch_version.h"
 #include "devices/sim/device.h"
 

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <set>
 
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "core/torch_version.h"
 
 #if TROUPE_TORCH_AT_LEAST(2, 9)

@@ -13,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "core/torch_version.h"
 #include "devices/sim/device.h"
 #include "devices/sim/kernels.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/describe.h"
+#include "core/dispatch/describe.h"
 #include "core/threads.h"
 #include "core/torch_version.h"
 #include "devices/sim/device.h"

@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/allocator.h"
-#include "core/describe.h"
+#include "core/memory/allocator.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 #include "core/torch_version.h"
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/error.h"
 #include "core/silence_warnings.h"
 #include "core/torch_version.h"

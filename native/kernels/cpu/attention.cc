@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cuda/kernels.h"

@@ -6,7 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
-#include "core/autocast.h"
+#include "core/autograd/autocast.h"
 #include "core/torch_version.h"
 
 namespace troupe {

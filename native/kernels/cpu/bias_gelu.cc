@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"

@@ -6,7 +6,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cuda/kernels.h"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cuda/kernels.h"

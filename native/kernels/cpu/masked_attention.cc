@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/add_range.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/register.h"
 
 namespace troupe {

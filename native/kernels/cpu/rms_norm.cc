@@ -14,7 +14,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"

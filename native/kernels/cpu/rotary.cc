@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cuda/kernels.h"

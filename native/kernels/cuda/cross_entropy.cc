@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "core/differentiable.h"
+#include "core/autograd/differentiable.h"
 #include "kernels/cuda/call.h"
 #include "kernels/cuda/kernels.h"
 

@@ -1,5 +1,5 @@
 // Troupe's kernels on tensors without memory: what each returns, keeps for its backward and makes in it, as shapes.
-// Nothing is computed; a meter (core/meter.h) sees the bytes come and go as the kernels' own would, and counts the products.
+// Nothing is computed; a meter (core/dispatch/meter.h) sees the bytes come and go as the kernels' own would, and counts the products.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/differentiable.h"
-#include "core/meter.h"
+#include "core/autograd/differentiable.h"
+#include "core/dispatch/meter.h"
 
 namespace troupe {
 namespace {

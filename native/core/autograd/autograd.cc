@@ -1,0 +1,33 @@
+#include "core/autograd/autograd.h"
+
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "core/torch_version.h"
+
+namespace troupe {
+namespace {
+
+// libtorch's engine would run what lies on a device in one thread for all that call it, where ranks that wait for each other
+// in their backwards never meet.
+void stay_in_this_thread() {
+#if TROUPE_TORCH_AT_LEAST(2, 0)
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+#endif
+}
+
+}  // namespace
+
+void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients,
+                  const std::vector<at::Tensor>& inputs, bool retain_graph) {
+  stay_in_this_thread();
+  torch::autograd::backward(outputs, gradients, retain_graph, /*create_graph=*/false, inputs);
+}
+
+std::vector<at::Tensor> run_grad(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs,
+                                 const std::vector<at::Tensor>& gradients, bool retain_graph, bool allow_unused) {
+  stay_in_this_thread();
+  return torch::autograd::grad(outputs, inputs, gradients, retain_graph, /*create_graph=*/false, allow_unused);
+}
+
+}  // namespace troupe

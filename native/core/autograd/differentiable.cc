@@ -1,0 +1,82 @@
+#include "core/autograd/differentiable.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+bool any_defined(const variable_list& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) { return tensor.defined(); });
+}
+
+struct Recorded final : Node {
+  Recorded(const char* op, const Tensors& tensors, Backward backward) : op(op), backward(std::move(backward)) {
+    // Detached: an output that was saved as it is would own itself through this node.
+    for (const at::Tensor& tensor : tensors) {
+      saved.emplace_back(tensor.defined() ? tensor.detach() : tensor, /*is_output=*/false);
+    }
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    TORCH_CHECK(!at::GradMode::is_enabled(), "[", op, "] gradients of gradients are not available (compute it from ",
+                "libtorch's own operators)");
+    if (!any_defined(gradients)) return variable_list(num_outputs());
+    TORCH_CHECK(!released, torch::autograd::ERR_BACKWARD_TWICE);
+    Tensors tensors;
+    for (const SavedVariable& variable : saved) tensors.push_back(variable.unpack());
+    return without_recording([&] { return backward(gradients, tensors); });
+  }
+
+  void release_variables() override {
+    released = true;
+    saved.clear();
+  }
+
+  std::string name() const override { return std::string("troupe::") + op; }
+
+  const char* const op;
+  const Backward backward;
+  std::vector<SavedVariable> saved;
+  bool released = false;
+};
+
+// Nodes were held by shared_ptr before they counted their owners themselves.
+template <class Pointer, class NodeType, class... Arguments>
+Pointer make_node(Arguments&&... arguments) {
+  if constexpr (std::is_same_v<Pointer, std::shared_ptr<Node>>) {
+    // Its own deleter, or the end of a long graph would recurse once per node.
+    return Pointer(new NodeType(std::forward<Arguments>(arguments)...), [](auto* node) { deleteNode(node); });
+  } else {
+    return c10::make_intrusive<NodeType>(std::forward<Arguments>(arguments)...);
+  }
+}
+
+}  // namespace
+
+bool wants_gradient(const Tensors& inputs) {
+  return at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& input) {
+           return input.defined() && input.requires_grad();
+         });
+}
+
+void record(const char* op, const Tensors& inputs, const Tensors& outputs, const Tensors& saved, Backward backward) {
+  if (!wants_gradient(inputs)) return;
+  using NodePointer = decltype(torch::autograd::Edge::function);
+  const NodePointer node = make_node<NodePointer, Recorded>(op, saved, std::move(backward));
+  node->set_next_edges(torch::autograd::collect_next_edges(inputs));
+  for (at::Tensor output : outputs) torch::autograd::set_history(output, node);
+}
+
+}  // namespace troupe

@@ -1,0 +1,105 @@
+#include "core/tensors/handles.h"
+
+#include <string>
+
+#include "core/tensors/exported_tensor.h"
+#include "core/error.h"
+
+namespace troupe {
+namespace {
+
+[[noreturn]] void refuse(const char* code, const char* op, const char* argument, const char* reason) {
+  throw CodedError(code, std::string("[") + op + "] " + argument + ": " + reason, {{"op", op}, {"argument", argument}});
+}
+
+// Whether others still use the tensor: those of other processes say so where nobody looks, unless they are in the way.
+bool is_lent(const Guard& guard) {
+  for (bool settled = false;; settled = true) {
+    if (guard.lent.expired()) return false;
+    if (settled) return true;
+    settle_exports(true);
+  }
+}
+
+}  // namespace
+
+Handle HandleTable::put(at::Tensor tensor, Guard guard) {
+  if (free_.empty()) {
+    if (slots_.size() == kMaxSlots) {
+      throw CodedError("TENSOR_TOO_MANY", "[tensor] at most 2097152 tensors at once in one thread: all are in use (open a "
+                                          "scope() around what repeats)");
+    }
+    free_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const uint32_t index = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[index];
+  slot.tensor = std::move(tensor);
+  slot.guard = std::move(guard);
+  slot.used = true;
+  ++live_;
+  return static_cast<Handle>(slot.generation << kSlotBits | index);
+}
+
+const HandleTable::Slot* HandleTable::find(Handle handle) const {
+  const uint32_t index = slot_of(handle);
+  if (handle <= 0 || index >= slots_.size()) return nullptr;
+  const Slot& slot = slots_[index];
+  return slot.used && slot.generation == generation_of(handle) ? &slot : nullptr;
+}
+
+const HandleTable::Slot& HandleTable::expect(Handle handle, const char* op, const char* argument) const {
+  const Slot* slot = find(handle);
+  if (slot == nullptr) {
+    refuse("TENSOR_DISPOSED", op, argument,
+           "a live tensor of this thread was expected: it was disposed, or its scope has ended (return it from the scope, "
+           "or keep() it)");
+  }
+  return *slot;
+}
+
+const at::Tensor& HandleTable::get(Handle handle, const char* op, const char* argument) const {
+  const Slot& slot = expect(handle, op, argument);
+  if (slot.guard.offloaded) {
+    refuse("TENSOR_OFFLOADED", op, argument,
+           "a tensor with its memory was expected: offloaded, a block's input is away until backward and its parameters are "
+           "between its calls (read them within the block, or leave that offload out)");
+  }
+  return slot.tensor;
+}
+
+const at::Tensor& HandleTable::get_exclusive(Handle handle, const char* op, const char* argument) const {
+  const at::Tensor& tensor = get(handle, op, argument);
+  if (is_lent(guard(handle))) {
+    refuse("TENSOR_SHARED", op, argument, "another thread still reads this tensor (wait until it has released its ref)");
+  }
+  // Who has let go of it may still be reading in its stream.
+  if (guard(handle).departures) guard(handle).departures->hold_back();
+  return tensor;
+}
+
+const at::Tensor& HandleTable::get_writable(Handle handle, const char* op, const char* argument) const {
+  const at::Tensor& tensor = get_exclusive(handle, op, argument);
+  if (guard(handle).read_only) {
+    refuse("TENSOR_READ_ONLY", op, argument,
+           "a tensor that may be written was expected: it is shared by another thread or mapped from a file (clone() it)");
+  }
+  return tensor;
+}
+
+bool HandleTable::release(Handle handle) {
+  if (find(handle) == nullptr) return false;
+  Slot& slot = slots_[slot_of(handle)];
+  // Out of the slot first: the destructor may run autograd code of any depth.
+  const at::Tensor dying = std::move(slot.tensor);
+  slot.tensor = at::Tensor();
+  slot.guard = Guard{};
+  slot.used = false;
+  slot.generation = slot.generation == kMaxGeneration ? 1 : slot.generation + 1;
+  free_.push_back(slot_of(handle));
+  --live_;
+  return true;
+}
+
+}  // namespace troupe
