@@ -839,7 +839,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "every replica draws alike",
     file: "src/engine/rank/micro-batches.ts",
-    from: "randomness.microBatch = place.dp * accumulation + microBatch;",
+    from: "randomness.microBatch = place.dp * microBatchesAt(step) + microBatch;",
     to: "randomness.microBatch = microBatch;",
     caughtBy: [
       by(
