@@ -109,7 +109,7 @@ describe("a scaled loss", () => {
       { ranks: 2, steps: 120, lossScale: { kind: "torch" } },
       { ...fault, faultAt: -1, layers: 1 },
     );
-    expect(error?.message).toMatch(/\[step 100\] .*101 steps in a row/);
+    expect(error?.message).toMatch(/\[step 101\] .*101 steps in a row/);
     const skipped = events.filter((event) => event.kind === "step.finished" && event.skipped);
     expect(skipped).toHaveLength(100);
   });
