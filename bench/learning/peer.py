@@ -96,7 +96,9 @@ def run(rank, folder, steps, lr, batch, ranks, predicting):
         print(json.dumps(dict(torch=torch.__version__, transformers=hf.__version__, losses=losses, scores={},
                               step_s=statistics.median(times[3:]), peak_bytes=peak)), flush=True)
     if ranks > 1:
-        dist.destroy_process_group()
+        dist.barrier()
+        # All has been told. Gloo's threads abort a process now and then that takes itself down in order.
+        os._exit(0)
 
 
 if __name__ == "__main__":
