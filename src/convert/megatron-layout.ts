@@ -248,8 +248,11 @@ function absent(name: string, where: string): never {
 
 function checkLayout(model: MegatronModel, { tp, pp }: MegatronLayout): void {
   checkDivides("heads", model.numHeads, "tp", tp);
-  if (model.isPipelined) return checkDivides("layers", model.numLayers, "pp", pp);
-  if (pp === 1) return;
+  if (model.isPipelined) checkDivides("layers", model.numLayers, "pp", pp);
+  else if (pp !== 1) refuseStages(pp);
+}
+
+function refuseStages(pp: number): never {
   throw new TroupeError(
     "CONVERT",
     {
