@@ -4,24 +4,24 @@ import type { Socket } from "node:net";
 /**
  * Bounds the connections of callers that have shown nothing yet, so that they can neither take the descriptors which files
  * need nor keep out whoever may come in: where one more comes, the one that has stood there longest goes.
- * @param most - connections of strangers at once
- * @returns admits a caller: its connection is a stranger's no more
+ * @param most - unauthenticated connections at once
+ * @returns admits a caller: its connection counts no more
  */
 export function boundUnauthenticated(server: Server, most: number): (caller: Socket) => void {
   // In the order in which they came.
-  const strangers = new Set<Socket>();
+  const unauthenticated = new Set<Socket>();
   server.on("connection", (socket) => {
-    strangers.add(socket);
-    socket.once("close", () => strangers.delete(socket));
-    if (strangers.size <= most) return;
-    for (const longest of strangers) {
-      strangers.delete(longest);
+    unauthenticated.add(socket);
+    socket.once("close", () => unauthenticated.delete(socket));
+    if (unauthenticated.size <= most) return;
+    for (const longest of unauthenticated) {
+      unauthenticated.delete(longest);
       longest.destroy();
       break;
     }
   });
   return (caller) => {
-    strangers.delete(caller);
+    unauthenticated.delete(caller);
   };
 }
 
