@@ -35,15 +35,18 @@ const FLOAT32_TOLERANCE_NATS = 1e-4;
  * Trains combinations of switches on a tiny GPT with four ranks. Two comparisons: with the same run without what promises
  * to change nothing, which must be equal to the bit, and with one rank that computes the same mathematics, which must be
  * equal up to the order of sums. A run that several combinations are compared with is made once, as `lossesOf` has it. Where
- * a device is named the combinations train there, and what they are compared with on the CPU as ever.
+ * a device is named the combinations train there; what they are compared with trains on the CPU as ever, but for a GPU's,
+ * which adds in another order and is compared with itself.
  */
 export class Matrix {
   readonly #workspace: Workspace;
   readonly #on: RuntimeOptions;
+  readonly #comparedOn: RuntimeOptions;
 
   constructor(workspace: Workspace, device = "cpu") {
     this.#workspace = workspace;
     this.#on = device === "cpu" ? {} : { device };
+    this.#comparedOn = device.startsWith("cuda") ? { device } : {};
   }
 
   /** @returns what became of four ranks with these switches on */
@@ -54,11 +57,8 @@ export class Matrix {
       const job = on.find((each) => each.job !== undefined)?.job;
       const [options, config] = spread(on);
       const losses = await lossesOf(this.#workspace, { ...options, ...this.#on }, config, job);
-      const without = await lossesOf(
-        this.#workspace,
-        ...spread(on.filter(({ changes }) => changes !== "nothing")),
-      );
-      const oneRank = await lossesOf(this.#workspace, ...alone(on));
+      const without = await this.#compared(spread(on.filter(({ changes }) => changes !== "nothing")));
+      const oneRank = await this.#compared(alone(on));
       const differences = losses.map((loss, step) => Math.abs(loss - (oneRank[step] ?? Number.NaN)));
       return {
         names,
@@ -71,6 +71,10 @@ export class Matrix {
       const failure = (error as Error).message;
       return { names, sameBits: false, deviationNats: Number.NaN, toleranceNats, failure };
     }
+  }
+
+  #compared([options, config]: Settings): Promise<readonly number[]> {
+    return lossesOf(this.#workspace, { ...options, ...this.#comparedOn }, config);
   }
 }
 

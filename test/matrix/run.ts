@@ -1,4 +1,4 @@
-// npm run matrix [-- SWITCH] [--device DEVICE]: trains every pair of switches and prints what became of it.
+// npm run matrix [-- SWITCH] [--device DEVICE] [--shard K/N]: trains every pair of switches and prints what became of it.
 // npm run matrix -- --families [FAMILY]: trains every family of models under every parallelism, and writes the docs' table.
 // npm run matrix -- --memory [FAMILY]: the planner's peaks beside the ledger's, of every family.
 import { writeFileSync } from "node:fs";
@@ -12,19 +12,21 @@ import { pairs, switches } from "./switches.ts";
 
 const names = switches.map(({ name }) => name);
 const usage = `
-usage: npm run matrix [-- SWITCH] [--device DEVICE]
+usage: npm run matrix [-- SWITCH] [--device DEVICE] [--shard K/N]
        npm run matrix -- --families [FAMILY]
        npm run matrix -- --memory [FAMILY]
 
 Trains every switch alone and every pair of switches, or those pairs that SWITCH is one of:
 ${names.join(", ")}
 
-  --device    where they train: sim:0, or sim, spread over all; what they are compared with is the CPU's
+  --device    where they train: sim:0, or sim, spread over all, with the CPU's bits; cuda:0, with its own
+  --shard     the K-th, from 1, of N parts of them, as of several machines or of a run by pieces
   --families  trains every family under every parallelism instead, or the one that FAMILY names, and writes
               docs/reference/families.md where it was all of them: ${familyNames.join(", ")}
   --memory    plans the memory of every family, or of one, and trains it beside: the planned peak over the ledger's`;
 const options = {
   device: { type: "string" },
+  shard: { type: "string", default: "1/1" },
   families: { type: "boolean" },
   memory: { type: "boolean" },
 } as const;
@@ -42,7 +44,9 @@ if (filter !== undefined && !names.includes(filter)) refuse(usage, "a switch", f
 
 using workspace = new Workspace();
 const matrix = new Matrix(workspace, values.device);
-const { device = "cpu" } = values;
+const { device = "cpu", shard } = values;
+const [, part = 0, parts = 0] = (/^(\d+)\/(\d+)$/.exec(shard) ?? []).map(Number);
+if (part < 1 || part > parts) refuse(usage, "--shard K/N, K from 1 to N", shard);
 const all = [...switches.map((each) => [each]), ...pairs()].filter(
   (on) => filter === undefined || on.some(({ name }) => name === filter),
 );
@@ -50,14 +54,17 @@ const combinations = all.filter((on) => device === "cpu" || on.every(({ isOfHost
 
 const width = 2 + Math.max(...combinations.map((on) => on.map(({ name }) => name).join(" + ").length));
 let numBroken = 0;
+let numTried = 0;
 for (const [index, on] of combinations.entries()) {
+  if (index % parts !== part - 1) continue;
+  numTried += 1;
   const outcome = await matrix.try(on);
   if (!holds(outcome)) numBroken += 1;
   const place = `${index + 1}/${combinations.length}`.padStart(8);
   process.stdout.write(`${place}  ${outcome.names.join(" + ").padEnd(width)}${describe(outcome)}\n`);
 }
-process.stdout.write(`${combinations.length - numBroken} of ${combinations.length} combinations hold\n`);
-process.exitCode = numBroken === 0 && combinations.length > 0 ? 0 : 1;
+process.stdout.write(`${numTried - numBroken} of ${numTried} combinations hold\n`);
+process.exitCode = numBroken === 0 && numTried > 0 ? 0 : 1;
 
 function describe({ failure, sameBits, deviationNats, toleranceNats }: Outcome): string {
   if (failure !== undefined) return `FAILED: ${failure}`;
