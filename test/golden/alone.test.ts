@@ -61,7 +61,7 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
         const { loss } = model.forward(batch) as { loss: Tensor };
         expect(errorOf(loss.view([1]), expectedLoss as Tensor)).toBeLessThan(1e-5);
         backward(loss);
-        checkGradients(model, golden, gradientBound(batch));
+        checkGradients(model, golden);
       });
     });
 
@@ -92,17 +92,8 @@ for (const folder of folders.filter(({ lacks }) => lacks === undefined)) {
   });
 }
 
-/**
- * On a GPU a query that sees nothing, as one before all of a row's words may, hands no gradient to itself and to the keys: libtorch's
- * fused attention has none (docs/reference/gpu.md).
- */
-function gradientBound({ attentionMask }: Readonly<Record<string, Tensor>>): number {
-  const onGpu = attentionMask?.device.startsWith("cuda") === true;
-  return onGpu && attentionMask.narrow(1, 0, 1).min().item() === 0 ? 1e-3 : 1e-5;
-}
-
 /** Names are those of transformers' modules, which their files may spell otherwise. */
-function checkGradients(model: TaskModel, { state }: Golden, bound: number): void {
+function checkGradients(model: TaskModel, { state }: Golden): void {
   const bare = bareNames(model);
   const expected = new Map(
     [...state]
@@ -115,7 +106,7 @@ function checkGradients(model: TaskModel, { state }: Golden, bound: number): voi
     expected.delete(bare(name));
     // What is frozen has a gradient in neither, nor what no output depends on.
     if (gradient === undefined) expect(tensor.grad, name).toBeNull();
-    else expect(errorOf(tensor.grad as Tensor, gradient, floor), name).toBeLessThan(bound);
+    else expect(errorOf(tensor.grad as Tensor, gradient, floor), name).toBeLessThan(1e-5);
   }
   expect([...expected.keys()]).toEqual([]);
 }

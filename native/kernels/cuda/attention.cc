@@ -1,14 +1,14 @@
 // Attention by libtorch's fused kernels, which choose between flash attention and their own for other formats and masks; its
 // autograd is theirs. What rows see is made one mask. A query that sees nothing gets the mean of all values, as on the CPU: it
-// is made zero and sees all; so it and the keys get no gradient from there, where the CPU's get that of equal scores.
+// is made zero and sees all, and its gradient, that of equal scores, is added by itself.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <limits>
-
+#include "core/autograd/differentiable.h"
 #include "kernels/cuda/kernels.h"
 
 namespace troupe::cuda {
@@ -40,6 +40,17 @@ at::Tensor for_heads(const at::Tensor& x_BGSD, int64_t heads) {
       .reshape({x_BGSD.size(0), heads, x_BGSD.size(2), x_BGSD.size(3)});
 }
 
+// Zeros [B,H,T,D] with the gradient that softmax has where all scores are equal: of the mean over keys of (score - their mean) value,
+// values held.
+at::Tensor slope_at_equal_scores(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& bias,
+                                 double scale) {
+  const at::Tensor shares = values.detach().div(keys.size(2));
+  const at::Tensor centered = keys.sub(keys.mean(2, /*keepdim=*/true));
+  at::Tensor slope = at::matmul(q, at::matmul(centered.transpose(2, 3), shares)).mul(scale);
+  if (bias.defined()) slope = slope.add(at::matmul(bias.sub(bias.mean(-1, /*keepdim=*/true)), shares));
+  return slope.sub(slope.detach());
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
@@ -60,16 +71,21 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
   at::Tensor seen = seen_by_place(q, k, causal && !one_query, window);
   if (mask) seen = seen.defined() ? mask->logical_and(seen) : *mask;
   const at::ScalarType dtype = q.scalar_type();
-  at::Tensor added = bias ? bias->to(dtype) : at::Tensor(), queries = q;
+  const at::Tensor biases = bias ? bias->to(dtype) : at::Tensor();
+  at::Tensor added = biases, queries = q, blind;
   if (seen.defined()) {
-    const at::Tensor blind = seen.any(-1, /*keepdim=*/true).logical_not();
+    blind = seen.any(-1, /*keepdim=*/true).logical_not();
     const at::Tensor none = at::scalar_tensor(0.0, q.options()), hidden = at::scalar_tensor(hidden_score(dtype), q.options());
     added = at::where(blind, none, at::where(seen, added.defined() ? added : none, hidden));
     queries = q.masked_fill(blind, 0);
   }
   while (added.dim() < 4) added = added.unsqueeze(0);
   added = added.expand({q.size(0), heads, q.size(2), k.size(2)});
-  return at::scaled_dot_product_attention(queries, keys, values, added, 0.0, false, scale);
+  const at::Tensor attended = at::scaled_dot_product_attention(queries, keys, values, added, 0.0, false, scale);
+  // A mask of whole rows hides all of one only where the row is nothing but padding.
+  const bool may_be_blind = mask && seen.size(-2) > 1;
+  if (!may_be_blind || !wants_gradient({q, k, biases})) return attended;
+  return attended.add(slope_at_equal_scores(q, keys, values, biases, scale).masked_fill(blind.logical_not(), 0));
 }
 
 }  // namespace troupe::cuda
