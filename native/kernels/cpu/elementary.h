@@ -10,12 +10,6 @@
 
 namespace troupe {
 
-// The nearest integer, ties to even, for |value| < 2^22.
-TROUPE_INLINE float round_to_integer(float value) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: the sum has no fraction bits left
-  return (value + kMagic) - kMagic;
-}
-
 // exp(value), within 2 ulp; 0 below -87.3 (no subnormal results), infinity above 88.7. NaN stays NaN.
 TROUPE_INLINE float exp_f32(float value) {
   constexpr float kLowest = -87.33654f;
@@ -25,7 +19,9 @@ TROUPE_INLINE float exp_f32(float value) {
   constexpr float kLn2Low = -2.12194440e-4f;
   float x = value > kHighest ? kHighest : value;
   x = x < kLowest ? kLowest : x;
-  const float exponent = round_to_integer(x * kLog2e);
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it has no fraction bits left, and ends in the integer's
+  const float shifted = x * kLog2e + kMagic;
+  const float exponent = shifted - kMagic;
   const float r = (x - exponent * kLn2High) - exponent * kLn2Low;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -35,8 +31,8 @@ TROUPE_INLINE float exp_f32(float value) {
   p = p * r + 5.0000001201e-1f;
   const float mantissa = (p * (r * r) + r) + 1.0f;
   // In two steps, since 2^128 is no float: 88.72 rounds up to that exponent.
-  const auto bias = static_cast<uint32_t>(static_cast<int32_t>(exponent) + 126) << 23;
-  const float result = mantissa * float_of(bias) * 2.0f;
+  const uint32_t power = (bits_of(shifted) << 23) + (126u << 23);
+  const float result = mantissa * float_of(power) * 2.0f;
   const float large = value > kHighest ? float_of(0x7F800000u) : result;
   return value < kLowest ? 0.0f : large;
 }
