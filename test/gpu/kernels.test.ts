@@ -226,6 +226,10 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       ["fewer queries than keys", { groups: 4, rows: 5, keys: 12, causal: true }],
       ["one query", { groups: 1, rows: 1, keys: 12, causal: true }],
       ["a mask that hides all of a row", { groups: 4, rows: 8, keys: 8, mask: true, blind: true }],
+      [
+        "a mask that hides all that a window leaves, and a bias",
+        { groups: 2, rows: 8, keys: 8, causal: true, window: 4, mask: true, bias: true, blind: true },
+      ],
       ["a bias that learns", { groups: 4, rows: 8, keys: 8, bias: true, mask: true }],
     ])("attend with %s", (_, given) => {
       const { groups, rows, keys, causal = false, window = 0, mask, bias, blind } = given as Given;
@@ -236,8 +240,6 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       ];
       if (mask) inputs.push(seen(rows, keys, blind === true));
       if (bias) inputs.push(leaf([1, 4, rows, keys], 4, dtype));
-      // A query that sees nothing gets the CPU's value, not its gradient: see kernels/cuda/attention.cc.
-      if (blind) for (const input of inputs) input.requiresGrad_(false);
       const run = (...[q, k, v, ...rest]: Tensor[]) =>
         troupe.maskedAttention(
           (q as Tensor).transpose(1, 2),
@@ -346,6 +348,31 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       expect(numbers(back(troupe.crossEntropy(onGpu(logits), onGpu(targets), -100)))).toEqual([Number.NaN]);
     });
   });
+
+  it.skipIf(!hasGpu)(
+    "sum rows as libtorch does but for the order, in any format, and each row by itself",
+    () => {
+      for (const dtype of ["float32", "bfloat16", "float16"] as const) {
+        for (const shape of [
+          [300, 7],
+          [1000, 768],
+          [3, 257, 64],
+        ]) {
+          const x = normal(shape, 1, { dtype });
+          const rows = shape.slice(0, -1).map((_, dim) => dim);
+          for (const keepDim of [false, true])
+            expectLike(
+              onGpu(x).sum(rows, keepDim),
+              x.sum(rows, keepDim),
+              Math.max(near(dtype), 1e-6),
+              `${shape}`,
+            );
+          expectLike(onGpu(x).sum(rows, false, "float32"), x.sum(rows, false, "float32"), 1e-5, `${shape}`);
+          expectLike(onGpu(x).sum([-1]), x.sum([-1]), Math.max(near(dtype), 1e-6), `${shape}`);
+        }
+      }
+    },
+  );
 
   it.skipIf(!hasGpu)("multiply float32 as float32", () => {
     const [a, b] = [normal([257, 1000], 1), normal([1000, 130], 2)];

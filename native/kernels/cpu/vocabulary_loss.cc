@@ -1,5 +1,6 @@
 // Cross entropy where a row's logits may be spread over several ranks: what each rank finds out about its own classes, and
-// the gradient once the ranks have agreed on logsumexp. x_RV: R rows of the V classes first_class, first_class + 1, ...
+// the gradient once the ranks have agreed on logsumexp. x_RV: R rows of the V classes first_class, first_class + 1, ..., which may
+// have others between them.
 //
 //   loss_r = a_r logsumexp_r - b_r x_r,target - c_r sum_v w_v x_rv      dx_rv = a_r p_rv - b_r [v = target] - c_r w_v
 //
@@ -53,10 +54,14 @@ struct SmoothedProbabilities {
   }
 };
 
+bool has_rows(const at::Tensor& logits) {
+  return logits.is_contiguous() || (logits.stride(1) == 1 && logits.stride(0) >= logits.size(1));
+}
+
 Classes check(const char* op, const at::Tensor& logits, const at::Tensor& targets, int64_t first,
               const c10::optional<at::Tensor>& weights) {
-  TORCH_CHECK(logits.dim() == 2 && logits.is_contiguous() && with_float_type(logits.scalar_type(), [](auto*) {}), "[", op,
-              "] logits must be contiguous [rows, classes], float32, bfloat16 or float16: got ", logits.scalar_type(), " ",
+  TORCH_CHECK(logits.dim() == 2 && has_rows(logits) && with_float_type(logits.scalar_type(), [](auto*) {}), "[", op,
+              "] logits must be [rows, classes], each row contiguous, float32, bfloat16 or float16: got ", logits.scalar_type(), " ",
               logits.sizes());
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.is_contiguous() && targets.dim() == 1 &&
                   targets.size(0) == logits.size(0),
@@ -69,7 +74,7 @@ Classes check(const char* op, const at::Tensor& logits, const at::Tensor& target
 }
 
 // float32 [4, R]: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, and the
-// weighted sum of the logits, 0 without weights.
+// weighted sum of the logits, 0 without weights; 0, 1, 0 and 0 of a row that is ignored, which is not read.
 at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64_t first_class, int64_t num_all_classes,
                       int64_t ignore_index, const c10::optional<at::Tensor>& weights) {
   const Classes classes = check("vocabulary_statistics", logits, targets, first_class, weights);
@@ -90,10 +95,14 @@ at::Tensor statistics(const at::Tensor& logits, const at::Tensor& targets, int64
     const Element* x_RV = logits.data_ptr<Element>();
     at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
-        const Element* x_V = x_RV + row * num_classes;
+        if (classes.targets[row] == ignore_index) {
+          for (int64_t i = 0; i < 4; i++) to[i * num_rows + row] = i == 1 ? 1.0f : 0.0f;
+          continue;
+        }
+        const Element* x_V = x_RV + row * logits.stride(0);
         const MaxAndSum sums = run_best<SumExponentials<Element>>(x_V, num_classes);
         const int64_t target = classes.targets[row] - first_class;
-        const bool here = classes.targets[row] != ignore_index && target >= 0 && target < num_classes;
+        const bool here = target >= 0 && target < num_classes;
         to[row] = sums.max;
         to[num_rows + row] = sums.sum;
         to[2 * num_rows + row] = here ? load(x_V, target) : 0.0f;
@@ -128,7 +137,7 @@ void gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const at::T
     Element* x_RV = logits.data_ptr<Element>();
     at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
-        Element* x_V = x_RV + row * num_classes;
+        Element* x_V = x_RV + row * logits.stride(0);
         const float a = coefficient[row], b = coefficient[num_rows + row], c = coefficient[2 * num_rows + row];
         if (a == 0.0f && b == 0.0f && c == 0.0f) {
           std::fill(x_V, x_V + num_classes, Element(0.0f));

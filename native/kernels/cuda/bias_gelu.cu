@@ -1,5 +1,4 @@
 // gelu(x + bias): see kernels/cpu/bias_gelu.cc.
-#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
@@ -8,79 +7,61 @@ namespace {
 constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
 constexpr float kCubic = 0.044715f * kLinear;
 
-// i % dim. A GPU divides 32 bits in a fifth of the instructions that 64 take.
-__device__ __forceinline__ int64_t column_of(int64_t i, int64_t dim) {
-  if (((i | dim) >> 32) != 0) return i % dim;
-  return static_cast<uint32_t>(i) % static_cast<uint32_t>(dim);
-}
-
 __device__ __forceinline__ float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
 
-__device__ __forceinline__ float slope(float u) {
-  const float s = gate(u);
-  return s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
-}
-
-// `dim` is a multiple of N where elements are taken N at a time, so that they lie in one row.
-template <class T>
-struct BiasGelu {
-  const T* x;
-  const float* bias_D;
-  T* y;
-  int64_t dim;
-
-  template <int N>
-  __device__ void run(int64_t i) const {
-    float value[N], bias[N];
-    read<N>(x + i, value);
-    read<N>(bias_D + column_of(i, dim), bias);
+// A thread keeps to its columns, whose bias it so reads once and divides no index for.
+template <int N, class T>
+__global__ void bias_gelu(const T* x_RD, const float* bias_D, Rows shape, int64_t block_rows, T* y_RD) {
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kColumnThreads + threadIdx.x) * N;
+  const int64_t first = blockIdx.y * block_rows;
+  const int64_t last = min(shape.rows, first + block_rows);
+  if (column >= shape.dim) return;
+  float bias[N];
+  read<N>(bias_D + column, bias);
+  for (int64_t row = first + threadIdx.y; row < last; row += kRowThreads) {
+    float value[N];
+    read<N>(x_RD + row * shape.dim + column, value);
 #pragma unroll
     for (int j = 0; j < N; j++) {
       const float u = value[j] + bias[j];
       value[j] = u * gate(u);
     }
-    write<N>(y + i, value);
+    write<N>(y_RD + row * shape.dim + column, value);
   }
-};
+}
 
+// Writes dx on its way: what dbias adds up.
 template <class T>
 struct BiasGeluBackward {
-  const T *dy, *x;
+  const T *dy_RD, *x_RD;
   const float* bias_D;
-  T* dx;
+  T* dx_RD;
   int64_t dim;
 
   template <int N>
-  __device__ void run(int64_t i) const {
+  __device__ void at(int64_t row, int64_t column, float (&terms)[1][N]) const {
     float g[N], value[N], bias[N];
-    read<N>(dy + i, g);
-    read<N>(x + i, value);
-    read<N>(bias_D + column_of(i, dim), bias);
+    read<N>(dy_RD + row * dim + column, g);
+    read<N>(x_RD + row * dim + column, value);
+    read<N>(bias_D + column, bias);
 #pragma unroll
-    for (int j = 0; j < N; j++) value[j] = g[j] * slope(value[j] + bias[j]);
-    write<N>(dx + i, value);
-  }
-};
-
-template <class T>
-struct BiasGeluTerms {
-  const T *dy, *x;
-  const float* bias_D;
-  int64_t dim;
-
-  __device__ void at(int64_t row, int64_t column, float (&terms)[1]) const {
-    terms[0] = load(dy[row * dim + column]) * slope(load(x[row * dim + column]) + bias_D[column]);
+    for (int j = 0; j < N; j++) {
+      const float u = value[j] + bias[j];
+      const float s = gate(u);
+      terms[0][j] = g[j] * (s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u)));
+    }
+    write<N>(dx_RD + row * dim + column, terms[0]);
   }
 };
 
 }  // namespace
 
 void launch_bias_gelu(Stream stream, Format format, Rows rows, const void* x, const float* bias, void* y) {
+  if (rows.rows == 0 || rows.dim == 0) return;
   const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(bias, Format::float32);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    launch_each("bias_gelu", stream, rows.rows * rows.dim, wide,
-                BiasGelu<T>{static_cast<const T*>(x), bias, static_cast<T*>(y), rows.dim});
+    start("bias_gelu", wide ? bias_gelu<kWide, T> : bias_gelu<1, T>, column_blocks(rows, wide), column_threads(), stream, static_cast<const T*>(x), bias, rows, rows_a_block(rows), static_cast<T*>(y));
   });
 }
 
@@ -90,11 +71,8 @@ void launch_bias_gelu_backward(Stream stream, Format format, Rows rows, const vo
                     is_wide(bias, Format::float32);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const auto* gradient = static_cast<const T*>(dy);
-    const auto* input = static_cast<const T*>(x);
-    launch_each("bias_gelu", stream, rows.rows * rows.dim, wide,
-                BiasGeluBackward<T>{gradient, input, bias, static_cast<T*>(dx), rows.dim});
-    launch_sum_columns<1>("bias_gelu", stream, BiasGeluTerms<T>{gradient, input, bias, rows.dim}, rows, partial, {dbias});
+    const BiasGeluBackward<T> backward{static_cast<const T*>(dy), static_cast<const T*>(x), bias, static_cast<T*>(dx), rows.dim};
+    launch_sum_columns<1>("bias_gelu", stream, backward, rows, wide, partial, {dbias});
   });
 }
 

@@ -30,6 +30,8 @@ at::Tensor padded(const at::Tensor& weight_VD) {
   return weight_PD;
 }
 
+LogitRows logit_rows(const at::Tensor& logits) { return {logits.size(0), logits.size(1), logits.stride(0)}; }
+
 struct CountedTargets {
   at::Tensor ids;         // int64 [rows], contiguous
   at::Tensor row_weight;  // float32 scalar: 1 / rows that count, or 0
@@ -118,7 +120,7 @@ LossAndGradients chunked_loss(const at::Tensor& hidden_ND, const at::Tensor& wei
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target_ids, int64_t ignore_index) {
   const Call call(logits);
   const at::Tensor logits_RV = logits.detach().contiguous();
-  const LogitRows rows{logits_RV.size(0), logits_RV.size(1), logits_RV.size(1)};
+  const LogitRows rows = logit_rows(logits_RV);
   at::Tensor loss, logsumexp_R;
   CountedTargets targets;
   without_recording([&] {
@@ -160,14 +162,14 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
 at::Tensor vocabulary_statistics(const at::Tensor& logits, const Classes& classes) {
   const Call call(logits);
   const at::Tensor out = at::empty({4, logits.size(0)}, logits.options().dtype(at::kFloat));
-  launch_vocabulary_statistics(call.stream(), format_of(logits), rows_of(logits), logits.data_ptr(), classes, floats(out));
+  launch_vocabulary_statistics(call.stream(), format_of(logits), logit_rows(logits), logits.data_ptr(), classes, floats(out));
   return out;
 }
 
 void vocabulary_gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const Classes& classes,
                          const at::Tensor& coefficients) {
   const Call call(logits);
-  launch_vocabulary_gradient(call.stream(), format_of(logits), rows_of(logits), logits.data_ptr(), floats(logsumexp), classes,
+  launch_vocabulary_gradient(call.stream(), format_of(logits), logit_rows(logits), logits.data_ptr(), floats(logsumexp), classes,
                              floats(coefficients));
 }
 

@@ -48,6 +48,9 @@ void launch_bias_gelu(Stream stream, Format format, Rows rows, const void* x, co
 void launch_bias_gelu_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* bias,
                                void* dx, float* partial, float* dbias);
 
+// sums [D] of all rows, by way of `partial` [row_blocks, D].
+void launch_sum_rows(Stream stream, Format format, Rows rows, const void* x, float* partial, float* sums);
+
 // Row blocks that sums over rows are made in: decided by the shape alone, so that the bits are.
 int64_t row_blocks(int64_t rows);
 
@@ -102,8 +105,15 @@ void launch_adafactor_matrix(Stream stream, float* grad, const MatrixSlice& slic
 
 // --- cross entropy ---
 
+// Rows of logits, each `stride` elements after the one before. What lies between two rows is no class.
+struct LogitRows {
+  int64_t rows;
+  int64_t classes;
+  int64_t stride;
+};
+
 // Of each row, [4, R]: the largest logit, the sum of exp(x - largest), the target's logit where it is here and else 0, the
-// weighted sum of the logits (0 without weights).
+// weighted sum of the logits (0 without weights); 0, 1, 0, 0 of one that is ignored.
 struct Classes {
   const int64_t* targets;
   int64_t first;  // class of column 0
@@ -111,17 +121,11 @@ struct Classes {
   int64_t ignore_index;
   const float* weights;  // [D] or null
 };
-void launch_vocabulary_statistics(Stream stream, Format format, Rows rows, const void* logits, const Classes& classes,
+void launch_vocabulary_statistics(Stream stream, Format format, LogitRows rows, const void* logits, const Classes& classes,
                                   float* statistics);
 // logits = a p - b [target] - c weights; coefficients [3, R]: a, b, c.
-void launch_vocabulary_gradient(Stream stream, Format format, Rows rows, void* logits, const float* logsumexp,
+void launch_vocabulary_gradient(Stream stream, Format format, LogitRows rows, void* logits, const float* logsumexp,
                                 const Classes& classes, const float* coefficients);
-// Rows of logits, each `stride` elements after the one before. What lies between two rows is no class.
-struct LogitRows {
-  int64_t rows;
-  int64_t classes;
-  int64_t stride;
-};
 // logsumexp [R] and the losses [R] of rows; 0 where ignored, NaN for a target that is no class.
 void launch_cross_entropy_rows(Stream stream, Format format, LogitRows rows, const void* logits, const int64_t* targets,
                                int64_t ignore_index, float* logsumexp, double* losses);

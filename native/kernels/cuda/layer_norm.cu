@@ -1,34 +1,35 @@
-// Layer norm: see kernels/cpu/layer_norm.cc. A block a row; what a row is read again for comes from the nearest cache.
+// Layer norm: see kernels/cpu/layer_norm.cc. A warp or a block a row; what a row is read again for comes from the nearest cache.
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
 namespace {
 
-template <class T, bool wide>
-__global__ void normalize(const T* x_RD, const float* weight_D, const float* bias_D, float eps, int64_t dim, T* y_RD,
+template <class T, bool wide, class Team>
+__global__ void normalize(const T* x_RD, const float* weight_D, const float* bias_D, float eps, int64_t num_rows, int64_t dim, T* y_RD,
                           float* mean_R, float* rstd_R) {
-  const int64_t row = blockIdx.x;
+  const int64_t row = Team::row();
+  if (row >= num_rows) return;
   const T* x = x_RD + row * dim;
   T* y = y_RD + row * dim;
   float sum = 0.0f;
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N];
     read<N>(x + i, value);
 #pragma unroll
     for (int j = 0; j < N; j++) sum += value[j];
   });
-  const float mean = sum_block(sum) / static_cast<float>(dim);
+  const float mean = Team::sum(sum) / static_cast<float>(dim);
   float squares = 0.0f;
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N];
     read<N>(x + i, value);
 #pragma unroll
     for (int j = 0; j < N; j++) squares += (value[j] - mean) * (value[j] - mean);
   });
-  const float rstd = 1.0f / sqrtf(sum_block(squares) / static_cast<float>(dim) + eps);
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  const float rstd = 1.0f / sqrtf(Team::sum(squares) / static_cast<float>(dim) + eps);
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N], weight[N], bias[N] = {};
     read<N>(x + i, value);
@@ -38,23 +39,25 @@ __global__ void normalize(const T* x_RD, const float* weight_D, const float* bia
     for (int j = 0; j < N; j++) value[j] = (value[j] - mean) * rstd * weight[j] + bias[j];
     write<N>(y + i, value);
   });
-  if (threadIdx.x == 0) {
+  if (Team::index() == 0) {
     mean_R[row] = mean;
     rstd_R[row] = rstd;
   }
 }
 
-template <class T, bool wide>
+template <class T, bool wide, class Team>
 __global__ void normalize_backward(const T* dy_RD, const T* x_RD, const float* weight_D, const float* mean_R,
-                                   const float* rstd_R, const T* dsum_RD, int64_t dim, T* dx_RD) {
-  const int64_t row = blockIdx.x;
+                                   const float* rstd_R, const T* dsum_RD, int64_t num_rows,
+                                   int64_t dim, T* dx_RD) {
+  const int64_t row = Team::row();
+  if (row >= num_rows) return;
   const T* dy = dy_RD + row * dim;
   const T* x = x_RD + row * dim;
   const T* dsum = dsum_RD == nullptr ? nullptr : dsum_RD + row * dim;
   T* dx = dx_RD + row * dim;
   const float mean = mean_R[row], rstd = rstd_R[row];
   float scaled = 0.0f, projected = 0.0f;
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float g[N], value[N], weight[N];
     read<N>(dy + i, g);
@@ -66,9 +69,9 @@ __global__ void normalize_backward(const T* dy_RD, const T* x_RD, const float* w
       projected += g[j] * weight[j] * ((value[j] - mean) * rstd);
     }
   });
-  const float mean_scaled = sum_block(scaled) / static_cast<float>(dim);
-  const float mean_projected = sum_block(projected) / static_cast<float>(dim);
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  const float mean_scaled = Team::sum(scaled) / static_cast<float>(dim);
+  const float mean_projected = Team::sum(projected) / static_cast<float>(dim);
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float g[N], value[N], weight[N], more[N] = {};
     read<N>(dy + i, g);
@@ -90,10 +93,14 @@ struct LayerNormTerms {
   const float *mean_R, *rstd_R;
   int64_t dim;
 
-  __device__ void at(int64_t row, int64_t column, float (&terms)[2]) const {
-    const float g = load(dy_RD[row * dim + column]);
-    terms[0] = g * ((load(x_RD[row * dim + column]) - mean_R[row]) * rstd_R[row]);
-    terms[1] = g;
+  template <int N>
+  __device__ void at(int64_t row, int64_t column, float (&terms)[2][N]) const {
+    const float mean = mean_R[row], rstd = rstd_R[row];
+    float value[N];
+    read<N>(dy_RD + row * dim + column, terms[1]);
+    read<N>(x_RD + row * dim + column, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) terms[0][j] = terms[1][j] * ((value[j] - mean) * rstd);
   }
 };
 
@@ -106,8 +113,9 @@ void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, c
                     is_wide(bias, Format::float32);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const auto kernel = wide ? normalize<T, true> : normalize<T, false>;
-    start("layer_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, static_cast<const T*>(x), weight, bias, eps, rows.dim, static_cast<T*>(y), mean, rstd);
+    with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
+      start("layer_norm", normalize<T, is_wide.value, decltype(team)>, blocks, threads, stream, static_cast<const T*>(x), weight, bias, eps, rows.rows, rows.dim, static_cast<T*>(y), mean, rstd);
+    });
   });
 }
 
@@ -122,11 +130,12 @@ void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const v
     const auto* gradient = static_cast<const T*>(dy);
     const auto* input = static_cast<const T*>(x);
     if (rows.rows > 0) {
-      const auto kernel = wide ? normalize_backward<T, true> : normalize_backward<T, false>;
-      start("layer_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, gradient, input, weight, mean, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
+      with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
+        start("layer_norm", normalize_backward<T, is_wide.value, decltype(team)>, blocks, threads, stream, gradient, input, weight, mean, rstd, static_cast<const T*>(dsum), rows.rows, rows.dim, static_cast<T*>(dx));
+      });
     }
-    launch_sum_columns<2>("layer_norm", stream, LayerNormTerms<T>{gradient, input, mean, rstd, rows.dim}, rows, partial,
-                          {dweight, dbias});
+    launch_sum_columns<2>("layer_norm", stream, LayerNormTerms<T>{gradient, input, mean, rstd, rows.dim}, rows, wide,
+                          partial, {dweight, dbias});
   });
 }
 

@@ -1,24 +1,25 @@
-// Root-mean-square norm: see kernels/cpu/rms_norm.cc. A block a row.
+// Root-mean-square norm: see kernels/cpu/rms_norm.cc. A warp or a block a row.
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
 namespace {
 
-template <class T, bool wide>
-__global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, int64_t dim, T* y_RD, float* rstd_R) {
-  const int64_t row = blockIdx.x;
+template <class T, bool wide, class Team>
+__global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, int64_t num_rows, int64_t dim, T* y_RD, float* rstd_R) {
+  const int64_t row = Team::row();
+  if (row >= num_rows) return;
   const T* x = x_RD + row * dim;
   T* y = y_RD + row * dim;
   float squares = 0.0f;
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N];
     read<N>(x + i, value);
 #pragma unroll
     for (int j = 0; j < N; j++) squares += value[j] * value[j];
   });
-  const float rstd = 1.0f / sqrtf(sum_block(squares) / static_cast<float>(dim) + eps);
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  const float rstd = 1.0f / sqrtf(Team::sum(squares) / static_cast<float>(dim) + eps);
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N], weight[N];
     read<N>(x + i, value);
@@ -27,20 +28,22 @@ __global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, i
     for (int j = 0; j < N; j++) value[j] = value[j] * rstd * weight[j];
     write<N>(y + i, value);
   });
-  if (threadIdx.x == 0) rstd_R[row] = rstd;
+  if (Team::index() == 0) rstd_R[row] = rstd;
 }
 
-template <class T, bool wide>
+template <class T, bool wide, class Team>
 __global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, const float* weight_D, const float* rstd_R,
-                                       const T* dsum_RD, int64_t dim, T* dx_RD) {
-  const int64_t row = blockIdx.x;
+                                       const T* dsum_RD, int64_t num_rows,
+                                   int64_t dim, T* dx_RD) {
+  const int64_t row = Team::row();
+  if (row >= num_rows) return;
   const T* dy = dy_RD + row * dim;
   const T* x = x_RD + row * dim;
   const T* dsum = dsum_RD == nullptr ? nullptr : dsum_RD + row * dim;
   T* dx = dx_RD + row * dim;
   const float rstd = rstd_R[row];
   float projected = 0.0f;
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float g[N], value[N], weight[N];
     read<N>(dy + i, g);
@@ -49,8 +52,8 @@ __global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, const floa
 #pragma unroll
     for (int j = 0; j < N; j++) projected += g[j] * weight[j] * (value[j] * rstd);
   });
-  const float mean_projected = sum_block(projected) / static_cast<float>(dim);
-  each_of_row<wide>(dim, [&](auto wide_or_one, int64_t i) {
+  const float mean_projected = Team::sum(projected) / static_cast<float>(dim);
+  each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float g[N], value[N], weight[N], more[N] = {};
     read<N>(dy + i, g);
@@ -69,8 +72,14 @@ struct RmsNormTerms {
   const float* rstd_R;
   int64_t dim;
 
-  __device__ void at(int64_t row, int64_t column, float (&terms)[1]) const {
-    terms[0] = load(dy_RD[row * dim + column]) * (load(x_RD[row * dim + column]) * rstd_R[row]);
+  template <int N>
+  __device__ void at(int64_t row, int64_t column, float (&terms)[1][N]) const {
+    const float rstd = rstd_R[row];
+    float g[N], value[N];
+    read<N>(dy_RD + row * dim + column, g);
+    read<N>(x_RD + row * dim + column, value);
+#pragma unroll
+    for (int j = 0; j < N; j++) terms[0][j] = g[j] * (value[j] * rstd);
   }
 };
 
@@ -82,8 +91,9 @@ void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, con
   const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight, Format::float32);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    const auto kernel = wide ? rms_normalize<T, true> : rms_normalize<T, false>;
-    start("rms_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, static_cast<const T*>(x), weight, eps, rows.dim, static_cast<T*>(y), rstd);
+    with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
+      start("rms_norm", rms_normalize<T, is_wide.value, decltype(team)>, blocks, threads, stream, static_cast<const T*>(x), weight, eps, rows.rows, rows.dim, static_cast<T*>(y), rstd);
+    });
   });
 }
 
@@ -97,10 +107,11 @@ void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const voi
     const auto* gradient = static_cast<const T*>(dy);
     const auto* input = static_cast<const T*>(x);
     if (rows.rows > 0) {
-      const auto kernel = wide ? rms_normalize_backward<T, true> : rms_normalize_backward<T, false>;
-      start("rms_norm", kernel, static_cast<unsigned>(rows.rows), row_threads(rows.dim, wide ? kWide : 1), stream, gradient, input, weight, rstd, static_cast<const T*>(dsum), rows.dim, static_cast<T*>(dx));
+      with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
+        start("rms_norm", rms_normalize_backward<T, is_wide.value, decltype(team)>, blocks, threads, stream, gradient, input, weight, rstd, static_cast<const T*>(dsum), rows.rows, rows.dim, static_cast<T*>(dx));
+      });
     }
-    launch_sum_columns<1>("rms_norm", stream, RmsNormTerms<T>{gradient, input, rstd, rows.dim}, rows, partial, {dweight});
+    launch_sum_columns<1>("rms_norm", stream, RmsNormTerms<T>{gradient, input, rstd, rows.dim}, rows, wide, partial, {dweight});
   });
 }
 

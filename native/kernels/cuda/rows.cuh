@@ -47,71 +47,131 @@ __device__ T sum_block(T value) {
   return join_block<Sum>(value);
 }
 
+// The threads that share a row: a block of them, or a warp, which need not wait for each other and so have many short rows on
+// their way at once.
+struct BlockARow {
+  __device__ static int64_t row() { return blockIdx.x; }
+  __device__ static int index() { return threadIdx.x; }
+  __device__ static int size() { return blockDim.x; }
+  __device__ static float sum(float value) { return sum_block(value); }
+};
+struct WarpARow {
+  __device__ static int64_t row() { return static_cast<int64_t>(blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp; }
+  __device__ static int index() { return threadIdx.x % kWarp; }
+  __device__ static int size() { return kWarp; }
+  // Both of a pair add the same two: each thread has the same bits.
+  __device__ static float sum(float value) {
+#pragma unroll
+    for (int lane = kWarp / 2; lane > 0; lane /= 2) value += __shfl_xor_sync(~0u, value, lane);
+    return value;
+  }
+};
+
+constexpr int64_t kMostOfWarp = 1024;  // elements of a row that a warp takes
+constexpr int kWarpRows = 4;           // rows of a block of warps
+
+// Calls launch(wide, team, blocks, threads) with types that tell how the rows are read and by whom: the shape and the addresses
+// decide.
+template <class Launch>
+void with_team(Rows shape, bool wide, const Launch& launch) {
+  const auto rows = static_cast<unsigned>(shape.rows);
+  if (wide && shape.dim <= kMostOfWarp) {
+    launch(std::true_type{}, WarpARow{}, (rows + kWarpRows - 1) / kWarpRows, kWarpRows * kWarp);
+  } else if (wide) {
+    launch(std::true_type{}, BlockARow{}, rows, row_threads(shape.dim, kWide));
+  } else {
+    launch(std::false_type{}, BlockARow{}, rows, row_threads(shape.dim, 1));
+  }
+}
+
 template <int N>
 using Count = std::integral_constant<int, N>;
 
-// Calls body(Count<N>, index) for the elements of a row, shared out among the block's threads: N is kWide where `wide` is set,
+// Calls body(Count<N>, index) for the elements of a row, shared out among the team's threads: N is kWide where `wide` is set,
 // which asks for a `dim` that is a multiple of it.
-template <bool wide, class Body>
+template <bool wide, class Team, class Body>
 __device__ __forceinline__ void each_of_row(int64_t dim, const Body& body) {
   constexpr int N = wide ? kWide : 1;
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < dim; i += static_cast<int64_t>(blockDim.x) * N) {
+#pragma unroll 4
+  for (int64_t i = static_cast<int64_t>(Team::index()) * N; i < dim; i += static_cast<int64_t>(Team::size()) * N) {
     body(Count<N>{}, i);
   }
 }
 
+// Columns go to blocks of threads that each keep to one, or kWide side by side, and rows to row_blocks(rows) of them.
 constexpr int kColumnThreads = 32;
 constexpr int kRowThreads = 8;
 
-// partial[s][block][column] = sum over the block's rows of term(row, column)[s].
-template <int S, class Term>
-__global__ void sum_columns(Term term, Rows shape, int64_t rows_a_block, int64_t num_blocks, float* partial) {
-  __shared__ float sums[S][kRowThreads][kColumnThreads];
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumnThreads + threadIdx.x;
-  const int64_t first = blockIdx.y * rows_a_block;
-  const int64_t last = min(shape.rows, first + rows_a_block);
-  float sum[S] = {};
+inline int64_t rows_a_block(Rows shape) { return (shape.rows + row_blocks(shape.rows) - 1) / row_blocks(shape.rows); }
+inline dim3 column_threads() { return {kColumnThreads, kRowThreads}; }
+inline dim3 column_blocks(Rows shape, bool wide) {
+  const int64_t columns = kColumnThreads * (wide ? kWide : 1);
+  return {static_cast<unsigned>((shape.dim + columns - 1) / columns), static_cast<unsigned>(row_blocks(shape.rows))};
+}
+
+// partial[s][block][column] = sum over the block's rows of term.at<N>(row, column)[s], for N columns side by side.
+template <int S, int N, class Term>
+__global__ void sum_columns(Term term, Rows shape, int64_t block_rows, int64_t num_blocks, float* partial) {
+  __shared__ float sums[S][N][kRowThreads][kColumnThreads];
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kColumnThreads + threadIdx.x) * N;
+  const int64_t first = blockIdx.y * block_rows;
+  const int64_t last = min(shape.rows, first + block_rows);
+  float sum[S][N] = {};
   if (column < shape.dim) {
+#pragma unroll 4
     for (int64_t row = first + threadIdx.y; row < last; row += kRowThreads) {
-      float terms[S];
+      float terms[S][N];
       term.at(row, column, terms);
 #pragma unroll
-      for (int s = 0; s < S; s++) sum[s] += terms[s];
+      for (int s = 0; s < S; s++) {
+#pragma unroll
+        for (int j = 0; j < N; j++) sum[s][j] += terms[s][j];
+      }
     }
   }
 #pragma unroll
-  for (int s = 0; s < S; s++) sums[s][threadIdx.y][threadIdx.x] = sum[s];
+  for (int s = 0; s < S; s++) {
+#pragma unroll
+    for (int j = 0; j < N; j++) sums[s][j][threadIdx.y][threadIdx.x] = sum[s][j];
+  }
   __syncthreads();
   if (threadIdx.y != 0 || column >= shape.dim) return;
 #pragma unroll
   for (int s = 0; s < S; s++) {
-    float total = sums[s][0][threadIdx.x];
-    for (int y = 1; y < kRowThreads; y++) total += sums[s][y][threadIdx.x];
-    partial[(s * num_blocks + blockIdx.y) * shape.dim + column] = total;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      float total = sums[s][j][0][threadIdx.x];
+      for (int y = 1; y < kRowThreads; y++) total += sums[s][j][y][threadIdx.x];
+      partial[(s * num_blocks + blockIdx.y) * shape.dim + column + j] = total;
+    }
   }
 }
 
-static __global__ void add_row_blocks(const float* partial, int64_t num_blocks, int64_t dim, float* to) {
+template <int S>
+struct ColumnSums {
+  float* of[S];
+};
+
+template <int S>
+__global__ void add_row_blocks(const float* partial, int64_t num_blocks, int64_t dim, ColumnSums<S> to) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= dim) return;
-  float sum = partial[column];
-  for (int64_t block = 1; block < num_blocks; block++) sum += partial[block * dim + column];
-  to[column] = sum;
+  const float* from = partial + blockIdx.y * num_blocks * dim + column;
+  float sum = *from;
+#pragma unroll 8
+  for (int64_t block = 1; block < num_blocks; block++) sum += from[block * dim];
+  to.of[blockIdx.y][column] = sum;
 }
 
-// to[s][column] = sum over all rows of term.at(row, column)[s]; `partial` has S * row_blocks(rows) * dim elements.
+// to[s][column] = sum over all rows of term.at(row, column)[s]; `partial` has S * row_blocks(rows) * dim elements. `wide`: whether
+// kWide columns may be read at once.
 template <int S, class Term>
-void launch_sum_columns(const char* name, Stream stream, const Term& term, Rows shape, float* partial,
-                        float* const (&to)[S]) {
-  const int64_t blocks = row_blocks(shape.rows);
+void launch_sum_columns(const char* name, Stream stream, const Term& term, Rows shape, bool wide, float* partial,
+                        const ColumnSums<S>& to) {
   if (shape.dim == 0) return;
-  const int64_t rows_a_block = (shape.rows + blocks - 1) / blocks;
-  const dim3 grid(static_cast<unsigned>((shape.dim + kColumnThreads - 1) / kColumnThreads), static_cast<unsigned>(blocks));
-  start(name, sum_columns<S, Term>, grid, dim3(kColumnThreads, kRowThreads), stream, term, shape, rows_a_block, blocks, partial);
-  for (int s = 0; s < S; s++) {
-    start(name, add_row_blocks, static_cast<unsigned>((shape.dim + 127) / 128), 128, stream, partial + s * blocks * shape.dim,
-                                                                                    blocks, shape.dim, to[s]);
-  }
+  const int64_t blocks = row_blocks(shape.rows);
+  start(name, wide ? sum_columns<S, kWide, Term> : sum_columns<S, 1, Term>, column_blocks(shape, wide), column_threads(), stream, term, shape, rows_a_block(shape), blocks, partial);
+  start(name, add_row_blocks<S>, dim3(static_cast<unsigned>((shape.dim + 127) / 128), S), 128, stream, partial, blocks, shape.dim, to);
 }
 
 }  // namespace troupe::cuda

@@ -24,6 +24,12 @@ export interface LinearLossOptions extends LossOptions {
 /** libtorch's number of the reduction. */
 const MEAN = 1;
 
+/**
+ * Of how many classes products take whole groups on a GPU, where rows that begin anywhere are read at half the speed: 50,257 classes
+ * took 2.2 times as long on an H100 as 50,304.
+ */
+const CLASSES_AT_ONCE = 64;
+
 /** Logits that exist at a time. A GPU's products over a vocabulary fill it from some thousand rows on. */
 const maxLogitsBytes = (device: string) => (device.startsWith("cuda") ? 2 ** 30 : 64 * 2 ** 20);
 
@@ -136,8 +142,8 @@ function sharedCrossEntropy(
       // float16 cannot hold p / rows, and a loss scale would come too late: there backward divides.
       const isLate = hidden.dtype === "float16";
       const scale = mean === undefined || isLate ? 1 : finite(mean);
-      const classes = weight.narrow(0, 0, numHere); // [V', D]
-      const offsets = bias?.narrow(0, 0, numHere); // [V']
+      const classes = wholeGroups(weight.narrow(0, 0, numHere)); // [V″, D], zeros from V' on
+      const offsets = bias && wholeGroups(bias.narrow(0, 0, numHere)); // [V″]
       const gradients = {
         hidden: ops.zerosLike(hidden), // [N, D]
         weight: zeros(weight.shape), // [V', D], float32: bfloat16 would lose the small terms of many chunks
@@ -147,13 +153,16 @@ function sharedCrossEntropy(
       for (let first = 0; first < targets.numel; first += chunkRows) {
         scope(() => {
           const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
-          const logits = ops.linear(chunk, classes, offsets); // [R, V']
+          const products = ops.linear(chunk, classes, offsets); // [R, V″]
+          const logits = products.narrow(1, 0, numHere); // [R, V']
           const { losses, logsumexp } = rows.losses(logits, first);
           if (recording) {
             rows.replaceByGradient(logits, first, logsumexp, scale);
-            gradients.hidden.narrow(0, first, chunk.shape[0] ?? 0).copy_(logits.matmul(classes));
-            gradients.weight.narrow(0, 0, numHere).add_(logits.transpose(0, 1).matmul(chunk));
-            gradients.bias?.narrow(0, 0, numHere).add_(logits.sum([0], false, "float32"));
+            const ofClasses = (sums: Tensor) => sums.narrow(0, 0, numHere);
+            gradients.hidden.narrow(0, first, chunk.shape[0] ?? 0).copy_(products.matmul(classes));
+            ofClasses(gradients.weight).add_(ofClasses(products.transpose(0, 1).matmul(chunk)));
+            if (gradients.bias)
+              ofClasses(gradients.bias).add_(ofClasses(products.sum([0], false, "float32")));
           }
           total.add_(sumOf(losses));
         });
@@ -168,6 +177,14 @@ function sharedCrossEntropy(
     const attached = ops.troupe.attachGradients(loss, inputs, gradients, 1);
     return timesFactor(attached, factor).to("float32");
   });
+}
+
+/** On a GPU with rows of zeros behind them up to a whole group; elsewhere as they are. */
+function wholeGroups(classes: Tensor): Tensor {
+  const [numClasses = 0, ...rest] = classes.shape;
+  const missing = (CLASSES_AT_ONCE - (numClasses % CLASSES_AT_ONCE)) % CLASSES_AT_ONCE;
+  if (!classes.device.startsWith("cuda") || missing === 0 || numClasses < CLASSES_AT_ONCE) return classes;
+  return ops.cat([classes, ops.zeros([missing, ...rest], classes.dtype)]);
 }
 
 /** A float64 scalar, where the losses are: nothing is read back. */

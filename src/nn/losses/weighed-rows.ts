@@ -75,7 +75,7 @@ export class WeighedRows {
   }
 
   /**
-   * @param logits - [R, V'] of rows `firstRow` on, contiguous, of the classes that are here
+   * @param logits - [R, V'] of rows `firstRow` on, each contiguous, of the classes that are here
    * @returns float32 [R] each, the same on every rank
    */
   losses(logits: Tensor, firstRow: number): { readonly losses: Tensor; readonly logsumexp: Tensor } {

@@ -34,8 +34,9 @@ extern Thread present;
 void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
 void wait_for_block();
-// What lane + offset of the warp gave in the same call, of 32 lanes; the own where there is none.
-uint64_t exchange_down(uint64_t own, int offset);
+// The thread's place in its warp of 32, and what the one at another place gave in the same call.
+int lane();
+uint64_t exchange(uint64_t own, int with);
 
 }  // namespace on_host
 
@@ -47,13 +48,22 @@ uint64_t exchange_down(uint64_t own, int offset);
 inline void __syncthreads() { on_host::wait_for_block(); }
 
 template <class T>
-T __shfl_down_sync(unsigned, T value, int offset) {
+T shuffle(T value, int with) {
   static_assert(sizeof(T) <= 8);
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
-  bits = on_host::exchange_down(bits, offset);
+  bits = on_host::exchange(bits, with);
   std::memcpy(&value, &bits, sizeof(T));
   return value;
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int offset) {
+  const int with = on_host::lane() + offset;
+  return shuffle(value, with < 32 ? with : on_host::lane());
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return shuffle(value, on_host::lane() ^ mask);
 }
 
 inline double atomicAdd(double* to, double value) {
@@ -69,6 +79,8 @@ inline unsigned long long atomicMax(unsigned long long* to, unsigned long long v
 
 inline int64_t min(int64_t a, int64_t b) { return std::min(a, b); }
 inline int64_t max(int64_t a, int64_t b) { return std::max(a, b); }
+inline float on_host_exp(float value) { return std::exp(value); }
+#define __expf on_host_exp
 inline long long __double_as_longlong(double value) { return __builtin_bit_cast(long long, value); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }

@@ -138,12 +138,12 @@ void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
 
 void wait_for_block() { wait(State::at_block); }
 
-uint64_t exchange_down(uint64_t own, int offset) {
-  const auto index = static_cast<size_t>(running - fibers.data());
+int lane() { return static_cast<int>(running - fibers.data()) % kWarp; }
+
+uint64_t exchange(uint64_t own, int with) {
   running->given = own;
   wait(State::at_warp);
-  const bool there = index % kWarp + static_cast<size_t>(offset) < kWarp;
-  const uint64_t taken = there ? fibers[index + static_cast<size_t>(offset)].given : own;
+  const uint64_t taken = running[with - lane()].given;
   wait(State::at_warp);
   return taken;
 }
