@@ -32,31 +32,41 @@ export const strategies: Readonly<Record<string, RuntimeOptions>> = {
 export const SEEDS: readonly number[] = [1, 2, 3];
 
 const jobModule = new URL("./text-job.ts", import.meta.url);
-/** A text that every copy of the package has. */
-const ownText = fileURLToPath(new URL("../../README.md", import.meta.url));
+/** A text that every copy of the package has: what is learnt unless told otherwise. */
+export const ownText = fileURLToPath(new URL("../../README.md", import.meta.url));
 
 /**
  * Trains a small GPT on the letters of a text by every strategy, with three seeds each.
- * @param options.text - a file; the package's own README unless told otherwise
+ * @param options.text - a file
+ * @param options.take - what a run's losses come from: from `measure`, unless told otherwise; undefined leaves the strategy out
  */
 export async function measureConvergence(options: {
   readonly steps: number;
-  readonly text?: string | undefined;
+  readonly text?: string;
   /** Names of {@link strategies}; all unless told otherwise. */
   readonly names?: readonly string[];
+  readonly take?: (
+    run: { readonly name: string; readonly seed: number },
+    measure: () => Promise<readonly number[]>,
+  ) => Promise<readonly number[] | undefined>;
   readonly tell: (line: string) => void;
 }): Promise<Convergence[]> {
   const { steps, text = ownText, names = Object.keys(strategies), tell } = options;
+  const { take = (_, measure) => measure() } = options;
   const cache = mkdtempSync(join(tmpdir(), "troupe-bench-"));
   try {
     const results: Convergence[] = [];
     let alone: readonly number[] = [];
     for (const name of names) {
-      const runs: number[][] = [];
+      const runs: (readonly number[])[] = [];
       for (const seed of SEEDS) {
-        tell(`convergence, ${name}, seed ${seed}`);
-        runs.push(await lossesOf({ ...strategies[name], seed }, { steps, text, cache }));
+        const losses = await take({ name, seed }, () => {
+          tell(`convergence, ${name}, seed ${seed}`);
+          return lossesOf({ ...strategies[name], seed }, { steps, text, cache });
+        });
+        if (losses !== undefined) runs.push(losses);
       }
+      if (runs.length < SEEDS.length) continue;
       const ends = runs.map((losses) => meanOf(losses.slice(-Math.max(1, Math.floor(steps / 10)))).mean);
       if (alone.length === 0) alone = ends;
       results.push({

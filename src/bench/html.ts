@@ -1,15 +1,21 @@
 import { convergencePicture, escaped, tablePicture } from "./pictures.ts";
-import { type BenchResult, tablesOf } from "./report.ts";
+import { type BenchResult, type Column, summaryOf, type Table, tablesOf } from "./report.ts";
 
 const style = `
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-td, th { padding: 0.25rem 0.7rem; text-align: right; border-bottom: 1px solid #8884; }
-td:first-child, th:first-child { text-align: left; white-space: nowrap; }
+:root { color-scheme: light dark; --line: #8883; --faint: #888; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2.5rem auto 4rem; max-width: 84rem; padding: 0 1.25rem; }
+h1 { font-size: 1.7rem; margin: 0 0 0.25rem; }
+h2 { font-size: 1.2rem; margin: 3rem 0 0.5rem; }
+.about { color: var(--faint); margin: 0.15rem 0; max-width: 64rem; font-size: 0.87rem; }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.93rem; }
+td, th { padding: 0.3rem 0.7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+td:first-child, th:first-child { text-align: left; padding-left: 0; }
 th { font-weight: 600; vertical-align: bottom; }
-td.refused { text-align: left; color: #888; }
-p { max-width: 60rem; }
+.owners th { border-bottom: 0; padding-bottom: 0; color: var(--faint); font-weight: 400; text-align: left; }
+.begin { border-left: 1px solid var(--line); }
+tbody tr:hover { background: #8881; }
+td.reason { text-align: left; white-space: normal; color: var(--faint); font-size: 0.87rem; }
 svg { max-width: 100%; height: auto; }
 `;
 
@@ -21,35 +27,63 @@ export function picturesOf({ tables, convergence }: BenchResult): string[] {
 /** The report as one page that needs nothing beside it. */
 export function htmlReport(result: BenchResult): string {
   const pictures = picturesOf(result);
-  const sections = tablesOf(result).map(({ heading, notes, rows }, index) => {
-    const [head = [], ...body] = rows;
-    const row = (cells: readonly string[]) => `<tr>${cellsOf(cells).join("")}</tr>`;
-    return `<h2>${escaped(heading)}</h2>
-<p>${notes.map(escaped).join(" ")}</p>
-<table><thead><tr>${head.map((cell) => `<th>${escaped(cell)}</th>`).join("")}</tr></thead>
-<tbody>${body.map(row).join("\n")}</tbody></table>
-${pictures[index] ?? ""}`;
-  });
+  const sections = tablesOf(result).map(
+    (table, index) => `<section>
+<h2>${escaped(table.heading)}</h2>
+${table.notes.map((note) => `<p class="about">${escaped(note)}</p>`).join("\n")}
+${htmlTable(table)}
+${pictures[index] ?? ""}
+</section>`,
+  );
   return `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Benchmarks</title>
 <style>${style}</style>
 <h1>Benchmarks</h1>
-<p>${escaped(`${result.machine}; sizes: ${result.sizeName}; ${Math.round(result.seconds)} s in all.`)}</p>
+<p class="about">${escaped(summaryOf(result))}</p>
 ${sections.join("\n")}
 </html>
 `;
 }
 
-/** A reason takes the place of the numbers that there are none of. */
-function cellsOf(cells: readonly string[]): string[] {
-  const isRefused = cells[1]?.startsWith("refused") === true;
-  if (!isRefused) return cells.map((cell) => `<td>${escaped(cell)}</td>`);
-  const [name = "", why = "", ...rest] = cells;
-  const numEmpty = rest.findIndex((cell) => cell !== "");
-  const left = rest.slice(numEmpty).map((cell) => `<td>${escaped(cell)}</td>`);
-  return [
-    `<td>${escaped(name)}</td>`,
-    `<td class="refused" colspan="${1 + numEmpty}">${escaped(why)}</td>`,
-    ...left,
+/** Neighbours of one owner stand under its name. */
+function htmlTable({ columns, rows }: Table): string {
+  const begins = columns.map(({ of }, index) => index > 0 && of !== columns[index - 1]?.of);
+  const classOf = (column: number) => (begins[column] ? ' class="begin"' : "");
+  const owners = columns.flatMap(({ of }, index) => {
+    if (index > 0 && !begins[index]) return [];
+    return [`<th colspan="${spanAt(columns, index)}"${classOf(index)}>${escaped(of)}</th>`];
+  });
+  const names = columns.map(({ name }, index) => `<th${classOf(index)}>${escaped(name)}</th>`);
+  const heads = [
+    ...(columns.some(({ of }) => of !== "") ? [`<tr class="owners">${owners.join("")}</tr>`] : []),
+    `<tr>${names.join("")}</tr>`,
   ];
+  const body = rows.map((cells) => `<tr>${cellsOf(cells, classOf).join("")}</tr>`);
+  return `<div class="scroll"><table><thead>${heads.join("\n")}</thead>
+<tbody>${body.join("\n")}</tbody></table></div>`;
+}
+
+/** How many columns from one on are of the same owner. */
+function spanAt(columns: readonly Column[], begin: number): number {
+  const rest = columns.slice(begin);
+  const end = rest.findIndex(({ of }) => of !== rest[0]?.of);
+  return end === -1 ? rest.length : end;
+}
+
+/** A reason takes the place of the numbers that there are none of. */
+function cellsOf(cells: readonly string[], classOf: (column: number) => string): string[] {
+  const html: string[] = [];
+  for (let column = 0; column < cells.length; ) {
+    const cell = cells[column] ?? "";
+    const isReason = /^(refused|no peer): /.test(cell);
+    let span = 1;
+    while (isReason && cells[column + span] === "") span++;
+    html.push(
+      isReason
+        ? `<td class="reason${classOf(column) === "" ? "" : " begin"}" colspan="${span}">${escaped(cell)}</td>`
+        : `<td${classOf(column)}>${escaped(cell)}</td>`,
+    );
+    column += span;
+  }
+  return html;
 }

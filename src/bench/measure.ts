@@ -21,16 +21,20 @@ export interface RowResult {
   readonly row: BenchRow;
   readonly planned: PlannedRow | undefined;
   readonly measured?: Measured;
-  /** Of stock PyTorch, where it was asked for and has such a row. */
+  /** Of stock PyTorch, where it was asked for. */
   readonly peer?: PeerResult | undefined;
   readonly refusal?: string;
 }
 
-/** What stock PyTorch made of a row. */
-export interface PeerResult {
-  readonly torch: string;
-  readonly samplesPerSecond: { readonly mean: number; readonly deviation: number };
-}
+/** What stock PyTorch made of a row, or why it has none such. `torch` is its version. */
+export type PeerResult =
+  | {
+      readonly torch: string;
+      readonly samplesPerSecond: { readonly mean: number; readonly deviation: number };
+      /** Of the tensors of all ranks, each at its own most. */
+      readonly peakBytes: number;
+    }
+  | { readonly torch: string; readonly none: string };
 
 /** How long a row is measured. */
 export interface MeasureOptions {

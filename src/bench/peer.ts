@@ -13,7 +13,6 @@ import { peerScript } from "./peer-script.ts";
 /**
  * The same row in stock PyTorch: as many processes over gloo, a thread each, the same sizes, samples and steps.
  * @param python - an interpreter that has torch
- * @returns undefined for a layout that stock PyTorch has only for models that were written for it: tensor and pipeline parallelism
  * @throws {TroupeError} `BENCH_PEER` where it does not run
  */
 export async function measurePeer(
@@ -22,12 +21,19 @@ export async function measurePeer(
   { options }: BenchRow,
   size: Sizes,
   { windows, stepsOfWindow }: MeasureOptions,
-): Promise<PeerResult | undefined> {
+): Promise<PeerResult> {
   const { tp = 1, pp = 1, zero = 0, precision } = options;
-  if (tp * pp > 1) return undefined;
   const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
   const asked = JSON.stringify({
-    ...{ subject, size, ranks: NUM_RANKS, zero: parseZeroLevel(zero), isMixed: precision !== undefined },
+    ...{
+      subject,
+      size,
+      ranks: NUM_RANKS,
+      zero: parseZeroLevel(zero),
+      tp,
+      pp,
+      isMixed: precision !== undefined,
+    },
     ...{ warmupSteps: WARMUP_STEPS, windows, stepsOfWindow },
     store: String(pathToFileURL(join(folder, "store"))),
   });
@@ -36,11 +42,10 @@ export async function measurePeer(
   );
   try {
     const [first = ""] = await Promise.all(children.map((child) => outputOf(python, child)));
-    const { torch, samplesPerSecond } = JSON.parse(first) as {
-      readonly torch: string;
-      readonly samplesPerSecond: readonly number[];
-    };
-    return { torch, samplesPerSecond: meanOf(samplesPerSecond) };
+    const told = JSON.parse(first) as
+      | { readonly torch: string; readonly none: string }
+      | { readonly torch: string; readonly samplesPerSecond: readonly number[]; readonly peakBytes: number };
+    return "none" in told ? told : { ...told, samplesPerSecond: meanOf(told.samplesPerSecond) };
   } finally {
     // Of one that failed the others wait for ever.
     for (const child of children) child.kill("SIGKILL");

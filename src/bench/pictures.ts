@@ -15,47 +15,88 @@ const colours = [
   "#888888",
 ];
 const TEXT = "#777777";
-const [ROW, BAR, LABEL, WIDTH] = [24, 13, 170, 760];
+const PEER = "#9aa3ad";
+const [BAR, THIN, LABEL, WIDTH] = [13, 7, 150, 860];
 
-/** Speed and memory of a table's rows, side by side: measured as bars, what was planned as a mark. SVG. */
+/** One half of a picture: what is measured of each row, beside it PyTorch's, and a mark where it was planned. */
+interface Bars {
+  readonly head: string;
+  readonly values: readonly (number | undefined)[];
+  readonly spreads?: readonly (number | undefined)[];
+  readonly peers: readonly (number | undefined)[];
+  readonly plans?: readonly (number | undefined)[];
+}
+
+/** Speed and memory of a table's rows, side by side: measured as bars, PyTorch's as thinner ones beneath, what was planned as a mark. SVG. */
 export function tablePicture({ rows }: TableResult): string {
-  const height = 34 + ROW * rows.length;
+  const peers = rows.map(({ peer }) => (peer === undefined || "none" in peer ? undefined : peer));
+  const hasPeers = peers.some((peer) => peer !== undefined);
+  const rowHeight = hasPeers ? 32 : 24;
+  const halves: Bars[] = [
+    {
+      head: "samples/s",
+      values: rows.map(({ measured }) => measured?.samplesPerSecond.mean),
+      spreads: rows.map(({ measured }) => measured?.samplesPerSecond.deviation),
+      peers: peers.map((peer) => peer?.samplesPerSecond.mean),
+    },
+    {
+      head: "peak MB of all ranks",
+      values: rows.map(({ measured }) => measured && measured.peakBytes / 1e6),
+      peers: peers.map((peer) => peer && peer.peakBytes / 1e6),
+      plans: rows.map(({ planned }) => planned && planned.totalBytes / 1e6),
+    },
+  ];
+  const isPlanned = rows.some(({ planned }) => planned !== undefined);
+  const names = rows.map(({ row, measured }, index) => {
+    const y = 33 + index * rowHeight + 11;
+    const refused = measured === undefined ? text(LABEL, y, "refused") : "";
+    return text(LABEL - 8, y, row.name, "end") + refused;
+  });
   const half = (WIDTH - LABEL) / 2;
-  const speeds = rows.map(({ measured }) => measured?.samplesPerSecond.mean ?? 0);
-  const sizes = rows.map(({ measured }) => (measured?.peakBytes ?? 0) / 1e6);
-  const plans = rows.map(({ planned }) => (planned?.totalBytes ?? 0) / 1e6);
-  const spreads = rows.map(({ measured }) => measured?.samplesPerSecond.deviation ?? 0);
-  const fastest = Math.max(1e-9, ...speeds.map((speed, index) => speed + (spreads[index] ?? 0)));
-  const largest = Math.max(1e-9, ...sizes, ...plans);
-  const room = half - 70;
-  const bars = rows.map(({ row, measured }, index) => {
-    const y = 28 + index * ROW;
-    const speed = (room * (speeds[index] ?? 0)) / fastest;
-    const size = (room * (sizes[index] ?? 0)) / largest;
-    const plan = (room * (plans[index] ?? 0)) / largest;
-    const text = (x: number, words: string, anchor = "start") =>
-      `<text x='${x.toFixed(1)}' y='${y + 11}' fill='${TEXT}' text-anchor='${anchor}'>${escaped(words)}</text>`;
-    if (measured === undefined) return text(LABEL - 8, row.name, "end") + text(LABEL, "refused");
-    const { mean, deviation } = measured.samplesPerSecond;
-    const spread = (room * deviation) / fastest;
+  const drawn = halves.map((bars, side) =>
+    halfPicture(bars, LABEL + side * half, half - 90, side, rowHeight),
+  );
+  const legend = [
+    ...(hasPeers ? [swatch(PEER), `<tspan fill='${TEXT}'> PyTorch  </tspan>`] : []),
+    ...(isPlanned ? [`<tspan fill='${colours[4]}'>|</tspan><tspan fill='${TEXT}'> planned</tspan>`] : []),
+  ];
+  const told = `<text x='${WIDTH - 10}' y='14' text-anchor='end' xml:space='preserve'>${legend.join("")}</text>`;
+  return svg(38 + rowHeight * rows.length, [told, ...names, ...drawn]);
+}
+
+const swatch = (colour: string) => `<tspan fill='${colour}'>▬</tspan>`;
+
+function halfPicture(bars: Bars, x: number, room: number, colour: number, rowHeight: number): string {
+  const { head, values, spreads = [], peers, plans = [] } = bars;
+  const ends = values.map((value = 0, index) => value + (spreads[index] ?? 0));
+  const most = Math.max(1e-9, ...ends, ...[...peers, ...plans].map((value = 0) => value));
+  const rows = values.map((value, index) => {
+    if (value === undefined) return "";
+    const y = 33 + index * rowHeight;
+    const lengthOf = (of = 0) => (room * of) / most;
+    const [spread, peer, plan] = [lengthOf(spreads[index]), peers[index], plans[index]];
+    const behind = x + 5 + Math.max(lengthOf(ends[index]), plan === undefined ? 0 : lengthOf(plan));
+    const middle = x + lengthOf(value);
     return [
-      text(LABEL - 8, row.name, "end"),
-      bar(LABEL, y, speed, 0),
-      `<line x1='${(LABEL + speed - spread).toFixed(1)}' x2='${(LABEL + speed + spread).toFixed(1)}' y1='${y + BAR / 2}' y2='${y + BAR / 2}' stroke='${TEXT}'/>`,
-      text(LABEL + speed + spread + 5, mean.toFixed(1)),
-      bar(LABEL + half, y, size, 1),
-      plan > 0
-        ? `<line x1='${(LABEL + half + plan).toFixed(1)}' x2='${(LABEL + half + plan).toFixed(1)}' y1='${y - 2}' y2='${y + BAR + 2}' stroke='${colours[4]}' stroke-width='2'/>`
-        : "",
-      text(LABEL + half + Math.max(size, plan) + 5, (sizes[index] ?? 0).toFixed(1)),
+      bar(x, y, lengthOf(value), BAR, colours[colour] ?? TEXT),
+      spread > 0 ? stroke([middle - spread, middle + spread], [y + BAR / 2, y + BAR / 2], TEXT, 1) : "",
+      plan === undefined
+        ? ""
+        : stroke([x + lengthOf(plan), x + lengthOf(plan)], [y - 2, y + BAR + 2], colours[4], 2),
+      text(behind, y + 11, value.toFixed(1)),
+      peer === undefined ? "" : bar(x, y + BAR + 1, lengthOf(peer), THIN, PEER),
+      peer === undefined ? "" : text(x + lengthOf(peer) + 5, y + BAR + 9, peer.toFixed(1), "start", 10),
     ].join("");
   });
-  const isPlanned = plans.some((plan) => plan > 0);
-  const heads = [
-    `<text x='${LABEL}' y='14' fill='${TEXT}'>samples/s</text>`,
-    `<text x='${LABEL + half}' y='14' fill='${TEXT}'>peak MB of all ranks${isPlanned ? `; <tspan fill='${colours[4]}'>| planned</tspan>` : ""}</text>`,
-  ];
-  return svg(height, [...heads, ...bars]);
+  return text(x, 14, head) + rows.join("");
+}
+
+function text(x: number, y: number, words: string, anchor = "start", size = 12): string {
+  return `<text x='${x.toFixed(1)}' y='${y}' fill='${TEXT}' text-anchor='${anchor}' font-size='${size}'>${escaped(words)}</text>`;
+}
+
+function stroke([x1, x2]: readonly number[], [y1, y2]: readonly number[], colour = TEXT, width = 1): string {
+  return `<line x1='${x1?.toFixed(1)}' x2='${x2?.toFixed(1)}' y1='${y1}' y2='${y2}' stroke='${colour}' stroke-width='${width}'/>`;
 }
 
 /** Losses of all strategies over the steps, on a logarithmic scale of nats. SVG. */
@@ -91,8 +132,8 @@ export function convergencePicture(convergence: readonly Convergence[]): string 
   return svg(height, [...ticks, ...lines, ...names, ...ends]);
 }
 
-const bar = (x: number, y: number, width: number, colour: number) =>
-  `<rect x='${x}' y='${y}' width='${width.toFixed(1)}' height='${BAR}' fill='${colours[colour]}'/>`;
+const bar = (x: number, y: number, width: number, height: number, colour: string) =>
+  `<rect x='${x}' y='${y}' width='${width.toFixed(1)}' height='${height}' fill='${colour}'/>`;
 
 function svg(height: number, parts: readonly string[]): string {
   return `<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 ${WIDTH} ${height}' width='${WIDTH}' height='${height}' ${FONT}>${parts.join("")}</svg>`;

@@ -1,12 +1,16 @@
-import { measureConvergence, SEEDS } from "./convergence.ts";
-import { type Dimension, dimensions, sizes } from "./dimensions.ts";
-import { measureRow, type RowResult } from "./measure.ts";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { measureConvergence, ownText, SEEDS } from "./convergence.ts";
+import { type BenchRow, type Dimension, dimensions, sizes } from "./dimensions.ts";
+import type { KeptResults } from "./kept-results.ts";
+import { measureRow, type PeerResult, type RowResult } from "./measure.ts";
 import { measurePeer } from "./peer.ts";
 import { type BenchResult, machineName, type TableResult } from "./report.ts";
 
 /** What is measured. */
 export interface BenchOptions {
-  readonly dimensions: readonly Dimension["name"][];
+  /** Tables, and what strategies learn. */
+  readonly dimensions: readonly (Dimension["name"] | "convergence")[];
   readonly size: keyof typeof sizes;
   /** Of a row, each of some steps; means and deviations are over them. */
   readonly windows: number;
@@ -17,38 +21,83 @@ export interface BenchOptions {
   readonly text?: string | undefined;
   /** A Python with torch, whose rows are measured beside these; none unless told otherwise. */
   readonly peer?: string | undefined;
+  /** What was measured before with the same settings is not measured again, and part of the result, asked for or not. */
+  readonly kept: KeptResults;
   /** Told what is measured next. */
   readonly tell: (line: string) => void;
 }
 
-/** Measures the tables asked for, row by row in this process, then what strategies learn. */
+/** Measures what is asked for, row by row in this process, then what strategies learn. */
 export async function runBench(options: BenchOptions): Promise<BenchResult> {
-  const { size, convergenceSteps, text, tell } = options;
-  const beganMs = performance.now();
+  const { size, kept } = options;
   const tables: TableResult[] = [];
-  for (const { rows, ...dimension } of dimensions.filter(({ name }) => options.dimensions.includes(name))) {
-    const measured: RowResult[] = [];
-    const sizeOf = sizes[size][dimension.subject];
+  for (const { rows, ...dimension } of dimensions) {
+    const results: RowResult[] = [];
     for (const row of rows) {
-      tell(`table ${dimension.letter}, ${row.name}`);
-      const own = await measureRow({ ...dimension, rows }, row, sizeOf, options);
-      if (options.peer === undefined || own.measured === undefined) measured.push(own);
-      else {
-        tell(`table ${dimension.letter}, ${row.name}, in PyTorch`);
-        const peer = await measurePeer(options.peer, dimension.subject, row, sizeOf, options);
-        measured.push({ ...own, peer });
-      }
+      const result = await resultOf({ ...dimension, rows }, row, options);
+      if (result !== undefined) results.push(result);
     }
-    tables.push({ dimension, size: sizeOf, rows: measured });
+    if (results.length > 0) tables.push({ dimension, size: sizes[size][dimension.subject], rows: results });
   }
-  const convergence =
-    convergenceSteps > 0 ? await measureConvergence({ steps: convergenceSteps, text, tell }) : [];
+  const convergence = await learnt(options);
   return {
     machine: machineName(),
     sizeName: size,
     tables,
     convergence,
     numSeeds: SEEDS.length,
-    seconds: (performance.now() - beganMs) / 1000,
+    seconds: kept.seconds,
   };
+}
+
+async function resultOf(
+  dimension: Dimension,
+  row: BenchRow,
+  options: BenchOptions,
+): Promise<RowResult | undefined> {
+  const { size, kept, tell, windows, stepsOfWindow, peer: python = "" } = options;
+  const isAsked = options.dimensions.includes(dimension.name);
+  const sizeOf = sizes[size][dimension.subject];
+  const of = {
+    machine: machineName(),
+    ...{ table: dimension.letter, row: row.name, ...sizeOf, windows, stepsOfWindow },
+  };
+  const told =
+    <T>(words: string, measure: () => Promise<T>) =>
+    () => {
+      tell(`table ${dimension.letter}, ${row.name}${words}`);
+      return measure();
+    };
+  const own = await kept.take<Omit<RowResult, "row">>(
+    of,
+    isAsked
+      ? told("", async () => {
+          const { row: _, ...result } = await measureRow(dimension, row, sizeOf, options);
+          return result;
+        })
+      : undefined,
+  );
+  if (own === undefined) return undefined;
+  if (own.measured === undefined) return { row, ...own };
+  const peer = await kept.take<PeerResult>(
+    { ...of, peer: python },
+    isAsked && python !== ""
+      ? told(", in PyTorch", () => measurePeer(python, dimension.subject, row, sizeOf, options))
+      : undefined,
+  );
+  return { row, ...own, peer };
+}
+
+async function learnt({ dimensions, convergenceSteps: steps, text = ownText, kept, tell }: BenchOptions) {
+  if (steps === 0) return [];
+  const digest = createHash("sha256").update(readFileSync(text)).digest("hex").slice(0, 16);
+  const isAsked = dimensions.includes("convergence");
+  return measureConvergence({
+    ...{ steps, text, tell },
+    take: ({ name, seed }, measure) =>
+      kept.take<readonly number[]>(
+        { machine: machineName(), strategy: name, seed, steps, text: digest },
+        isAsked ? measure : undefined,
+      ),
+  });
 }

@@ -5,6 +5,7 @@ import {
   type BenchOptions,
   dimensions,
   htmlReport,
+  KeptResults,
   markdownReport,
   picturesOf,
   runBench,
@@ -25,7 +26,7 @@ interface BenchFlags {
   readonly json: boolean;
 }
 
-const names = dimensions.map(({ name }) => name);
+const names: BenchOptions["dimensions"] = [...dimensions.map(({ name }) => name), "convergence"];
 
 /** Adds `troupe bench`. */
 export function addBenchCommand(program: Command): void {
@@ -34,7 +35,9 @@ export function addBenchCommand(program: Command): void {
     .description(
       "measure Rapidformer's tables A to D, what the planner foretells of them, and what strategies learn",
     )
-    .addOption(new Option("--dimension <name...>", "tables").choices(names).default(names))
+    .addOption(
+      new Option("--dimension <name...>", "tables, and what strategies learn").choices(names).default(names),
+    )
     .addOption(
       new Option("--size <name>", "of the models: small takes minutes on two cores")
         .choices(Object.keys(sizes))
@@ -46,9 +49,12 @@ export function addBenchCommand(program: Command): void {
     .option("--text <file>", "what they learn; the package's README unless given")
     .option(
       "--peer <python>",
-      "a Python with PyTorch, whose samples/s are measured beside: gloo, a thread a rank",
+      "a Python with PyTorch, whose speed and memory are measured beside: gloo, a thread a rank",
     )
-    .option("--out <folder>", "write report.html, report.md with its pictures, and report.json there")
+    .option(
+      "--out <folder>",
+      "write report.html, report.md with its pictures, and report.json there; what was measured is kept there, and not measured again with the same settings",
+    )
     .option("--json", "print one JSON object", false)
     .action(bench);
 }
@@ -72,6 +78,7 @@ async function bench(flags: BenchFlags): Promise<void> {
     convergenceSteps: flags.convergence,
     peer: flags.peer,
     text: flags.text === undefined ? undefined : resolve(flags.text),
+    kept: new KeptResults(folder === undefined ? undefined : join(folder, "measured.jsonl")),
     tell: (line) => process.stderr.write(`${line}\n`),
   });
   print(flags.json ? JSON.stringify(result) : markdownReport(result).trimEnd());

@@ -1,9 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { measureConvergence } from "../../src/bench/convergence.ts";
-import { type BenchResult, dimensions, markdownReport, sizes } from "../../src/bench/index.ts";
+import {
+  type BenchResult,
+  dimensions,
+  KeptResults,
+  markdownReport,
+  runBench,
+  sizes,
+} from "../../src/bench/index.ts";
 import { measureRow } from "../../src/bench/measure.ts";
 import { measurePeer } from "../../src/bench/peer.ts";
 import { planRow } from "../../src/bench/plan-row.ts";
@@ -95,7 +102,60 @@ describe("troupe bench", () => {
     expect(html.match(/<svg /g)).toHaveLength(1);
     expect(html).not.toMatch(/https?:(?!\/\/www.w3.org\/2000\/svg)/);
     expect(markdownReport(result)).not.toContain("NaN");
+
+    // A second run measures nothing of it again, and joins what it measures to it; a line cut short by a kill is none.
+    const file = join(folder, "measured.jsonl");
+    appendFileSync(file, '{"of":{"table":"C"');
+    const told: string[] = [];
+    const again = await runBench({
+      ...{ dimensions: ["convergence"], size: "small", windows: 5, stepsOfWindow: 1, convergenceSteps: 0 },
+      ...{ kept: new KeptResults(file), tell: (line: string) => told.push(line) },
+    });
+    expect([told, again.tables]).toEqual([[], result.tables]);
+    const others = {
+      dimensions: [],
+      size: "small",
+      windows: 6,
+      stepsOfWindow: 1,
+      convergenceSteps: 0,
+    } as const;
+    const apart = await runBench({ ...others, kept: new KeptResults(file), tell: () => {} });
+    expect(apart.tables).toEqual([]);
   });
+
+  it("keeps what was measured, and measures only what was not", async () => {
+    const file = join(folder, "kept.jsonl");
+    let numMeasured = 0;
+    const measure = async () => [++numMeasured];
+    const first = new KeptResults(file);
+    expect(await first.take({ row: "a" }, measure)).toEqual([1]);
+    expect(await first.take({ row: "b" }, undefined)).toBeUndefined();
+    const next = new KeptResults(file);
+    expect(await next.take({ row: "a" }, measure)).toEqual([1]);
+    expect(await next.take({ row: "b" }, measure)).toEqual([2]);
+    expect(next.seconds).toBeGreaterThan(first.seconds);
+    expect(readFileSync(file, "utf8").split("\n")).toHaveLength(3);
+  });
+
+  const python = process.env.TROUPE_PYTHON;
+  it.skipIf(python === undefined)(
+    "measures stock PyTorch beside: speed and memory of replicas, shards, split layers and stages (where TROUPE_PYTHON has it)",
+    async () => {
+      const rows = [...named("sharding").rows.slice(-1), ...named("parallel").rows.slice(5, 6)];
+      for (const row of rows) {
+        const peer = await measurePeer(python as string, "gpt", row, sizes.small.gpt, {
+          windows: 5,
+          stepsOfWindow: 1,
+        });
+        if ("none" in peer) throw new Error(peer.none);
+        expect(peer.samplesPerSecond.mean).toBeGreaterThan(0);
+        // Parameters of float32, their gradients and both moments, once over all ranks; and not many times that.
+        const numParameters = 12 * 4 * 128 ** 2 + 1024 * 128;
+        expect(peer.peakBytes).toBeGreaterThan(16 * numParameters);
+        expect(peer.peakBytes).toBeLessThan(6 * 16 * numParameters);
+      }
+    },
+  );
 
   it("measures both cells that the original leaves open, and foretells them with the rest", () => {
     const open = named("sharding").rows.filter(({ published }) => published.instead === "NA");
