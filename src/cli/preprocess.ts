@@ -7,6 +7,7 @@ import {
   loadWordPiece,
   preprocess,
   type Tokenizer,
+  t5Vocabulary,
 } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { number, print } from "./flags.ts";
@@ -83,6 +84,7 @@ export function addPreprocessCommand(program: Command): void {
     )
     .action(async (flags: PreprocessFlags) => {
       const tokenizer = await tokenizerOf(flags);
+      const vocabSize = megatronSize(tokenizer, flags);
       const began = performance.now();
       let told = 0;
       const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
@@ -91,6 +93,7 @@ export function addPreprocessCommand(program: Command): void {
         keys: flags.jsonKeys,
         outputPrefix: flags.outputPrefix,
         tokenizer,
+        vocabSize,
         format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
         ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
         ...(flags.splitSentences && { sentencesOf: languageOf(flags.lang) }),
@@ -110,7 +113,7 @@ export function addPreprocessCommand(program: Command): void {
         const plain = await plainRate(flags, tokenizer);
         print(`a plain loop: ${plain} a second, ${(tokensPerSecond / plain).toFixed(2)} x`);
       }
-      print(`vocabulary: ${tokenizer.vocabSize}, padded to ${paddedSize(tokenizer.vocabSize, flags)}`);
+      print(`vocabulary: ${vocabSize}, padded to ${paddedSize(vocabSize, flags)}`);
       for (const prefix of prefixes) print(prefix);
     });
 }
@@ -168,6 +171,12 @@ function languageOf(name: string): string {
   const language = languages[name.toLowerCase()] ?? (/^[a-z]{2}$/.test(name) ? name : undefined);
   if (language !== undefined) return language;
   throw misused(`--lang of ${Object.keys(languages).join(", ")}, or two letters`, name);
+}
+
+/** What Megatron counts: of BERT's words [BOS] and [EOS] too, which its tokenizer adds to the file. */
+function megatronSize(tokenizer: Tokenizer, { tokenizerType, tokenizer: path }: PreprocessFlags): number {
+  const isBert = path === undefined && tokenizerType !== "GPT2BPETokenizer";
+  return isBert ? t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
 }
 
 /** Megatron's padding: what is split over ranks must be so evenly. */

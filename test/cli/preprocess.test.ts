@@ -83,6 +83,30 @@ describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
     expect(titles.length).toBe(3);
   });
 
+  it("counts BERT's [BOS] and [EOS] as Megatron does, which decides of two bytes a token or four", async () => {
+    const input = corpus("few.jsonl", [{ text: "w7 w9" }]);
+    for (const [numWords, size, dtype] of [
+      [65_492, 65_499, "uint16"],
+      [65_493, 65_500, "int32"],
+    ] as const) {
+      const vocab = join(folder, `${numWords}.txt`);
+      const words = Array.from({ length: numWords }, (_, word) => `w${word}`);
+      writeFileSync(vocab, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ...words].join("\n"));
+      const prefix = join(folder, `few-${numWords}`);
+      const made = ["--input", input, "--output-prefix", prefix, "--workers", "1"];
+      const { out } = await preprocess(
+        ...made,
+        "--tokenizer-type",
+        "BertWordPieceLowerCase",
+        "--vocab",
+        vocab,
+      );
+      expect(out).toContain(`vocabulary: ${size}, padded`);
+      using data = IndexedDataset.open(`${prefix}_text_document`);
+      expect([data.dtype, [...data.get(0)]]).toEqual([dtype, [12, 14]]);
+    }
+  });
+
   it("gives the same bytes whatever number of threads, sentences and formats included", async () => {
     const lines = Array.from({ length: 500 }, (_, i) => ({
       text: `This is line ${i}. It has two sentences! Café no. ${i * 7}`,

@@ -46,8 +46,8 @@ export function partsOf(
 }
 
 /**
- * The samples of one split, each from the part that lags furthest behind its weight.
- * @param wanted - how many at least; as many as the parts have together where it is left out
+ * The samples of one split, each from the part that lags furthest behind its weight: as many as the parts have together.
+ * @param wanted - how many at least; one epoch of each part where it is left out
  * @param samplesOf - of one part; undefined where it has none
  */
 export function blendedSamples<T>(
@@ -61,8 +61,9 @@ export function blendedSamples<T>(
   const weights = parts.map(({ weight }) => weight);
   const sizes = wanted === undefined ? parts.map(() => undefined) : blendSizes(weights, wanted);
   const each = parts.map(({ data }, i) => samplesOf(data, sizes[i]));
-  const total = wanted ?? each.reduce((sum, samples) => sum + (samples?.length ?? 0), 0);
   if (each.some((samples) => samples === undefined)) return undefined;
+  // Megatron's length: beyond what is wanted a part may have given all that it has, and begins again (Megatron's own ends in an error).
+  const total = each.reduce((sum, samples) => sum + (samples?.length ?? 0), 0);
   const { datasets, samples } = blend(weights, total);
   return {
     length: total,

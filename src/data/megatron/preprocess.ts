@@ -15,6 +15,11 @@ export interface PreprocessOptions {
   /** `OUTPUT_KEY_document` or `OUTPUT_KEY_sentence` are the datasets' names. */
   readonly outputPrefix: string;
   readonly tokenizer: Tokenizer;
+  /**
+   * Tokens that the datasets are to have room for, which decides whether one takes two bytes or four: the tokenizer's unless told
+   * otherwise. Megatron counts what its tokenizer adds to the file, too; see `t5Vocabulary`.
+   */
+  readonly vocabSize?: number;
   /** The token put behind each document, where one is. */
   readonly endOfDocument?: number;
   /** The language whose sentences become a sequence each, where documents are split: Unicode's rule (UAX 29), not Punkt's. */
@@ -75,7 +80,7 @@ export async function preprocess(
   const prefixes = keys.map((key) => `${outputPrefix}_${key}_${level}`);
   using drafts = new DisposableStack();
   const writers = prefixes.map((prefix) =>
-    drafts.use(new IndexedWriter(prefix, indexedDTypeFor(tokenizer.vocabSize), format)),
+    drafts.use(new IndexedWriter(prefix, indexedDTypeFor(options.vocabSize ?? tokenizer.vocabSize), format)),
   );
   const plan: PreprocessPlan = { spec: tokenizer.spec, keys, endOfDocument, sentencesOf };
   const done = { documents: 0, tokens: 0, bytes: 0 };

@@ -1,7 +1,7 @@
-"""Random corpora, and digests of the samples that Megatron-LM's own code makes of them: upstream.py MEGATRON FOLDER CASES."""
+"""Random corpora, and digests of the samples that Megatron-LM's own code makes of them: upstream.py MEGATRON FOLDER CASES SEED."""
 import hashlib, json, os, sys, types
 
-megatron_path, folder, cases = sys.argv[1], sys.argv[2], int(sys.argv[3])
+megatron_path, folder, cases, seed_of_all = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 import numpy as np
 import torch
 
@@ -56,21 +56,27 @@ def digest(dataset, keys):
 def digests(make, keys):
     try:
         return [digest(dataset, keys) for dataset in make()]
-    except AssertionError:  # splits too small for its own checks
+    except (AssertionError, IndexError):  # splits too small for its own checks, or its own code
         return None
 
 
-draws, out = np.random.RandomState(99), []
+draws, out = np.random.RandomState(seed_of_all), []
 for case in range(cases):
     prefix = "%s/corpus%d" % (folder, case)
+    # The same in both formats; samples are made of the first alone.
     writer = indexed_dataset.MMapIndexedDatasetBuilder(prefix + ".bin", dtype=np.uint16 if case % 2 else np.int32)
+    before = indexed_dataset.IndexedDatasetBuilder(prefix + "-cached.bin", dtype=np.int32)
     for _ in range(draws.randint(100, 300)):
         for _ in range(draws.randint(1, 9)):
             long = draws.random_sample() < 0.02
             count = draws.randint(500, 530) if long else draws.randint(1, 40)
-            writer.add_item(torch.IntTensor(draws.randint(5, size, count).astype(np.int32)))
+            sequence = torch.IntTensor(draws.randint(5, size, count).astype(np.int32))
+            writer.add_item(sequence)
+            before.add_item(sequence)
         writer.end_document()
+        before.end_document()
     writer.finalize(prefix + ".idx")
+    before.finalize(prefix + "-cached.idx")
     seed, length = int(draws.randint(0, 100000)), int(draws.randint(24, 130))
     samples = [int(draws.randint(20, 300)), int(draws.randint(4, 40)), int(draws.randint(2, 20))]
     split = ["969, 30, 1", "980,20", "90,5,5", "8/1/1", "60,25,15"][case % 5]
@@ -78,6 +84,12 @@ for case in range(cases):
     record = dict(prefix=prefix, seed=seed, length=length, samples=samples, split=split, short=short, mask=mask)
     build = gpt_dataset.build_train_valid_test_datasets
     record["gpt"] = digests(lambda: build([prefix], "mmap", split, samples, length, seed, True), ["text"])
+    # What was written so far, by turns, as a blend of three: weights that are no round shares.
+    if case >= 2:
+        weights = ["%.3f" % draws.uniform(0.1, 2) for _ in range(3)]
+        blended = [word for i, weight in enumerate(weights) for word in (weight, "%s/corpus%d" % (folder, case - i))]
+        record["blend"] = blended
+        record["gptOfBlend"] = digests(lambda: build(blended, "mmap", split, samples, length, seed, True), ["text"])
     for key, kind, binary in (("bert", "standard_bert", True), ("bertAlone", "standard_bert", False), ("t5", "t5", False)):
         for name in os.listdir(folder):
             if "ssp_" in name:  # kept samples, which do not say whom they are for
