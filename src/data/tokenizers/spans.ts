@@ -79,6 +79,8 @@ function trim(text: string, [begin, end]: Span, keepsPrefix: boolean): Span {
 /** One character of the text, as letters without case, accents and forms. */
 interface Letter {
   readonly folded: string;
+  /** Folded, an accent that stands alone is a space; it is none to those who split words there. */
+  readonly isWhite: boolean;
   readonly span: Span;
 }
 
@@ -92,7 +94,8 @@ function letterSpans(
   { space, continuation }: Extract<Spelling, { kind: "letters" }>,
   isKnown: (character: string) => boolean,
 ): Span[] {
-  const isSpace = space === undefined ? isWhite : (folded: string) => folded === " ";
+  const isSpace =
+    space === undefined ? ({ isWhite }: Letter) => isWhite : ({ folded }: Letter) => folded === " ";
   const reader = new LetterReader(text, isSpace);
   return tokens.map((token, index) => {
     if (token === undefined) return reader.span(() => reader.takeUnknown(isKnown));
@@ -115,7 +118,7 @@ function letterSpans(
 class LetterReader {
   readonly #text: string;
   readonly #letters: readonly Letter[];
-  readonly #isSpaceLetter: (folded: string) => boolean;
+  readonly #isSpaceLetter: (letter: Letter) => boolean;
   #next = 0;
   /** Of the letter that comes, what tokens before had of it: folded characters, or bytes. */
   #taken = 0;
@@ -123,7 +126,7 @@ class LetterReader {
   #begin: number | undefined;
   #end = 0;
 
-  constructor(text: string, isSpace: (folded: string) => boolean) {
+  constructor(text: string, isSpace: (letter: Letter) => boolean) {
     this.#text = text;
     this.#isSpaceLetter = isSpace;
     this.#letters = lettersOf(text);
@@ -135,7 +138,7 @@ class LetterReader {
 
   get isAtSpace(): boolean {
     const letter = this.#letters[this.#next];
-    return letter !== undefined && this.#isSpaceLetter(letter.folded);
+    return letter !== undefined && this.#isSpaceLetter(letter);
   }
 
   /** Where that stands which `read` takes. */
@@ -147,6 +150,7 @@ class LetterReader {
 
   /** One character of a token. */
   take(character: string): void {
+    if (fold(character) === "") this.#takeMark();
     for (const folded of fold(character)) {
       while (
         this.#letters[this.#next] !== undefined &&
@@ -182,6 +186,14 @@ class LetterReader {
     } while (this.#letters[this.#next] !== undefined && !this.isAtSpace && !isKnown(this.#character()));
   }
 
+  /** Of an accent that stands alone, whose space was read before. */
+  #takeMark(): void {
+    const letter = this.#letters[this.#next - 1];
+    if (letter === undefined || letter.folded !== " " || letter.isWhite) return;
+    this.#begin ??= letter.span[0];
+    this.#end = letter.span[1];
+  }
+
   #touch(): void {
     const letter = this.#letters[this.#next];
     if (letter === undefined) return;
@@ -200,8 +212,8 @@ class LetterReader {
   }
 }
 
-function isWhite(folded: string): boolean {
-  return /^[\p{White_Space}\p{Cc}]+$/u.test(folded);
+function isWhite(character: string): boolean {
+  return /^[\p{White_Space}\p{Cc}]$/u.test(character);
 }
 
 function lettersOf(text: string): Letter[] {
@@ -215,7 +227,7 @@ function lettersOf(text: string): Letter[] {
     if (folded === "" && last !== undefined && /\p{M}/u.test(character)) {
       letters[letters.length - 1] = { ...last, span: [last.span[0], end] };
     } else if (folded !== "") {
-      letters.push({ folded, span: [at, end] });
+      letters.push({ folded, isWhite: isWhite(character), span: [at, end] });
     }
     at = end;
   }
