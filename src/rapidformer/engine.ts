@@ -7,7 +7,7 @@ import type { NamedShapes, OptimizerSpec, Schedule } from "../optim/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
 import { type Arguments, defaultArguments, setArgs } from "./arguments.ts";
 import type { SettingValue } from "./flag.ts";
-import { epochSteps, optimizerOf, planOf, scheduleOf } from "./run-parts.ts";
+import { epochSteps, optimizerOf, planOf, refuseShapes, scheduleOf } from "./run-parts.ts";
 
 /** How an optimizer is made of the parameters; null for the one of the flags, fused AdamW. */
 export type OptimizerFn = ((parameters: NamedShapes) => OptimizerSpec) | null;
@@ -138,13 +138,14 @@ export class RapidformerEngine {
       {
         config: defaults,
         data: async (config, { seed }) => {
-          const { dataPath } = setArgs({ ...config, seed });
+          const args = setArgs({ ...config, seed });
+          refuseShapes(args, "a loop of one's own, which lays its batches out by itself");
           const opened = await Promise.all(
             [...this.#loaders.values()].map(async ({ split, samples }) => [split, await samples()] as const),
           );
           const splits = Object.fromEntries(opened);
           const collateOf = (split: string) => (this.#loaders.get(split) as Loader).collate;
-          const facts = factsOf(dataPath, splits);
+          const facts = factsOf(args.dataPath, splits);
           const parts = opened.map(
             ([split, of]) =>
               [

@@ -18,6 +18,12 @@ export function argumentError(expected: string, got: string, hint?: string): Tro
   return new TroupeError("ARGUMENTS", { where: "rapidformer", expected, got, hint });
 }
 
+/** Where nothing would read them. @throws {TroupeError} `ARGUMENTS` for `--dynamic-shapes` and `--packing` */
+export function refuseShapes({ dynamicShapes, packing }: Arguments, got: string): void {
+  if (dynamicShapes || packing)
+    throw argumentError(`a Finetuner, or a task, with ${packing ? "--packing" : "--dynamic-shapes"}`, got);
+}
+
 /** Samples in one step. */
 export function batchSizeOf({ globalBatchSize }: Arguments): number {
   if (globalBatchSize > 0) return globalBatchSize;

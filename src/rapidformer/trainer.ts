@@ -3,6 +3,7 @@ import {
   type Batch,
   type Collate,
   type Dataset,
+  type LengthBuckets,
   type Samples,
   sampleDataset,
   stack,
@@ -10,7 +11,7 @@ import {
 } from "../data/index.ts";
 import { defineLoop, type Job, type Losses, type Rank, type RankContext } from "../job/index.ts";
 import type { Module } from "../nn/index.ts";
-import type { Tensor } from "../tensor/index.ts";
+import { Tensor } from "../tensor/index.ts";
 import { type Arguments, setArgs } from "./arguments.ts";
 import {
   type DataLoader,
@@ -25,6 +26,7 @@ import {
   epochSteps,
   optimizerOf,
   planOf,
+  refuseShapes,
   scheduleOf,
   stepsOf,
 } from "./run-parts.ts";
@@ -150,6 +152,12 @@ export class Finetuner extends Trainer {
     evalDataloader: Iterable<TensorBatch>,
   ): Readonly<Record<string, number>>;
 
+  /**
+   * How long a sample of training is, for `--dynamic-shapes`: a step's samples are then dealt to its batches by length, and
+   * batches that are padded to their longest have little to pad.
+   */
+  lengthOf?(sample: unknown): number;
+
   /** The same as {@link train}. */
   finetune(): Job {
     return this.train();
@@ -171,9 +179,11 @@ export class Finetuner extends Trainer {
         data: async (config, { seed }) => {
           const args = setArgs({ ...config, seed });
           const [train, valid, test, collate] = await this.trainValidTestDatasetsProvider();
-          return opened(args, { train, validation: valid, test }, collate as Collate<unknown, Batch>, {
-            seed,
-            shuffle: true,
+          const splits = { train, validation: valid, test };
+          const dealt = args.dynamicShapes ? await this.#byLength(args, train) : {};
+          return opened(args, splits, packedIfAsked(args, collate as Collate<unknown, Batch>), {
+            ...{ seed, shuffle: true },
+            ...dealt,
           });
         },
         training: (config, facts: Facts) => {
@@ -187,6 +197,14 @@ export class Finetuner extends Trainer {
       (rank) => this.#loop(rank as unknown as RankContext),
     );
     return job as unknown as Job;
+  }
+
+  async #byLength(args: Arguments, train: Samples<unknown>): Promise<{ readonly buckets: LengthBuckets }> {
+    if (this.lengthOf === undefined)
+      throw argumentError("--dynamic-shapes with a template that has a lengthOf(sample)", "none");
+    const lengths: number[] = [];
+    for (let index = 0; index < train.length; index++) lengths.push(this.lengthOf(await train.at(index)));
+    return { buckets: { window: batchSizeOf(args), lengthOf: (index) => lengths[index] ?? 0 } };
   }
 
   #loop(rank: RankContext): void {
@@ -247,6 +265,7 @@ export class PreTrainer extends Trainer {
         ...this.commonParts,
         data: async (config, { seed }) => {
           const args = setArgs({ ...config, seed });
+          refuseShapes(args, "a PreTrainer, whose samples are of one length");
           const numSamples = numSamplesOf(args);
           const [train, valid, test, collate = stack()] =
             await this.trainValidTestDatasetsProvider(numSamples);
@@ -299,7 +318,7 @@ function opened(
   args: Arguments,
   splits: Readonly<Record<string, SamplesOrNone>>,
   collate: Collate<unknown, Batch>,
-  order: { readonly seed: number; readonly shuffle: boolean },
+  order: { readonly seed: number; readonly shuffle: boolean; readonly buckets?: LengthBuckets },
 ): Dataset<Batch, Facts> {
   const present = Object.fromEntries(
     Object.entries(splits).filter(
@@ -313,6 +332,21 @@ function opened(
     collate,
     ...order,
   });
+}
+
+/** A template lays its own batches out: under `--packing` those of training are to be rows that samples share. */
+function packedIfAsked(args: Arguments, collate: Collate<unknown, Batch>): Collate<unknown, Batch> {
+  if (!args.packing) return collate;
+  return (samples, place) => {
+    const batch = collate(samples, place);
+    if (place.split === "train" && !(batch.segments instanceof Tensor))
+      throw argumentError(
+        "--packing with a template whose batches of training have segments",
+        `batches of ${Object.keys(batch).join(", ")}`,
+        "collate with packTexts where getArgs().packing",
+      );
+    return batch;
+  };
 }
 
 function isPair(step: ForwardStep): step is Extract<ForwardStep, readonly unknown[]> {

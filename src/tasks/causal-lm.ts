@@ -3,6 +3,7 @@ import { perplexity } from "../metrics/index.ts";
 import type { ModelBatch } from "../models/index.ts";
 import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../nn/index.ts";
 import { ops, type Tensor } from "../tensor/index.ts";
+import { packTexts } from "./pack-texts.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows } from "./text-rows.ts";
@@ -12,8 +13,10 @@ import { readTexts, windowsOf } from "./texts.ts";
 export type TextWindowBatch = {
   /** int64 [rows, length]. */
   readonly inputIds: Tensor;
-  /** The inputs themselves; −100 where a row is padded. */
+  /** The inputs themselves; −100 where a row is padded, and at the first token of each window that shares a row. */
   readonly labels: Tensor;
+  /** int64 [n + 1], where the windows begin that share the one row, and where the last ends; where they do. */
+  readonly segments?: Tensor;
 };
 
 /** A text is longer than a row, and cut into them. */
@@ -35,7 +38,7 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = {
     const length = Math.min(options.length ?? LENGTH, new TextRows(options).mostTokens);
     const rows = new TextRows({ ...options, config: { ...options.config, ...unbounded }, length: undefined });
     const windows = (texts: readonly string[]) =>
-      texts.flatMap((text) => windowsOf(rows.tokensOf(text), length));
+      texts.flatMap((text) => windowsOf(rows.tokensOf(text), length).map((ids) => ({ ids })));
     const splits = Object.fromEntries(
       Object.entries(examples).map(([name, texts]) => [name, windows(texts)]),
     );
@@ -43,18 +46,25 @@ export const causalLm: WeighedTask<string, TextWindowBatch> = {
       facts: { source: options.source, fields: {}, numTrain: splits.train?.length ?? 0 },
       splits,
       seed: options.seed,
-      collate: (batch): TextWindowBatch => ({
-        inputIds: rows.pad(batch, length, rows.padding),
-        labels: rows.pad(batch, length, IGNORE_INDEX),
-      }),
-      countTokens: ({ labels }) => labels.ge(0).sum().item(),
+      ...rows.bucketsOf(splits.train ?? []),
+      collate: (batch, { split }): TextWindowBatch => {
+        const lists = batch.map(({ ids }) => ids);
+        const packing = rows.packingOf(split);
+        if (packing) return packTexts(lists, packing);
+        return {
+          inputIds: rows.padTo(lists, split, length, rows.padding),
+          labels: rows.padTo(lists, split, length, IGNORE_INDEX),
+        };
+      },
+      countTokens: ({ labels, segments }) =>
+        labels.ge(0).sum().item() + (segments ? (segments.shape[0] ?? 1) - 1 : 0),
       score: (_, predicted) => scoreNats(predicted),
     });
   },
 
   loss: (model, batch) => model.forward(batch as ModelBatch).loss as Tensor,
 
-  // Of each row all tokens but the first are asked for.
+  // Of each row, and of each window of one, all tokens but the first are asked for.
   weigh: ({ labels }) =>
     labels
       .narrow(1, 1, (labels.shape[1] ?? 1) - 1)

@@ -10,6 +10,7 @@ export { type AnyTask, taskModel, taskNamed, taskNames } from "./definitions.ts"
 export { imageClassification, type LabelledPicture, type LabelledPictures } from "./image-classification.ts";
 export { type DescribedPicture, type DescribedPictures, imageText } from "./image-text.ts";
 export { type GappedTexts, maskedLm } from "./masked-lm.ts";
+export { type PackedTexts, packTexts, type TokenList } from "./pack-texts.ts";
 export { type Question, type Questions, questionAnswering } from "./question-answering.ts";
 export { seq2seqLm, type TextPair, type TextPairs } from "./seq2seq-lm.ts";
 export { type LabelledTexts, sequenceClassification, type TextExample } from "./sequence-classification.ts";

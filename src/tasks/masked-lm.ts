@@ -59,7 +59,6 @@ export const maskedLm: WeighedTask<string, GappedTexts> = {
           ),
           labels: rows.padTo(
             gapped.map(({ labels }) => labels),
-            batch,
             split,
             length,
             IGNORE_INDEX,

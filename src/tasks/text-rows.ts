@@ -1,6 +1,7 @@
 import { type LengthBuckets, longestFirst, type TokenArray, type Tokenizer } from "../data/index.ts";
 import { TroupeError } from "../errors.ts";
 import { type Tensor, tensor } from "../tensor/index.ts";
+import type { TokenList } from "./pack-texts.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
 
 /** A row of tokens, and what is known of each. */
@@ -12,6 +13,11 @@ export interface TextRow {
   readonly words: readonly number[];
   /** Which are of a text, and none of the family's own. */
   readonly isText: readonly boolean[];
+}
+
+/** A row by its tokens alone. */
+export interface TextTokens {
+  readonly ids: TokenList;
 }
 
 /** What texts become as a batch. */
@@ -115,20 +121,20 @@ export class TextRows {
    * Positions of a batch: with dynamic shapes those of its longest row, rounded up, where it is trained on; else `length`.
    * @param length - of every other batch
    */
-  widthOf(rows: readonly TextRow[], split: string, length: number): number {
+  widthOf(rows: readonly TextTokens[], split: string, length: number): number {
     if (this.#dynamic === undefined || split !== "train") return length;
     const { multiple } = this.#dynamic;
     return Math.min(length, Math.ceil(this.longest(rows) / multiple) * multiple);
   }
 
   /** How `sampleDataset` brings rows of training together by length, where shapes are dynamic. */
-  bucketsOf(train: readonly TextRow[]): { readonly buckets?: LengthBuckets } {
+  bucketsOf(train: readonly TextTokens[]): { readonly buckets?: LengthBuckets } {
     if (this.#dynamic === undefined || this.#dynamic.isPacked === true) return {};
     return { buckets: { window: this.#dynamic.window, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
   }
 
   /** @returns the longest of rows */
-  longest(rows: Iterable<TextRow>): number {
+  longest(rows: Iterable<TextTokens>): number {
     let most = 1;
     for (const { ids } of rows) most = Math.max(most, ids.length);
     return most;
@@ -137,29 +143,30 @@ export class TextRows {
   /** {@link stack}, to {@link widthOf} the batch; of samples that share a row, all behind each other. */
   stackTo(rows: readonly TextRow[], split: string, length: number): TextTensors {
     if (!this.#isPacked(split)) return this.stack(rows, this.widthOf(rows, split, length));
+    const row = { ids: rows.flatMap(({ ids }) => ids), types: rows.flatMap(({ types }) => types) };
     const bounds = [0];
     for (const { ids } of rows) bounds.push((bounds.at(-1) ?? 0) + ids.length);
-    const row = { ids: rows.flatMap(({ ids }) => ids), types: rows.flatMap(({ types }) => types) };
     return { ...this.stack([row], this.#packedWidth(rows)), segments: tensor(bounds, { dtype: "int64" }) };
   }
 
-  /** What is asked of each token of rows, laid out as {@link stackTo} lays out the tokens. int64 */
-  padTo(
-    lists: readonly (readonly number[])[],
-    rows: readonly TextRow[],
-    split: string,
-    length: number,
-    padding: number,
-  ): Tensor {
-    if (this.#isPacked(split)) return this.pad([lists.flat()], this.#packedWidth(rows), padding);
-    return this.pad(lists, this.widthOf(rows, split, length), padding);
+  /** How the samples of a split share a row; undefined where each has its own. */
+  packingOf(split: string): { readonly multiple: number; readonly padding: number } | undefined {
+    if (!this.#isPacked(split)) return undefined;
+    return { multiple: this.#dynamic?.multiple ?? 1, padding: this.padding };
+  }
+
+  /** Tokens of rows, or what is asked of each, laid out as {@link stackTo} lays out the tokens. int64 */
+  padTo(lists: readonly TokenList[], split: string, length: number, padding: number): Tensor {
+    const rows = lists.map((ids) => ({ ids }));
+    if (!this.#isPacked(split)) return this.pad(lists, this.widthOf(rows, split, length), padding);
+    return this.pad([lists.flatMap((list) => [...list])], this.#packedWidth(rows), padding);
   }
 
   #isPacked(split: string): boolean {
     return this.#dynamic?.isPacked === true && split === "train";
   }
 
-  #packedWidth(rows: readonly TextRow[]): number {
+  #packedWidth(rows: readonly TextTokens[]): number {
     const { multiple = 1 } = this.#dynamic ?? {};
     return Math.ceil(rows.reduce((sum, { ids }) => sum + ids.length, 0) / multiple) * multiple;
   }
@@ -188,7 +195,7 @@ export class TextRows {
   }
 
   /** int64 [rows, length] of lists that are no longer. */
-  pad(rows: readonly (readonly number[] | TokenArray)[], length: number, padding: number): Tensor {
+  pad(rows: readonly TokenList[], length: number, padding: number): Tensor {
     const values = BigInt64Array.from({ length: rows.length * length }, () => BigInt(padding));
     for (const [row, list] of rows.entries())
       for (const [place, value] of list.entries()) values[row * length + place] = BigInt(value);

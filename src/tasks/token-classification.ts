@@ -60,7 +60,7 @@ export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = {
         const answers = batch.map((each) => each.labels);
         return {
           ...rows.stackTo(ofBatch, split, length),
-          labels: rows.padTo(answers, ofBatch, split, length, IGNORE_INDEX),
+          labels: rows.padTo(answers, split, length, IGNORE_INDEX),
         };
       },
       countTokens: ({ attentionMask }) => attentionMask.sum().item(),

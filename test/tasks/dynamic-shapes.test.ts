@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,6 +34,36 @@ function questions(dir: string): string {
       join(dir, `${split}.jsonl`),
       Array.from({ length: 48 }, (_, index) => line(index)).join("\n"),
     );
+  return dir;
+}
+
+/** Texts of 2 to 29 words. */
+function shortTexts(dir: string): string {
+  mkdirSync(dir, { recursive: true });
+  const words =
+    "the baker sold a red boat at night in the morning a sailor found two horses after the storm .";
+  const text = (index: number) =>
+    `${words} ${words}`.split(" ").slice(index % 5, (index % 5) + 2 + ((7 * index) % 28));
+  for (const [split, numTexts] of [
+    ["train", 48],
+    ["validation", 5],
+  ] as const)
+    writeFileSync(
+      join(dir, `${split}.jsonl`),
+      Array.from({ length: numTexts }, (_, index) => JSON.stringify({ text: text(index).join(" ") })).join(
+        "\n",
+      ),
+    );
+  return dir;
+}
+
+/** A folder with the config.json of a small GPT-2 that reads these words. */
+function smallGpt(dir: string, vocabulary: string): string {
+  mkdirSync(dir, { recursive: true });
+  copyFileSync(vocabulary, join(dir, "vocab.txt"));
+  const sizes = { vocab_size: 128, n_embd: 32, n_layer: 2, n_head: 4, n_positions: 32 };
+  const dropout = { embd_pdrop: 0, attn_pdrop: 0, resid_pdrop: 0 };
+  writeFileSync(join(dir, "config.json"), JSON.stringify({ model_type: "gpt2", ...sizes, ...dropout }));
   return dir;
 }
 
@@ -117,14 +147,14 @@ describe("dynamic shapes", () => {
 
   it("pack samples into one row a batch, to the losses of a row each, on any ranks, split heads among them, and after a resume", async () => {
     const tokens: number[] = [];
-    const train = async (options: RuntimeOptions, settings: Readonly<Record<string, unknown>>) => {
+    const train = async (options: RuntimeOptions, settings: Readonly<Record<string, unknown>>, by = job) => {
       await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
       const losses: number[] = [];
       runtime.on("step.finished", ({ step, lossNats, numTokens }) => {
         losses[step - 1] = lossNats;
         if (numTokens !== undefined) tokens[step - 1] = numTokens;
       });
-      await runtime.run(job, { ...config, ...settings });
+      await runtime.run(by, { ...config, ...settings });
       return { losses, tokens: [...tokens] };
     };
     const packed = { packing: true };
@@ -145,6 +175,49 @@ describe("dynamic shapes", () => {
     }
     const rest = await train({ ...two, zero: 3, resume: join(dir, "step-000003") }, packed);
     expect(rest.losses.slice(3)).toEqual(runs[1]?.losses.slice(3));
+
+    // Windows of texts for a causal model, whose labels are its inputs: nothing is asked over the end of a text.
+    const causal = {
+      ...{ task: "causal_lm", trainIters: 3, seqLength: 32, dataDir: shortTexts(join(folder, "texts")) },
+      pretrainedModelNameOrPath: smallGpt(join(folder, "gpt"), join(folder, "bert/vocab.txt")),
+    };
+    const windows = await train({ ranks: 1, accumulation: 4 }, causal);
+    for (const [options, settings] of [
+      [{ ranks: 2, accumulation: 2, zero: 3 }, packed],
+      [
+        { ranks: 2, accumulation: 2, tp: 2 },
+        { ...packed, padToMultipleOf: 8 },
+      ],
+      [{ ranks: 2, accumulation: 2, zero: 1 }, { dynamicShapes: true }],
+    ] as const) {
+      const other = await train(options, { ...causal, ...settings });
+      expect(
+        Math.max(...windows.losses.map((loss, step) => Math.abs(loss - (other.losses[step] ?? 0)))),
+      ).toBeLessThan(2e-6);
+      expect(other.tokens.slice(0, 3)).toEqual(windows.tokens.slice(0, 3));
+    }
+
+    // By a template too, whose collate function packs; one whose does not is told.
+    const template = fileURLToPath(new URL("../fixtures/jobs/packed-template.ts", import.meta.url));
+    const ofTemplate = {
+      task: "",
+      dataPath: "",
+      pretrainedModelNameOrPath: "",
+      trainIters: 4,
+      globalBatchSize: 8,
+    };
+    const [padded, dealt, side] = [
+      await train({ ranks: 1 }, ofTemplate, template),
+      await train({ ranks: 1 }, { ...ofTemplate, dynamicShapes: true }, template),
+      await train({ ranks: 1 }, { ...ofTemplate, ...packed }, template),
+    ];
+    for (const { losses } of [dealt, side])
+      expect(
+        Math.max(...padded.losses.map((loss, step) => Math.abs(loss - (losses[step] ?? 0)))),
+      ).toBeLessThan(2e-6);
+    await expect(
+      train({ ranks: 1 }, { ...ofTemplate, ...packed, ignoresPacking: true }, template),
+    ).rejects.toThrow("expected --packing with a template whose batches of training have segments");
 
     // Questions too, whose answers are sought in their own texts: as in batches of one, which have no padding to be sought in.
     const spans = {

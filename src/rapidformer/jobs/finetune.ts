@@ -42,6 +42,7 @@ function numRows(batch: Batch): number {
 
 /** Tasks whose rows are texts of unequal length. */
 const withLengths: ReadonlySet<string> = new Set([
+  "causal_lm",
   "sequence_classification",
   "token_classification",
   "question_answering",
@@ -49,22 +50,25 @@ const withLengths: ReadonlySet<string> = new Set([
   "seq2seq_lm",
 ]);
 
-/** Tasks and families whose samples can share a row. */
-const packable: ReadonlySet<string> = new Set([
-  "sequence_classification",
-  "token_classification",
-  "question_answering",
-  "masked_lm",
-]);
-const packableModels: ReadonlySet<string> = new Set(["bert", "roberta", "data2vec-text"]);
+const encoders = ["bert", "roberta", "data2vec-text"];
+/** Tasks whose samples can share a row, with the families that read such rows. */
+const packable: Readonly<Record<string, readonly string[]>> = {
+  sequence_classification: encoders,
+  token_classification: encoders,
+  question_answering: encoders,
+  masked_lm: encoders,
+  causal_lm: ["gpt2", "llama", "mistral", "qwen2"],
+};
 
 /** Sorted within the step: each has the samples that it has anyway. */
 function shapesOf(given: Arguments): DynamicShapes {
   const multiple = Math.max(1, given.padToMultipleOf);
   const model = String(configOf(given).model_type);
-  if (given.packing && !(packable.has(given.task) && packableModels.has(model)))
+  if (given.packing && packable[given.task]?.includes(model) !== true)
     throw argumentError(
-      `--packing with ${[...packable].join(", ")} of ${[...packableModels].join(", ")}`,
+      packable[given.task] === undefined
+        ? `--packing with ${Object.keys(packable).join(", ")}`
+        : `--packing of ${given.task} with ${packable[given.task]?.join(", ")}`,
       `${given.task} of ${model}`,
       "--dynamic-shapes pads to the longest of a batch",
     );

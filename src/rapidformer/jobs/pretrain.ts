@@ -24,7 +24,14 @@ import {
   endOfDocument,
   getTokenizer,
 } from "../pretraining-data.ts";
-import { argumentError, optimizerOf, planOf, readModelConfig, scheduleOf } from "../run-parts.ts";
+import {
+  argumentError,
+  optimizerOf,
+  planOf,
+  readModelConfig,
+  refuseShapes,
+  scheduleOf,
+} from "../run-parts.ts";
 import { evaluationOf, numSamplesOf } from "../trainer.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -86,6 +93,7 @@ export default defineJob({
   config: defaultArguments,
   data: async (config, { seed }): Promise<Dataset<Batch, Facts>> => {
     const given = setArgs({ ...config, seed });
+    refuseShapes(given, "pre-training, whose samples are of one length");
     const tokenizer = await getTokenizer(given);
     const { dataPath, seqLength, eodMaskLoss, maskProb, shortSeqProb, bertBinaryHead } = given;
     if (dataPath === "")
