@@ -247,6 +247,12 @@ describe("rapidformer", () => {
     expect(err).toContain("got 16 (--global-batch-size 64, or --micro-batch-size 4, or --ranks 1)");
   });
 
+  it("says what became of a listing that a shell was given, whose backslashes have comments behind them", async () => {
+    const { code, out, err } = await run("--task", "sequence_classification", " ", "--print-argv");
+    expect([code, out]).toEqual([0, "--task=sequence_classification\n"]);
+    expect(err).toContain("`rapidformer FILE` reads the script as it is meant");
+  });
+
   it("prints every option and setting with the flag that gave it", async () => {
     const { code, out } = await run(listing("finetune"), "--print-config", "--lr", "1e-4");
     expect(code).toBe(0);

@@ -81,6 +81,10 @@ function add(program: Command, name: Work | typeof RAPIDFORMER, description: str
     .allowExcessArguments()
     .action(async (flags: Flags) => {
       const own = command.options.map(({ long }) => long ?? "");
+      if (command.args.some((word) => word !== "" && word.trim() === ""))
+        process.stderr.write(
+          "troupe: the shell ended this command at a backslash with a comment behind it; `rapidformer FILE` reads the script as it is meant\n",
+        );
       const typed = parse(command.args, own);
       if (flags.printArgv === true) print(argvOf(typed).map(quoted).join(" "));
       else await train(name, typed, flags, command);
