@@ -26,7 +26,7 @@ const carried = [
 
 /** Files of packages that nothing loads. */
 const idle =
-  /(\.map|\.d\.[cm]?ts|\.md|\.flow)$|\/(rxjs\/(src|dist\/(esm|esm5|bundles|types))|zod\/src|uplot|docs?)(\/|$)/;
+  /(\.map|\.d\.[cm]?ts|\.md|\.flow)$|\/(rxjs\/(src|dist\/(esm|esm5|bundles|types))|zod\/src|docs?)(\/|$)/;
 
 await main(async () => {
   const file = resolve(argv[2] ?? "build/troupe-gpu.tar");
