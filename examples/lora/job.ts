@@ -1,10 +1,5 @@
 // LLaMA learns a text of one's own by LoRA: two narrow matrices beside each projection, the model itself as it was.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { AdamW, defineJob, loadTokenizer, lora, causalLm as task, taskModel } from "troupe";
-
-const configIn = (folder: string): Record<string, unknown> =>
-  JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
+import { AdamW, defineJob, loadTokenizer, lora, readModelConfig, causalLm as task, taskModel } from "troupe";
 
 export default defineJob({
   // `data`: a text or a folder of them; `model`: a Hugging Face folder of LLaMA, Mistral or Qwen2, with its tokenizer.
@@ -12,7 +7,7 @@ export default defineJob({
   data: async ({ data, model, length }, { seed }) =>
     task.dataset(await task.read(data), {
       source: data,
-      config: configIn(model),
+      config: readModelConfig(model),
       tokenizer: await loadTokenizer(model),
       length,
       seed,
@@ -24,7 +19,7 @@ export default defineJob({
     evaluateEverySteps: 100,
     pretrained: model,
   }),
-  model: ({ model }, facts) => taskModel(task, configIn(model), facts),
+  model: ({ model }, facts) => taskModel(task, readModelConfig(model), facts),
   delta: ({ rank }) => lora({ rank, alpha: 2 * rank, target: ["q_proj", "v_proj"] }),
   loss: task.loss,
   weigh: task.weigh,

@@ -1,10 +1,12 @@
 // BERT learns whether two sentences say the same: the Microsoft Research Paraphrase Corpus.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { AdamW, defineJob, loadTokenizer, sequenceClassification as task, taskModel } from "troupe";
-
-const configIn = (folder: string): Record<string, unknown> =>
-  JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
+import {
+  AdamW,
+  defineJob,
+  loadTokenizer,
+  readModelConfig,
+  sequenceClassification as task,
+  taskModel,
+} from "troupe";
 
 export default defineJob({
   // `data`: the corpus's two files; `model`: a Hugging Face folder of BERT, RoBERTa or ALBERT, with its tokenizer.
@@ -12,7 +14,7 @@ export default defineJob({
   data: async ({ data, model, length }, { seed }) =>
     task.dataset(await task.read(data), {
       source: data,
-      config: configIn(model),
+      config: readModelConfig(model),
       tokenizer: await loadTokenizer(model),
       length,
       seed,
@@ -24,7 +26,7 @@ export default defineJob({
     evaluateEverySteps: Math.ceil(numTrain / batch),
     pretrained: model,
   }),
-  model: ({ model }, facts) => taskModel(task, configIn(model), facts),
+  model: ({ model }, facts) => taskModel(task, readModelConfig(model), facts),
   loss: task.loss,
   predict: task.predict,
   optimizer: (parameters, { lr }) => new AdamW(parameters, { lr }),

@@ -54,7 +54,10 @@ export async function prepare(folder: string): Promise<void> {
   write("bert/vocab.txt", `${["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ...words].join("\n")}\n`);
   const sizes = { hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 256 };
   const dropout = { hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 };
-  const bert = { model_type: "bert", ...sizes, ...dropout, vocab_size: 128, max_position_embeddings: 64 };
+  // As published files have it, and no model.
+  const unread = { gradient_checkpointing: false, use_cache: true };
+  const places = { vocab_size: 128, max_position_embeddings: 64 };
+  const bert = { model_type: "bert", ...sizes, ...dropout, ...places, ...unread };
   write("bert/config.json", `${JSON.stringify(bert, null, 2)}\n`);
 
   const sentence = () => {

@@ -3,9 +3,11 @@ import { HuggingFaceFolder } from "../checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../data/index.ts";
 import {
   autoModel,
+  configOfFile,
   type GenerateOptions,
   type GenerativeModel,
   generate,
+  hasModel,
   loadWeights,
   specialTokensOf,
   taskOf,
@@ -29,6 +31,9 @@ interface GenerateFlags {
   readonly earlyStopping?: boolean | "never";
   readonly threads?: number;
 }
+
+/** What writes, for a folder that names no architecture: its family's model that does. */
+const writing = ["causal_lm", "seq2seq_lm"] as const;
 
 const stopping = { true: true, false: false, never: "never" } as const;
 
@@ -75,18 +80,18 @@ export function addGenerateCommand(program: Command): void {
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   await using folder = await HuggingFaceFolder.open(path);
   const { config, generationConfig = {} } = folder;
-  const task = taskOf(config);
+  const task = taskOf(config) ?? writing.find((each) => hasModel(each, config));
   if (task !== "causal_lm" && task !== "seq2seq_lm")
     throw usage(
       "a folder of a causal language model or an encoder-decoder",
-      task ?? "no architecture in its config.json",
+      task ?? `${config.model_type ?? "no model_type"} in its config.json`,
       "`troupe generate` writes text",
     );
   const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? path);
   const prompts = flags.prompt.map((prompt) =>
     encode(prompt, tokenizer, task === "seq2seq_lm" ? endOf(config) : []),
   );
-  const model = autoModel(task, config);
+  const model = autoModel(task, configOfFile(config));
   materialize(model, { seed: 0 });
   try {
     await loadWeights(model, folder);

@@ -146,9 +146,24 @@ const general = [
   ...["bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "mask_token_id"],
 ];
 
-/** Whether fields are a file's, which transformers signs so: many stand there that nothing is computed by. */
+/** Marks fields as a file's. A symbol, so that a spread carries it along and no JSON has it. */
+const ofFile = Symbol("fields of a config.json");
+
+/**
+ * Says of fields that a file holds them, where many stand that nothing is computed by: what is made of them with `{ ...fields }`
+ * is a file's too.
+ * @param fields - the parsed config.json of a model folder
+ */
+export function configOfFile<T extends Readonly<Record<string, unknown>>>(fields: T): T {
+  return { ...fields, [ofFile]: true };
+}
+
+/** Whether fields are a file's: by {@link configOfFile}, or as transformers signs what it writes. */
 export function isConfigFile(given: Readonly<Record<string, unknown>>): boolean {
-  return ["architectures", "transformers_version", "_name_or_path"].some((name) => name in given);
+  return (
+    ofFile in given ||
+    ["architectures", "transformers_version", "_name_or_path"].some((name) => name in given)
+  );
 }
 
 /**

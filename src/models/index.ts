@@ -14,6 +14,7 @@ export {
   BertForTokenClassification,
 } from "./bert/model.ts";
 export { CLIPModel, type PicturesWithTexts, type Replicas } from "./clip/model.ts";
+export { configOfFile } from "./config-fields.ts";
 export { Data2VecAudioForCTC, Data2VecAudioForSequenceClassification } from "./data2vec-audio/model.ts";
 export {
   Data2VecTextForMaskedLM,

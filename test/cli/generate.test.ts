@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -71,12 +71,27 @@ describe("troupe generate", () => {
     expect(config).toMatchObject({ architectures: ["T5ForConditionalGeneration"] });
   });
 
+  it("reads a config.json that nobody has signed, of fields that no model has, as the file that it is", async () => {
+    const { architectures: _, ...fields } = JSON.parse(
+      readFileSync(join(folder, "gpt2", "config.json"), "utf8"),
+    ) as Record<string, unknown>;
+    const bare = join(folder, "bare");
+    cpSync(join(folder, "gpt2"), bare, { recursive: true });
+    writeFileSync(
+      join(bare, "config.json"),
+      JSON.stringify({ ...fields, n_ctx: 32, torch_dtype: "float32" }),
+    );
+    const { err, out } = await command(bare, ...asked);
+    expect(err).toBe("");
+    expect(told(out)).toEqual(expected.gpt2);
+  });
+
   it("refuses what cannot be by name, before anything is written", async () => {
     const beside = await command(join(folder, "gpt2"), ...asked, "--beams", "2", "--top-k", "3");
     expect(beside).toMatchObject({ code: 2, out: "" });
     expect(beside.err).toMatch(/\[generate\] expected no topK beside numBeams/);
     const nowhere = await command(join(folder, "none"), ...asked);
-    expect(nowhere).toMatchObject({ code: 1, out: "" });
+    expect(nowhere).toMatchObject({ code: 2, out: "" });
     expect(nowhere.err).toMatch(/config\.json/);
   });
 });

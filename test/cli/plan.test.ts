@@ -130,6 +130,15 @@ describe("troupe plan", () => {
     expect(out).toContain("--set layers=4");
   });
 
+  it("plans a model by a config.json that nobody has signed, whatever else stands in it", async () => {
+    const bare = workspace.path("config.json");
+    const fields = JSON.parse(readFileSync(file("examples/plans/gpt-13b.json"), "utf8")) as object;
+    writeFileSync(bare, JSON.stringify({ ...fields, n_ctx: 512, use_cache: true }));
+    const { code, out, err } = await plan(bare, ...gpt13b.slice(1), "--tp", "8");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain("12.8B parameters");
+  });
+
   it("refuses an impossible layout with exit code 2 and the nearest that work", async () => {
     const { code, err } = await plan(...gpt13b, "--tp", "3");
     expect(code).toBe(2);

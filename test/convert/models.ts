@@ -29,6 +29,8 @@ export const smallGpt: SmallModel = {
     n_embd: width,
     n_positions: places,
     vocab_size: tokens,
+    // As files have it, and no model.
+    n_ctx: places,
   },
   tensors: {
     "transformer.wte.weight": [tokens, width],

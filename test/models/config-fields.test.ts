@@ -3,6 +3,7 @@ import {
   autoModel,
   BertForMaskedLM,
   CLIPModel,
+  configOfFile,
   GPT2LMHeadModel,
   GPT2MoELMHeadModel,
   LlamaForCausalLM,
@@ -39,6 +40,15 @@ describe("a field that no model of the family has", () => {
   it("is passed over in a file of transformers, which says much that nothing is computed by", () => {
     const file = { architectures: ["GPT2LMHeadModel"], n_layer: 1, n_ctx: 1024, task_specific_params: {} };
     expect(new GPT2LMHeadModel(file as object).config.n_layer).toBe(1);
+  });
+
+  it("is passed over in any file that is said to be one, whatever is put beside or in place of its fields", () => {
+    const file = configOfFile({ n_layer: 2, n_ctx: 1024 });
+    expect(new GPT2LMHeadModel(file as object).config.n_layer).toBe(2);
+    expect(new GPT2LMHeadModel({ ...file, n_layer: 1 } as object).config.n_layer).toBe(1);
+    expect(JSON.parse(JSON.stringify(file))).toEqual({ n_layer: 2, n_ctx: 1024 });
+    const towers = configOfFile({ text_config: { torch_dtype: "float32" }, vision_config: { dropout: 0 } });
+    expect(new CLIPModel(towers).config.text_config.vocab_size).toBe(49408);
   });
 
   it("is refused of experts and their mixtures", () => {

@@ -1,5 +1,6 @@
 import { TroupeError } from "../../errors.ts";
 import { bartConfig } from "../bart/config.ts";
+import { configOfFile } from "../config-fields.ts";
 import { gpt2Config } from "../gpt2/config.ts";
 import { type MegatronBertConfig, megatronBert } from "./bert.ts";
 import { megatronGpt } from "./gpt.ts";
@@ -13,12 +14,12 @@ import { megatronT5 } from "./t5.ts";
  */
 export function megatronModel(config: Readonly<Record<string, unknown>>): MegatronModel {
   if (config.model_type === "gpt2") {
-    const gpt = gpt2Config(config);
+    const gpt = gpt2Config(configOfFile(config));
     check("tie_word_embeddings", gpt.tie_word_embeddings, "true, as in Megatron-LM", false);
     return megatronGpt(gpt);
   }
   if (config.model_type === "blenderbot") {
-    const t5 = bartConfig(config);
+    const t5 = bartConfig(configOfFile(config));
     check("tie_word_embeddings", t5.tie_word_embeddings, "true, as in Megatron-LM", false);
     for (const field of ["attention_heads", "ffn_dim"] as const) {
       const [encoder, decoder] = [t5[`encoder_${field}`], t5[`decoder_${field}`]];
