@@ -1,6 +1,7 @@
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 import { adapterConfigName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { isFileName } from "./format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "./format/model-texts.ts";
@@ -239,7 +240,9 @@ function contradiction(path: string, expected: string, got: string, cause?: unkn
       where: "hugging face",
       expected: `${expected} at ${path}`,
       got,
-      hint: "give a folder with config.json and model.safetensors, or with model.safetensors.index.json and the files it names",
+      hint:
+        whichPathWasMeant(path) ??
+        "give a folder with config.json and model.safetensors, or with model.safetensors.index.json and the files it names",
     },
     { fields: { path }, cause },
   );

@@ -15,7 +15,8 @@ import {
 } from "../config/index.ts";
 import { TroupeError } from "../errors.ts";
 import { loadJob } from "../job/index.ts";
-import { autoModel } from "../models/index.ts";
+import { autoModel, configOfFile } from "../models/index.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../parallel/index.ts";
 import {
   type ClusterName,
@@ -299,12 +300,13 @@ function planOptionsOf(flags: PlanFlags): PlanOptions & { readonly cluster: Retu
 }
 
 async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
-  if (!existsSync(path)) throw usage("a job's module or a config.json", path, "give its path");
+  if (!existsSync(path))
+    throw usage("a job's module or a config.json", path, whichPathWasMeant(path) ?? "give its path");
   const name = basename(path);
   if (path.endsWith(".json")) {
     const fields = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
     const length = Number(fields.n_positions ?? fields.max_position_embeddings);
-    const planned = languageModel(() => autoModel("causal_lm", fields), length);
+    const planned = languageModel(() => autoModel("causal_lm", configOfFile(fields)), length);
     return { name, facts: factsIn(name, planned), batchSize: undefined, accumulation: undefined };
   }
   const job = await loadJob(String(pathToFileURL(path)));

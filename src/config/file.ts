@@ -3,6 +3,7 @@ import { extname } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import type * as z from "zod";
 import { TroupeError } from "../errors.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 import { type Given, isRecord, leavesOf } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
 import { readText } from "./texts.ts";
@@ -46,7 +47,12 @@ function parsed(path: string, text: string): Record<string, unknown> {
 function fileError(expected: string, path: string, cause: unknown): TroupeError {
   return new TroupeError(
     "CONFIG_FILE",
-    { where: "config", expected: `${expected} in ${path}`, got: complaint(cause) },
+    {
+      where: "config",
+      expected: `${expected} in ${path}`,
+      got: complaint(cause),
+      hint: whichPathWasMeant(path),
+    },
     {
       fields: { path },
       cause,

@@ -9,6 +9,7 @@ import {
 } from "../checkpoint/index.ts";
 import { TroupeError } from "../errors.ts";
 import { fairseqModel } from "../models/index.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fromFairseq, looksLikeFairseq } from "./fairseq-names.ts";
 import type { LazyTensor } from "./lazy-tensor.ts";
@@ -98,7 +99,7 @@ function unknownSource(path: string, got: string): TroupeError {
       where: "convert",
       expected: `a checkpoint, a Hugging Face folder, a Megatron-LM folder or a safetensors file at ${path}`,
       got,
-      hint: "see troupe checkpoint convert --help",
+      hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
     },
     { fields: { path } },
   );

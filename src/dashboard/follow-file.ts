@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TroupeError } from "../errors.ts";
 import type { TroupeEvent } from "../events/index.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 
 /** Where a run of this folder tells what happens. */
 export const eventFileName = "events.jsonl";
@@ -37,7 +38,7 @@ export async function findEventFile(path: string): Promise<string> {
     where: "dashboard",
     expected: `a file of events or the folder of a run at ${path}`,
     got,
-    hint: "give FILE.jsonl, or a folder such as runs/gpt",
+    hint: whichPathWasMeant(path) ?? "give FILE.jsonl, or a folder such as runs/gpt",
   });
 }
 

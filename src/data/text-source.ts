@@ -4,6 +4,7 @@ import fs, { open, readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
 import { TroupeError } from "../errors.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 
 /**
  * Where a text comes from: a file, a directory (every file below it, but for names that begin with a dot), a pattern
@@ -191,7 +192,7 @@ function missing(entry: string): TroupeError {
       where: "data",
       expected: `text at ${JSON.stringify(entry)}`,
       got: "no such file",
-      hint: 'give a file, a directory or a pattern like "texts/*.txt"',
+      hint: whichPathWasMeant(entry) ?? 'give a file, a directory or a pattern like "texts/*.txt"',
     },
     { fields: { source: entry } },
   );

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { TroupeError, whatWasMeant } from "../errors.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 import { CachedRepository, cachedNames, type Environment, type RepositoryKind } from "./cache.ts";
 import { findRegistry, registryVariable } from "./registry.ts";
 import { dataIn, fetchSnapshot, isOffline, isWholeModel, repositoryNamed } from "./snapshot.ts";
@@ -119,7 +120,7 @@ function unknown(
       where: "hub",
       expected: `a ${what}: a path, a name of troupe-hub.toml or of ${registryVariable}'s file, or one in Hugging Face's cache`,
       got: missing === undefined ? name : `${name}, whose ${missing} is not there`,
-      hint: whatWasMeant(name, [...new Set(names)]),
+      hint: whichPathWasMeant(name) ?? whatWasMeant(name, [...new Set(names)]),
     },
     { fields: { name } },
   );

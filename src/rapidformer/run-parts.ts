@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { type RampUp, stepsOfSamples } from "../batch-ramp.ts";
 import { TroupeError } from "../errors.ts";
 import type { TrainingPlan } from "../job/index.ts";
+import { configOfFile } from "../models/index.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 import {
   AdamW,
   MegatronSchedule,
@@ -126,13 +128,17 @@ export function scheduleOf(optimizer: OptimizerSpec, args: Arguments, numTrain: 
   });
 }
 
-/** The parsed config.json of a model's folder. @throws {TroupeError} `ARGUMENTS` where there is none */
+/** The parsed config.json of a model's folder, for models and tasks. @throws {TroupeError} `ARGUMENTS` where there is none */
 export function readModelConfig(folder: string): Readonly<Record<string, unknown>> {
   const path = join(folder, "config.json");
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+    return configOfFile(JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>);
   } catch (cause) {
-    throw argumentError(`a model's config.json at ${path}`, (cause as Error).message);
+    throw argumentError(
+      `a model's config.json at ${path}`,
+      (cause as Error).message,
+      whichPathWasMeant(path),
+    );
   }
 }
 

@@ -1,6 +1,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TroupeError } from "../errors.ts";
+import { whichPathWasMeant } from "../nearest-path.ts";
 
 /** Paths of files, by the split that each is of. */
 export type SplitFiles = { readonly train: string } & Readonly<Record<string, string>>;
@@ -68,7 +69,7 @@ function severed(path: string, shard: string): TroupeError {
 function missing(path: string, expected: string, cause?: unknown): TroupeError {
   return new TroupeError(
     "DATA_MISSING",
-    { where: "tasks", expected: `${expected} at ${path}`, got: "none" },
+    { where: "tasks", expected: `${expected} at ${path}`, got: "none", hint: whichPathWasMeant(path) },
     { fields: { path }, cause },
   );
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, openSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
@@ -8,7 +8,7 @@ import { Workspace } from "../fixtures/run-tiny.ts";
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 const tiny = fileURLToPath(new URL("../fixtures/jobs/tiny.ts", import.meta.url));
 
-describe("a place that nothing can be written to", () => {
+describe("a place that nothing can be written to, or read from", () => {
   const workspace = new Workspace();
   const file = workspace.path("file");
   writeFileSync(file, "");
@@ -61,6 +61,53 @@ describe("a place that nothing can be written to", () => {
       expect(existsSync(folder)).toBe(false);
     },
   );
+
+  const model = workspace.path("small-model");
+  mkdirSync(model);
+  writeFileSync(`${model}/config.json`, "{}");
+  const misspelt = workspace.path("smal-modle");
+  const finetune = [
+    "finetune",
+    "--task",
+    "causal_lm",
+    "--epochs",
+    "1",
+    "--lr",
+    "1",
+    "--micro-batch-size",
+    "1",
+  ];
+  it.each([
+    ["generate", ["generate", misspelt, "--prompt", "x"]],
+    ["dashboard", ["dashboard", misspelt]],
+    ["plan", ["plan", `${misspelt}/config.json`, "--ranks", "2"]],
+    ["convert", ["checkpoint", "convert", misspelt, workspace.path("out"), "--to", "hf"]],
+    [
+      "convert, for the model's config",
+      [
+        "checkpoint",
+        "convert",
+        model,
+        workspace.path("out"),
+        "--to",
+        "hf",
+        "--config",
+        `${misspelt}/config.json`,
+      ],
+    ],
+    ["list", ["checkpoint", "list", misspelt]],
+    ["run, for options", run("--config", `${misspelt}/config.json`)],
+    ["finetune", [...finetune, "--pretrained-model-name-or-path", misspelt, "--data-path", model]],
+    ["finetune, for data", [...finetune, "--pretrained-model-name-or-path", model, "--data-path", misspelt]],
+  ])("that is not there is told with the nearest that is, by %s", async (_command, args) => {
+    let said = "";
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      said += text;
+      return true;
+    });
+    expect(await main(args)).toBe(2);
+    expect(said).toMatch(/^troupe: \[.*\] expected .*\(did you mean .*small-model(\/config\.json)?\?\)\n$/);
+  });
 
   it("is told with exit code 2, where 1 might mean a damaged checkpoint, if standard output has no room for what was asked", () => {
     const full = openSync("/dev/full", "w");

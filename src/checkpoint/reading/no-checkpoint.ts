@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
-import { join, sep } from "node:path";
-import { nearestName, TroupeError } from "../../errors.ts";
+import { join } from "node:path";
+import { TroupeError } from "../../errors.ts";
+import { nearestPath } from "../../nearest-path.ts";
 import { isS3 } from "../storage/s3/s3-client.ts";
 import { ownerName } from "./run-record.ts";
 
@@ -35,23 +36,11 @@ const MANY_RUNS = 6;
 function elsewhere(location: string): string | undefined {
   if (isS3(location)) return undefined;
   if (isRun(location)) return "the run that this folder belongs to has saved none";
-  const near = existsSync(location) ? location : nearestFolder(location);
+  const near = existsSync(location) ? location : nearestPath(location, (entry) => entry.isDirectory());
   if (near === undefined) return undefined;
   const runs = isRun(near) ? [near] : runsIn(near);
   if (runs.length > 0 && runs.length <= MANY_RUNS) return `did you mean ${runs.join(" or ")}?`;
   return near === location ? undefined : `did you mean ${near}?`;
-}
-
-/** The path with the first of its folders that is not there replaced by the nearest that is, where that makes it one. */
-function nearestFolder(path: string): string | undefined {
-  const parts = path.split(sep);
-  const missing = parts.findIndex((_, index) => !existsSync(parts.slice(0, index + 1).join(sep) || sep));
-  const above = parts.slice(0, missing).join(sep);
-  const folders = foldersIn(above === "" ? (path.startsWith(sep) ? sep : ".") : above);
-  const near = nearestName(parts[missing] ?? "", folders);
-  if (near === undefined) return undefined;
-  const meant = [...parts.slice(0, missing), near, ...parts.slice(missing + 1)].join(sep);
-  return existsSync(meant) ? meant : undefined;
 }
 
 function isRun(path: string): boolean {

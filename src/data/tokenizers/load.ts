@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../../errors.ts";
+import { whichPathWasMeant } from "../../nearest-path.ts";
 import { ByteTokenizer } from "./byte.ts";
 import { CharacterTokenizer } from "./character.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
@@ -109,7 +110,9 @@ async function readText(path: string): Promise<string> {
         where: "tokenizer",
         expected: `a readable file at ${path}`,
         got: `${(cause as NodeJS.ErrnoException).code}`,
-        hint: "give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt",
+        hint:
+          whichPathWasMeant(path) ??
+          "give a tokenizer.json, or a folder with tokenizer.json or with vocab.json and merges.txt",
       },
       { fields: { path }, cause },
     );

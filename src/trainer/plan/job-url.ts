@@ -1,7 +1,8 @@
-import { readdirSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { nearestName, TroupeError } from "../../errors.ts";
+import { TroupeError } from "../../errors.ts";
+import { nearestPath } from "../../nearest-path.ts";
 
 /**
  * @param job - a URL, or the path of a module, from the working directory
@@ -15,7 +16,7 @@ export function jobUrlOf(job: URL | string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isFile() === true) return String(pathToFileURL(path));
   const got = found === undefined ? "no such file" : "a folder";
-  const meant = found === undefined ? nearestBeside(job) : undefined;
+  const meant = found === undefined ? nearestPath(job, isModule) : undefined;
   throw new TroupeError(
     "JOB_INVALID",
     {
@@ -28,11 +29,4 @@ export function jobUrlOf(job: URL | string): string {
   );
 }
 
-/** The path of a module of nearly that name in the folder that was meant. */
-function nearestBeside(path: string): string | undefined {
-  const folder = dirname(path);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined;
-  const modules = readdirSync(folder).filter((file) => /\.[cm]?[jt]s$/.test(file));
-  const nearest = nearestName(basename(path), modules);
-  return nearest === undefined ? undefined : join(folder, nearest);
-}
+const isModule = ({ name }: { readonly name: string }) => /\.[cm]?[jt]s$/.test(name);
