@@ -30,6 +30,8 @@ export class Checkpoint implements AsyncDisposable {
   /** Its folder. */
   readonly path: string;
   readonly manifest: Manifest;
+  /** What it takes where it is stored: its manifest and all files that this names. */
+  readonly sizeBytes: number;
   /** The content of `config.json`. */
   readonly config: JsonObject;
   /** That of `generation_config.json`, where there is one. */
@@ -43,6 +45,7 @@ export class Checkpoint implements AsyncDisposable {
   private constructor(path: string, contents: FolderContents, passedOver: readonly TroupeError[]) {
     this.path = path;
     this.manifest = contents.manifest;
+    this.sizeBytes = contents.sizeBytes;
     this.config = contents.config;
     this.generationConfig = contents.generationConfig;
     this.#files = contents.files;

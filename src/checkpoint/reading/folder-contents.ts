@@ -19,6 +19,8 @@ const ownFile = { maxHeaderBytes: 1e8 };
 /** What a checkpoint's folder holds, found to be what its manifest says but for the bytes of tensors. Owns open files. */
 export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly manifest: Manifest;
+  /** Of the manifest and all files that it names. */
+  readonly sizeBytes: number;
   /** The files of tensors, by name. */
   readonly files: ReadonlyMap<string, SafetensorsFile>;
   /** Files of tensors that are not there, as another host keeps them. */
@@ -27,7 +29,7 @@ export interface FolderContents extends ModelTexts, AsyncDisposable {
 
 /** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
 export async function openContents(folder: StoredFolder): Promise<FolderContents> {
-  const manifest = await readManifest(folder);
+  const { manifest, manifestBytes } = await readManifest(folder);
   checkName(folder, manifest);
   await using opening = new AsyncDisposableStack();
   const files = new Map<string, SafetensorsFile>();
@@ -51,8 +53,10 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
   }
   checkEntries(manifest, { files, elsewhere }, folder.path);
   const owned = opening.move();
+  const sizeBytes = [...manifest.files.values()].reduce((sum, file) => sum + file.sizeBytes, manifestBytes);
   return {
     manifest,
+    sizeBytes,
     config,
     generationConfig,
     files,
@@ -65,7 +69,9 @@ export async function openContents(folder: StoredFolder): Promise<FolderContents
  * Reads the manifest of a folder.
  * @throws {TroupeError} `CHECKPOINT_DAMAGED` when it is missing, not whole or of another version
  */
-async function readManifest(folder: StoredFolder): Promise<Manifest> {
+async function readManifest(
+  folder: StoredFolder,
+): Promise<{ readonly manifest: Manifest; readonly manifestBytes: number }> {
   const path = `${folder.path}/${manifestName}`;
   try {
     await using file = await folder.openFile(manifestName);
@@ -74,7 +80,7 @@ async function readManifest(folder: StoredFolder): Promise<Manifest> {
     }
     const bytes = new Uint8Array(file.sizeBytes);
     await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
-    return parseManifest(bytes, path);
+    return { manifest: parseManifest(bytes, path), manifestBytes: bytes.length };
   } catch (cause) {
     throw asDamage(path, cause);
   }

@@ -9,7 +9,7 @@ import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record
 export interface CheckpointFacts {
   readonly name: string;
   readonly step: number;
-  /** Of its tensors and their files; 0 where it is damaged. */
+  /** Of all its files, as the save told it; 0 where it is damaged. */
   readonly sizeBytes: number;
   /** Whether `latest` names it. */
   readonly latest: boolean;
@@ -49,12 +49,11 @@ export async function weigh(
 ): Promise<Pick<CheckpointFacts, "sizeBytes" | "run" | "savedAt" | "foreign" | "damage">> {
   try {
     await using checkpoint = await Checkpoint.open(await storage.open(name));
-    const sizes = [...checkpoint.manifest.files.values()].map((file) => file.sizeBytes);
     const run = runOf(checkpoint.state);
     const at = savedAt(checkpoint.state);
     const foreign = isForeign(checkpoint.state, owner);
     return {
-      sizeBytes: sizes.reduce((sum, size) => sum + size, 0),
+      sizeBytes: checkpoint.sizeBytes,
       ...(run && { run }),
       ...(at && { savedAt: at }),
       foreign,

@@ -35,6 +35,7 @@ export interface SaveOptions extends FileSizes {
 /** A checkpoint that is durable. */
 export interface SavedCheckpoint {
   readonly path: string;
+  /** Of all its files, the manifest among them. */
   readonly sizeBytes: number;
   /** What became of the ones that {@link SaveOptions.keep} does not ask for. */
   readonly pruned: Pruned;
