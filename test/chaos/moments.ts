@@ -10,6 +10,7 @@ import { listCheckpoints, openStorage, standingOf } from "../../src/checkpoint/i
 import { verifyCheckpoint } from "../../src/checkpoint/reading/verify.ts";
 import { exitCodes } from "../../src/cli/main.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
+import { atExit } from "./at-exit.ts";
 import type { Chance } from "./chance.ts";
 import { leftovers, type Place, type Possessions, possessions } from "./leftovers.ts";
 
@@ -211,6 +212,7 @@ class Journey {
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#place.pids.add(program.pid as number);
+    using _ended = atExit(() => program.kill("SIGKILL"));
     const told = new Told();
     const complained = program.stderr.toArray();
     const heard = this.#hear(program, told);
@@ -335,9 +337,12 @@ class Disk implements Disposable {
   readonly folder: string;
   readonly isSmall: boolean;
 
+  readonly #mounted: Disposable | undefined;
+
   private constructor(folder: string, isSmall: boolean) {
     this.folder = folder;
     this.isSmall = isSmall;
+    if (isSmall) this.#mounted = atExit(() => this.#unmount());
   }
 
   static mount(folder: string): Disk {
@@ -365,7 +370,13 @@ class Disk implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.isSmall) execFileSync("umount", ["-l", this.folder]);
+    if (!this.isSmall) return;
+    this.#mounted?.[Symbol.dispose]();
+    this.#unmount();
+  }
+
+  #unmount(): void {
+    execFileSync("umount", ["-l", this.folder]);
   }
 
   get #ballast(): string {

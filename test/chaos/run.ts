@@ -1,6 +1,8 @@
 // npm run chaos -- PART...: disturbs what must survive, for as long as is asked for, and prints what became of it.
+import { constants } from "node:os";
 import { readArguments, refuse } from "../../scripts/arguments.mjs";
 import { Workspace } from "../fixtures/run-tiny.ts";
+import { atExit } from "./at-exit.ts";
 import type { Placement } from "./faults.ts";
 import { reportCycles } from "./reports/cycles.ts";
 import { reportFlips } from "./reports/flips.ts";
@@ -69,6 +71,10 @@ for (const name of ["minutes", "mtbf", "seed", "cycles", "moments", "faults", "k
 
 const seed = Number(values.seed);
 using workspace = new Workspace();
+using _ended = atExit(() => workspace[Symbol.dispose]());
+// Again and again: who ends a group and passes a signal on as well sends it twice.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.on(signal, () => process.exit(128 + constants.signals[signal]));
 const options = {
   workspace,
   seed,
