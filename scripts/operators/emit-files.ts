@@ -83,6 +83,7 @@ function emitModule(operators: readonly Operator[]): string {
   const frame = used([
     "call",
     "frame",
+    "handleOf",
     "intern",
     "putNumbers",
     "putOptionalNumbers",

@@ -23,14 +23,14 @@ export function emitFunction(operator: Operator): string {
 function emitBranches(operator: Operator): string {
   const { overloads } = operator;
   const names = parameterNames(operator);
-  if (overloads.length === 1) return overloads.map((overload) => emitCall(overload, names)).join("");
+  if (overloads.length === 1) return overloads.map((overload) => emitCall(overload, operator)).join("");
   const position = differingPosition(operator);
   const takesNumber = (overload: Operator["overloads"][number]) =>
     typeOf(overload.schema.arguments[position], operator) === "number";
-  const numeric = overloads.filter(takesNumber).map((overload) => indent(emitCall(overload, names)));
+  const numeric = overloads.filter(takesNumber).map((overload) => indent(emitCall(overload, operator)));
   const other = overloads
     .filter((overload) => !takesNumber(overload))
-    .map((overload) => emitCall(overload, names));
+    .map((overload) => emitCall(overload, operator));
   if (numeric.length !== 1 || other.length !== 1)
     throw new Error(`${operator.name}: cannot tell its overloads apart`);
   return `if (typeof ${names[position]} === "number") {\n${numeric[0]}\n}\n${other[0]}`;
@@ -46,12 +46,17 @@ function differingPosition(operator: Operator): number {
   return only;
 }
 
-function emitCall(overload: Operator["overloads"][number], names: readonly string[]): string {
+function emitCall(overload: Operator["overloads"][number], operator: Operator): string {
   const { schema, index } = overload;
-  return [...emitWrites(schema.arguments, names), ...emitReturn(schema, index, names)].join("\n");
+  const names = parameterNames(operator);
+  return [
+    ...emitWrites(schema.arguments, names, camelCase(operator.name)),
+    ...emitReturn(schema, index, names),
+  ].join("\n");
 }
 
-function emitWrites(list: readonly Argument[], names: readonly string[]): string[] {
+/** @param op - the operator as it is called, for errors */
+function emitWrites(list: readonly Argument[], names: readonly string[], op: string): string[] {
   const lines: string[] = [];
   let base = ""; // "" while offsets are constants, "next + " behind the first list
   let offset = 0;
@@ -61,16 +66,16 @@ function emitWrites(list: readonly Argument[], names: readonly string[]): string
     if (argument.list) {
       const isLast = position === list.length - 1;
       lines.push(
-        `${isLast ? "" : base === "" ? "let next = " : "next = "}${listWriter(argument)}(${slot()}, ${name});`,
+        `${isLast ? "" : base === "" ? "let next = " : "next = "}${listWriter(argument)}(${slot()}, ${name}, "${op}", "${name}");`,
       );
       base = "next + ";
       offset = 0;
     } else if (argument.optional) {
       lines.push(`frame[${slot()}] = ${name} === undefined ? 0 : 1;`);
-      lines.push(`frame[${slot(1)}] = ${name} === undefined ? 0 : ${asNumber(argument, name)};`);
+      lines.push(`frame[${slot(1)}] = ${name} === undefined ? 0 : ${asNumber(argument, name, op)};`);
       offset += 2;
     } else {
-      lines.push(`frame[${slot()}] = ${asNumber(argument, name)};`);
+      lines.push(`frame[${slot()}] = ${asNumber(argument, name, op)};`);
       offset += 1;
     }
   });
@@ -88,10 +93,10 @@ function listWriter(argument: Argument): string {
   return argument.optional ? "putOptionalNumbers" : "putNumbers";
 }
 
-function asNumber(argument: Argument, name: string): string {
+function asNumber(argument: Argument, name: string, op: string): string {
   switch (argument.type) {
     case "Tensor":
-      return `${name}.handle`;
+      return `handleOf(${name}, "${op}", "${name}")`;
     case "bool":
       return `${name} ? 1 : 0`;
     case "str":

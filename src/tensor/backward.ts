@@ -30,9 +30,9 @@ export function putOperands(
   gradients: TensorHandle | readonly (TensorHandle | undefined)[] | undefined,
   inputs: readonly TensorHandle[],
 ): void {
-  let next = putTensors(0, asList(outputs));
-  next = putOptionalTensors(next, gradients === undefined ? [] : asList(gradients));
-  putTensors(next, inputs);
+  let next = putTensors(0, asList(outputs), "backward", "outputs");
+  next = putOptionalTensors(next, gradients === undefined ? [] : asList(gradients), "backward", "gradients");
+  putTensors(next, inputs, "backward", "inputs");
 }
 
 /** A list of what was given, one or many. */

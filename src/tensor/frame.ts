@@ -22,39 +22,97 @@ export function intern(text: string): number {
   return number;
 }
 
-/** Writes a list of numbers, or one number that stands for all. @returns where the next argument goes */
-export function putNumbers(at: number, values: number | readonly number[]): number {
+/**
+ * The number of an operand.
+ * @param argument - its name, for errors
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for what is no tensor
+ */
+export function handleOf(operand: TensorHandle, op: string, argument: string): number {
+  return operand?.handle ?? refuse(op, `${argument} to be a tensor`, operand);
+}
+
+/**
+ * Writes a list of numbers, or one number that stands for all.
+ * @returns where the next argument goes
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for what is neither
+ */
+export function putNumbers(
+  at: number,
+  values: number | readonly number[],
+  op: string,
+  argument: string,
+): number {
   if (typeof values === "number") {
     frame[at] = 1;
     frame[at + 1] = values;
     return at + 2;
   }
-  let next = putLength(at, values.length, 1);
+  let next = putLength(at, values?.length ?? refuse(op, `${argument} to be a list of numbers`, values), 1);
   for (const value of values) frame[next++] = value;
   return next;
 }
 
 /** The same for a list that may be absent. */
-export function putOptionalNumbers(at: number, values: number | readonly number[] | undefined): number {
+export function putOptionalNumbers(
+  at: number,
+  values: number | readonly number[] | undefined,
+  op: string,
+  argument: string,
+): number {
   frame[at] = values === undefined ? 0 : 1;
-  return values === undefined ? at + 1 : putNumbers(at + 1, values);
+  return values === undefined ? at + 1 : putNumbers(at + 1, values, op, argument);
 }
 
-/** Writes a list of tensors. @returns where the next argument goes */
-export function putTensors(at: number, tensors: readonly TensorHandle[]): number {
-  let next = putLength(at, tensors.length, 1);
-  for (const tensor of tensors) frame[next++] = tensor.handle;
+/**
+ * Writes a list of tensors.
+ * @returns where the next argument goes
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for what is none
+ */
+export function putTensors(
+  at: number,
+  tensors: readonly TensorHandle[],
+  op: string,
+  argument: string,
+): number {
+  let next = putLength(at, tensors?.length ?? refuse(op, `${argument} to be a list of tensors`, tensors), 1);
+  for (const tensor of tensors)
+    frame[next++] = tensor?.handle ?? refuse(op, `each of ${argument} to be a tensor`, tensor);
   return next;
 }
 
 /** The same for a list with gaps. */
-export function putOptionalTensors(at: number, tensors: readonly (TensorHandle | undefined)[]): number {
-  let next = putLength(at, tensors.length, 2);
+export function putOptionalTensors(
+  at: number,
+  tensors: readonly (TensorHandle | undefined)[],
+  op: string,
+  argument: string,
+): number {
+  let next = putLength(at, tensors?.length ?? refuse(op, `${argument} to be a list of tensors`, tensors), 2);
   for (const tensor of tensors) {
     frame[next++] = tensor === undefined ? 0 : 1;
-    frame[next++] = tensor === undefined ? 0 : tensor.handle;
+    frame[next++] = tensor === undefined ? 0 : handleOf(tensor, op, argument);
   }
   return next;
+}
+
+/** Whatever JavaScript may hand over: a property misspelt, a result that was not returned, numbers that are no tensor yet. */
+function refuse(op: string, expected: string, got: unknown): never {
+  throw new TroupeError(
+    "TENSOR_ARGUMENT",
+    {
+      where: op,
+      expected,
+      got: described(got),
+      hint: Array.isArray(got) ? "tensor(numbers) makes one" : undefined,
+    },
+    { fields: { op } },
+  );
+}
+
+function described(got: unknown): string {
+  if (got === undefined || got === null) return String(got);
+  if (typeof got !== "object") return `${typeof got} ${String(got).slice(0, 40)}`;
+  return `${/^[AEIOU]/.test(got.constructor.name) ? "an" : "a"} ${got.constructor.name}`;
 }
 
 /** Room that fixed arguments behind a list may still need. */

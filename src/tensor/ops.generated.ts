@@ -1,7 +1,7 @@
 // Written by scripts/generate-ops.ts from scripts/operators/operators.txt and the schemas of libtorch 2.13.0.
 
 import { type DType, dtypeCode } from "./dtype.ts";
-import { call, frame, intern, putNumbers, putOptionalNumbers, putOptionalTensors, putTensors } from "./frame.ts";
+import { call, frame, handleOf, intern, putNumbers, putOptionalNumbers, putOptionalTensors, putTensors } from "./frame.ts";
 import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
 
 /**
@@ -12,13 +12,13 @@ import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
  */
 export function add(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "add", "self");
     frame[1] = other;
     frame[2] = alpha;
     return adopt(call(1));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "add", "self");
+  frame[1] = handleOf(other, "add", "other");
   frame[2] = alpha;
   return adopt(call(0));
 }
@@ -31,14 +31,14 @@ export function add(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
  */
 export function add_(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "add_", "self");
     frame[1] = other;
     frame[2] = alpha;
     call(3);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "add_", "self");
+  frame[1] = handleOf(other, "add_", "other");
   frame[2] = alpha;
   call(2);
   return self;
@@ -52,13 +52,13 @@ export function add_(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
  */
 export function sub(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "sub", "self");
     frame[1] = other;
     frame[2] = alpha;
     return adopt(call(5));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "sub", "self");
+  frame[1] = handleOf(other, "sub", "other");
   frame[2] = alpha;
   return adopt(call(4));
 }
@@ -71,14 +71,14 @@ export function sub(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
  */
 export function sub_(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "sub_", "self");
     frame[1] = other;
     frame[2] = alpha;
     call(7);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "sub_", "self");
+  frame[1] = handleOf(other, "sub_", "other");
   frame[2] = alpha;
   call(6);
   return self;
@@ -92,13 +92,13 @@ export function sub_(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
  */
 export function rsub(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "rsub", "self");
     frame[1] = other;
     frame[2] = alpha;
     return adopt(call(9));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "rsub", "self");
+  frame[1] = handleOf(other, "rsub", "other");
   frame[2] = alpha;
   return adopt(call(8));
 }
@@ -111,12 +111,12 @@ export function rsub(self: Tensor, other: Tensor | number, alpha = 1): Tensor {
  */
 export function mul(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "mul", "self");
     frame[1] = other;
     return adopt(call(11));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "mul", "self");
+  frame[1] = handleOf(other, "mul", "other");
   return adopt(call(10));
 }
 
@@ -128,13 +128,13 @@ export function mul(self: Tensor, other: Tensor | number): Tensor {
  */
 export function mul_(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "mul_", "self");
     frame[1] = other;
     call(13);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "mul_", "self");
+  frame[1] = handleOf(other, "mul_", "other");
   call(12);
   return self;
 }
@@ -147,12 +147,12 @@ export function mul_(self: Tensor, other: Tensor | number): Tensor {
  */
 export function div(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "div", "self");
     frame[1] = other;
     return adopt(call(15));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "div", "self");
+  frame[1] = handleOf(other, "div", "other");
   return adopt(call(14));
 }
 
@@ -164,13 +164,13 @@ export function div(self: Tensor, other: Tensor | number): Tensor {
  */
 export function div_(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "div_", "self");
     frame[1] = other;
     call(17);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "div_", "self");
+  frame[1] = handleOf(other, "div_", "other");
   call(16);
   return self;
 }
@@ -183,12 +183,12 @@ export function div_(self: Tensor, other: Tensor | number): Tensor {
  */
 export function floorDivide(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "floorDivide", "self");
     frame[1] = other;
     return adopt(call(19));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "floorDivide", "self");
+  frame[1] = handleOf(other, "floorDivide", "other");
   return adopt(call(18));
 }
 
@@ -200,12 +200,12 @@ export function floorDivide(self: Tensor, other: Tensor | number): Tensor {
  */
 export function remainder(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "remainder", "self");
     frame[1] = other;
     return adopt(call(21));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "remainder", "self");
+  frame[1] = handleOf(other, "remainder", "other");
   return adopt(call(20));
 }
 
@@ -217,12 +217,12 @@ export function remainder(self: Tensor, other: Tensor | number): Tensor {
  */
 export function fmod(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "fmod", "self");
     frame[1] = other;
     return adopt(call(23));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "fmod", "self");
+  frame[1] = handleOf(other, "fmod", "other");
   return adopt(call(22));
 }
 
@@ -232,7 +232,7 @@ export function fmod(self: Tensor, other: Tensor | number): Tensor {
  * `aten::neg(Tensor self) -> Tensor`
  */
 export function neg(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "neg", "self");
   return adopt(call(24));
 }
 
@@ -242,7 +242,7 @@ export function neg(self: Tensor): Tensor {
  * `aten::neg_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function neg_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "neg_", "self");
   call(25);
   return self;
 }
@@ -253,7 +253,7 @@ export function neg_(self: Tensor): Tensor {
  * `aten::abs(Tensor self) -> Tensor`
  */
 export function abs(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "abs", "self");
   return adopt(call(26));
 }
 
@@ -263,7 +263,7 @@ export function abs(self: Tensor): Tensor {
  * `aten::abs_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function abs_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "abs_", "self");
   call(27);
   return self;
 }
@@ -274,7 +274,7 @@ export function abs_(self: Tensor): Tensor {
  * `aten::sign(Tensor self) -> Tensor`
  */
 export function sign(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sign", "self");
   return adopt(call(28));
 }
 
@@ -284,7 +284,7 @@ export function sign(self: Tensor): Tensor {
  * `aten::reciprocal(Tensor self) -> Tensor`
  */
 export function reciprocal(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "reciprocal", "self");
   return adopt(call(29));
 }
 
@@ -294,7 +294,7 @@ export function reciprocal(self: Tensor): Tensor {
  * `aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function reciprocal_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "reciprocal_", "self");
   call(30);
   return self;
 }
@@ -305,7 +305,7 @@ export function reciprocal_(self: Tensor): Tensor {
  * `aten::square(Tensor self) -> Tensor`
  */
 export function square(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "square", "self");
   return adopt(call(31));
 }
 
@@ -315,7 +315,7 @@ export function square(self: Tensor): Tensor {
  * `aten::square_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function square_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "square_", "self");
   call(32);
   return self;
 }
@@ -326,7 +326,7 @@ export function square_(self: Tensor): Tensor {
  * `aten::sqrt(Tensor self) -> Tensor`
  */
 export function sqrt(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sqrt", "self");
   return adopt(call(33));
 }
 
@@ -336,7 +336,7 @@ export function sqrt(self: Tensor): Tensor {
  * `aten::sqrt_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function sqrt_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sqrt_", "self");
   call(34);
   return self;
 }
@@ -347,7 +347,7 @@ export function sqrt_(self: Tensor): Tensor {
  * `aten::rsqrt(Tensor self) -> Tensor`
  */
 export function rsqrt(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "rsqrt", "self");
   return adopt(call(35));
 }
 
@@ -357,7 +357,7 @@ export function rsqrt(self: Tensor): Tensor {
  * `aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function rsqrt_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "rsqrt_", "self");
   call(36);
   return self;
 }
@@ -370,12 +370,12 @@ export function rsqrt_(self: Tensor): Tensor {
  */
 export function pow(self: Tensor, exponent: Tensor | number): Tensor {
   if (typeof exponent === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "pow", "self");
     frame[1] = exponent;
     return adopt(call(38));
   }
-  frame[0] = self.handle;
-  frame[1] = exponent.handle;
+  frame[0] = handleOf(self, "pow", "self");
+  frame[1] = handleOf(exponent, "pow", "exponent");
   return adopt(call(37));
 }
 
@@ -387,13 +387,13 @@ export function pow(self: Tensor, exponent: Tensor | number): Tensor {
  */
 export function pow_(self: Tensor, exponent: Tensor | number): Tensor {
   if (typeof exponent === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "pow_", "self");
     frame[1] = exponent;
     call(40);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = exponent.handle;
+  frame[0] = handleOf(self, "pow_", "self");
+  frame[1] = handleOf(exponent, "pow_", "exponent");
   call(39);
   return self;
 }
@@ -404,7 +404,7 @@ export function pow_(self: Tensor, exponent: Tensor | number): Tensor {
  * `aten::exp(Tensor self) -> Tensor`
  */
 export function exp(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "exp", "self");
   return adopt(call(41));
 }
 
@@ -414,7 +414,7 @@ export function exp(self: Tensor): Tensor {
  * `aten::exp_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function exp_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "exp_", "self");
   call(42);
   return self;
 }
@@ -425,7 +425,7 @@ export function exp_(self: Tensor): Tensor {
  * `aten::exp2(Tensor self) -> Tensor`
  */
 export function exp2(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "exp2", "self");
   return adopt(call(43));
 }
 
@@ -435,7 +435,7 @@ export function exp2(self: Tensor): Tensor {
  * `aten::expm1(Tensor self) -> Tensor`
  */
 export function expm1(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "expm1", "self");
   return adopt(call(44));
 }
 
@@ -445,7 +445,7 @@ export function expm1(self: Tensor): Tensor {
  * `aten::log(Tensor self) -> Tensor`
  */
 export function log(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "log", "self");
   return adopt(call(45));
 }
 
@@ -455,7 +455,7 @@ export function log(self: Tensor): Tensor {
  * `aten::log_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function log_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "log_", "self");
   call(46);
   return self;
 }
@@ -466,7 +466,7 @@ export function log_(self: Tensor): Tensor {
  * `aten::log1p(Tensor self) -> Tensor`
  */
 export function log1p(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "log1p", "self");
   return adopt(call(47));
 }
 
@@ -476,7 +476,7 @@ export function log1p(self: Tensor): Tensor {
  * `aten::log2(Tensor self) -> Tensor`
  */
 export function log2(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "log2", "self");
   return adopt(call(48));
 }
 
@@ -486,7 +486,7 @@ export function log2(self: Tensor): Tensor {
  * `aten::log10(Tensor self) -> Tensor`
  */
 export function log10(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "log10", "self");
   return adopt(call(49));
 }
 
@@ -496,8 +496,8 @@ export function log10(self: Tensor): Tensor {
  * `aten::logaddexp(Tensor self, Tensor other) -> Tensor`
  */
 export function logaddexp(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "logaddexp", "self");
+  frame[1] = handleOf(other, "logaddexp", "other");
   return adopt(call(50));
 }
 
@@ -507,7 +507,7 @@ export function logaddexp(self: Tensor, other: Tensor): Tensor {
  * `aten::sin(Tensor self) -> Tensor`
  */
 export function sin(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sin", "self");
   return adopt(call(51));
 }
 
@@ -517,7 +517,7 @@ export function sin(self: Tensor): Tensor {
  * `aten::cos(Tensor self) -> Tensor`
  */
 export function cos(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "cos", "self");
   return adopt(call(52));
 }
 
@@ -527,7 +527,7 @@ export function cos(self: Tensor): Tensor {
  * `aten::erf(Tensor self) -> Tensor`
  */
 export function erf(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "erf", "self");
   return adopt(call(53));
 }
 
@@ -537,7 +537,7 @@ export function erf(self: Tensor): Tensor {
  * `aten::floor(Tensor self) -> Tensor`
  */
 export function floor(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "floor", "self");
   return adopt(call(54));
 }
 
@@ -547,7 +547,7 @@ export function floor(self: Tensor): Tensor {
  * `aten::floor_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function floor_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "floor_", "self");
   call(55);
   return self;
 }
@@ -558,7 +558,7 @@ export function floor_(self: Tensor): Tensor {
  * `aten::ceil(Tensor self) -> Tensor`
  */
 export function ceil(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "ceil", "self");
   return adopt(call(56));
 }
 
@@ -568,7 +568,7 @@ export function ceil(self: Tensor): Tensor {
  * `aten::ceil_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function ceil_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "ceil_", "self");
   call(57);
   return self;
 }
@@ -579,7 +579,7 @@ export function ceil_(self: Tensor): Tensor {
  * `aten::round(Tensor self) -> Tensor`
  */
 export function round(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "round", "self");
   return adopt(call(58));
 }
 
@@ -589,7 +589,7 @@ export function round(self: Tensor): Tensor {
  * `aten::round_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function round_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "round_", "self");
   call(59);
   return self;
 }
@@ -600,7 +600,7 @@ export function round_(self: Tensor): Tensor {
  * `aten::trunc(Tensor self) -> Tensor`
  */
 export function trunc(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "trunc", "self");
   return adopt(call(60));
 }
 
@@ -610,7 +610,7 @@ export function trunc(self: Tensor): Tensor {
  * `aten::frac(Tensor self) -> Tensor`
  */
 export function frac(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "frac", "self");
   return adopt(call(61));
 }
 
@@ -620,7 +620,7 @@ export function frac(self: Tensor): Tensor {
  * `aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor`
  */
 export function clamp(self: Tensor, min?: number, max?: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "clamp", "self");
   frame[1] = min === undefined ? 0 : 1;
   frame[2] = min === undefined ? 0 : min;
   frame[3] = max === undefined ? 0 : 1;
@@ -634,7 +634,7 @@ export function clamp(self: Tensor, min?: number, max?: number): Tensor {
  * `aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)`
  */
 export function clamp_(self: Tensor, min?: number, max?: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "clamp_", "self");
   frame[1] = min === undefined ? 0 : 1;
   frame[2] = min === undefined ? 0 : min;
   frame[3] = max === undefined ? 0 : 1;
@@ -651,12 +651,12 @@ export function clamp_(self: Tensor, min?: number, max?: number): Tensor {
  */
 export function clampMin(self: Tensor, min: number | Tensor): Tensor {
   if (typeof min === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "clampMin", "self");
     frame[1] = min;
     return adopt(call(64));
   }
-  frame[0] = self.handle;
-  frame[1] = min.handle;
+  frame[0] = handleOf(self, "clampMin", "self");
+  frame[1] = handleOf(min, "clampMin", "min");
   return adopt(call(65));
 }
 
@@ -668,13 +668,13 @@ export function clampMin(self: Tensor, min: number | Tensor): Tensor {
  */
 export function clampMin_(self: Tensor, min: number | Tensor): Tensor {
   if (typeof min === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "clampMin_", "self");
     frame[1] = min;
     call(66);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = min.handle;
+  frame[0] = handleOf(self, "clampMin_", "self");
+  frame[1] = handleOf(min, "clampMin_", "min");
   call(67);
   return self;
 }
@@ -687,12 +687,12 @@ export function clampMin_(self: Tensor, min: number | Tensor): Tensor {
  */
 export function clampMax(self: Tensor, max: number | Tensor): Tensor {
   if (typeof max === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "clampMax", "self");
     frame[1] = max;
     return adopt(call(68));
   }
-  frame[0] = self.handle;
-  frame[1] = max.handle;
+  frame[0] = handleOf(self, "clampMax", "self");
+  frame[1] = handleOf(max, "clampMax", "max");
   return adopt(call(69));
 }
 
@@ -704,13 +704,13 @@ export function clampMax(self: Tensor, max: number | Tensor): Tensor {
  */
 export function clampMax_(self: Tensor, max: number | Tensor): Tensor {
   if (typeof max === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "clampMax_", "self");
     frame[1] = max;
     call(70);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = max.handle;
+  frame[0] = handleOf(self, "clampMax_", "self");
+  frame[1] = handleOf(max, "clampMax_", "max");
   call(71);
   return self;
 }
@@ -721,8 +721,8 @@ export function clampMax_(self: Tensor, max: number | Tensor): Tensor {
  * `aten::maximum(Tensor self, Tensor other) -> Tensor`
  */
 export function maximum(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "maximum", "self");
+  frame[1] = handleOf(other, "maximum", "other");
   return adopt(call(72));
 }
 
@@ -732,8 +732,8 @@ export function maximum(self: Tensor, other: Tensor): Tensor {
  * `aten::minimum(Tensor self, Tensor other) -> Tensor`
  */
 export function minimum(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "minimum", "self");
+  frame[1] = handleOf(other, "minimum", "other");
   return adopt(call(73));
 }
 
@@ -743,9 +743,9 @@ export function minimum(self: Tensor, other: Tensor): Tensor {
  * `aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor`
  */
 export function addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = tensor1.handle;
-  frame[2] = tensor2.handle;
+  frame[0] = handleOf(self, "addcmul", "self");
+  frame[1] = handleOf(tensor1, "addcmul", "tensor1");
+  frame[2] = handleOf(tensor2, "addcmul", "tensor2");
   frame[3] = value;
   return adopt(call(74));
 }
@@ -756,9 +756,9 @@ export function addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value = 
  * `aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)`
  */
 export function addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, value = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = tensor1.handle;
-  frame[2] = tensor2.handle;
+  frame[0] = handleOf(self, "addcmul_", "self");
+  frame[1] = handleOf(tensor1, "addcmul_", "tensor1");
+  frame[2] = handleOf(tensor2, "addcmul_", "tensor2");
   frame[3] = value;
   call(75);
   return self;
@@ -770,9 +770,9 @@ export function addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, value =
  * `aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor`
  */
 export function addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = tensor1.handle;
-  frame[2] = tensor2.handle;
+  frame[0] = handleOf(self, "addcdiv", "self");
+  frame[1] = handleOf(tensor1, "addcdiv", "tensor1");
+  frame[2] = handleOf(tensor2, "addcdiv", "tensor2");
   frame[3] = value;
   return adopt(call(76));
 }
@@ -783,9 +783,9 @@ export function addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value = 
  * `aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)`
  */
 export function addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, value = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = tensor1.handle;
-  frame[2] = tensor2.handle;
+  frame[0] = handleOf(self, "addcdiv_", "self");
+  frame[1] = handleOf(tensor1, "addcdiv_", "tensor1");
+  frame[2] = handleOf(tensor2, "addcdiv_", "tensor2");
   frame[3] = value;
   call(77);
   return self;
@@ -799,14 +799,14 @@ export function addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, value =
  */
 export function lerp(self: Tensor, end: Tensor, weight: number | Tensor): Tensor {
   if (typeof weight === "number") {
-    frame[0] = self.handle;
-    frame[1] = end.handle;
+    frame[0] = handleOf(self, "lerp", "self");
+    frame[1] = handleOf(end, "lerp", "end");
     frame[2] = weight;
     return adopt(call(78));
   }
-  frame[0] = self.handle;
-  frame[1] = end.handle;
-  frame[2] = weight.handle;
+  frame[0] = handleOf(self, "lerp", "self");
+  frame[1] = handleOf(end, "lerp", "end");
+  frame[2] = handleOf(weight, "lerp", "weight");
   return adopt(call(79));
 }
 
@@ -818,15 +818,15 @@ export function lerp(self: Tensor, end: Tensor, weight: number | Tensor): Tensor
  */
 export function lerp_(self: Tensor, end: Tensor, weight: number | Tensor): Tensor {
   if (typeof weight === "number") {
-    frame[0] = self.handle;
-    frame[1] = end.handle;
+    frame[0] = handleOf(self, "lerp_", "self");
+    frame[1] = handleOf(end, "lerp_", "end");
     frame[2] = weight;
     call(80);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = end.handle;
-  frame[2] = weight.handle;
+  frame[0] = handleOf(self, "lerp_", "self");
+  frame[1] = handleOf(end, "lerp_", "end");
+  frame[2] = handleOf(weight, "lerp_", "weight");
   call(81);
   return self;
 }
@@ -837,7 +837,7 @@ export function lerp_(self: Tensor, end: Tensor, weight: number | Tensor): Tenso
  * `aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor`
  */
 export function nanToNum(self: Tensor, nan?: number, posinf?: number, neginf?: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "nanToNum", "self");
   frame[1] = nan === undefined ? 0 : 1;
   frame[2] = nan === undefined ? 0 : nan;
   frame[3] = posinf === undefined ? 0 : 1;
@@ -853,7 +853,7 @@ export function nanToNum(self: Tensor, nan?: number, posinf?: number, neginf?: n
  * `aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)`
  */
 export function nanToNum_(self: Tensor, nan?: number, posinf?: number, neginf?: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "nanToNum_", "self");
   frame[1] = nan === undefined ? 0 : 1;
   frame[2] = nan === undefined ? 0 : nan;
   frame[3] = posinf === undefined ? 0 : 1;
@@ -870,7 +870,7 @@ export function nanToNum_(self: Tensor, nan?: number, posinf?: number, neginf?: 
  * `aten::isnan(Tensor self) -> Tensor`
  */
 export function isnan(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "isnan", "self");
   return adopt(call(84));
 }
 
@@ -880,7 +880,7 @@ export function isnan(self: Tensor): Tensor {
  * `aten::isinf(Tensor self) -> Tensor`
  */
 export function isinf(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "isinf", "self");
   return adopt(call(85));
 }
 
@@ -890,7 +890,7 @@ export function isinf(self: Tensor): Tensor {
  * `aten::isfinite(Tensor self) -> Tensor`
  */
 export function isfinite(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "isfinite", "self");
   return adopt(call(86));
 }
 
@@ -900,7 +900,7 @@ export function isfinite(self: Tensor): Tensor {
  * `aten::relu(Tensor self) -> Tensor`
  */
 export function relu(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "relu", "self");
   return adopt(call(87));
 }
 
@@ -910,7 +910,7 @@ export function relu(self: Tensor): Tensor {
  * `aten::relu_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function relu_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "relu_", "self");
   call(88);
   return self;
 }
@@ -921,7 +921,7 @@ export function relu_(self: Tensor): Tensor {
  * `aten::gelu(Tensor self, *, str approximate="none") -> Tensor`
  */
 export function gelu(self: Tensor, approximate = "none"): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "gelu", "self");
   frame[1] = intern(approximate);
   return adopt(call(89));
 }
@@ -932,7 +932,7 @@ export function gelu(self: Tensor, approximate = "none"): Tensor {
  * `aten::gelu_(Tensor(a!) self, *, str approximate="none") -> Tensor(a!)`
  */
 export function gelu_(self: Tensor, approximate = "none"): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "gelu_", "self");
   frame[1] = intern(approximate);
   call(90);
   return self;
@@ -944,8 +944,8 @@ export function gelu_(self: Tensor, approximate = "none"): Tensor {
  * `aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor`
  */
 export function geluBackward(gradOutput: Tensor, self: Tensor, approximate = "none"): Tensor {
-  frame[0] = gradOutput.handle;
-  frame[1] = self.handle;
+  frame[0] = handleOf(gradOutput, "geluBackward", "gradOutput");
+  frame[1] = handleOf(self, "geluBackward", "self");
   frame[2] = intern(approximate);
   return adopt(call(91));
 }
@@ -956,7 +956,7 @@ export function geluBackward(gradOutput: Tensor, self: Tensor, approximate = "no
  * `aten::silu(Tensor self) -> Tensor`
  */
 export function silu(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "silu", "self");
   return adopt(call(92));
 }
 
@@ -966,7 +966,7 @@ export function silu(self: Tensor): Tensor {
  * `aten::silu_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function silu_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "silu_", "self");
   call(93);
   return self;
 }
@@ -977,7 +977,7 @@ export function silu_(self: Tensor): Tensor {
  * `aten::mish(Tensor self) -> Tensor`
  */
 export function mish(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "mish", "self");
   return adopt(call(94));
 }
 
@@ -987,7 +987,7 @@ export function mish(self: Tensor): Tensor {
  * `aten::sigmoid(Tensor self) -> Tensor`
  */
 export function sigmoid(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sigmoid", "self");
   return adopt(call(95));
 }
 
@@ -997,7 +997,7 @@ export function sigmoid(self: Tensor): Tensor {
  * `aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function sigmoid_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sigmoid_", "self");
   call(96);
   return self;
 }
@@ -1008,7 +1008,7 @@ export function sigmoid_(self: Tensor): Tensor {
  * `aten::log_sigmoid(Tensor self) -> Tensor`
  */
 export function logSigmoid(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "logSigmoid", "self");
   return adopt(call(97));
 }
 
@@ -1018,7 +1018,7 @@ export function logSigmoid(self: Tensor): Tensor {
  * `aten::tanh(Tensor self) -> Tensor`
  */
 export function tanh(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "tanh", "self");
   return adopt(call(98));
 }
 
@@ -1028,7 +1028,7 @@ export function tanh(self: Tensor): Tensor {
  * `aten::tanh_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function tanh_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "tanh_", "self");
   call(99);
   return self;
 }
@@ -1039,7 +1039,7 @@ export function tanh_(self: Tensor): Tensor {
  * `aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor`
  */
 export function softplus(self: Tensor, beta = 1, threshold = 20): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "softplus", "self");
   frame[1] = beta;
   frame[2] = threshold;
   return adopt(call(100));
@@ -1051,7 +1051,7 @@ export function softplus(self: Tensor, beta = 1, threshold = 20): Tensor {
  * `aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor`
  */
 export function elu(self: Tensor, alpha = 1, scale = 1, inputScale = 1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "elu", "self");
   frame[1] = alpha;
   frame[2] = scale;
   frame[3] = inputScale;
@@ -1064,7 +1064,7 @@ export function elu(self: Tensor, alpha = 1, scale = 1, inputScale = 1): Tensor 
  * `aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor`
  */
 export function leakyRelu(self: Tensor, negativeSlope = 0.01): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "leakyRelu", "self");
   frame[1] = negativeSlope;
   return adopt(call(102));
 }
@@ -1075,7 +1075,7 @@ export function leakyRelu(self: Tensor, negativeSlope = 0.01): Tensor {
  * `aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor`
  */
 export function hardtanh(self: Tensor, minVal = -1, maxVal = 1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "hardtanh", "self");
   frame[1] = minVal;
   frame[2] = maxVal;
   return adopt(call(103));
@@ -1087,7 +1087,7 @@ export function hardtanh(self: Tensor, minVal = -1, maxVal = 1): Tensor {
  * `aten::hardsigmoid(Tensor self) -> Tensor`
  */
 export function hardsigmoid(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "hardsigmoid", "self");
   return adopt(call(104));
 }
 
@@ -1097,7 +1097,7 @@ export function hardsigmoid(self: Tensor): Tensor {
  * `aten::hardswish(Tensor self) -> Tensor`
  */
 export function hardswish(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "hardswish", "self");
   return adopt(call(105));
 }
 
@@ -1107,7 +1107,7 @@ export function hardswish(self: Tensor): Tensor {
  * `aten::relu6(Tensor self) -> Tensor`
  */
 export function relu6(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "relu6", "self");
   return adopt(call(106));
 }
 
@@ -1117,7 +1117,7 @@ export function relu6(self: Tensor): Tensor {
  * `aten::glu(Tensor self, int dim=-1) -> Tensor`
  */
 export function glu(self: Tensor, dim = -1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "glu", "self");
   frame[1] = dim;
   return adopt(call(107));
 }
@@ -1128,7 +1128,7 @@ export function glu(self: Tensor, dim = -1): Tensor {
  * `aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor`
  */
 export function softmax(self: Tensor, dim: number, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "softmax", "self");
   frame[1] = dim;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1141,7 +1141,7 @@ export function softmax(self: Tensor, dim: number, dtype?: DType): Tensor {
  * `aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor`
  */
 export function logSoftmax(self: Tensor, dim: number, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "logSoftmax", "self");
   frame[1] = dim;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1156,12 +1156,12 @@ export function logSoftmax(self: Tensor, dim: number, dtype?: DType): Tensor {
  */
 export function eq(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "eq", "self");
     frame[1] = other;
     return adopt(call(111));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "eq", "self");
+  frame[1] = handleOf(other, "eq", "other");
   return adopt(call(110));
 }
 
@@ -1173,13 +1173,13 @@ export function eq(self: Tensor, other: Tensor | number): Tensor {
  */
 export function eq_(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "eq_", "self");
     frame[1] = other;
     call(113);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "eq_", "self");
+  frame[1] = handleOf(other, "eq_", "other");
   call(112);
   return self;
 }
@@ -1192,12 +1192,12 @@ export function eq_(self: Tensor, other: Tensor | number): Tensor {
  */
 export function ne(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "ne", "self");
     frame[1] = other;
     return adopt(call(115));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "ne", "self");
+  frame[1] = handleOf(other, "ne", "other");
   return adopt(call(114));
 }
 
@@ -1209,12 +1209,12 @@ export function ne(self: Tensor, other: Tensor | number): Tensor {
  */
 export function lt(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "lt", "self");
     frame[1] = other;
     return adopt(call(117));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "lt", "self");
+  frame[1] = handleOf(other, "lt", "other");
   return adopt(call(116));
 }
 
@@ -1226,12 +1226,12 @@ export function lt(self: Tensor, other: Tensor | number): Tensor {
  */
 export function le(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "le", "self");
     frame[1] = other;
     return adopt(call(119));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "le", "self");
+  frame[1] = handleOf(other, "le", "other");
   return adopt(call(118));
 }
 
@@ -1243,12 +1243,12 @@ export function le(self: Tensor, other: Tensor | number): Tensor {
  */
 export function gt(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "gt", "self");
     frame[1] = other;
     return adopt(call(121));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "gt", "self");
+  frame[1] = handleOf(other, "gt", "other");
   return adopt(call(120));
 }
 
@@ -1260,12 +1260,12 @@ export function gt(self: Tensor, other: Tensor | number): Tensor {
  */
 export function ge(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "ge", "self");
     frame[1] = other;
     return adopt(call(123));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "ge", "self");
+  frame[1] = handleOf(other, "ge", "other");
   return adopt(call(122));
 }
 
@@ -1275,8 +1275,8 @@ export function ge(self: Tensor, other: Tensor | number): Tensor {
  * `aten::logical_and(Tensor self, Tensor other) -> Tensor`
  */
 export function logicalAnd(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "logicalAnd", "self");
+  frame[1] = handleOf(other, "logicalAnd", "other");
   return adopt(call(124));
 }
 
@@ -1286,8 +1286,8 @@ export function logicalAnd(self: Tensor, other: Tensor): Tensor {
  * `aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
  */
 export function logicalAnd_(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "logicalAnd_", "self");
+  frame[1] = handleOf(other, "logicalAnd_", "other");
   call(125);
   return self;
 }
@@ -1298,8 +1298,8 @@ export function logicalAnd_(self: Tensor, other: Tensor): Tensor {
  * `aten::logical_or(Tensor self, Tensor other) -> Tensor`
  */
 export function logicalOr(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "logicalOr", "self");
+  frame[1] = handleOf(other, "logicalOr", "other");
   return adopt(call(126));
 }
 
@@ -1309,8 +1309,8 @@ export function logicalOr(self: Tensor, other: Tensor): Tensor {
  * `aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
  */
 export function logicalOr_(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "logicalOr_", "self");
+  frame[1] = handleOf(other, "logicalOr_", "other");
   call(127);
   return self;
 }
@@ -1321,8 +1321,8 @@ export function logicalOr_(self: Tensor, other: Tensor): Tensor {
  * `aten::logical_xor(Tensor self, Tensor other) -> Tensor`
  */
 export function logicalXor(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "logicalXor", "self");
+  frame[1] = handleOf(other, "logicalXor", "other");
   return adopt(call(128));
 }
 
@@ -1332,7 +1332,7 @@ export function logicalXor(self: Tensor, other: Tensor): Tensor {
  * `aten::logical_not(Tensor self) -> Tensor`
  */
 export function logicalNot(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "logicalNot", "self");
   return adopt(call(129));
 }
 
@@ -1342,7 +1342,7 @@ export function logicalNot(self: Tensor): Tensor {
  * `aten::logical_not_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function logicalNot_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "logicalNot_", "self");
   call(130);
   return self;
 }
@@ -1355,12 +1355,12 @@ export function logicalNot_(self: Tensor): Tensor {
  */
 export function bitwiseAnd(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "bitwiseAnd", "self");
     frame[1] = other;
     return adopt(call(132));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "bitwiseAnd", "self");
+  frame[1] = handleOf(other, "bitwiseAnd", "other");
   return adopt(call(131));
 }
 
@@ -1372,12 +1372,12 @@ export function bitwiseAnd(self: Tensor, other: Tensor | number): Tensor {
  */
 export function bitwiseOr(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "bitwiseOr", "self");
     frame[1] = other;
     return adopt(call(134));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "bitwiseOr", "self");
+  frame[1] = handleOf(other, "bitwiseOr", "other");
   return adopt(call(133));
 }
 
@@ -1389,12 +1389,12 @@ export function bitwiseOr(self: Tensor, other: Tensor | number): Tensor {
  */
 export function bitwiseXor(self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "bitwiseXor", "self");
     frame[1] = other;
     return adopt(call(136));
   }
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "bitwiseXor", "self");
+  frame[1] = handleOf(other, "bitwiseXor", "other");
   return adopt(call(135));
 }
 
@@ -1404,7 +1404,7 @@ export function bitwiseXor(self: Tensor, other: Tensor | number): Tensor {
  * `aten::bitwise_not(Tensor self) -> Tensor`
  */
 export function bitwiseNot(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "bitwiseNot", "self");
   return adopt(call(137));
 }
 
@@ -1414,8 +1414,8 @@ export function bitwiseNot(self: Tensor): Tensor {
  * `aten::equal(Tensor self, Tensor other) -> bool`
  */
 export function equal(self: Tensor, other: Tensor): boolean {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "equal", "self");
+  frame[1] = handleOf(other, "equal", "other");
   return call(138) !== 0;
 }
 
@@ -1425,8 +1425,8 @@ export function equal(self: Tensor, other: Tensor): boolean {
  * `aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor`
  */
 export function isclose(self: Tensor, other: Tensor, rtol = 0.00001, atol = 1e-8, equalNan = false): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "isclose", "self");
+  frame[1] = handleOf(other, "isclose", "other");
   frame[2] = rtol;
   frame[3] = atol;
   frame[4] = equalNan ? 1 : 0;
@@ -1439,8 +1439,8 @@ export function isclose(self: Tensor, other: Tensor, rtol = 0.00001, atol = 1e-8
  * `aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool`
  */
 export function allclose(self: Tensor, other: Tensor, rtol = 0.00001, atol = 1e-8, equalNan = false): boolean {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "allclose", "self");
+  frame[1] = handleOf(other, "allclose", "other");
   frame[2] = rtol;
   frame[3] = atol;
   frame[4] = equalNan ? 1 : 0;
@@ -1453,7 +1453,7 @@ export function allclose(self: Tensor, other: Tensor, rtol = 0.00001, atol = 1e-
  * `aten::any(Tensor self) -> Tensor`
  */
 export function any(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "any", "self");
   return adopt(call(141));
 }
 
@@ -1463,7 +1463,7 @@ export function any(self: Tensor): Tensor {
  * `aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor`
  */
 export function anyDim(self: Tensor, dim: number, keepdim = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "anyDim", "self");
   frame[1] = dim;
   frame[2] = keepdim ? 1 : 0;
   return adopt(call(142));
@@ -1475,7 +1475,7 @@ export function anyDim(self: Tensor, dim: number, keepdim = false): Tensor {
  * `aten::all(Tensor self) -> Tensor`
  */
 export function all(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "all", "self");
   return adopt(call(143));
 }
 
@@ -1485,7 +1485,7 @@ export function all(self: Tensor): Tensor {
  * `aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor`
  */
 export function allDim(self: Tensor, dim: number, keepdim = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "allDim", "self");
   frame[1] = dim;
   frame[2] = keepdim ? 1 : 0;
   return adopt(call(144));
@@ -1497,8 +1497,8 @@ export function allDim(self: Tensor, dim: number, keepdim = false): Tensor {
  * `aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
  */
 export function sum(self: Tensor, dim?: number | readonly number[], keepdim = false, dtype?: DType): Tensor {
-  frame[0] = self.handle;
-  const next = putOptionalNumbers(1, dim);
+  frame[0] = handleOf(self, "sum", "self");
+  const next = putOptionalNumbers(1, dim, "sum", "dim");
   frame[next] = keepdim ? 1 : 0;
   frame[next + 1] = dtype === undefined ? 0 : 1;
   frame[next + 2] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1511,8 +1511,8 @@ export function sum(self: Tensor, dim?: number | readonly number[], keepdim = fa
  * `aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
  */
 export function mean(self: Tensor, dim?: number | readonly number[], keepdim = false, dtype?: DType): Tensor {
-  frame[0] = self.handle;
-  const next = putOptionalNumbers(1, dim);
+  frame[0] = handleOf(self, "mean", "self");
+  const next = putOptionalNumbers(1, dim, "mean", "dim");
   frame[next] = keepdim ? 1 : 0;
   frame[next + 1] = dtype === undefined ? 0 : 1;
   frame[next + 2] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1525,7 +1525,7 @@ export function mean(self: Tensor, dim?: number | readonly number[], keepdim = f
  * `aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor`
  */
 export function prod(self: Tensor, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "prod", "self");
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(147));
@@ -1537,7 +1537,7 @@ export function prod(self: Tensor, dtype?: DType): Tensor {
  * `aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
  */
 export function prodDim(self: Tensor, dim: number, keepdim = false, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "prodDim", "self");
   frame[1] = dim;
   frame[2] = keepdim ? 1 : 0;
   frame[3] = dtype === undefined ? 0 : 1;
@@ -1551,8 +1551,8 @@ export function prodDim(self: Tensor, dim: number, keepdim = false, dtype?: DTyp
  * `aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor`
  */
 export function amax(self: Tensor, dim: number | readonly number[] = [], keepdim = false): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, dim);
+  frame[0] = handleOf(self, "amax", "self");
+  const next = putNumbers(1, dim, "amax", "dim");
   frame[next] = keepdim ? 1 : 0;
   return adopt(call(149));
 }
@@ -1563,8 +1563,8 @@ export function amax(self: Tensor, dim: number | readonly number[] = [], keepdim
  * `aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor`
  */
 export function amin(self: Tensor, dim: number | readonly number[] = [], keepdim = false): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, dim);
+  frame[0] = handleOf(self, "amin", "self");
+  const next = putNumbers(1, dim, "amin", "dim");
   frame[next] = keepdim ? 1 : 0;
   return adopt(call(150));
 }
@@ -1575,7 +1575,7 @@ export function amin(self: Tensor, dim: number | readonly number[] = [], keepdim
  * `aten::max(Tensor self) -> Tensor`
  */
 export function max(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "max", "self");
   return adopt(call(151));
 }
 
@@ -1585,7 +1585,7 @@ export function max(self: Tensor): Tensor {
  * `aten::min(Tensor self) -> Tensor`
  */
 export function min(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "min", "self");
   return adopt(call(152));
 }
 
@@ -1595,7 +1595,7 @@ export function min(self: Tensor): Tensor {
  * `aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
  */
 export function maxDim(self: Tensor, dim: number, keepdim = false): [values: Tensor, indices: Tensor] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "maxDim", "self");
   frame[1] = dim;
   frame[2] = keepdim ? 1 : 0;
   call(153);
@@ -1608,7 +1608,7 @@ export function maxDim(self: Tensor, dim: number, keepdim = false): [values: Ten
  * `aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
  */
 export function minDim(self: Tensor, dim: number, keepdim = false): [values: Tensor, indices: Tensor] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "minDim", "self");
   frame[1] = dim;
   frame[2] = keepdim ? 1 : 0;
   call(154);
@@ -1621,7 +1621,7 @@ export function minDim(self: Tensor, dim: number, keepdim = false): [values: Ten
  * `aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor`
  */
 export function argmax(self: Tensor, dim?: number, keepdim = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "argmax", "self");
   frame[1] = dim === undefined ? 0 : 1;
   frame[2] = dim === undefined ? 0 : dim;
   frame[3] = keepdim ? 1 : 0;
@@ -1634,7 +1634,7 @@ export function argmax(self: Tensor, dim?: number, keepdim = false): Tensor {
  * `aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor`
  */
 export function argmin(self: Tensor, dim?: number, keepdim = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "argmin", "self");
   frame[1] = dim === undefined ? 0 : 1;
   frame[2] = dim === undefined ? 0 : dim;
   frame[3] = keepdim ? 1 : 0;
@@ -1647,8 +1647,8 @@ export function argmin(self: Tensor, dim?: number, keepdim = false): Tensor {
  * `aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
  */
 export function std(self: Tensor, dim?: number | readonly number[], correction?: number, keepdim = false): Tensor {
-  frame[0] = self.handle;
-  const next = putOptionalNumbers(1, dim);
+  frame[0] = handleOf(self, "std", "self");
+  const next = putOptionalNumbers(1, dim, "std", "dim");
   frame[next] = correction === undefined ? 0 : 1;
   frame[next + 1] = correction === undefined ? 0 : correction;
   frame[next + 2] = keepdim ? 1 : 0;
@@ -1661,8 +1661,8 @@ export function std(self: Tensor, dim?: number | readonly number[], correction?:
  * `aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
  */
 export function variance(self: Tensor, dim?: number | readonly number[], correction?: number, keepdim = false): Tensor {
-  frame[0] = self.handle;
-  const next = putOptionalNumbers(1, dim);
+  frame[0] = handleOf(self, "variance", "self");
+  const next = putOptionalNumbers(1, dim, "variance", "dim");
   frame[next] = correction === undefined ? 0 : 1;
   frame[next + 1] = correction === undefined ? 0 : correction;
   frame[next + 2] = keepdim ? 1 : 0;
@@ -1675,8 +1675,8 @@ export function variance(self: Tensor, dim?: number | readonly number[], correct
  * `aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)`
  */
 export function varMean(self: Tensor, dim?: number | readonly number[], correction?: number, keepdim = false): [result0: Tensor, result1: Tensor] {
-  frame[0] = self.handle;
-  const next = putOptionalNumbers(1, dim);
+  frame[0] = handleOf(self, "varMean", "self");
+  const next = putOptionalNumbers(1, dim, "varMean", "dim");
   frame[next] = correction === undefined ? 0 : 1;
   frame[next + 1] = correction === undefined ? 0 : correction;
   frame[next + 2] = keepdim ? 1 : 0;
@@ -1690,8 +1690,8 @@ export function varMean(self: Tensor, dim?: number | readonly number[], correcti
  * `aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor`
  */
 export function logsumexp(self: Tensor, dim: number | readonly number[], keepdim = false): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, dim);
+  frame[0] = handleOf(self, "logsumexp", "self");
+  const next = putNumbers(1, dim, "logsumexp", "dim");
   frame[next] = keepdim ? 1 : 0;
   return adopt(call(160));
 }
@@ -1702,9 +1702,9 @@ export function logsumexp(self: Tensor, dim: number | readonly number[], keepdim
  * `aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
  */
 export function linalgVectorNorm(self: Tensor, ord = 2, dim?: number | readonly number[], keepdim = false, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "linalgVectorNorm", "self");
   frame[1] = ord;
-  const next = putOptionalNumbers(2, dim);
+  const next = putOptionalNumbers(2, dim, "linalgVectorNorm", "dim");
   frame[next] = keepdim ? 1 : 0;
   frame[next + 1] = dtype === undefined ? 0 : 1;
   frame[next + 2] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1717,7 +1717,7 @@ export function linalgVectorNorm(self: Tensor, ord = 2, dim?: number | readonly 
  * `aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor`
  */
 export function cumsum(self: Tensor, dim: number, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "cumsum", "self");
   frame[1] = dim;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1730,7 +1730,7 @@ export function cumsum(self: Tensor, dim: number, dtype?: DType): Tensor {
  * `aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)`
  */
 export function cumsum_(self: Tensor, dim: number, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "cumsum_", "self");
   frame[1] = dim;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1744,7 +1744,7 @@ export function cumsum_(self: Tensor, dim: number, dtype?: DType): Tensor {
  * `aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor`
  */
 export function cumprod(self: Tensor, dim: number, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "cumprod", "self");
   frame[1] = dim;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -1757,8 +1757,8 @@ export function cumprod(self: Tensor, dim: number, dtype?: DType): Tensor {
  * `aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor`
  */
 export function countNonzero(self: Tensor, dim: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, dim);
+  frame[0] = handleOf(self, "countNonzero", "self");
+  putNumbers(1, dim, "countNonzero", "dim");
   return adopt(call(165));
 }
 
@@ -1768,7 +1768,7 @@ export function countNonzero(self: Tensor, dim: readonly number[]): Tensor {
  * `aten::median(Tensor self) -> Tensor`
  */
 export function median(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "median", "self");
   return adopt(call(166));
 }
 
@@ -1778,7 +1778,7 @@ export function median(self: Tensor): Tensor {
  * `aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)`
  */
 export function sort(self: Tensor, dim = -1, descending = false): [values: Tensor, indices: Tensor] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "sort", "self");
   frame[1] = dim;
   frame[2] = descending ? 1 : 0;
   call(167);
@@ -1791,7 +1791,7 @@ export function sort(self: Tensor, dim = -1, descending = false): [values: Tenso
  * `aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor`
  */
 export function argsort(self: Tensor, dim = -1, descending = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "argsort", "self");
   frame[1] = dim;
   frame[2] = descending ? 1 : 0;
   return adopt(call(168));
@@ -1803,7 +1803,7 @@ export function argsort(self: Tensor, dim = -1, descending = false): Tensor {
  * `aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)`
  */
 export function topk(self: Tensor, k: number, dim = -1, largest = true, sorted = true): [values: Tensor, indices: Tensor] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "topk", "self");
   frame[1] = k;
   frame[2] = dim;
   frame[3] = largest ? 1 : 0;
@@ -1818,7 +1818,7 @@ export function topk(self: Tensor, k: number, dim = -1, largest = true, sorted =
  * `aten::kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)`
  */
 export function kthvalue(self: Tensor, k: number, dim = -1, keepdim = false): [values: Tensor, indices: Tensor] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "kthvalue", "self");
   frame[1] = k;
   frame[2] = dim;
   frame[3] = keepdim ? 1 : 0;
@@ -1832,9 +1832,9 @@ export function kthvalue(self: Tensor, k: number, dim = -1, keepdim = false): [v
  * `aten::bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor`
  */
 export function bincount(self: Tensor, weights?: Tensor, minlength = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "bincount", "self");
   frame[1] = weights === undefined ? 0 : 1;
-  frame[2] = weights === undefined ? 0 : weights.handle;
+  frame[2] = weights === undefined ? 0 : handleOf(weights, "bincount", "weights");
   frame[3] = minlength;
   return adopt(call(171));
 }
@@ -1845,7 +1845,7 @@ export function bincount(self: Tensor, weights?: Tensor, minlength = 0): Tensor 
  * `aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor`
  */
 export function histc(self: Tensor, bins = 100, min = 0, max = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "histc", "self");
   frame[1] = bins;
   frame[2] = min;
   frame[3] = max;
@@ -1860,24 +1860,24 @@ export function histc(self: Tensor, bins = 100, min = 0, max = 0): Tensor {
  */
 export function searchsorted(sortedSequence: Tensor, self: Tensor | number, outInt32 = false, right = false, side?: string, sorter?: Tensor): Tensor {
   if (typeof self === "number") {
-    frame[0] = sortedSequence.handle;
+    frame[0] = handleOf(sortedSequence, "searchsorted", "sortedSequence");
     frame[1] = self;
     frame[2] = outInt32 ? 1 : 0;
     frame[3] = right ? 1 : 0;
     frame[4] = side === undefined ? 0 : 1;
     frame[5] = side === undefined ? 0 : intern(side);
     frame[6] = sorter === undefined ? 0 : 1;
-    frame[7] = sorter === undefined ? 0 : sorter.handle;
+    frame[7] = sorter === undefined ? 0 : handleOf(sorter, "searchsorted", "sorter");
     return adopt(call(174));
   }
-  frame[0] = sortedSequence.handle;
-  frame[1] = self.handle;
+  frame[0] = handleOf(sortedSequence, "searchsorted", "sortedSequence");
+  frame[1] = handleOf(self, "searchsorted", "self");
   frame[2] = outInt32 ? 1 : 0;
   frame[3] = right ? 1 : 0;
   frame[4] = side === undefined ? 0 : 1;
   frame[5] = side === undefined ? 0 : intern(side);
   frame[6] = sorter === undefined ? 0 : 1;
-  frame[7] = sorter === undefined ? 0 : sorter.handle;
+  frame[7] = sorter === undefined ? 0 : handleOf(sorter, "searchsorted", "sorter");
   return adopt(call(173));
 }
 
@@ -1887,8 +1887,8 @@ export function searchsorted(sortedSequence: Tensor, self: Tensor | number, outI
  * `aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor`
  */
 export function bucketize(self: Tensor, boundaries: Tensor, outInt32 = false, right = false): Tensor {
-  frame[0] = self.handle;
-  frame[1] = boundaries.handle;
+  frame[0] = handleOf(self, "bucketize", "self");
+  frame[1] = handleOf(boundaries, "bucketize", "boundaries");
   frame[2] = outInt32 ? 1 : 0;
   frame[3] = right ? 1 : 0;
   return adopt(call(175));
@@ -1900,8 +1900,8 @@ export function bucketize(self: Tensor, boundaries: Tensor, outInt32 = false, ri
  * `aten::matmul(Tensor self, Tensor other) -> Tensor`
  */
 export function matmul(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "matmul", "self");
+  frame[1] = handleOf(other, "matmul", "other");
   return adopt(call(176));
 }
 
@@ -1911,8 +1911,8 @@ export function matmul(self: Tensor, other: Tensor): Tensor {
  * `aten::mm(Tensor self, Tensor mat2) -> Tensor`
  */
 export function mm(self: Tensor, mat2: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mat2.handle;
+  frame[0] = handleOf(self, "mm", "self");
+  frame[1] = handleOf(mat2, "mm", "mat2");
   return adopt(call(177));
 }
 
@@ -1922,8 +1922,8 @@ export function mm(self: Tensor, mat2: Tensor): Tensor {
  * `aten::bmm(Tensor self, Tensor mat2) -> Tensor`
  */
 export function bmm(self: Tensor, mat2: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mat2.handle;
+  frame[0] = handleOf(self, "bmm", "self");
+  frame[1] = handleOf(mat2, "bmm", "mat2");
   return adopt(call(178));
 }
 
@@ -1933,8 +1933,8 @@ export function bmm(self: Tensor, mat2: Tensor): Tensor {
  * `aten::mv(Tensor self, Tensor vec) -> Tensor`
  */
 export function mv(self: Tensor, vec: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = vec.handle;
+  frame[0] = handleOf(self, "mv", "self");
+  frame[1] = handleOf(vec, "mv", "vec");
   return adopt(call(179));
 }
 
@@ -1944,8 +1944,8 @@ export function mv(self: Tensor, vec: Tensor): Tensor {
  * `aten::dot(Tensor self, Tensor tensor) -> Tensor`
  */
 export function dot(self: Tensor, tensor: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = tensor.handle;
+  frame[0] = handleOf(self, "dot", "self");
+  frame[1] = handleOf(tensor, "dot", "tensor");
   return adopt(call(180));
 }
 
@@ -1955,8 +1955,8 @@ export function dot(self: Tensor, tensor: Tensor): Tensor {
  * `aten::outer(Tensor self, Tensor vec2) -> Tensor`
  */
 export function outer(self: Tensor, vec2: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = vec2.handle;
+  frame[0] = handleOf(self, "outer", "self");
+  frame[1] = handleOf(vec2, "outer", "vec2");
   return adopt(call(181));
 }
 
@@ -1966,9 +1966,9 @@ export function outer(self: Tensor, vec2: Tensor): Tensor {
  * `aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
  */
 export function addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta = 1, alpha = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mat1.handle;
-  frame[2] = mat2.handle;
+  frame[0] = handleOf(self, "addmm", "self");
+  frame[1] = handleOf(mat1, "addmm", "mat1");
+  frame[2] = handleOf(mat2, "addmm", "mat2");
   frame[3] = beta;
   frame[4] = alpha;
   return adopt(call(182));
@@ -1980,9 +1980,9 @@ export function addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta = 1, alpha 
  * `aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
  */
 export function addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, beta = 1, alpha = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mat1.handle;
-  frame[2] = mat2.handle;
+  frame[0] = handleOf(self, "addmm_", "self");
+  frame[1] = handleOf(mat1, "addmm_", "mat1");
+  frame[2] = handleOf(mat2, "addmm_", "mat2");
   frame[3] = beta;
   frame[4] = alpha;
   call(183);
@@ -1995,9 +1995,9 @@ export function addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, beta = 1, alpha
  * `aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
  */
 export function addmv(self: Tensor, mat: Tensor, vec: Tensor, beta = 1, alpha = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mat.handle;
-  frame[2] = vec.handle;
+  frame[0] = handleOf(self, "addmv", "self");
+  frame[1] = handleOf(mat, "addmv", "mat");
+  frame[2] = handleOf(vec, "addmv", "vec");
   frame[3] = beta;
   frame[4] = alpha;
   return adopt(call(184));
@@ -2009,9 +2009,9 @@ export function addmv(self: Tensor, mat: Tensor, vec: Tensor, beta = 1, alpha = 
  * `aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
  */
 export function baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta = 1, alpha = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = batch1.handle;
-  frame[2] = batch2.handle;
+  frame[0] = handleOf(self, "baddbmm", "self");
+  frame[1] = handleOf(batch1, "baddbmm", "batch1");
+  frame[2] = handleOf(batch2, "baddbmm", "batch2");
   frame[3] = beta;
   frame[4] = alpha;
   return adopt(call(185));
@@ -2023,9 +2023,9 @@ export function baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta = 1, 
  * `aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
  */
 export function baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, beta = 1, alpha = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = batch1.handle;
-  frame[2] = batch2.handle;
+  frame[0] = handleOf(self, "baddbmm_", "self");
+  frame[1] = handleOf(batch1, "baddbmm_", "batch1");
+  frame[2] = handleOf(batch2, "baddbmm_", "batch2");
   frame[3] = beta;
   frame[4] = alpha;
   call(186);
@@ -2038,10 +2038,10 @@ export function baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, beta = 1,
  * `aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor`
  */
 export function linear(input: Tensor, weight: Tensor, bias?: Tensor): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "linear", "input");
+  frame[1] = handleOf(weight, "linear", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "linear", "bias");
   return adopt(call(187));
 }
 
@@ -2051,11 +2051,11 @@ export function linear(input: Tensor, weight: Tensor, bias?: Tensor): Tensor {
  * `aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor`
  */
 export function bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias?: Tensor): Tensor {
-  frame[0] = input1.handle;
-  frame[1] = input2.handle;
-  frame[2] = weight.handle;
+  frame[0] = handleOf(input1, "bilinear", "input1");
+  frame[1] = handleOf(input2, "bilinear", "input2");
+  frame[2] = handleOf(weight, "bilinear", "weight");
   frame[3] = bias === undefined ? 0 : 1;
-  frame[4] = bias === undefined ? 0 : bias.handle;
+  frame[4] = bias === undefined ? 0 : handleOf(bias, "bilinear", "bias");
   return adopt(call(188));
 }
 
@@ -2066,8 +2066,8 @@ export function bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias?: 
  */
 export function einsum(equation: string, tensors: readonly Tensor[], path?: readonly number[]): Tensor {
   frame[0] = intern(equation);
-  const next = putTensors(1, tensors);
-  putOptionalNumbers(next, path);
+  const next = putTensors(1, tensors, "einsum", "tensors");
+  putOptionalNumbers(next, path, "einsum", "path");
   return adopt(call(189));
 }
 
@@ -2077,10 +2077,10 @@ export function einsum(equation: string, tensors: readonly Tensor[], path?: read
  * `aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor`
  */
 export function tensordot(self: Tensor, other: Tensor, dimsSelf: readonly number[], dimsOther: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
-  const next = putNumbers(2, dimsSelf);
-  putNumbers(next, dimsOther);
+  frame[0] = handleOf(self, "tensordot", "self");
+  frame[1] = handleOf(other, "tensordot", "other");
+  const next = putNumbers(2, dimsSelf, "tensordot", "dimsSelf");
+  putNumbers(next, dimsOther, "tensordot", "dimsOther");
   return adopt(call(190));
 }
 
@@ -2090,7 +2090,7 @@ export function tensordot(self: Tensor, other: Tensor, dimsSelf: readonly number
  * `aten::trace(Tensor self) -> Tensor`
  */
 export function trace(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "trace", "self");
   return adopt(call(191));
 }
 
@@ -2100,7 +2100,7 @@ export function trace(self: Tensor): Tensor {
  * `aten::diag(Tensor self, int diagonal=0) -> Tensor`
  */
 export function diag(self: Tensor, diagonal = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "diag", "self");
   frame[1] = diagonal;
   return adopt(call(192));
 }
@@ -2111,7 +2111,7 @@ export function diag(self: Tensor, diagonal = 0): Tensor {
  * `aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor`
  */
 export function diagEmbed(self: Tensor, offset = 0, dim1 = -2, dim2 = -1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "diagEmbed", "self");
   frame[1] = offset;
   frame[2] = dim1;
   frame[3] = dim2;
@@ -2124,8 +2124,8 @@ export function diagEmbed(self: Tensor, offset = 0, dim1 = -2, dim2 = -1): Tenso
  * `aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor`
  */
 export function cdist(x1: Tensor, x2: Tensor, p = 2, computeMode?: number): Tensor {
-  frame[0] = x1.handle;
-  frame[1] = x2.handle;
+  frame[0] = handleOf(x1, "cdist", "x1");
+  frame[1] = handleOf(x2, "cdist", "x2");
   frame[2] = p;
   frame[3] = computeMode === undefined ? 0 : 1;
   frame[4] = computeMode === undefined ? 0 : computeMode;
@@ -2138,8 +2138,8 @@ export function cdist(x1: Tensor, x2: Tensor, p = 2, computeMode?: number): Tens
  * `aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor`
  */
 export function cosineSimilarity(x1: Tensor, x2: Tensor, dim = 1, eps = 1e-8): Tensor {
-  frame[0] = x1.handle;
-  frame[1] = x2.handle;
+  frame[0] = handleOf(x1, "cosineSimilarity", "x1");
+  frame[1] = handleOf(x2, "cosineSimilarity", "x2");
   frame[2] = dim;
   frame[3] = eps;
   return adopt(call(195));
@@ -2151,7 +2151,7 @@ export function cosineSimilarity(x1: Tensor, x2: Tensor, dim = 1, eps = 1e-8): T
  * `aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor`
  */
 export function linalgCholesky(self: Tensor, upper = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "linalgCholesky", "self");
   frame[1] = upper ? 1 : 0;
   return adopt(call(196));
 }
@@ -2162,7 +2162,7 @@ export function linalgCholesky(self: Tensor, upper = false): Tensor {
  * `aten::linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)`
  */
 export function linalgQr(A: Tensor, mode = "reduced"): [Q: Tensor, R: Tensor] {
-  frame[0] = A.handle;
+  frame[0] = handleOf(A, "linalgQr", "A");
   frame[1] = intern(mode);
   call(197);
   return [adoptAt(0), adoptAt(1)];
@@ -2174,7 +2174,7 @@ export function linalgQr(A: Tensor, mode = "reduced"): [Q: Tensor, R: Tensor] {
  * `aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)`
  */
 export function linalgSvd(A: Tensor, fullMatrices = true, driver?: string): [U: Tensor, S: Tensor, Vh: Tensor] {
-  frame[0] = A.handle;
+  frame[0] = handleOf(A, "linalgSvd", "A");
   frame[1] = fullMatrices ? 1 : 0;
   frame[2] = driver === undefined ? 0 : 1;
   frame[3] = driver === undefined ? 0 : intern(driver);
@@ -2188,7 +2188,7 @@ export function linalgSvd(A: Tensor, fullMatrices = true, driver?: string): [U: 
  * `aten::linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)`
  */
 export function linalgEigh(self: Tensor, UPLO = "L"): [eigenvalues: Tensor, eigenvectors: Tensor] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "linalgEigh", "self");
   frame[1] = intern(UPLO);
   call(199);
   return [adoptAt(0), adoptAt(1)];
@@ -2200,7 +2200,7 @@ export function linalgEigh(self: Tensor, UPLO = "L"): [eigenvalues: Tensor, eige
  * `aten::linalg_inv(Tensor A) -> Tensor`
  */
 export function linalgInv(A: Tensor): Tensor {
-  frame[0] = A.handle;
+  frame[0] = handleOf(A, "linalgInv", "A");
   return adopt(call(200));
 }
 
@@ -2210,8 +2210,8 @@ export function linalgInv(A: Tensor): Tensor {
  * `aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor`
  */
 export function linalgSolve(A: Tensor, B: Tensor, left = true): Tensor {
-  frame[0] = A.handle;
-  frame[1] = B.handle;
+  frame[0] = handleOf(A, "linalgSolve", "A");
+  frame[1] = handleOf(B, "linalgSolve", "B");
   frame[2] = left ? 1 : 0;
   return adopt(call(201));
 }
@@ -2222,11 +2222,11 @@ export function linalgSolve(A: Tensor, B: Tensor, left = true): Tensor {
  * `aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor`
  */
 export function scaledDotProductAttention(query: Tensor, key: Tensor, value: Tensor, attnMask?: Tensor, dropoutP = 0, isCausal = false, scale?: number, enableGqa = false): Tensor {
-  frame[0] = query.handle;
-  frame[1] = key.handle;
-  frame[2] = value.handle;
+  frame[0] = handleOf(query, "scaledDotProductAttention", "query");
+  frame[1] = handleOf(key, "scaledDotProductAttention", "key");
+  frame[2] = handleOf(value, "scaledDotProductAttention", "value");
   frame[3] = attnMask === undefined ? 0 : 1;
-  frame[4] = attnMask === undefined ? 0 : attnMask.handle;
+  frame[4] = attnMask === undefined ? 0 : handleOf(attnMask, "scaledDotProductAttention", "attnMask");
   frame[5] = dropoutP;
   frame[6] = isCausal ? 1 : 0;
   frame[7] = scale === undefined ? 0 : 1;
@@ -2241,12 +2241,12 @@ export function scaledDotProductAttention(query: Tensor, key: Tensor, value: Ten
  * `aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05) -> Tensor`
  */
 export function layerNorm(input: Tensor, normalizedShape: readonly number[], weight?: Tensor, bias?: Tensor, eps = 0.00001): Tensor {
-  frame[0] = input.handle;
-  const next = putNumbers(1, normalizedShape);
+  frame[0] = handleOf(input, "layerNorm", "input");
+  const next = putNumbers(1, normalizedShape, "layerNorm", "normalizedShape");
   frame[next] = weight === undefined ? 0 : 1;
-  frame[next + 1] = weight === undefined ? 0 : weight.handle;
+  frame[next + 1] = weight === undefined ? 0 : handleOf(weight, "layerNorm", "weight");
   frame[next + 2] = bias === undefined ? 0 : 1;
-  frame[next + 3] = bias === undefined ? 0 : bias.handle;
+  frame[next + 3] = bias === undefined ? 0 : handleOf(bias, "layerNorm", "bias");
   frame[next + 4] = eps;
   return adopt(call(203));
 }
@@ -2257,10 +2257,10 @@ export function layerNorm(input: Tensor, normalizedShape: readonly number[], wei
  * `aten::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor`
  */
 export function rmsNorm(input: Tensor, normalizedShape: readonly number[], weight?: Tensor, eps?: number): Tensor {
-  frame[0] = input.handle;
-  const next = putNumbers(1, normalizedShape);
+  frame[0] = handleOf(input, "rmsNorm", "input");
+  const next = putNumbers(1, normalizedShape, "rmsNorm", "normalizedShape");
   frame[next] = weight === undefined ? 0 : 1;
-  frame[next + 1] = weight === undefined ? 0 : weight.handle;
+  frame[next + 1] = weight === undefined ? 0 : handleOf(weight, "rmsNorm", "weight");
   frame[next + 2] = eps === undefined ? 0 : 1;
   frame[next + 3] = eps === undefined ? 0 : eps;
   return adopt(call(204));
@@ -2272,12 +2272,12 @@ export function rmsNorm(input: Tensor, normalizedShape: readonly number[], weigh
  * `aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor`
  */
 export function groupNorm(input: Tensor, numGroups: number, weight?: Tensor, bias?: Tensor, eps = 0.00001, cudnnEnabled = true): Tensor {
-  frame[0] = input.handle;
+  frame[0] = handleOf(input, "groupNorm", "input");
   frame[1] = numGroups;
   frame[2] = weight === undefined ? 0 : 1;
-  frame[3] = weight === undefined ? 0 : weight.handle;
+  frame[3] = weight === undefined ? 0 : handleOf(weight, "groupNorm", "weight");
   frame[4] = bias === undefined ? 0 : 1;
-  frame[5] = bias === undefined ? 0 : bias.handle;
+  frame[5] = bias === undefined ? 0 : handleOf(bias, "groupNorm", "bias");
   frame[6] = eps;
   frame[7] = cudnnEnabled ? 1 : 0;
   return adopt(call(205));
@@ -2289,15 +2289,15 @@ export function groupNorm(input: Tensor, numGroups: number, weight?: Tensor, bia
  * `aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor`
  */
 export function batchNorm(input: Tensor, weight: Tensor | undefined, bias: Tensor | undefined, runningMean: Tensor | undefined, runningVar: Tensor | undefined, training: boolean, momentum: number, eps: number, cudnnEnabled: boolean): Tensor {
-  frame[0] = input.handle;
+  frame[0] = handleOf(input, "batchNorm", "input");
   frame[1] = weight === undefined ? 0 : 1;
-  frame[2] = weight === undefined ? 0 : weight.handle;
+  frame[2] = weight === undefined ? 0 : handleOf(weight, "batchNorm", "weight");
   frame[3] = bias === undefined ? 0 : 1;
-  frame[4] = bias === undefined ? 0 : bias.handle;
+  frame[4] = bias === undefined ? 0 : handleOf(bias, "batchNorm", "bias");
   frame[5] = runningMean === undefined ? 0 : 1;
-  frame[6] = runningMean === undefined ? 0 : runningMean.handle;
+  frame[6] = runningMean === undefined ? 0 : handleOf(runningMean, "batchNorm", "runningMean");
   frame[7] = runningVar === undefined ? 0 : 1;
-  frame[8] = runningVar === undefined ? 0 : runningVar.handle;
+  frame[8] = runningVar === undefined ? 0 : handleOf(runningVar, "batchNorm", "runningVar");
   frame[9] = training ? 1 : 0;
   frame[10] = momentum;
   frame[11] = eps;
@@ -2311,8 +2311,8 @@ export function batchNorm(input: Tensor, weight: Tensor | undefined, bias: Tenso
  * `aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor`
  */
 export function embedding(weight: Tensor, indices: Tensor, paddingIdx = -1, scaleGradByFreq = false, sparse = false): Tensor {
-  frame[0] = weight.handle;
-  frame[1] = indices.handle;
+  frame[0] = handleOf(weight, "embedding", "weight");
+  frame[1] = handleOf(indices, "embedding", "indices");
   frame[2] = paddingIdx;
   frame[3] = scaleGradByFreq ? 1 : 0;
   frame[4] = sparse ? 1 : 0;
@@ -2325,8 +2325,8 @@ export function embedding(weight: Tensor, indices: Tensor, paddingIdx = -1, scal
  * `aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor`
  */
 export function embeddingDenseBackward(gradOutput: Tensor, indices: Tensor, numWeights: number, paddingIdx: number, scaleGradByFreq: boolean): Tensor {
-  frame[0] = gradOutput.handle;
-  frame[1] = indices.handle;
+  frame[0] = handleOf(gradOutput, "embeddingDenseBackward", "gradOutput");
+  frame[1] = handleOf(indices, "embeddingDenseBackward", "indices");
   frame[2] = numWeights;
   frame[3] = paddingIdx;
   frame[4] = scaleGradByFreq ? 1 : 0;
@@ -2339,7 +2339,7 @@ export function embeddingDenseBackward(gradOutput: Tensor, indices: Tensor, numW
  * `aten::one_hot(Tensor self, int num_classes=-1) -> Tensor`
  */
 export function oneHot(self: Tensor, numClasses = -1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "oneHot", "self");
   frame[1] = numClasses;
   return adopt(call(209));
 }
@@ -2350,10 +2350,10 @@ export function oneHot(self: Tensor, numClasses = -1): Tensor {
  * `aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, float label_smoothing=0.) -> Tensor`
  */
 export function crossEntropyLoss(self: Tensor, target: Tensor, weight?: Tensor, reduction = 1, ignoreIndex = -100, labelSmoothing = 0): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "crossEntropyLoss", "self");
+  frame[1] = handleOf(target, "crossEntropyLoss", "target");
   frame[2] = weight === undefined ? 0 : 1;
-  frame[3] = weight === undefined ? 0 : weight.handle;
+  frame[3] = weight === undefined ? 0 : handleOf(weight, "crossEntropyLoss", "weight");
   frame[4] = reduction;
   frame[5] = ignoreIndex;
   frame[6] = labelSmoothing;
@@ -2366,10 +2366,10 @@ export function crossEntropyLoss(self: Tensor, target: Tensor, weight?: Tensor, 
  * `aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor`
  */
 export function nllLoss(self: Tensor, target: Tensor, weight?: Tensor, reduction = 1, ignoreIndex = -100): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "nllLoss", "self");
+  frame[1] = handleOf(target, "nllLoss", "target");
   frame[2] = weight === undefined ? 0 : 1;
-  frame[3] = weight === undefined ? 0 : weight.handle;
+  frame[3] = weight === undefined ? 0 : handleOf(weight, "nllLoss", "weight");
   frame[4] = reduction;
   frame[5] = ignoreIndex;
   return adopt(call(211));
@@ -2381,10 +2381,10 @@ export function nllLoss(self: Tensor, target: Tensor, weight?: Tensor, reduction
  * `aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor`
  */
 export function nllLossNd(self: Tensor, target: Tensor, weight?: Tensor, reduction = 1, ignoreIndex = -100): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "nllLossNd", "self");
+  frame[1] = handleOf(target, "nllLossNd", "target");
   frame[2] = weight === undefined ? 0 : 1;
-  frame[3] = weight === undefined ? 0 : weight.handle;
+  frame[3] = weight === undefined ? 0 : handleOf(weight, "nllLossNd", "weight");
   frame[4] = reduction;
   frame[5] = ignoreIndex;
   return adopt(call(212));
@@ -2396,8 +2396,8 @@ export function nllLossNd(self: Tensor, target: Tensor, weight?: Tensor, reducti
  * `aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor`
  */
 export function mseLoss(self: Tensor, target: Tensor, reduction = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "mseLoss", "self");
+  frame[1] = handleOf(target, "mseLoss", "target");
   frame[2] = reduction;
   return adopt(call(213));
 }
@@ -2408,8 +2408,8 @@ export function mseLoss(self: Tensor, target: Tensor, reduction = 1): Tensor {
  * `aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor`
  */
 export function l1Loss(self: Tensor, target: Tensor, reduction = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "l1Loss", "self");
+  frame[1] = handleOf(target, "l1Loss", "target");
   frame[2] = reduction;
   return adopt(call(214));
 }
@@ -2420,8 +2420,8 @@ export function l1Loss(self: Tensor, target: Tensor, reduction = 1): Tensor {
  * `aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor`
  */
 export function smoothL1Loss(self: Tensor, target: Tensor, reduction = 1, beta = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "smoothL1Loss", "self");
+  frame[1] = handleOf(target, "smoothL1Loss", "target");
   frame[2] = reduction;
   frame[3] = beta;
   return adopt(call(215));
@@ -2433,8 +2433,8 @@ export function smoothL1Loss(self: Tensor, target: Tensor, reduction = 1, beta =
  * `aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor`
  */
 export function huberLoss(self: Tensor, target: Tensor, reduction = 1, delta = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "huberLoss", "self");
+  frame[1] = handleOf(target, "huberLoss", "target");
   frame[2] = reduction;
   frame[3] = delta;
   return adopt(call(216));
@@ -2446,10 +2446,10 @@ export function huberLoss(self: Tensor, target: Tensor, reduction = 1, delta = 1
  * `aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor`
  */
 export function binaryCrossEntropy(self: Tensor, target: Tensor, weight?: Tensor, reduction = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "binaryCrossEntropy", "self");
+  frame[1] = handleOf(target, "binaryCrossEntropy", "target");
   frame[2] = weight === undefined ? 0 : 1;
-  frame[3] = weight === undefined ? 0 : weight.handle;
+  frame[3] = weight === undefined ? 0 : handleOf(weight, "binaryCrossEntropy", "weight");
   frame[4] = reduction;
   return adopt(call(217));
 }
@@ -2460,12 +2460,12 @@ export function binaryCrossEntropy(self: Tensor, target: Tensor, weight?: Tensor
  * `aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor`
  */
 export function binaryCrossEntropyWithLogits(self: Tensor, target: Tensor, weight?: Tensor, posWeight?: Tensor, reduction = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "binaryCrossEntropyWithLogits", "self");
+  frame[1] = handleOf(target, "binaryCrossEntropyWithLogits", "target");
   frame[2] = weight === undefined ? 0 : 1;
-  frame[3] = weight === undefined ? 0 : weight.handle;
+  frame[3] = weight === undefined ? 0 : handleOf(weight, "binaryCrossEntropyWithLogits", "weight");
   frame[4] = posWeight === undefined ? 0 : 1;
-  frame[5] = posWeight === undefined ? 0 : posWeight.handle;
+  frame[5] = posWeight === undefined ? 0 : handleOf(posWeight, "binaryCrossEntropyWithLogits", "posWeight");
   frame[6] = reduction;
   return adopt(call(218));
 }
@@ -2476,8 +2476,8 @@ export function binaryCrossEntropyWithLogits(self: Tensor, target: Tensor, weigh
  * `aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor`
  */
 export function klDiv(self: Tensor, target: Tensor, reduction = 1, logTarget = false): Tensor {
-  frame[0] = self.handle;
-  frame[1] = target.handle;
+  frame[0] = handleOf(self, "klDiv", "self");
+  frame[1] = handleOf(target, "klDiv", "target");
   frame[2] = reduction;
   frame[3] = logTarget ? 1 : 0;
   return adopt(call(219));
@@ -2489,10 +2489,10 @@ export function klDiv(self: Tensor, target: Tensor, reduction = 1, logTarget = f
  * `aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor`
  */
 export function ctcLoss(logProbs: Tensor, targets: Tensor, inputLengths: Tensor, targetLengths: Tensor, blank = 0, reduction = 1, zeroInfinity = false): Tensor {
-  frame[0] = logProbs.handle;
-  frame[1] = targets.handle;
-  frame[2] = inputLengths.handle;
-  frame[3] = targetLengths.handle;
+  frame[0] = handleOf(logProbs, "ctcLoss", "logProbs");
+  frame[1] = handleOf(targets, "ctcLoss", "targets");
+  frame[2] = handleOf(inputLengths, "ctcLoss", "inputLengths");
+  frame[3] = handleOf(targetLengths, "ctcLoss", "targetLengths");
   frame[4] = blank;
   frame[5] = reduction;
   frame[6] = zeroInfinity ? 1 : 0;
@@ -2505,9 +2505,9 @@ export function ctcLoss(logProbs: Tensor, targets: Tensor, inputLengths: Tensor,
  * `aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor`
  */
 export function marginRankingLoss(input1: Tensor, input2: Tensor, target: Tensor, margin = 0, reduction = 1): Tensor {
-  frame[0] = input1.handle;
-  frame[1] = input2.handle;
-  frame[2] = target.handle;
+  frame[0] = handleOf(input1, "marginRankingLoss", "input1");
+  frame[1] = handleOf(input2, "marginRankingLoss", "input2");
+  frame[2] = handleOf(target, "marginRankingLoss", "target");
   frame[3] = margin;
   frame[4] = reduction;
   return adopt(call(221));
@@ -2519,9 +2519,9 @@ export function marginRankingLoss(input1: Tensor, input2: Tensor, target: Tensor
  * `aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor`
  */
 export function cosineEmbeddingLoss(input1: Tensor, input2: Tensor, target: Tensor, margin = 0, reduction = 1): Tensor {
-  frame[0] = input1.handle;
-  frame[1] = input2.handle;
-  frame[2] = target.handle;
+  frame[0] = handleOf(input1, "cosineEmbeddingLoss", "input1");
+  frame[1] = handleOf(input2, "cosineEmbeddingLoss", "input2");
+  frame[2] = handleOf(target, "cosineEmbeddingLoss", "target");
   frame[3] = margin;
   frame[4] = reduction;
   return adopt(call(222));
@@ -2533,15 +2533,15 @@ export function cosineEmbeddingLoss(input1: Tensor, input2: Tensor, target: Tens
  * `aten::convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor`
  */
 export function convolution(input: Tensor, weight: Tensor, bias: Tensor | undefined, stride: readonly number[], padding: readonly number[], dilation: readonly number[], transposed: boolean, outputPadding: readonly number[], groups: number): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "convolution", "input");
+  frame[1] = handleOf(weight, "convolution", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
-  let next = putNumbers(4, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, dilation);
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "convolution", "bias");
+  let next = putNumbers(4, stride, "convolution", "stride");
+  next = putNumbers(next, padding, "convolution", "padding");
+  next = putNumbers(next, dilation, "convolution", "dilation");
   frame[next] = transposed ? 1 : 0;
-  next = putNumbers(next + 1, outputPadding);
+  next = putNumbers(next + 1, outputPadding, "convolution", "outputPadding");
   frame[next] = groups;
   return adopt(call(223));
 }
@@ -2552,13 +2552,13 @@ export function convolution(input: Tensor, weight: Tensor, bias: Tensor | undefi
  * `aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], int[1] dilation=[1], int groups=1) -> Tensor`
  */
 export function conv1d(input: Tensor, weight: Tensor, bias?: Tensor, stride: number | readonly number[] = [1], padding: number | readonly number[] = [0], dilation: number | readonly number[] = [1], groups = 1): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "conv1d", "input");
+  frame[1] = handleOf(weight, "conv1d", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
-  let next = putNumbers(4, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, dilation);
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "conv1d", "bias");
+  let next = putNumbers(4, stride, "conv1d", "stride");
+  next = putNumbers(next, padding, "conv1d", "padding");
+  next = putNumbers(next, dilation, "conv1d", "dilation");
   frame[next] = groups;
   return adopt(call(224));
 }
@@ -2569,13 +2569,13 @@ export function conv1d(input: Tensor, weight: Tensor, bias?: Tensor, stride: num
  * `aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=[1, 1], int[2] padding=[0, 0], int[2] dilation=[1, 1], int groups=1) -> Tensor`
  */
 export function conv2d(input: Tensor, weight: Tensor, bias?: Tensor, stride: number | readonly number[] = [1, 1], padding: number | readonly number[] = [0, 0], dilation: number | readonly number[] = [1, 1], groups = 1): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "conv2d", "input");
+  frame[1] = handleOf(weight, "conv2d", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
-  let next = putNumbers(4, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, dilation);
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "conv2d", "bias");
+  let next = putNumbers(4, stride, "conv2d", "stride");
+  next = putNumbers(next, padding, "conv2d", "padding");
+  next = putNumbers(next, dilation, "conv2d", "dilation");
   frame[next] = groups;
   return adopt(call(225));
 }
@@ -2586,13 +2586,13 @@ export function conv2d(input: Tensor, weight: Tensor, bias?: Tensor, stride: num
  * `aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=[1, 1, 1], int[3] padding=[0, 0, 0], int[3] dilation=[1, 1, 1], int groups=1) -> Tensor`
  */
 export function conv3d(input: Tensor, weight: Tensor, bias?: Tensor, stride: number | readonly number[] = [1, 1, 1], padding: number | readonly number[] = [0, 0, 0], dilation: number | readonly number[] = [1, 1, 1], groups = 1): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "conv3d", "input");
+  frame[1] = handleOf(weight, "conv3d", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
-  let next = putNumbers(4, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, dilation);
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "conv3d", "bias");
+  let next = putNumbers(4, stride, "conv3d", "stride");
+  next = putNumbers(next, padding, "conv3d", "padding");
+  next = putNumbers(next, dilation, "conv3d", "dilation");
   frame[next] = groups;
   return adopt(call(226));
 }
@@ -2603,15 +2603,15 @@ export function conv3d(input: Tensor, weight: Tensor, bias?: Tensor, stride: num
  * `aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], int[1] output_padding=[0], int groups=1, int[1] dilation=[1]) -> Tensor`
  */
 export function convTranspose1d(input: Tensor, weight: Tensor, bias?: Tensor, stride: number | readonly number[] = [1], padding: number | readonly number[] = [0], outputPadding: number | readonly number[] = [0], groups = 1, dilation: number | readonly number[] = [1]): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "convTranspose1d", "input");
+  frame[1] = handleOf(weight, "convTranspose1d", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
-  let next = putNumbers(4, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, outputPadding);
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "convTranspose1d", "bias");
+  let next = putNumbers(4, stride, "convTranspose1d", "stride");
+  next = putNumbers(next, padding, "convTranspose1d", "padding");
+  next = putNumbers(next, outputPadding, "convTranspose1d", "outputPadding");
   frame[next] = groups;
-  putNumbers(next + 1, dilation);
+  putNumbers(next + 1, dilation, "convTranspose1d", "dilation");
   return adopt(call(227));
 }
 
@@ -2621,15 +2621,15 @@ export function convTranspose1d(input: Tensor, weight: Tensor, bias?: Tensor, st
  * `aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=[1, 1], int[2] padding=[0, 0], int[2] output_padding=[0, 0], int groups=1, int[2] dilation=[1, 1]) -> Tensor`
  */
 export function convTranspose2d(input: Tensor, weight: Tensor, bias?: Tensor, stride: number | readonly number[] = [1, 1], padding: number | readonly number[] = [0, 0], outputPadding: number | readonly number[] = [0, 0], groups = 1, dilation: number | readonly number[] = [1, 1]): Tensor {
-  frame[0] = input.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(input, "convTranspose2d", "input");
+  frame[1] = handleOf(weight, "convTranspose2d", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
-  let next = putNumbers(4, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, outputPadding);
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "convTranspose2d", "bias");
+  let next = putNumbers(4, stride, "convTranspose2d", "stride");
+  next = putNumbers(next, padding, "convTranspose2d", "padding");
+  next = putNumbers(next, outputPadding, "convTranspose2d", "outputPadding");
   frame[next] = groups;
-  putNumbers(next + 1, dilation);
+  putNumbers(next + 1, dilation, "convTranspose2d", "dilation");
   return adopt(call(228));
 }
 
@@ -2639,11 +2639,11 @@ export function convTranspose2d(input: Tensor, weight: Tensor, bias?: Tensor, st
  * `aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor`
  */
 export function maxPool1d(self: Tensor, kernelSize: number | readonly number[], stride: number | readonly number[] = [], padding: number | readonly number[] = [0], dilation: number | readonly number[] = [1], ceilMode = false): Tensor {
-  frame[0] = self.handle;
-  let next = putNumbers(1, kernelSize);
-  next = putNumbers(next, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, dilation);
+  frame[0] = handleOf(self, "maxPool1d", "self");
+  let next = putNumbers(1, kernelSize, "maxPool1d", "kernelSize");
+  next = putNumbers(next, stride, "maxPool1d", "stride");
+  next = putNumbers(next, padding, "maxPool1d", "padding");
+  next = putNumbers(next, dilation, "maxPool1d", "dilation");
   frame[next] = ceilMode ? 1 : 0;
   return adopt(call(229));
 }
@@ -2654,11 +2654,11 @@ export function maxPool1d(self: Tensor, kernelSize: number | readonly number[], 
  * `aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor`
  */
 export function maxPool2d(self: Tensor, kernelSize: number | readonly number[], stride: number | readonly number[] = [], padding: number | readonly number[] = 0, dilation: number | readonly number[] = 1, ceilMode = false): Tensor {
-  frame[0] = self.handle;
-  let next = putNumbers(1, kernelSize);
-  next = putNumbers(next, stride);
-  next = putNumbers(next, padding);
-  next = putNumbers(next, dilation);
+  frame[0] = handleOf(self, "maxPool2d", "self");
+  let next = putNumbers(1, kernelSize, "maxPool2d", "kernelSize");
+  next = putNumbers(next, stride, "maxPool2d", "stride");
+  next = putNumbers(next, padding, "maxPool2d", "padding");
+  next = putNumbers(next, dilation, "maxPool2d", "dilation");
   frame[next] = ceilMode ? 1 : 0;
   return adopt(call(230));
 }
@@ -2669,10 +2669,10 @@ export function maxPool2d(self: Tensor, kernelSize: number | readonly number[], 
  * `aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor`
  */
 export function avgPool1d(self: Tensor, kernelSize: number | readonly number[], stride: number | readonly number[] = [], padding: number | readonly number[] = [0], ceilMode = false, countIncludePad = true): Tensor {
-  frame[0] = self.handle;
-  let next = putNumbers(1, kernelSize);
-  next = putNumbers(next, stride);
-  next = putNumbers(next, padding);
+  frame[0] = handleOf(self, "avgPool1d", "self");
+  let next = putNumbers(1, kernelSize, "avgPool1d", "kernelSize");
+  next = putNumbers(next, stride, "avgPool1d", "stride");
+  next = putNumbers(next, padding, "avgPool1d", "padding");
   frame[next] = ceilMode ? 1 : 0;
   frame[next + 1] = countIncludePad ? 1 : 0;
   return adopt(call(231));
@@ -2684,10 +2684,10 @@ export function avgPool1d(self: Tensor, kernelSize: number | readonly number[], 
  * `aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor`
  */
 export function avgPool2d(self: Tensor, kernelSize: number | readonly number[], stride: number | readonly number[] = [], padding: number | readonly number[] = 0, ceilMode = false, countIncludePad = true, divisorOverride?: number): Tensor {
-  frame[0] = self.handle;
-  let next = putNumbers(1, kernelSize);
-  next = putNumbers(next, stride);
-  next = putNumbers(next, padding);
+  frame[0] = handleOf(self, "avgPool2d", "self");
+  let next = putNumbers(1, kernelSize, "avgPool2d", "kernelSize");
+  next = putNumbers(next, stride, "avgPool2d", "stride");
+  next = putNumbers(next, padding, "avgPool2d", "padding");
   frame[next] = ceilMode ? 1 : 0;
   frame[next + 1] = countIncludePad ? 1 : 0;
   frame[next + 2] = divisorOverride === undefined ? 0 : 1;
@@ -2701,8 +2701,8 @@ export function avgPool2d(self: Tensor, kernelSize: number | readonly number[], 
  * `aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor`
  */
 export function adaptiveAvgPool1d(self: Tensor, outputSize: number | readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, outputSize);
+  frame[0] = handleOf(self, "adaptiveAvgPool1d", "self");
+  putNumbers(1, outputSize, "adaptiveAvgPool1d", "outputSize");
   return adopt(call(233));
 }
 
@@ -2712,8 +2712,8 @@ export function adaptiveAvgPool1d(self: Tensor, outputSize: number | readonly nu
  * `aten::adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor`
  */
 export function adaptiveAvgPool2d(self: Tensor, outputSize: number | readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, outputSize);
+  frame[0] = handleOf(self, "adaptiveAvgPool2d", "self");
+  putNumbers(1, outputSize, "adaptiveAvgPool2d", "outputSize");
   return adopt(call(234));
 }
 
@@ -2723,8 +2723,8 @@ export function adaptiveAvgPool2d(self: Tensor, outputSize: number | readonly nu
  * `aten::pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor`
  */
 export function pad(self: Tensor, pad: readonly number[], mode = "constant", value?: number): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, pad);
+  frame[0] = handleOf(self, "pad", "self");
+  const next = putNumbers(1, pad, "pad", "pad");
   frame[next] = intern(mode);
   frame[next + 1] = value === undefined ? 0 : 1;
   frame[next + 2] = value === undefined ? 0 : value;
@@ -2737,8 +2737,8 @@ export function pad(self: Tensor, pad: readonly number[], mode = "constant", val
  * `aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor`
  */
 export function constantPadNd(self: Tensor, pad: readonly number[], value = 0): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, pad);
+  frame[0] = handleOf(self, "constantPadNd", "self");
+  const next = putNumbers(1, pad, "constantPadNd", "pad");
   frame[next] = value;
   return adopt(call(236));
 }
@@ -2749,7 +2749,7 @@ export function constantPadNd(self: Tensor, pad: readonly number[], value = 0): 
  * `aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)`
  */
 export function unfold(self: Tensor, dimension: number, size: number, step: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "unfold", "self");
   frame[1] = dimension;
   frame[2] = size;
   frame[3] = step;
@@ -2762,9 +2762,9 @@ export function unfold(self: Tensor, dimension: number, size: number, step: numb
  * `aten::index_select(Tensor self, int dim, Tensor index) -> Tensor`
  */
 export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexSelect", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
+  frame[2] = handleOf(index, "indexSelect", "index");
   return adopt(call(238));
 }
 
@@ -2774,9 +2774,9 @@ export function indexSelect(self: Tensor, dim: number, index: Tensor): Tensor {
  * `aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor`
  */
 export function gather(self: Tensor, dim: number, index: Tensor, sparseGrad = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "gather", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
+  frame[2] = handleOf(index, "gather", "index");
   frame[3] = sparseGrad ? 1 : 0;
   return adopt(call(239));
 }
@@ -2789,16 +2789,16 @@ export function gather(self: Tensor, dim: number, index: Tensor, sparseGrad = fa
  */
 export function scatter(self: Tensor, dim: number, index: Tensor, src: Tensor | number): Tensor {
   if (typeof src === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "scatter", "self");
     frame[1] = dim;
-    frame[2] = index.handle;
+    frame[2] = handleOf(index, "scatter", "index");
     frame[3] = src;
     return adopt(call(241));
   }
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "scatter", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = src.handle;
+  frame[2] = handleOf(index, "scatter", "index");
+  frame[3] = handleOf(src, "scatter", "src");
   return adopt(call(240));
 }
 
@@ -2810,17 +2810,17 @@ export function scatter(self: Tensor, dim: number, index: Tensor, src: Tensor | 
  */
 export function scatter_(self: Tensor, dim: number, index: Tensor, src: Tensor | number): Tensor {
   if (typeof src === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "scatter_", "self");
     frame[1] = dim;
-    frame[2] = index.handle;
+    frame[2] = handleOf(index, "scatter_", "index");
     frame[3] = src;
     call(243);
     return self;
   }
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "scatter_", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = src.handle;
+  frame[2] = handleOf(index, "scatter_", "index");
+  frame[3] = handleOf(src, "scatter_", "src");
   call(242);
   return self;
 }
@@ -2831,10 +2831,10 @@ export function scatter_(self: Tensor, dim: number, index: Tensor, src: Tensor |
  * `aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor`
  */
 export function scatterAdd(self: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "scatterAdd", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = src.handle;
+  frame[2] = handleOf(index, "scatterAdd", "index");
+  frame[3] = handleOf(src, "scatterAdd", "src");
   return adopt(call(244));
 }
 
@@ -2844,10 +2844,10 @@ export function scatterAdd(self: Tensor, dim: number, index: Tensor, src: Tensor
  * `aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)`
  */
 export function scatterAdd_(self: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "scatterAdd_", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = src.handle;
+  frame[2] = handleOf(index, "scatterAdd_", "index");
+  frame[3] = handleOf(src, "scatterAdd_", "src");
   call(245);
   return self;
 }
@@ -2858,10 +2858,10 @@ export function scatterAdd_(self: Tensor, dim: number, index: Tensor, src: Tenso
  * `aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor`
  */
 export function scatterReduce(self: Tensor, dim: number, index: Tensor, src: Tensor, reduce: string, includeSelf = true): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "scatterReduce", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = src.handle;
+  frame[2] = handleOf(index, "scatterReduce", "index");
+  frame[3] = handleOf(src, "scatterReduce", "src");
   frame[4] = intern(reduce);
   frame[5] = includeSelf ? 1 : 0;
   return adopt(call(246));
@@ -2873,10 +2873,10 @@ export function scatterReduce(self: Tensor, dim: number, index: Tensor, src: Ten
  * `aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)`
  */
 export function scatterReduce_(self: Tensor, dim: number, index: Tensor, src: Tensor, reduce: string, includeSelf = true): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "scatterReduce_", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = src.handle;
+  frame[2] = handleOf(index, "scatterReduce_", "index");
+  frame[3] = handleOf(src, "scatterReduce_", "src");
   frame[4] = intern(reduce);
   frame[5] = includeSelf ? 1 : 0;
   call(247);
@@ -2889,8 +2889,8 @@ export function scatterReduce_(self: Tensor, dim: number, index: Tensor, src: Te
  * `aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor`
  */
 export function index(self: Tensor, indices: readonly (Tensor | undefined)[]): Tensor {
-  frame[0] = self.handle;
-  putOptionalTensors(1, indices);
+  frame[0] = handleOf(self, "index", "self");
+  putOptionalTensors(1, indices, "index", "indices");
   return adopt(call(248));
 }
 
@@ -2900,9 +2900,9 @@ export function index(self: Tensor, indices: readonly (Tensor | undefined)[]): T
  * `aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor`
  */
 export function indexPut(self: Tensor, indices: readonly (Tensor | undefined)[], values: Tensor, accumulate = false): Tensor {
-  frame[0] = self.handle;
-  const next = putOptionalTensors(1, indices);
-  frame[next] = values.handle;
+  frame[0] = handleOf(self, "indexPut", "self");
+  const next = putOptionalTensors(1, indices, "indexPut", "indices");
+  frame[next] = handleOf(values, "indexPut", "values");
   frame[next + 1] = accumulate ? 1 : 0;
   return adopt(call(249));
 }
@@ -2913,9 +2913,9 @@ export function indexPut(self: Tensor, indices: readonly (Tensor | undefined)[],
  * `aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)`
  */
 export function indexPut_(self: Tensor, indices: readonly (Tensor | undefined)[], values: Tensor, accumulate = false): Tensor {
-  frame[0] = self.handle;
-  const next = putOptionalTensors(1, indices);
-  frame[next] = values.handle;
+  frame[0] = handleOf(self, "indexPut_", "self");
+  const next = putOptionalTensors(1, indices, "indexPut_", "indices");
+  frame[next] = handleOf(values, "indexPut_", "values");
   frame[next + 1] = accumulate ? 1 : 0;
   call(250);
   return self;
@@ -2927,10 +2927,10 @@ export function indexPut_(self: Tensor, indices: readonly (Tensor | undefined)[]
  * `aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor`
  */
 export function indexAdd(self: Tensor, dim: number, index: Tensor, source: Tensor, alpha = 1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexAdd", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = source.handle;
+  frame[2] = handleOf(index, "indexAdd", "index");
+  frame[3] = handleOf(source, "indexAdd", "source");
   frame[4] = alpha;
   return adopt(call(251));
 }
@@ -2941,10 +2941,10 @@ export function indexAdd(self: Tensor, dim: number, index: Tensor, source: Tenso
  * `aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)`
  */
 export function indexAdd_(self: Tensor, dim: number, index: Tensor, source: Tensor, alpha = 1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexAdd_", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = source.handle;
+  frame[2] = handleOf(index, "indexAdd_", "index");
+  frame[3] = handleOf(source, "indexAdd_", "source");
   frame[4] = alpha;
   call(252);
   return self;
@@ -2956,10 +2956,10 @@ export function indexAdd_(self: Tensor, dim: number, index: Tensor, source: Tens
  * `aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor`
  */
 export function indexCopy(self: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexCopy", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = source.handle;
+  frame[2] = handleOf(index, "indexCopy", "index");
+  frame[3] = handleOf(source, "indexCopy", "source");
   return adopt(call(253));
 }
 
@@ -2969,10 +2969,10 @@ export function indexCopy(self: Tensor, dim: number, index: Tensor, source: Tens
  * `aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)`
  */
 export function indexCopy_(self: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexCopy_", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
-  frame[3] = source.handle;
+  frame[2] = handleOf(index, "indexCopy_", "index");
+  frame[3] = handleOf(source, "indexCopy_", "source");
   call(254);
   return self;
 }
@@ -2983,9 +2983,9 @@ export function indexCopy_(self: Tensor, dim: number, index: Tensor, source: Ten
  * `aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor`
  */
 export function indexFill(self: Tensor, dim: number, index: Tensor, value: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexFill", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
+  frame[2] = handleOf(index, "indexFill", "index");
   frame[3] = value;
   return adopt(call(255));
 }
@@ -2996,9 +2996,9 @@ export function indexFill(self: Tensor, dim: number, index: Tensor, value: numbe
  * `aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)`
  */
 export function indexFill_(self: Tensor, dim: number, index: Tensor, value: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "indexFill_", "self");
   frame[1] = dim;
-  frame[2] = index.handle;
+  frame[2] = handleOf(index, "indexFill_", "index");
   frame[3] = value;
   call(256);
   return self;
@@ -3012,14 +3012,14 @@ export function indexFill_(self: Tensor, dim: number, index: Tensor, value: numb
  */
 export function maskedFill(self: Tensor, mask: Tensor, value: number | Tensor): Tensor {
   if (typeof value === "number") {
-    frame[0] = self.handle;
-    frame[1] = mask.handle;
+    frame[0] = handleOf(self, "maskedFill", "self");
+    frame[1] = handleOf(mask, "maskedFill", "mask");
     frame[2] = value;
     return adopt(call(257));
   }
-  frame[0] = self.handle;
-  frame[1] = mask.handle;
-  frame[2] = value.handle;
+  frame[0] = handleOf(self, "maskedFill", "self");
+  frame[1] = handleOf(mask, "maskedFill", "mask");
+  frame[2] = handleOf(value, "maskedFill", "value");
   return adopt(call(258));
 }
 
@@ -3031,15 +3031,15 @@ export function maskedFill(self: Tensor, mask: Tensor, value: number | Tensor): 
  */
 export function maskedFill_(self: Tensor, mask: Tensor, value: number | Tensor): Tensor {
   if (typeof value === "number") {
-    frame[0] = self.handle;
-    frame[1] = mask.handle;
+    frame[0] = handleOf(self, "maskedFill_", "self");
+    frame[1] = handleOf(mask, "maskedFill_", "mask");
     frame[2] = value;
     call(259);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = mask.handle;
-  frame[2] = value.handle;
+  frame[0] = handleOf(self, "maskedFill_", "self");
+  frame[1] = handleOf(mask, "maskedFill_", "mask");
+  frame[2] = handleOf(value, "maskedFill_", "value");
   call(260);
   return self;
 }
@@ -3050,8 +3050,8 @@ export function maskedFill_(self: Tensor, mask: Tensor, value: number | Tensor):
  * `aten::masked_select(Tensor self, Tensor mask) -> Tensor`
  */
 export function maskedSelect(self: Tensor, mask: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mask.handle;
+  frame[0] = handleOf(self, "maskedSelect", "self");
+  frame[1] = handleOf(mask, "maskedSelect", "mask");
   return adopt(call(261));
 }
 
@@ -3061,9 +3061,9 @@ export function maskedSelect(self: Tensor, mask: Tensor): Tensor {
  * `aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor`
  */
 export function maskedScatter(self: Tensor, mask: Tensor, source: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mask.handle;
-  frame[2] = source.handle;
+  frame[0] = handleOf(self, "maskedScatter", "self");
+  frame[1] = handleOf(mask, "maskedScatter", "mask");
+  frame[2] = handleOf(source, "maskedScatter", "source");
   return adopt(call(262));
 }
 
@@ -3073,9 +3073,9 @@ export function maskedScatter(self: Tensor, mask: Tensor, source: Tensor): Tenso
  * `aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)`
  */
 export function maskedScatter_(self: Tensor, mask: Tensor, source: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = mask.handle;
-  frame[2] = source.handle;
+  frame[0] = handleOf(self, "maskedScatter_", "self");
+  frame[1] = handleOf(mask, "maskedScatter_", "mask");
+  frame[2] = handleOf(source, "maskedScatter_", "source");
   call(263);
   return self;
 }
@@ -3088,14 +3088,14 @@ export function maskedScatter_(self: Tensor, mask: Tensor, source: Tensor): Tens
  */
 export function where(condition: Tensor, self: Tensor, other: Tensor | number): Tensor {
   if (typeof other === "number") {
-    frame[0] = condition.handle;
-    frame[1] = self.handle;
+    frame[0] = handleOf(condition, "where", "condition");
+    frame[1] = handleOf(self, "where", "self");
     frame[2] = other;
     return adopt(call(265));
   }
-  frame[0] = condition.handle;
-  frame[1] = self.handle;
-  frame[2] = other.handle;
+  frame[0] = handleOf(condition, "where", "condition");
+  frame[1] = handleOf(self, "where", "self");
+  frame[2] = handleOf(other, "where", "other");
   return adopt(call(264));
 }
 
@@ -3105,7 +3105,7 @@ export function where(condition: Tensor, self: Tensor, other: Tensor | number): 
  * `aten::nonzero(Tensor self) -> Tensor`
  */
 export function nonzero(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "nonzero", "self");
   return adopt(call(266));
 }
 
@@ -3115,8 +3115,8 @@ export function nonzero(self: Tensor): Tensor {
  * `aten::take(Tensor self, Tensor index) -> Tensor`
  */
 export function take(self: Tensor, index: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = index.handle;
+  frame[0] = handleOf(self, "take", "self");
+  frame[1] = handleOf(index, "take", "index");
   return adopt(call(267));
 }
 
@@ -3126,8 +3126,8 @@ export function take(self: Tensor, index: Tensor): Tensor {
  * `aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor`
  */
 export function takeAlongDim(self: Tensor, indices: Tensor, dim?: number): Tensor {
-  frame[0] = self.handle;
-  frame[1] = indices.handle;
+  frame[0] = handleOf(self, "takeAlongDim", "self");
+  frame[1] = handleOf(indices, "takeAlongDim", "indices");
   frame[2] = dim === undefined ? 0 : 1;
   frame[3] = dim === undefined ? 0 : dim;
   return adopt(call(268));
@@ -3139,7 +3139,7 @@ export function takeAlongDim(self: Tensor, indices: Tensor, dim?: number): Tenso
  * `aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)`
  */
 export function narrow(self: Tensor, dim: number, start: number, length: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "narrow", "self");
   frame[1] = dim;
   frame[2] = start;
   frame[3] = length;
@@ -3152,7 +3152,7 @@ export function narrow(self: Tensor, dim: number, start: number, length: number)
  * `aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a)`
  */
 export function select(self: Tensor, dim: number, index: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "select", "self");
   frame[1] = dim;
   frame[2] = index;
   return adopt(call(270));
@@ -3164,7 +3164,7 @@ export function select(self: Tensor, dim: number, index: number): Tensor {
  * `aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)`
  */
 export function slice(self: Tensor, dim = 0, start?: number, end?: number, step = 1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "slice", "self");
   frame[1] = dim;
   frame[2] = start === undefined ? 0 : 1;
   frame[3] = start === undefined ? 0 : start;
@@ -3180,8 +3180,8 @@ export function slice(self: Tensor, dim = 0, start?: number, end?: number, step 
  * `aten::slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor`
  */
 export function sliceScatter(self: Tensor, src: Tensor, dim = 0, start?: number, end?: number, step = 1): Tensor {
-  frame[0] = self.handle;
-  frame[1] = src.handle;
+  frame[0] = handleOf(self, "sliceScatter", "self");
+  frame[1] = handleOf(src, "sliceScatter", "src");
   frame[2] = dim;
   frame[3] = start === undefined ? 0 : 1;
   frame[4] = start === undefined ? 0 : start;
@@ -3197,8 +3197,8 @@ export function sliceScatter(self: Tensor, src: Tensor, dim = 0, start?: number,
  * `aten::select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor`
  */
 export function selectScatter(self: Tensor, src: Tensor, dim: number, index: number): Tensor {
-  frame[0] = self.handle;
-  frame[1] = src.handle;
+  frame[0] = handleOf(self, "selectScatter", "self");
+  frame[1] = handleOf(src, "selectScatter", "src");
   frame[2] = dim;
   frame[3] = index;
   return adopt(call(273));
@@ -3210,7 +3210,7 @@ export function selectScatter(self: Tensor, src: Tensor, dim: number, index: num
  * `aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)`
  */
 export function diagonal(self: Tensor, offset = 0, dim1 = 0, dim2 = 1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "diagonal", "self");
   frame[1] = offset;
   frame[2] = dim1;
   frame[3] = dim2;
@@ -3223,7 +3223,7 @@ export function diagonal(self: Tensor, offset = 0, dim1 = 0, dim2 = 1): Tensor {
  * `aten::tril(Tensor self, int diagonal=0) -> Tensor`
  */
 export function tril(self: Tensor, diagonal = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "tril", "self");
   frame[1] = diagonal;
   return adopt(call(275));
 }
@@ -3234,7 +3234,7 @@ export function tril(self: Tensor, diagonal = 0): Tensor {
  * `aten::tril_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)`
  */
 export function tril_(self: Tensor, diagonal = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "tril_", "self");
   frame[1] = diagonal;
   call(276);
   return self;
@@ -3246,7 +3246,7 @@ export function tril_(self: Tensor, diagonal = 0): Tensor {
  * `aten::triu(Tensor self, int diagonal=0) -> Tensor`
  */
 export function triu(self: Tensor, diagonal = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "triu", "self");
   frame[1] = diagonal;
   return adopt(call(277));
 }
@@ -3257,7 +3257,7 @@ export function triu(self: Tensor, diagonal = 0): Tensor {
  * `aten::triu_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)`
  */
 export function triu_(self: Tensor, diagonal = 0): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "triu_", "self");
   frame[1] = diagonal;
   call(278);
   return self;
@@ -3269,8 +3269,8 @@ export function triu_(self: Tensor, diagonal = 0): Tensor {
  * `aten::flip(Tensor self, int[] dims) -> Tensor`
  */
 export function flip(self: Tensor, dims: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, dims);
+  frame[0] = handleOf(self, "flip", "self");
+  putNumbers(1, dims, "flip", "dims");
   return adopt(call(279));
 }
 
@@ -3280,9 +3280,9 @@ export function flip(self: Tensor, dims: readonly number[]): Tensor {
  * `aten::roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor`
  */
 export function roll(self: Tensor, shifts: number | readonly number[], dims: number | readonly number[] = []): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, shifts);
-  putNumbers(next, dims);
+  frame[0] = handleOf(self, "roll", "self");
+  const next = putNumbers(1, shifts, "roll", "shifts");
+  putNumbers(next, dims, "roll", "dims");
   return adopt(call(280));
 }
 
@@ -3292,8 +3292,8 @@ export function roll(self: Tensor, shifts: number | readonly number[], dims: num
  * `aten::repeat(Tensor self, int[] repeats) -> Tensor`
  */
 export function repeat(self: Tensor, repeats: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, repeats);
+  frame[0] = handleOf(self, "repeat", "self");
+  putNumbers(1, repeats, "repeat", "repeats");
   return adopt(call(281));
 }
 
@@ -3305,7 +3305,7 @@ export function repeat(self: Tensor, repeats: readonly number[]): Tensor {
  */
 export function repeatInterleave(self: Tensor, repeats: number | Tensor, dim?: number, outputSize?: number): Tensor {
   if (typeof repeats === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "repeatInterleave", "self");
     frame[1] = repeats;
     frame[2] = dim === undefined ? 0 : 1;
     frame[3] = dim === undefined ? 0 : dim;
@@ -3313,8 +3313,8 @@ export function repeatInterleave(self: Tensor, repeats: number | Tensor, dim?: n
     frame[5] = outputSize === undefined ? 0 : outputSize;
     return adopt(call(282));
   }
-  frame[0] = self.handle;
-  frame[1] = repeats.handle;
+  frame[0] = handleOf(self, "repeatInterleave", "self");
+  frame[1] = handleOf(repeats, "repeatInterleave", "repeats");
   frame[2] = dim === undefined ? 0 : 1;
   frame[3] = dim === undefined ? 0 : dim;
   frame[4] = outputSize === undefined ? 0 : 1;
@@ -3328,8 +3328,8 @@ export function repeatInterleave(self: Tensor, repeats: number | Tensor, dim?: n
  * `aten::tile(Tensor self, int[] dims) -> Tensor`
  */
 export function tile(self: Tensor, dims: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, dims);
+  frame[0] = handleOf(self, "tile", "self");
+  putNumbers(1, dims, "tile", "dims");
   return adopt(call(284));
 }
 
@@ -3339,8 +3339,8 @@ export function tile(self: Tensor, dims: readonly number[]): Tensor {
  * `aten::view(Tensor(a) self, int[] size) -> Tensor(a)`
  */
 export function view(self: Tensor, size: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, size);
+  frame[0] = handleOf(self, "view", "self");
+  putNumbers(1, size, "view", "size");
   return adopt(call(285));
 }
 
@@ -3350,7 +3350,7 @@ export function view(self: Tensor, size: readonly number[]): Tensor {
  * `aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)`
  */
 export function viewDtype(self: Tensor, dtype: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "viewDtype", "self");
   frame[1] = dtypeCode(dtype);
   return adopt(call(286));
 }
@@ -3361,8 +3361,8 @@ export function viewDtype(self: Tensor, dtype: DType): Tensor {
  * `aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)`
  */
 export function viewAs(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "viewAs", "self");
+  frame[1] = handleOf(other, "viewAs", "other");
   return adopt(call(287));
 }
 
@@ -3372,8 +3372,8 @@ export function viewAs(self: Tensor, other: Tensor): Tensor {
  * `aten::reshape(Tensor(a) self, int[] shape) -> Tensor(a)`
  */
 export function reshape(self: Tensor, shape: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, shape);
+  frame[0] = handleOf(self, "reshape", "self");
+  putNumbers(1, shape, "reshape", "shape");
   return adopt(call(288));
 }
 
@@ -3383,8 +3383,8 @@ export function reshape(self: Tensor, shape: readonly number[]): Tensor {
  * `aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)`
  */
 export function reshapeAs(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "reshapeAs", "self");
+  frame[1] = handleOf(other, "reshapeAs", "other");
   return adopt(call(289));
 }
 
@@ -3394,7 +3394,7 @@ export function reshapeAs(self: Tensor, other: Tensor): Tensor {
  * `aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)`
  */
 export function flatten(self: Tensor, startDim = 0, endDim = -1): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "flatten", "self");
   frame[1] = startDim;
   frame[2] = endDim;
   return adopt(call(290));
@@ -3406,9 +3406,9 @@ export function flatten(self: Tensor, startDim = 0, endDim = -1): Tensor {
  * `aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)`
  */
 export function unflatten(self: Tensor, dim: number, sizes: readonly number[]): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "unflatten", "self");
   frame[1] = dim;
-  putNumbers(2, sizes);
+  putNumbers(2, sizes, "unflatten", "sizes");
   return adopt(call(291));
 }
 
@@ -3418,7 +3418,7 @@ export function unflatten(self: Tensor, dim: number, sizes: readonly number[]): 
  * `aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)`
  */
 export function squeeze(self: Tensor, dim: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "squeeze", "self");
   frame[1] = dim;
   return adopt(call(292));
 }
@@ -3429,7 +3429,7 @@ export function squeeze(self: Tensor, dim: number): Tensor {
  * `aten::squeeze(Tensor(a) self) -> Tensor(a)`
  */
 export function squeezeAll(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "squeezeAll", "self");
   return adopt(call(293));
 }
 
@@ -3439,7 +3439,7 @@ export function squeezeAll(self: Tensor): Tensor {
  * `aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)`
  */
 export function unsqueeze(self: Tensor, dim: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "unsqueeze", "self");
   frame[1] = dim;
   return adopt(call(294));
 }
@@ -3450,7 +3450,7 @@ export function unsqueeze(self: Tensor, dim: number): Tensor {
  * `aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`
  */
 export function transpose(self: Tensor, dim0: number, dim1: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "transpose", "self");
   frame[1] = dim0;
   frame[2] = dim1;
   return adopt(call(295));
@@ -3462,7 +3462,7 @@ export function transpose(self: Tensor, dim0: number, dim1: number): Tensor {
  * `aten::t(Tensor(a) self) -> Tensor(a)`
  */
 export function t(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "t", "self");
   return adopt(call(296));
 }
 
@@ -3472,7 +3472,7 @@ export function t(self: Tensor): Tensor {
  * `aten::mT(Tensor(a) self) -> Tensor(a)`
  */
 export function mT(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "mT", "self");
   return adopt(call(297));
 }
 
@@ -3482,8 +3482,8 @@ export function mT(self: Tensor): Tensor {
  * `aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)`
  */
 export function permute(self: Tensor, dims: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, dims);
+  frame[0] = handleOf(self, "permute", "self");
+  putNumbers(1, dims, "permute", "dims");
   return adopt(call(298));
 }
 
@@ -3493,7 +3493,7 @@ export function permute(self: Tensor, dims: readonly number[]): Tensor {
  * `aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)`
  */
 export function movedim(self: Tensor, source: number, destination: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "movedim", "self");
   frame[1] = source;
   frame[2] = destination;
   return adopt(call(299));
@@ -3505,8 +3505,8 @@ export function movedim(self: Tensor, source: number, destination: number): Tens
  * `aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)`
  */
 export function expand(self: Tensor, size: readonly number[], implicit = false): Tensor {
-  frame[0] = self.handle;
-  const next = putNumbers(1, size);
+  frame[0] = handleOf(self, "expand", "self");
+  const next = putNumbers(1, size, "expand", "size");
   frame[next] = implicit ? 1 : 0;
   return adopt(call(300));
 }
@@ -3517,8 +3517,8 @@ export function expand(self: Tensor, size: readonly number[], implicit = false):
  * `aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)`
  */
 export function expandAs(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "expandAs", "self");
+  frame[1] = handleOf(other, "expandAs", "other");
   return adopt(call(301));
 }
 
@@ -3528,8 +3528,8 @@ export function expandAs(self: Tensor, other: Tensor): Tensor {
  * `aten::broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)`
  */
 export function broadcastTo(self: Tensor, size: readonly number[]): Tensor {
-  frame[0] = self.handle;
-  putNumbers(1, size);
+  frame[0] = handleOf(self, "broadcastTo", "self");
+  putNumbers(1, size, "broadcastTo", "size");
   return adopt(call(302));
 }
 
@@ -3539,7 +3539,7 @@ export function broadcastTo(self: Tensor, size: readonly number[]): Tensor {
  * `aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]`
  */
 export function broadcastTensors(tensors: readonly Tensor[]): Tensor[] {
-  putTensors(0, tensors);
+  putTensors(0, tensors, "broadcastTensors", "tensors");
   return adoptList(call(303));
 }
 
@@ -3549,7 +3549,7 @@ export function broadcastTensors(tensors: readonly Tensor[]): Tensor[] {
  * `aten::contiguous(Tensor(a) self) -> Tensor(a)`
  */
 export function contiguous(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "contiguous", "self");
   return adopt(call(304));
 }
 
@@ -3559,9 +3559,9 @@ export function contiguous(self: Tensor): Tensor {
  * `aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)`
  */
 export function asStrided(self: Tensor, size: readonly number[], stride: readonly number[], storageOffset?: number): Tensor {
-  frame[0] = self.handle;
-  let next = putNumbers(1, size);
-  next = putNumbers(next, stride);
+  frame[0] = handleOf(self, "asStrided", "self");
+  let next = putNumbers(1, size, "asStrided", "size");
+  next = putNumbers(next, stride, "asStrided", "stride");
   frame[next] = storageOffset === undefined ? 0 : 1;
   frame[next + 1] = storageOffset === undefined ? 0 : storageOffset;
   return adopt(call(305));
@@ -3573,7 +3573,7 @@ export function asStrided(self: Tensor, size: readonly number[], stride: readonl
  * `aten::alias(Tensor(a) self) -> Tensor(a)`
  */
 export function alias(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "alias", "self");
   return adopt(call(306));
 }
 
@@ -3583,7 +3583,7 @@ export function alias(self: Tensor): Tensor {
  * `aten::cat(Tensor[] tensors, int dim=0) -> Tensor`
  */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
-  const next = putTensors(0, tensors);
+  const next = putTensors(0, tensors, "cat", "tensors");
   frame[next] = dim;
   return adopt(call(307));
 }
@@ -3594,7 +3594,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
  * `aten::stack(Tensor[] tensors, int dim=0) -> Tensor`
  */
 export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
-  const next = putTensors(0, tensors);
+  const next = putTensors(0, tensors, "stack", "tensors");
   frame[next] = dim;
   return adopt(call(308));
 }
@@ -3607,13 +3607,13 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
  */
 export function split(self: Tensor, splitSize: number | readonly number[], dim = 0): Tensor[] {
   if (typeof splitSize === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "split", "self");
     frame[1] = splitSize;
     frame[2] = dim;
     return adoptList(call(309));
   }
-  frame[0] = self.handle;
-  const next = putNumbers(1, splitSize);
+  frame[0] = handleOf(self, "split", "self");
+  const next = putNumbers(1, splitSize, "split", "splitSize");
   frame[next] = dim;
   return adoptList(call(310));
 }
@@ -3624,7 +3624,7 @@ export function split(self: Tensor, splitSize: number | readonly number[], dim =
  * `aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]`
  */
 export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "chunk", "self");
   frame[1] = chunks;
   frame[2] = dim;
   return adoptList(call(311));
@@ -3636,7 +3636,7 @@ export function chunk(self: Tensor, chunks: number, dim = 0): Tensor[] {
  * `aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]`
  */
 export function unbind(self: Tensor, dim = 0): Tensor[] {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "unbind", "self");
   frame[1] = dim;
   return adoptList(call(312));
 }
@@ -3647,7 +3647,7 @@ export function unbind(self: Tensor, dim = 0): Tensor[] {
  * `aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]`
  */
 export function meshgrid(tensors: readonly Tensor[], indexing: string): Tensor[] {
-  const next = putTensors(0, tensors);
+  const next = putTensors(0, tensors, "meshgrid", "tensors");
   frame[next] = intern(indexing);
   return adoptList(call(313));
 }
@@ -3658,7 +3658,7 @@ export function meshgrid(tensors: readonly Tensor[], indexing: string): Tensor[]
  * `aten::clone(Tensor self) -> Tensor`
  */
 export function clone(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "clone", "self");
   return adopt(call(314));
 }
 
@@ -3668,7 +3668,7 @@ export function clone(self: Tensor): Tensor {
  * `aten::detach(Tensor(a) self) -> Tensor(a)`
  */
 export function detach(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "detach", "self");
   return adopt(call(315));
 }
 
@@ -3678,7 +3678,7 @@ export function detach(self: Tensor): Tensor {
  * `aten::to.dtype(Tensor(a) self, ScalarType dtype, bool copy=False) -> Tensor(a)`
  */
 export function to(self: Tensor, dtype: DType, copy = false): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "to", "self");
   frame[1] = dtypeCode(dtype);
   frame[2] = copy ? 1 : 0;
   return adopt(call(316));
@@ -3690,8 +3690,8 @@ export function to(self: Tensor, dtype: DType, copy = false): Tensor {
  * `aten::type_as(Tensor self, Tensor other) -> Tensor`
  */
 export function typeAs(self: Tensor, other: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = other.handle;
+  frame[0] = handleOf(self, "typeAs", "self");
+  frame[1] = handleOf(other, "typeAs", "other");
   return adopt(call(317));
 }
 
@@ -3701,8 +3701,8 @@ export function typeAs(self: Tensor, other: Tensor): Tensor {
  * `aten::copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)`
  */
 export function copy_(self: Tensor, src: Tensor): Tensor {
-  frame[0] = self.handle;
-  frame[1] = src.handle;
+  frame[0] = handleOf(self, "copy_", "self");
+  frame[1] = handleOf(src, "copy_", "src");
   call(318);
   return self;
 }
@@ -3715,13 +3715,13 @@ export function copy_(self: Tensor, src: Tensor): Tensor {
  */
 export function fill_(self: Tensor, value: number | Tensor): Tensor {
   if (typeof value === "number") {
-    frame[0] = self.handle;
+    frame[0] = handleOf(self, "fill_", "self");
     frame[1] = value;
     call(319);
     return self;
   }
-  frame[0] = self.handle;
-  frame[1] = value.handle;
+  frame[0] = handleOf(self, "fill_", "self");
+  frame[1] = handleOf(value, "fill_", "value");
   call(320);
   return self;
 }
@@ -3732,7 +3732,7 @@ export function fill_(self: Tensor, value: number | Tensor): Tensor {
  * `aten::zero_(Tensor(a!) self) -> Tensor(a!)`
  */
 export function zero_(self: Tensor): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "zero_", "self");
   call(321);
   return self;
 }
@@ -3743,7 +3743,7 @@ export function zero_(self: Tensor): Tensor {
  * `aten::_version(Tensor self) -> int`
  */
 export function writeCount(self: Tensor): number {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "writeCount", "self");
   return call(322);
 }
 
@@ -3753,7 +3753,7 @@ export function writeCount(self: Tensor): number {
  * `aten::empty.memory_format(int[] size, *, ScalarType? dtype=None) -> Tensor`
  */
 export function empty(size: readonly number[], dtype?: DType): Tensor {
-  const next = putNumbers(0, size);
+  const next = putNumbers(0, size, "empty", "size");
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(323));
@@ -3765,7 +3765,7 @@ export function empty(size: readonly number[], dtype?: DType): Tensor {
  * `aten::zeros(int[] size, *, ScalarType? dtype=None) -> Tensor`
  */
 export function zeros(size: readonly number[], dtype?: DType): Tensor {
-  const next = putNumbers(0, size);
+  const next = putNumbers(0, size, "zeros", "size");
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(324));
@@ -3777,7 +3777,7 @@ export function zeros(size: readonly number[], dtype?: DType): Tensor {
  * `aten::ones(int[] size, *, ScalarType? dtype=None) -> Tensor`
  */
 export function ones(size: readonly number[], dtype?: DType): Tensor {
-  const next = putNumbers(0, size);
+  const next = putNumbers(0, size, "ones", "size");
   frame[next] = dtype === undefined ? 0 : 1;
   frame[next + 1] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(325));
@@ -3789,7 +3789,7 @@ export function ones(size: readonly number[], dtype?: DType): Tensor {
  * `aten::full(int[] size, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor`
  */
 export function full(size: readonly number[], fillValue: number, dtype?: DType): Tensor {
-  const next = putNumbers(0, size);
+  const next = putNumbers(0, size, "full", "size");
   frame[next] = fillValue;
   frame[next + 1] = dtype === undefined ? 0 : 1;
   frame[next + 2] = dtype === undefined ? 0 : dtypeCode(dtype);
@@ -3843,7 +3843,7 @@ export function eye(n: number, m: number, dtype?: DType): Tensor {
  * `aten::empty_like(Tensor self, *, ScalarType? dtype=None) -> Tensor`
  */
 export function emptyLike(self: Tensor, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "emptyLike", "self");
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(330));
@@ -3855,7 +3855,7 @@ export function emptyLike(self: Tensor, dtype?: DType): Tensor {
  * `aten::zeros_like(Tensor self, *, ScalarType? dtype=None) -> Tensor`
  */
 export function zerosLike(self: Tensor, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "zerosLike", "self");
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(331));
@@ -3867,7 +3867,7 @@ export function zerosLike(self: Tensor, dtype?: DType): Tensor {
  * `aten::ones_like(Tensor self, *, ScalarType? dtype=None) -> Tensor`
  */
 export function onesLike(self: Tensor, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "onesLike", "self");
   frame[1] = dtype === undefined ? 0 : 1;
   frame[2] = dtype === undefined ? 0 : dtypeCode(dtype);
   return adopt(call(332));
@@ -3879,7 +3879,7 @@ export function onesLike(self: Tensor, dtype?: DType): Tensor {
  * `aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor`
  */
 export function fullLike(self: Tensor, fillValue: number, dtype?: DType): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "fullLike", "self");
   frame[1] = fillValue;
   frame[2] = dtype === undefined ? 0 : 1;
   frame[3] = dtype === undefined ? 0 : dtypeCode(dtype);

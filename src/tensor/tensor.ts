@@ -2,8 +2,9 @@ import { TroupeError } from "../errors.ts";
 import { type BackwardOptions, backward } from "./backward.ts";
 import { type Device, deviceNumber } from "./device.ts";
 import { arrayFor, type DType, dtypeOfCode, type TypedArray, viewFor } from "./dtype.ts";
+import { frame, handleOf } from "./frame.ts";
 import { TensorHandle } from "./handle.ts";
-import { frame, native } from "./native.ts";
+import { native } from "./native.ts";
 import { numelOf } from "./numel.ts";
 import { register } from "./scope.ts";
 
@@ -132,7 +133,8 @@ export function adoptList(count: number): Tensor[] {
 
 /** The number of a tensor that must be alive, for native calls. @throws {TroupeError} `TENSOR_DISPOSED` */
 export function liveHandle(tensor: Tensor, op: string): number {
-  if (tensor.handle === 0)
+  const handle = handleOf(tensor, op, "the operand");
+  if (handle === 0)
     throw new TroupeError(
       "TENSOR_DISPOSED",
       { where: op, expected: "a live tensor", got: "one that was disposed" },
@@ -140,7 +142,7 @@ export function liveHandle(tensor: Tensor, op: string): number {
         fields: { op },
       },
     );
-  return tensor.handle;
+  return handle;
 }
 
 function readFacts(handle: number): Facts {

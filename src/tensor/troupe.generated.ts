@@ -1,7 +1,7 @@
 // Written by scripts/generate-ops.ts from scripts/operators/operators.txt and the schemas of libtorch 2.13.0.
 
 import { type DType, dtypeCode } from "./dtype.ts";
-import { call, frame, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
+import { call, frame, handleOf, putNumbers, putOptionalTensors, putTensors } from "./frame.ts";
 import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
 
 /**
@@ -10,15 +10,15 @@ import { adopt, adoptAt, adoptList, type Tensor } from "./tensor.ts";
  * `troupe::adamw_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
  */
 export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
-  frame[0] = param.handle;
-  frame[1] = expAvg.handle;
-  frame[2] = expAvgSq.handle;
-  frame[3] = grad.handle;
+  frame[0] = handleOf(param, "adamw_", "param");
+  frame[1] = handleOf(expAvg, "adamw_", "expAvg");
+  frame[2] = handleOf(expAvgSq, "adamw_", "expAvgSq");
+  frame[3] = handleOf(grad, "adamw_", "grad");
   frame[4] = lowPrecision === undefined ? 0 : 1;
-  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
-  let next = putNumbers(6, segmentEnds);
-  next = putNumbers(next, learningRates);
-  next = putNumbers(next, weightDecays);
+  frame[5] = lowPrecision === undefined ? 0 : handleOf(lowPrecision, "adamw_", "lowPrecision");
+  let next = putNumbers(6, segmentEnds, "adamw_", "segmentEnds");
+  next = putNumbers(next, learningRates, "adamw_", "learningRates");
+  next = putNumbers(next, weightDecays, "adamw_", "weightDecays");
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = eps;
@@ -33,15 +33,15 @@ export function adamw_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Te
  * `troupe::adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
  */
 export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
-  frame[0] = param.handle;
-  frame[1] = expAvg.handle;
-  frame[2] = expAvgSq.handle;
-  frame[3] = grad.handle;
+  frame[0] = handleOf(param, "adam_", "param");
+  frame[1] = handleOf(expAvg, "adam_", "expAvg");
+  frame[2] = handleOf(expAvgSq, "adam_", "expAvgSq");
+  frame[3] = handleOf(grad, "adam_", "grad");
   frame[4] = lowPrecision === undefined ? 0 : 1;
-  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
-  let next = putNumbers(6, segmentEnds);
-  next = putNumbers(next, learningRates);
-  next = putNumbers(next, weightDecays);
+  frame[5] = lowPrecision === undefined ? 0 : handleOf(lowPrecision, "adam_", "lowPrecision");
+  let next = putNumbers(6, segmentEnds, "adam_", "segmentEnds");
+  next = putNumbers(next, learningRates, "adam_", "learningRates");
+  next = putNumbers(next, weightDecays, "adam_", "weightDecays");
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = eps;
@@ -56,15 +56,15 @@ export function adam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Ten
  * `troupe::bmtrain_adam_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor grad, Tensor(d!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
  */
 export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
-  frame[0] = param.handle;
-  frame[1] = expAvg.handle;
-  frame[2] = expAvgSq.handle;
-  frame[3] = grad.handle;
+  frame[0] = handleOf(param, "bmtrainAdam_", "param");
+  frame[1] = handleOf(expAvg, "bmtrainAdam_", "expAvg");
+  frame[2] = handleOf(expAvgSq, "bmtrainAdam_", "expAvgSq");
+  frame[3] = handleOf(grad, "bmtrainAdam_", "grad");
   frame[4] = lowPrecision === undefined ? 0 : 1;
-  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
-  let next = putNumbers(6, segmentEnds);
-  next = putNumbers(next, learningRates);
-  next = putNumbers(next, weightDecays);
+  frame[5] = lowPrecision === undefined ? 0 : handleOf(lowPrecision, "bmtrainAdam_", "lowPrecision");
+  let next = putNumbers(6, segmentEnds, "bmtrainAdam_", "segmentEnds");
+  next = putNumbers(next, learningRates, "bmtrainAdam_", "learningRates");
+  next = putNumbers(next, weightDecays, "bmtrainAdam_", "weightDecays");
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = eps;
@@ -79,15 +79,15 @@ export function bmtrainAdam_(param: Tensor, expAvg: Tensor, expAvgSq: Tensor, gr
  * `troupe::sgd_(Tensor(a!) param, Tensor(b!)? momentum_buffer, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float momentum, float dampening, bool nesterov, int step, float grad_scale) -> ()`
  */
 export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], momentum: number, dampening: number, nesterov: boolean, step: number, gradScale: number): void {
-  frame[0] = param.handle;
+  frame[0] = handleOf(param, "sgd_", "param");
   frame[1] = momentumBuffer === undefined ? 0 : 1;
-  frame[2] = momentumBuffer === undefined ? 0 : momentumBuffer.handle;
-  frame[3] = grad.handle;
+  frame[2] = momentumBuffer === undefined ? 0 : handleOf(momentumBuffer, "sgd_", "momentumBuffer");
+  frame[3] = handleOf(grad, "sgd_", "grad");
   frame[4] = lowPrecision === undefined ? 0 : 1;
-  frame[5] = lowPrecision === undefined ? 0 : lowPrecision.handle;
-  let next = putNumbers(6, segmentEnds);
-  next = putNumbers(next, learningRates);
-  next = putNumbers(next, weightDecays);
+  frame[5] = lowPrecision === undefined ? 0 : handleOf(lowPrecision, "sgd_", "lowPrecision");
+  let next = putNumbers(6, segmentEnds, "sgd_", "segmentEnds");
+  next = putNumbers(next, learningRates, "sgd_", "learningRates");
+  next = putNumbers(next, weightDecays, "sgd_", "weightDecays");
   frame[next] = momentum;
   frame[next + 1] = dampening;
   frame[next + 2] = nesterov ? 1 : 0;
@@ -102,14 +102,14 @@ export function sgd_(param: Tensor, momentumBuffer: Tensor | undefined, grad: Te
  * `troupe::lion_(Tensor(a!) param, Tensor(b!) exp_avg, Tensor grad, Tensor(c!)? low_precision, int[] segment_ends, float[] learning_rates, float[] weight_decays, float beta1, float beta2, float grad_scale) -> ()`
  */
 export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], learningRates: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, gradScale: number): void {
-  frame[0] = param.handle;
-  frame[1] = expAvg.handle;
-  frame[2] = grad.handle;
+  frame[0] = handleOf(param, "lion_", "param");
+  frame[1] = handleOf(expAvg, "lion_", "expAvg");
+  frame[2] = handleOf(grad, "lion_", "grad");
   frame[3] = lowPrecision === undefined ? 0 : 1;
-  frame[4] = lowPrecision === undefined ? 0 : lowPrecision.handle;
-  let next = putNumbers(5, segmentEnds);
-  next = putNumbers(next, learningRates);
-  next = putNumbers(next, weightDecays);
+  frame[4] = lowPrecision === undefined ? 0 : handleOf(lowPrecision, "lion_", "lowPrecision");
+  let next = putNumbers(5, segmentEnds, "lion_", "segmentEnds");
+  next = putNumbers(next, learningRates, "lion_", "learningRates");
+  next = putNumbers(next, weightDecays, "lion_", "weightDecays");
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = gradScale;
@@ -122,12 +122,12 @@ export function lion_(param: Tensor, expAvg: Tensor, grad: Tensor, lowPrecision:
  * `troupe::lamb_direction_(Tensor(a!) grad, Tensor param, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, int[] segment_ends, float[] weight_decays, float beta1, float beta2, float eps, int step, float grad_scale) -> ()`
  */
 export function lambDirection_(grad: Tensor, param: Tensor, expAvg: Tensor, expAvgSq: Tensor, segmentEnds: readonly number[], weightDecays: readonly number[], beta1: number, beta2: number, eps: number, step: number, gradScale: number): void {
-  frame[0] = grad.handle;
-  frame[1] = param.handle;
-  frame[2] = expAvg.handle;
-  frame[3] = expAvgSq.handle;
-  let next = putNumbers(4, segmentEnds);
-  next = putNumbers(next, weightDecays);
+  frame[0] = handleOf(grad, "lambDirection_", "grad");
+  frame[1] = handleOf(param, "lambDirection_", "param");
+  frame[2] = handleOf(expAvg, "lambDirection_", "expAvg");
+  frame[3] = handleOf(expAvgSq, "lambDirection_", "expAvgSq");
+  let next = putNumbers(4, segmentEnds, "lambDirection_", "segmentEnds");
+  next = putNumbers(next, weightDecays, "lambDirection_", "weightDecays");
   frame[next] = beta1;
   frame[next + 1] = beta2;
   frame[next + 2] = eps;
@@ -142,8 +142,8 @@ export function lambDirection_(grad: Tensor, param: Tensor, expAvg: Tensor, expA
  * `troupe::adafactor_vector_(Tensor(a!) grad, Tensor(b!) exp_avg_sq, float beta2, float eps, float grad_scale) -> ()`
  */
 export function adafactorVector_(grad: Tensor, expAvgSq: Tensor, beta2: number, eps: number, gradScale: number): void {
-  frame[0] = grad.handle;
-  frame[1] = expAvgSq.handle;
+  frame[0] = handleOf(grad, "adafactorVector_", "grad");
+  frame[1] = handleOf(expAvgSq, "adafactorVector_", "expAvgSq");
   frame[2] = beta2;
   frame[3] = eps;
   frame[4] = gradScale;
@@ -156,10 +156,10 @@ export function adafactorVector_(grad: Tensor, expAvgSq: Tensor, beta2: number, 
  * `troupe::adafactor_matrix_(Tensor(a!) grad, Tensor row_factors, Tensor column_factors, int[] shape, int begin, float grad_scale) -> ()`
  */
 export function adafactorMatrix_(grad: Tensor, rowFactors: Tensor, columnFactors: Tensor, shape: readonly number[], begin: number, gradScale: number): void {
-  frame[0] = grad.handle;
-  frame[1] = rowFactors.handle;
-  frame[2] = columnFactors.handle;
-  const next = putNumbers(3, shape);
+  frame[0] = handleOf(grad, "adafactorMatrix_", "grad");
+  frame[1] = handleOf(rowFactors, "adafactorMatrix_", "rowFactors");
+  frame[2] = handleOf(columnFactors, "adafactorMatrix_", "columnFactors");
+  const next = putNumbers(3, shape, "adafactorMatrix_", "shape");
   frame[next] = begin;
   frame[next + 1] = gradScale;
   call(344);
@@ -171,10 +171,10 @@ export function adafactorMatrix_(grad: Tensor, rowFactors: Tensor, columnFactors
  * `troupe::blend_direction_(Tensor(a!) direction, Tensor(b!) exp_avg, int[] segment_ends, float[] rates, float beta) -> ()`
  */
 export function blendDirection_(direction: Tensor, expAvg: Tensor, segmentEnds: readonly number[], rates: readonly number[], beta: number): void {
-  frame[0] = direction.handle;
-  frame[1] = expAvg.handle;
-  let next = putNumbers(2, segmentEnds);
-  next = putNumbers(next, rates);
+  frame[0] = handleOf(direction, "blendDirection_", "direction");
+  frame[1] = handleOf(expAvg, "blendDirection_", "expAvg");
+  let next = putNumbers(2, segmentEnds, "blendDirection_", "segmentEnds");
+  next = putNumbers(next, rates, "blendDirection_", "rates");
   frame[next] = beta;
   call(345);
 }
@@ -185,13 +185,13 @@ export function blendDirection_(direction: Tensor, expAvg: Tensor, segmentEnds: 
  * `troupe::step_along_(Tensor(a!) param, Tensor direction, Tensor(b!)? low_precision, int[] segment_ends, float[] rates, float[] keeps) -> ()`
  */
 export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tensor | undefined, segmentEnds: readonly number[], rates: readonly number[], keeps: readonly number[]): void {
-  frame[0] = param.handle;
-  frame[1] = direction.handle;
+  frame[0] = handleOf(param, "stepAlong_", "param");
+  frame[1] = handleOf(direction, "stepAlong_", "direction");
   frame[2] = lowPrecision === undefined ? 0 : 1;
-  frame[3] = lowPrecision === undefined ? 0 : lowPrecision.handle;
-  let next = putNumbers(4, segmentEnds);
-  next = putNumbers(next, rates);
-  putNumbers(next, keeps);
+  frame[3] = lowPrecision === undefined ? 0 : handleOf(lowPrecision, "stepAlong_", "lowPrecision");
+  let next = putNumbers(4, segmentEnds, "stepAlong_", "segmentEnds");
+  next = putNumbers(next, rates, "stepAlong_", "rates");
+  putNumbers(next, keeps, "stepAlong_", "keeps");
   call(346);
 }
 
@@ -201,8 +201,8 @@ export function stepAlong_(param: Tensor, direction: Tensor, lowPrecision: Tenso
  * `troupe::segment_maxima(Tensor flat, int[] ends) -> Tensor`
  */
 export function segmentMaxima(flat: Tensor, ends: readonly number[]): Tensor {
-  frame[0] = flat.handle;
-  putNumbers(1, ends);
+  frame[0] = handleOf(flat, "segmentMaxima", "flat");
+  putNumbers(1, ends, "segmentMaxima", "ends");
   return adopt(call(347));
 }
 
@@ -212,9 +212,9 @@ export function segmentMaxima(flat: Tensor, ends: readonly number[]): Tensor {
  * `troupe::exact_square_sums(Tensor flat, int[] ends, float[] bounds) -> Tensor`
  */
 export function exactSquareSums(flat: Tensor, ends: readonly number[], bounds: readonly number[]): Tensor {
-  frame[0] = flat.handle;
-  const next = putNumbers(1, ends);
-  putNumbers(next, bounds);
+  frame[0] = handleOf(flat, "exactSquareSums", "flat");
+  const next = putNumbers(1, ends, "exactSquareSums", "ends");
+  putNumbers(next, bounds, "exactSquareSums", "bounds");
   return adopt(call(348));
 }
 
@@ -224,8 +224,8 @@ export function exactSquareSums(flat: Tensor, ends: readonly number[], bounds: r
  * `troupe::factored_square_sums(Tensor grad, int[] shape, int begin, float scale, float bound) -> (Tensor rows, Tensor columns)`
  */
 export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin: number, scale: number, bound: number): [rows: Tensor, columns: Tensor] {
-  frame[0] = grad.handle;
-  const next = putNumbers(1, shape);
+  frame[0] = handleOf(grad, "factoredSquareSums", "grad");
+  const next = putNumbers(1, shape, "factoredSquareSums", "shape");
   frame[next] = begin;
   frame[next + 1] = scale;
   frame[next + 2] = bound;
@@ -239,7 +239,7 @@ export function factoredSquareSums(grad: Tensor, shape: readonly number[], begin
  * `troupe::chunk_square_sums(Tensor flat) -> Tensor`
  */
 export function chunkSquareSums(flat: Tensor): Tensor {
-  frame[0] = flat.handle;
+  frame[0] = handleOf(flat, "chunkSquareSums", "flat");
   return adopt(call(350));
 }
 
@@ -249,8 +249,8 @@ export function chunkSquareSums(flat: Tensor): Tensor {
  * `troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()`
  */
 export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: number, accumulate: boolean): void {
-  frame[0] = out.handle;
-  const next = putTensors(1, sources);
+  frame[0] = handleOf(out, "reduceRanks_", "out");
+  const next = putTensors(1, sources, "reduceRanks_", "sources");
   frame[next] = begin;
   frame[next + 1] = accumulate ? 1 : 0;
   call(351);
@@ -262,7 +262,7 @@ export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: num
  * `troupe::placeholder(int[] size, ScalarType dtype) -> Tensor`
  */
 export function placeholder(size: readonly number[], dtype: DType): Tensor {
-  const next = putNumbers(0, size);
+  const next = putNumbers(0, size, "placeholder", "size");
   frame[next] = dtypeCode(dtype);
   return adopt(call(352));
 }
@@ -273,7 +273,7 @@ export function placeholder(size: readonly number[], dtype: DType): Tensor {
  * `troupe::observe(Tensor x, int id) -> Tensor`
  */
 export function observe(x: Tensor, id: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "observe", "x");
   frame[1] = id;
   return adopt(call(353));
 }
@@ -294,9 +294,9 @@ export function observed(id: number): Tensor[] {
  * `troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()`
  */
 export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | undefined)[], offsets: readonly number[], accumulate: boolean): void {
-  frame[0] = flat.handle;
-  let next = putOptionalTensors(1, gradients);
-  next = putNumbers(next, offsets);
+  frame[0] = handleOf(flat, "collectGradients_", "flat");
+  let next = putOptionalTensors(1, gradients, "collectGradients_", "gradients");
+  next = putNumbers(next, offsets, "collectGradients_", "offsets");
   frame[next] = accumulate ? 1 : 0;
   call(355);
 }
@@ -307,7 +307,7 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
  * `troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)`
  */
 export function philoxUniform_(self: Tensor, low: number, high: number, seed: number, stream: number, offset: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "philoxUniform_", "self");
   frame[1] = low;
   frame[2] = high;
   frame[3] = seed;
@@ -323,7 +323,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
  * `troupe::philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)`
  */
 export function philoxNormal_(self: Tensor, mean: number, std: number, seed: number, stream: number, offset: number): Tensor {
-  frame[0] = self.handle;
+  frame[0] = handleOf(self, "philoxNormal_", "self");
   frame[1] = mean;
   frame[2] = std;
   frame[3] = seed;
@@ -339,7 +339,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
  * `troupe::dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor`
  */
 export function dropout(x: Tensor, p: number, seed: number, stream: number, offset: number, run: number, stride: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "dropout", "x");
   frame[1] = p;
   frame[2] = seed;
   frame[3] = stream;
@@ -355,10 +355,10 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
  * `troupe::layer_norm(Tensor x, Tensor weight, Tensor? bias, float eps) -> Tensor`
  */
 export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, eps: number): Tensor {
-  frame[0] = x.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(x, "layerNorm", "x");
+  frame[1] = handleOf(weight, "layerNorm", "weight");
   frame[2] = bias === undefined ? 0 : 1;
-  frame[3] = bias === undefined ? 0 : bias.handle;
+  frame[3] = bias === undefined ? 0 : handleOf(bias, "layerNorm", "bias");
   frame[4] = eps;
   return adopt(call(359));
 }
@@ -369,11 +369,11 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
  * `troupe::add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias, float eps) -> (Tensor sum, Tensor normed)`
  */
 export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor | undefined, eps: number): [sum: Tensor, normed: Tensor] {
-  frame[0] = x.handle;
-  frame[1] = residual.handle;
-  frame[2] = weight.handle;
+  frame[0] = handleOf(x, "addLayerNorm", "x");
+  frame[1] = handleOf(residual, "addLayerNorm", "residual");
+  frame[2] = handleOf(weight, "addLayerNorm", "weight");
   frame[3] = bias === undefined ? 0 : 1;
-  frame[4] = bias === undefined ? 0 : bias.handle;
+  frame[4] = bias === undefined ? 0 : handleOf(bias, "addLayerNorm", "bias");
   frame[5] = eps;
   call(360);
   return [adoptAt(0), adoptAt(1)];
@@ -385,8 +385,8 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
  * `troupe::rms_norm(Tensor x, Tensor weight, float eps) -> Tensor`
  */
 export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
-  frame[0] = x.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(x, "rmsNorm", "x");
+  frame[1] = handleOf(weight, "rmsNorm", "weight");
   frame[2] = eps;
   return adopt(call(361));
 }
@@ -397,9 +397,9 @@ export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
  * `troupe::add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor sum, Tensor normed)`
  */
 export function addRmsNorm(x: Tensor, residual: Tensor, weight: Tensor, eps: number): [sum: Tensor, normed: Tensor] {
-  frame[0] = x.handle;
-  frame[1] = residual.handle;
-  frame[2] = weight.handle;
+  frame[0] = handleOf(x, "addRmsNorm", "x");
+  frame[1] = handleOf(residual, "addRmsNorm", "residual");
+  frame[2] = handleOf(weight, "addRmsNorm", "weight");
   frame[3] = eps;
   call(362);
   return [adoptAt(0), adoptAt(1)];
@@ -411,9 +411,9 @@ export function addRmsNorm(x: Tensor, residual: Tensor, weight: Tensor, eps: num
  * `troupe::rotary(Tensor x, Tensor cosines, Tensor sines) -> Tensor`
  */
 export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
-  frame[0] = x.handle;
-  frame[1] = cosines.handle;
-  frame[2] = sines.handle;
+  frame[0] = handleOf(x, "rotary", "x");
+  frame[1] = handleOf(cosines, "rotary", "cosines");
+  frame[2] = handleOf(sines, "rotary", "sines");
   return adopt(call(363));
 }
 
@@ -423,8 +423,8 @@ export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
  * `troupe::swiglu(Tensor gate, Tensor up) -> Tensor`
  */
 export function swiglu(gate: Tensor, up: Tensor): Tensor {
-  frame[0] = gate.handle;
-  frame[1] = up.handle;
+  frame[0] = handleOf(gate, "swiglu", "gate");
+  frame[1] = handleOf(up, "swiglu", "up");
   return adopt(call(364));
 }
 
@@ -434,8 +434,8 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
  * `troupe::bias_gelu(Tensor x, Tensor bias) -> Tensor`
  */
 export function biasGelu(x: Tensor, bias: Tensor): Tensor {
-  frame[0] = x.handle;
-  frame[1] = bias.handle;
+  frame[0] = handleOf(x, "biasGelu", "x");
+  frame[1] = handleOf(bias, "biasGelu", "bias");
   return adopt(call(365));
 }
 
@@ -445,9 +445,9 @@ export function biasGelu(x: Tensor, bias: Tensor): Tensor {
  * `troupe::attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor`
  */
 export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scale: number): Tensor {
-  frame[0] = q.handle;
-  frame[1] = k.handle;
-  frame[2] = v.handle;
+  frame[0] = handleOf(q, "attention", "q");
+  frame[1] = handleOf(k, "attention", "k");
+  frame[2] = handleOf(v, "attention", "v");
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
   return adopt(call(366));
@@ -459,13 +459,13 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
  * `troupe::masked_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale) -> Tensor`
  */
 export function maskedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined, bias: Tensor | undefined, causal: boolean, window: number, scale: number): Tensor {
-  frame[0] = q.handle;
-  frame[1] = k.handle;
-  frame[2] = v.handle;
+  frame[0] = handleOf(q, "maskedAttention", "q");
+  frame[1] = handleOf(k, "maskedAttention", "k");
+  frame[2] = handleOf(v, "maskedAttention", "v");
   frame[3] = mask === undefined ? 0 : 1;
-  frame[4] = mask === undefined ? 0 : mask.handle;
+  frame[4] = mask === undefined ? 0 : handleOf(mask, "maskedAttention", "mask");
   frame[5] = bias === undefined ? 0 : 1;
-  frame[6] = bias === undefined ? 0 : bias.handle;
+  frame[6] = bias === undefined ? 0 : handleOf(bias, "maskedAttention", "bias");
   frame[7] = causal ? 1 : 0;
   frame[8] = window;
   frame[9] = scale;
@@ -478,13 +478,13 @@ export function maskedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
  * `troupe::dropped_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale, float p, int seed, int stream, int offset, int run, int stride) -> Tensor`
  */
 export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined, bias: Tensor | undefined, causal: boolean, window: number, scale: number, p: number, seed: number, stream: number, offset: number, run: number, stride: number): Tensor {
-  frame[0] = q.handle;
-  frame[1] = k.handle;
-  frame[2] = v.handle;
+  frame[0] = handleOf(q, "droppedAttention", "q");
+  frame[1] = handleOf(k, "droppedAttention", "k");
+  frame[2] = handleOf(v, "droppedAttention", "v");
   frame[3] = mask === undefined ? 0 : 1;
-  frame[4] = mask === undefined ? 0 : mask.handle;
+  frame[4] = mask === undefined ? 0 : handleOf(mask, "droppedAttention", "mask");
   frame[5] = bias === undefined ? 0 : 1;
-  frame[6] = bias === undefined ? 0 : bias.handle;
+  frame[6] = bias === undefined ? 0 : handleOf(bias, "droppedAttention", "bias");
   frame[7] = causal ? 1 : 0;
   frame[8] = window;
   frame[9] = scale;
@@ -503,8 +503,8 @@ export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
  * `troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor`
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: number): Tensor {
-  frame[0] = logits.handle;
-  frame[1] = targets.handle;
+  frame[0] = handleOf(logits, "crossEntropy", "logits");
+  frame[1] = handleOf(targets, "crossEntropy", "targets");
   frame[2] = ignoreIndex;
   return adopt(call(369));
 }
@@ -515,9 +515,9 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
  * `troupe::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor`
  */
 export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tensor, ignoreIndex: number): Tensor {
-  frame[0] = hidden.handle;
-  frame[1] = weight.handle;
-  frame[2] = targets.handle;
+  frame[0] = handleOf(hidden, "linearCrossEntropy", "hidden");
+  frame[1] = handleOf(weight, "linearCrossEntropy", "weight");
+  frame[2] = handleOf(targets, "linearCrossEntropy", "targets");
   frame[3] = ignoreIndex;
   return adopt(call(370));
 }
@@ -528,13 +528,13 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
  * `troupe::vocabulary_statistics(Tensor logits, Tensor targets, int first_class, int num_classes, int ignore_index, Tensor? weights) -> Tensor`
  */
 export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass: number, numClasses: number, ignoreIndex: number, weights?: Tensor): Tensor {
-  frame[0] = logits.handle;
-  frame[1] = targets.handle;
+  frame[0] = handleOf(logits, "vocabularyStatistics", "logits");
+  frame[1] = handleOf(targets, "vocabularyStatistics", "targets");
   frame[2] = firstClass;
   frame[3] = numClasses;
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
-  frame[6] = weights === undefined ? 0 : weights.handle;
+  frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyStatistics", "weights");
   return adopt(call(371));
 }
 
@@ -544,13 +544,13 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
  * `troupe::vocabulary_gradient_(Tensor(a!) logits, Tensor logsumexp, Tensor targets, int first_class, Tensor coefficients, Tensor? weights) -> ()`
  */
 export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: Tensor, firstClass: number, coefficients: Tensor, weights?: Tensor): void {
-  frame[0] = logits.handle;
-  frame[1] = logsumexp.handle;
-  frame[2] = targets.handle;
+  frame[0] = handleOf(logits, "vocabularyGradient_", "logits");
+  frame[1] = handleOf(logsumexp, "vocabularyGradient_", "logsumexp");
+  frame[2] = handleOf(targets, "vocabularyGradient_", "targets");
   frame[3] = firstClass;
-  frame[4] = coefficients.handle;
+  frame[4] = handleOf(coefficients, "vocabularyGradient_", "coefficients");
   frame[5] = weights === undefined ? 0 : 1;
-  frame[6] = weights === undefined ? 0 : weights.handle;
+  frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyGradient_", "weights");
   call(372);
 }
 
@@ -560,9 +560,9 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
  * `troupe::attach_gradients(Tensor value, Tensor[] inputs, Tensor[] gradients, float factor) -> Tensor`
  */
 export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradients: readonly Tensor[], factor: number): Tensor {
-  frame[0] = value.handle;
-  let next = putTensors(1, inputs);
-  next = putTensors(next, gradients);
+  frame[0] = handleOf(value, "attachGradients", "value");
+  let next = putTensors(1, inputs, "attachGradients", "inputs");
+  next = putTensors(next, gradients, "attachGradients", "gradients");
   frame[next] = factor;
   return adopt(call(373));
 }
@@ -573,8 +573,8 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
  * `troupe::round_stochastic_(Tensor(a!) out, Tensor values, int seed, int stream, int offset) -> ()`
  */
 export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stream: number, offset: number): void {
-  frame[0] = out.handle;
-  frame[1] = values.handle;
+  frame[0] = handleOf(out, "roundStochastic_", "out");
+  frame[1] = handleOf(values, "roundStochastic_", "values");
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
@@ -587,7 +587,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  * `troupe::all_finite(Tensor[] tensors) -> bool`
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
-  putTensors(0, tensors);
+  putTensors(0, tensors, "allFinite", "tensors");
   return call(375) !== 0;
 }
 
@@ -597,8 +597,8 @@ export function allFinite(tensors: readonly Tensor[]): boolean {
  * `troupe::token_windows(Tensor tokens, int[] starts, int length) -> (Tensor inputs, Tensor targets)`
  */
 export function tokenWindows(tokens: Tensor, starts: readonly number[], length: number): [inputs: Tensor, targets: Tensor] {
-  frame[0] = tokens.handle;
-  const next = putNumbers(1, starts);
+  frame[0] = handleOf(tokens, "tokenWindows", "tokens");
+  const next = putNumbers(1, starts, "tokenWindows", "starts");
   frame[next] = length;
   call(376);
   return [adoptAt(0), adoptAt(1)];
@@ -610,7 +610,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
  * `troupe::copy_to_group(Tensor(a) x, int communicator) -> Tensor(a)`
  */
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "copyToGroup", "x");
   frame[1] = communicator;
   return adopt(call(377));
 }
@@ -621,7 +621,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
  * `troupe::reduce_from_group(Tensor x, int communicator) -> Tensor`
  */
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "reduceFromGroup", "x");
   frame[1] = communicator;
   return adopt(call(378));
 }
@@ -632,7 +632,7 @@ export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
  * `troupe::gather_from_group(Tensor x, int communicator, int dim) -> Tensor`
  */
 export function gatherFromGroup(x: Tensor, communicator: number, dim: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "gatherFromGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
   return adopt(call(379));
@@ -644,7 +644,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
  * `troupe::scatter_to_group(Tensor x, int communicator, int dim) -> Tensor`
  */
 export function scatterToGroup(x: Tensor, communicator: number, dim: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "scatterToGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
   return adopt(call(380));
@@ -656,7 +656,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
  * `troupe::gather_sequence(Tensor x, int communicator, int dim) -> Tensor`
  */
 export function gatherSequence(x: Tensor, communicator: number, dim: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "gatherSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
   return adopt(call(381));
@@ -668,7 +668,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
  * `troupe::reduce_scatter_sequence(Tensor x, int communicator, int dim) -> Tensor`
  */
 export function reduceScatterSequence(x: Tensor, communicator: number, dim: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "reduceScatterSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
   return adopt(call(382));
@@ -680,8 +680,8 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
  * `troupe::gather_matmul(Tensor x, Tensor weight, bool outputs_first, int communicator, int dim, int chunks) -> Tensor`
  */
 export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, communicator: number, dim: number, chunks: number): Tensor {
-  frame[0] = x.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(x, "gatherMatmul", "x");
+  frame[1] = handleOf(weight, "gatherMatmul", "weight");
   frame[2] = outputsFirst ? 1 : 0;
   frame[3] = communicator;
   frame[4] = dim;
@@ -695,8 +695,8 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
  * `troupe::matmul_reduce_scatter(Tensor x, Tensor weight, bool outputs_first, int communicator, int dim, int chunks) -> Tensor`
  */
 export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boolean, communicator: number, dim: number, chunks: number): Tensor {
-  frame[0] = x.handle;
-  frame[1] = weight.handle;
+  frame[0] = handleOf(x, "matmulReduceScatter", "x");
+  frame[1] = handleOf(weight, "matmulReduceScatter", "weight");
   frame[2] = outputsFirst ? 1 : 0;
   frame[3] = communicator;
   frame[4] = dim;
@@ -710,7 +710,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
  * `troupe::group_all_reduce(Tensor x, int communicator, int reduction) -> Tensor`
  */
 export function groupAllReduce(x: Tensor, communicator: number, reduction: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "groupAllReduce", "x");
   frame[1] = communicator;
   frame[2] = reduction;
   return adopt(call(385));
@@ -722,7 +722,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
  * `troupe::group_reduce_scatter(Tensor x, int communicator, int reduction) -> Tensor`
  */
 export function groupReduceScatter(x: Tensor, communicator: number, reduction: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "groupReduceScatter", "x");
   frame[1] = communicator;
   frame[2] = reduction;
   return adopt(call(386));
@@ -734,7 +734,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
  * `troupe::group_broadcast(Tensor x, int communicator, int root) -> Tensor`
  */
 export function groupBroadcast(x: Tensor, communicator: number, root: number): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "groupBroadcast", "x");
   frame[1] = communicator;
   frame[2] = root;
   return adopt(call(387));
@@ -746,9 +746,9 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
  * `troupe::group_all_to_all(Tensor x, int communicator, int[] output_splits, int[] input_splits) -> Tensor`
  */
 export function groupAllToAll(x: Tensor, communicator: number, outputSplits: readonly number[], inputSplits: readonly number[]): Tensor {
-  frame[0] = x.handle;
+  frame[0] = handleOf(x, "groupAllToAll", "x");
   frame[1] = communicator;
-  const next = putNumbers(2, outputSplits);
-  putNumbers(next, inputSplits);
+  const next = putNumbers(2, outputSplits, "groupAllToAll", "outputSplits");
+  putNumbers(next, inputSplits, "groupAllToAll", "inputSplits");
   return adopt(call(388));
 }

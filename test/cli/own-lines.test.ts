@@ -99,6 +99,16 @@ describe("an error of a job's own", () => {
     },
   );
 
+  it("names the operator's argument that is nothing, and the line that gave it", async () => {
+    const { err } = await run({
+      model: "() => new Linear(16, 16)",
+      loss: "(model, batch) => model.forward(batch.inputs).mean()",
+    });
+    expect(err).toMatch(
+      /^troupe: \[linear\] expected input to be a tensor, got undefined\n {2}in the job's loss, .*\n {2}at job\.ts:8:\d+ \(loss\)\n {2}8 \| .*batch\.inputs/m,
+    );
+  });
+
   it("shows every frame and the code with --debug, or where TROUPE_DEBUG is set", async () => {
     const { err } = await run({ loss: "() => undefined.foo" }, "--debug");
     expect(err).toMatch(/^troupe: TypeError: Cannot read.*\n {4}at Object\.loss \(.*job\.ts:8:25\)\n/m);

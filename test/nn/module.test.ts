@@ -129,6 +129,23 @@ describe("a module", () => {
   });
 });
 
+describe("a module that is called with nothing", () => {
+  test("of ours says which input is missing; one of one's own throws what it throws", () => {
+    class Own extends Module {
+      override forward(x: Tensor): Tensor {
+        return x.add(x.shape[0] ?? 0);
+      }
+    }
+    const nothing = undefined as never;
+    expect(() => new Dropout(0.5).forward(nothing)).toThrow(
+      "[Dropout] expected a value as input 1 of forward, got undefined (Cannot read properties of undefined (reading 'shape'))",
+    );
+    expect(() => new Own().forward(nothing)).toThrow(
+      new TypeError("Cannot read properties of undefined (reading 'add')"),
+    );
+  });
+});
+
 describe("a parameter", () => {
   test("has no memory until some is bound, and none again after", () => {
     const parameter = new Parameter([2, 3], zeros);

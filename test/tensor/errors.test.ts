@@ -54,6 +54,36 @@ describe("errors of operators", () => {
     expect(refusal(() => gone.backward())).toMatchObject({ code: "TENSOR_DISPOSED" });
   });
 
+  it("name the argument that is no tensor, or no list, and what it is", () => {
+    const [x, nothing] = [zeros([2, 2]), undefined as never];
+    const told = (body: () => unknown) => {
+      const { code, message } = refusal(body) ?? {};
+      expect(code).toBe("TENSOR_ARGUMENT");
+      return message;
+    };
+    expect(told(() => x.add(nothing))).toBe("[add] expected other to be a tensor, got undefined");
+    expect(told(() => ops.linear(x, x, null as never))).toBe(
+      "[linear] expected bias to be a tensor, got null",
+    );
+    expect(told(() => x.matmul([[1]] as never))).toBe(
+      "[matmul] expected other to be a tensor, got an Array (tensor(numbers) makes one)",
+    );
+    expect(told(() => x.matmul(3 as never))).toBe("[matmul] expected other to be a tensor, got number 3");
+    expect(told(() => ops.cat([x, nothing]))).toBe(
+      "[cat] expected each of tensors to be a tensor, got undefined",
+    );
+    expect(told(() => ops.cat(nothing))).toBe(
+      "[cat] expected tensors to be a list of tensors, got undefined",
+    );
+    expect(told(() => x.reshape(nothing))).toBe(
+      "[reshape] expected shape to be a list of numbers, got undefined",
+    );
+    expect(told(() => x.softmax(nothing))).toBe("[softmax] expected dim to be a whole number, got none");
+    expect(told(() => backward(nothing))).toBe(
+      "[backward] expected each of outputs to be a tensor, got undefined",
+    );
+  });
+
   it("refuse a fraction where an integer is meant", () => {
     expect(refusal(() => zeros([2, 2]).sum(0.5))).toMatchObject({ code: "TENSOR_ARGUMENT" });
     expect(refusal(() => zeros([2, 2]).transpose(0, Number.NaN))).toMatchObject({ code: "TENSOR_ARGUMENT" });

@@ -420,7 +420,7 @@ describe("wrong types", () => {
 
   it("are refused when types were not checked", () => {
     const wrong = (value: unknown) => value as Tensor;
-    expect(refusal(() => zeros([1]).add(wrong({})))).toMatchObject({ code: "TENSOR_DISPOSED" });
+    expect(refusal(() => zeros([1]).add(wrong({})))).toMatchObject({ code: "TENSOR_ARGUMENT" });
     expect(refusal(() => zeros([1]).add(wrong({ handle: 2 ** 40 })))).toMatchObject({
       code: "TENSOR_DISPOSED",
     });

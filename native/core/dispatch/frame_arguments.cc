@@ -31,10 +31,13 @@ class FrameReader {
     const double value = number();
     return value >= 1 && value <= std::numeric_limits<Handle>::max() ? static_cast<Handle>(value) : 0;
   }
-  int64_t integer() {
+  int64_t integer(const std::string& argument) {
     const double value = number();
     if (!(std::trunc(value) == value && std::abs(value) <= kMaxExact)) {
-      throw CodedError("TENSOR_ARGUMENT", std::string("[") + op_ + "] an integer was expected: " + std::to_string(value));
+      // What JavaScript leaves out is no number either.
+      const std::string got = std::isnan(value) ? "none" : std::to_string(value);
+      throw CodedError("TENSOR_ARGUMENT",
+                       std::string("[") + op_ + "] expected " + argument + " to be a whole number, got " + got);
     }
     return static_cast<int64_t>(value);
   }
@@ -101,11 +104,11 @@ c10::IValue number_list(int64_t length, Read read) {
 }
 
 c10::IValue list(Reading& in, const ArgumentStep& step) {
-  const int64_t length = in.frame.integer();
+  const int64_t length = in.frame.integer(step.name);
   switch (step.type.kind) {
     case Kind::tensor:
       return step.type.optional_elements ? optional_tensor_list(in, step, length) : tensor_list(in, step, length);
-    case Kind::integer: return number_list<int64_t>(length, [&] { return in.frame.integer(); });
+    case Kind::integer: return number_list<int64_t>(length, [&] { return in.frame.integer(step.name); });
     case Kind::floating: return number_list<double>(length, [&] { return in.frame.number(); });
     case Kind::boolean: return number_list<bool>(length, [&] { return in.frame.flag(); });
     default: unsupported(in.call, step);
@@ -121,7 +124,7 @@ c10::IValue value(Reading& in, const ArgumentStep& step) {
   switch (step.type.kind) {
     case Kind::tensor: return tensor(in, step);
     case Kind::scalar: return scalar(in.frame.number());
-    case Kind::integer: return in.frame.integer();
+    case Kind::integer: return in.frame.integer(step.name);
     case Kind::floating: return in.frame.number();
     case Kind::boolean: return in.frame.flag();
     case Kind::string: return in.call.strings.at(in.frame.number(), in.call.plan.name.c_str());

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors.ts";
+import { framesOf, ownFrames, TroupeError } from "../../errors.ts";
 import { scope } from "../../tensor/index.ts";
 import { Buffer } from "./buffer.ts";
 import { Parameter } from "./parameter.ts";
@@ -23,7 +23,8 @@ export abstract class Module {
     setForward(this, (...inputs) => {
       try {
         return scope(() => forward.apply(this, inputs));
-      } catch (error) {
+      } catch (thrown) {
+        const error = withoutInput(thrown, this, inputs) ?? thrown;
         if (typeof error === "object" && error !== null && !failedIn.has(error)) failedIn.set(error, this);
         throw error;
       }
@@ -152,6 +153,28 @@ export function failedModule(error: unknown, model: Module): string | undefined 
   if (failed === undefined) return undefined;
   for (const [name, module] of model.namedModules()) if (module === failed) return name;
   return undefined;
+}
+
+/**
+ * What a module of this library says that was called without an input, or with nothing in its place, where JavaScript says which
+ * property of undefined it was about to read; undefined for every other error.
+ */
+function withoutInput(error: unknown, module: Module, inputs: readonly unknown[]): TroupeError | undefined {
+  if (!(error instanceof TypeError) || !/ of (undefined|null)\b|is (undefined|null)\b/.test(error.message))
+    return undefined;
+  const index = inputs.length === 0 ? 0 : inputs.findIndex((input) => input === undefined || input === null);
+  const [innermost] = framesOf(error.stack);
+  if (index < 0 || innermost === undefined || ownFrames([innermost]).length > 0) return undefined;
+  return new TroupeError(
+    "MODULE_ARGUMENT",
+    {
+      where: module.constructor.name,
+      expected: `a value as input ${index + 1} of forward`,
+      got: String(inputs[index]),
+      hint: error.message,
+    },
+    { cause: error },
+  );
 }
 
 /**
