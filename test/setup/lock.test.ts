@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -35,6 +35,28 @@ it("lets one in at a time and gives the lock back", async () => {
 it("gives the lock back when the body throws", async () => {
   await expect(withLock(file, () => Promise.reject(new Error("no compiler")))).rejects.toThrow("no compiler");
   expect(existsSync(file)).toBe(false);
+});
+
+it("takes over a lock that nobody touches: half written, of another host, or of a process whose number is another's now", async () => {
+  await withLock(file, async () => {});
+  const texts = [
+    "",
+    '{"pid":',
+    JSON.stringify({ pid: 1, host: "gone" }),
+    JSON.stringify({ pid: process.pid, host: hostname() }),
+  ];
+  for (const text of texts) {
+    writeFileSync(file, text);
+    await expect(withLock(file, async () => "built", { leftMs: 250 })).resolves.toBe("built");
+    expect(readdirSync(join(folder, "build"))).toEqual([]);
+  }
+});
+
+it("is touched as long as its holder works, so that nobody takes it for left", async () => {
+  await withLock(file, async () => {
+    utimesSync(file, 0, 0);
+    await vi.waitUntil(() => statSync(file).mtimeMs > 0, { timeout: 300_000 });
+  });
 });
 
 it("takes over the lock of a process that died", async () => {
