@@ -5,6 +5,8 @@
 #include <torch/library.h>
 
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "kernels/cpu/add_range.h"
 #include "kernels/cuda/kernels.h"
@@ -33,6 +35,10 @@ void check(const at::Tensor& flat, const OptionalTensors& gradients, at::IntArra
   }
 }
 
+[[maybe_unused]] bool has_float_type(const at::Tensor& tensor) {
+  return with_float_type(tensor.scalar_type(), [](auto*) {});
+}
+
 // The formats of training; false for others (float64), which libtorch's own copy handles.
 bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool accumulate) {
   bool done = false;
@@ -40,13 +46,6 @@ bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool ac
     with_float_type(gradient.scalar_type(), [&](auto* from_type) {
       using To = std::remove_pointer_t<decltype(to_type)>;
       using From = std::remove_pointer_t<decltype(from_type)>;
-#if HAVE_CUDA
-      if (cuda::holds(piece)) {
-        cuda::add_range(piece, gradient, accumulate);
-        done = true;
-        return;
-      }
-#endif
       To* to = piece.data_ptr<To>();
       const From* from = gradient.data_ptr<From>();
       at::parallel_for(0, piece.numel(), kGrainElements, [&](int64_t begin, int64_t end) {
@@ -60,6 +59,9 @@ bool add_contiguous(const at::Tensor& piece, const at::Tensor& gradient, bool ac
 
 void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::IntArrayRef offsets, bool accumulate) {
   check(flat, gradients, offsets);
+#if HAVE_CUDA
+  std::vector<std::pair<int64_t, at::Tensor>> on_gpu;  // added at once: a model has hundreds, of microseconds each
+#endif
   int64_t written = 0;
   const auto zero_until = [&](int64_t end) {
     if (!accumulate && end > written) flat.narrow(0, written, end - written).zero_();
@@ -73,6 +75,12 @@ void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::I
     const at::Tensor piece = flat.narrow(0, offsets[i], numel);
     // A transposed gradient is copied by libtorch in tiles first: reading it in stride would be slower.
     const at::Tensor contiguous = gradient->contiguous();
+#if HAVE_CUDA
+    if (cuda::holds(piece) && has_float_type(flat) && has_float_type(contiguous)) {
+      on_gpu.emplace_back(offsets[i], contiguous);
+      continue;
+    }
+#endif
     if (add_contiguous(piece, contiguous, accumulate)) continue;
     const at::Tensor row = contiguous.view({-1});
     if (accumulate) {
@@ -82,6 +90,9 @@ void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::I
     }
   }
   zero_until(flat.numel());
+#if HAVE_CUDA
+  if (!on_gpu.empty()) cuda::add_pieces(flat, on_gpu, accumulate);
+#endif
 }
 
 }  // namespace

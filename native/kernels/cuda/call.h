@@ -40,6 +40,8 @@ inline Format format_of(c10::ScalarType dtype) {
 inline Format format_of(const at::Tensor& tensor) { return format_of(tensor.scalar_type()); }
 inline Array array_of(const at::Tensor& tensor) { return {tensor.data_ptr(), format_of(tensor)}; }
 
+inline Array array_or_none(const at::Tensor& tensor) { return tensor.defined() ? array_of(tensor) : Array{}; }
+
 // The rows of a tensor are its last dim.
 inline Rows rows_of(const at::Tensor& x) {
   const int64_t dim = x.size(-1);

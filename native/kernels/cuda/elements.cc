@@ -59,6 +59,19 @@ void add_range(const at::Tensor& to, const at::Tensor& from, bool accumulate) {
   launch_add_range(call.stream(), array_of(to), array_of(from), to.numel(), accumulate);
 }
 
+void add_pieces(const at::Tensor& to, const std::vector<std::pair<int64_t, at::Tensor>>& pieces, bool accumulate) {
+  const Call call(to);
+  std::vector<Piece> some;
+  for (size_t i = 0; i < pieces.size(); i++) {
+    const auto& [begin, from] = pieces[i];
+    some.push_back({from.data_ptr(), begin, from.numel()});
+    const bool ends = i + 1 == pieces.size() || pieces[i + 1].second.scalar_type() != from.scalar_type();
+    if (!ends && some.size() < kMostPieces) continue;
+    launch_add_pieces(call.stream(), array_of(to), format_of(from), some.data(), static_cast<int>(some.size()), accumulate);
+    some.clear();
+  }
+}
+
 bool all_finite(at::TensorList tensors) {
   at::Tensor bad;
   for (const at::Tensor& tensor : tensors) {

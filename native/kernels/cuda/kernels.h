@@ -7,6 +7,8 @@
 #include <array>
 #include <functional>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/launch.h"
 
@@ -50,6 +52,8 @@ void philox_normal(const at::Tensor& to, PhiloxPlace place, float mean, float st
 void round_stochastic(const at::Tensor& out, const at::Tensor& values, PhiloxPlace place);
 
 void add_range(const at::Tensor& to, const at::Tensor& from, bool accumulate);
+// The same of contiguous tensors, each to its place in `to`.
+void add_pieces(const at::Tensor& to, const std::vector<std::pair<int64_t, at::Tensor>>& pieces, bool accumulate);
 // Waits for the device: the answer is the host's.
 bool all_finite(at::TensorList tensors);
 

@@ -32,24 +32,24 @@ struct Rows {
 };
 
 // y = (x - mean) * rstd * weight + bias; mean, rstd [R]. `bias` may be null.
-void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, const float* weight, const float* bias,
-                       float eps, void* y, float* mean, float* rstd);
+void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, Array bias, float eps,
+                       void* y, float* mean, float* rstd);
 // dx, plus dsum where it is not null; sums of rows: dweight and dbias [D] by way of `partial` [2, row_blocks, D].
-void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
+void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
                                 const float* mean, const float* rstd, const void* dsum, void* dx, float* partial,
-                                float* dweight, float* dbias);
+                                Array dweight, Array dbias);
 
-void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, const float* weight, float eps, void* y,
+void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, float eps, void* y,
                      float* rstd);
-void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
-                              const float* rstd, const void* dsum, void* dx, float* partial, float* dweight);
+void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
+                              const float* rstd, const void* dsum, void* dx, float* partial, Array dweight);
 
-void launch_bias_gelu(Stream stream, Format format, Rows rows, const void* x, const float* bias, void* y);
-void launch_bias_gelu_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* bias,
-                               void* dx, float* partial, float* dbias);
+void launch_bias_gelu(Stream stream, Format format, Rows rows, const void* x, Array bias, void* y);
+void launch_bias_gelu_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array bias,
+                               void* dx, float* partial, Array dbias);
 
 // sums [D] of all rows, by way of `partial` [row_blocks, D].
-void launch_sum_rows(Stream stream, Format format, Rows rows, const void* x, float* partial, float* sums);
+void launch_sum_rows(Stream stream, Format format, Rows rows, const void* x, float* partial, Array sums);
 
 // Row blocks that sums over rows are made in: decided by the shape alone, so that the bits are.
 int64_t row_blocks(int64_t rows);
@@ -79,6 +79,14 @@ void launch_round_stochastic(Stream stream, Array to, const float* from, int64_t
 
 // to = from, or to + from where `accumulate` is set: the sum is float32, rounded once.
 void launch_add_range(Stream stream, Array to, Array from, int64_t numel, bool accumulate);
+
+// The same of several arrays of one format, each to its own place, at once.
+struct Piece {
+  const void* from;
+  int64_t begin, numel;
+};
+constexpr int kMostPieces = 64;
+void launch_add_pieces(Stream stream, Array to, Format from, const Piece* pieces, int count, bool accumulate);
 
 // Sets *bad where an element is infinite or NaN.
 void launch_find_bad(Stream stream, Array from, int64_t numel, int* bad);

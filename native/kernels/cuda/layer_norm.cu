@@ -5,7 +5,7 @@ namespace troupe::cuda {
 namespace {
 
 template <class T, bool wide, class Team>
-__global__ void normalize(const T* x_RD, const float* weight_D, const float* bias_D, float eps, int64_t num_rows, int64_t dim, T* y_RD,
+__global__ void normalize(const T* x_RD, Array weight_D, Array bias_D, float eps, int64_t num_rows, int64_t dim, T* y_RD,
                           float* mean_R, float* rstd_R) {
   const int64_t row = Team::row();
   if (row >= num_rows) return;
@@ -33,8 +33,8 @@ __global__ void normalize(const T* x_RD, const float* weight_D, const float* bia
     constexpr int N = decltype(wide_or_one)::value;
     float value[N], weight[N], bias[N] = {};
     read<N>(x + i, value);
-    read<N>(weight_D + i, weight);
-    if (bias_D != nullptr) read<N>(bias_D + i, bias);
+    read<N>(weight_D, i, weight);
+    if (bias_D.data != nullptr) read<N>(bias_D, i, bias);
 #pragma unroll
     for (int j = 0; j < N; j++) value[j] = (value[j] - mean) * rstd * weight[j] + bias[j];
     write<N>(y + i, value);
@@ -46,7 +46,7 @@ __global__ void normalize(const T* x_RD, const float* weight_D, const float* bia
 }
 
 template <class T, bool wide, class Team>
-__global__ void normalize_backward(const T* dy_RD, const T* x_RD, const float* weight_D, const float* mean_R,
+__global__ void normalize_backward(const T* dy_RD, const T* x_RD, Array weight_D, const float* mean_R,
                                    const float* rstd_R, const T* dsum_RD, int64_t num_rows,
                                    int64_t dim, T* dx_RD) {
   const int64_t row = Team::row();
@@ -62,7 +62,7 @@ __global__ void normalize_backward(const T* dy_RD, const T* x_RD, const float* w
     float g[N], value[N], weight[N];
     read<N>(dy + i, g);
     read<N>(x + i, value);
-    read<N>(weight_D + i, weight);
+    read<N>(weight_D, i, weight);
 #pragma unroll
     for (int j = 0; j < N; j++) {
       scaled += g[j] * weight[j];
@@ -76,7 +76,7 @@ __global__ void normalize_backward(const T* dy_RD, const T* x_RD, const float* w
     float g[N], value[N], weight[N], more[N] = {};
     read<N>(dy + i, g);
     read<N>(x + i, value);
-    read<N>(weight_D + i, weight);
+    read<N>(weight_D, i, weight);
     if (dsum != nullptr) read<N>(dsum + i, more);
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -106,11 +106,10 @@ struct LayerNormTerms {
 
 }  // namespace
 
-void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, const float* weight, const float* bias,
-                       float eps, void* y, float* mean, float* rstd) {
+void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, Array bias, float eps,
+                       void* y, float* mean, float* rstd) {
   if (rows.rows == 0 || rows.dim == 0) return;
-  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight, Format::float32) &&
-                    is_wide(bias, Format::float32);
+  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight) && is_wide(bias);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
@@ -119,12 +118,12 @@ void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, c
   });
 }
 
-void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
+void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
                                 const float* mean, const float* rstd, const void* dsum, void* dx, float* partial,
-                                float* dweight, float* dbias) {
+                                Array dweight, Array dbias) {
   if (rows.dim == 0) return;
   const bool wide = rows.dim % kWide == 0 && is_wide(dy, format) && is_wide(x, format) && is_wide(dsum, format) &&
-                    is_wide(dx, format) && is_wide(weight, Format::float32);
+                    is_wide(dx, format) && is_wide(weight);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto* gradient = static_cast<const T*>(dy);

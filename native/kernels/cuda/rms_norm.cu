@@ -5,7 +5,7 @@ namespace troupe::cuda {
 namespace {
 
 template <class T, bool wide, class Team>
-__global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, int64_t num_rows, int64_t dim, T* y_RD, float* rstd_R) {
+__global__ void rms_normalize(const T* x_RD, Array weight_D, float eps, int64_t num_rows, int64_t dim, T* y_RD, float* rstd_R) {
   const int64_t row = Team::row();
   if (row >= num_rows) return;
   const T* x = x_RD + row * dim;
@@ -23,7 +23,7 @@ __global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, i
     constexpr int N = decltype(wide_or_one)::value;
     float value[N], weight[N];
     read<N>(x + i, value);
-    read<N>(weight_D + i, weight);
+    read<N>(weight_D, i, weight);
 #pragma unroll
     for (int j = 0; j < N; j++) value[j] = value[j] * rstd * weight[j];
     write<N>(y + i, value);
@@ -32,7 +32,7 @@ __global__ void rms_normalize(const T* x_RD, const float* weight_D, float eps, i
 }
 
 template <class T, bool wide, class Team>
-__global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, const float* weight_D, const float* rstd_R,
+__global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, Array weight_D, const float* rstd_R,
                                        const T* dsum_RD, int64_t num_rows,
                                    int64_t dim, T* dx_RD) {
   const int64_t row = Team::row();
@@ -48,7 +48,7 @@ __global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, const floa
     float g[N], value[N], weight[N];
     read<N>(dy + i, g);
     read<N>(x + i, value);
-    read<N>(weight_D + i, weight);
+    read<N>(weight_D, i, weight);
 #pragma unroll
     for (int j = 0; j < N; j++) projected += g[j] * weight[j] * (value[j] * rstd);
   });
@@ -58,7 +58,7 @@ __global__ void rms_normalize_backward(const T* dy_RD, const T* x_RD, const floa
     float g[N], value[N], weight[N], more[N] = {};
     read<N>(dy + i, g);
     read<N>(x + i, value);
-    read<N>(weight_D + i, weight);
+    read<N>(weight_D, i, weight);
     if (dsum != nullptr) read<N>(dsum + i, more);
 #pragma unroll
     for (int j = 0; j < N; j++) value[j] = rstd * (g[j] * weight[j] - value[j] * rstd * mean_projected) + more[j];
@@ -85,10 +85,10 @@ struct RmsNormTerms {
 
 }  // namespace
 
-void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, const float* weight, float eps, void* y,
+void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, float eps, void* y,
                      float* rstd) {
   if (rows.rows == 0 || rows.dim == 0) return;
-  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight, Format::float32);
+  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
@@ -97,11 +97,11 @@ void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, con
   });
 }
 
-void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, const float* weight,
-                              const float* rstd, const void* dsum, void* dx, float* partial, float* dweight) {
+void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
+                              const float* rstd, const void* dsum, void* dx, float* partial, Array dweight) {
   if (rows.dim == 0) return;
   const bool wide = rows.dim % kWide == 0 && is_wide(dy, format) && is_wide(x, format) && is_wide(dsum, format) &&
-                    is_wide(dx, format) && is_wide(weight, Format::float32);
+                    is_wide(dx, format) && is_wide(weight);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto* gradient = static_cast<const T*>(dy);

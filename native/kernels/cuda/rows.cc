@@ -23,8 +23,8 @@ Normalized layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
   const Call call(x);
   const Rows rows = rows_of(x);
   const Normalized out{at::empty_like(x), float_row(x, rows.rows), float_row(x, rows.rows)};
-  const at::Tensor weight32 = as_float(weight), bias32 = bias.defined() ? as_float(bias) : bias;
-  launch_layer_norm(call.stream(), format_of(x), rows, x.data_ptr(), floats(weight32), floats(bias32),
+  const at::Tensor scale = weight.contiguous(), shift = bias.defined() ? bias.contiguous() : bias;
+  launch_layer_norm(call.stream(), format_of(x), rows, x.data_ptr(), array_of(scale), array_or_none(shift),
                     static_cast<float>(eps), out.y.data_ptr(), floats(out.mean), floats(out.rstd));
   return out;
 }
@@ -33,19 +33,19 @@ NormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& x, con
                                   const at::Tensor& mean, const at::Tensor& rstd, const at::Tensor& dsum) {
   const Call call(x);
   const Rows rows = rows_of(x);
-  const NormGradients d{at::empty_like(x), float_row(x, rows.dim), float_row(x, rows.dim)};
-  const at::Tensor partial = partial_sums(x, rows, 2), weight32 = as_float(weight);
-  launch_layer_norm_backward(call.stream(), format_of(x), rows, dy.data_ptr(), x.data_ptr(), floats(weight32), floats(mean),
-                             floats(rstd), data_of(dsum), d.x.data_ptr(), floats(partial), floats(d.weight), floats(d.bias));
-  return {d.x, d.weight.to(weight.scalar_type()), d.bias.to(weight.scalar_type())};
+  const at::Tensor partial = partial_sums(x, rows, 2), scale = weight.contiguous();
+  const NormGradients d{at::empty_like(x), at::empty_like(scale), at::empty_like(scale)};
+  launch_layer_norm_backward(call.stream(), format_of(x), rows, dy.data_ptr(), x.data_ptr(), array_of(scale), floats(mean),
+                             floats(rstd), data_of(dsum), d.x.data_ptr(), floats(partial), array_of(d.weight), array_of(d.bias));
+  return d;
 }
 
 Normalized rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const Call call(x);
   const Rows rows = rows_of(x);
   const Normalized out{at::empty_like(x), at::Tensor(), float_row(x, rows.rows)};
-  const at::Tensor weight32 = as_float(weight);
-  launch_rms_norm(call.stream(), format_of(x), rows, x.data_ptr(), floats(weight32), static_cast<float>(eps),
+  const at::Tensor scale = weight.contiguous();
+  launch_rms_norm(call.stream(), format_of(x), rows, x.data_ptr(), array_of(scale), static_cast<float>(eps),
                   out.y.data_ptr(), floats(out.rstd));
   return out;
 }
@@ -54,28 +54,28 @@ NormGradients rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const
                                 const at::Tensor& dsum) {
   const Call call(x);
   const Rows rows = rows_of(x);
-  const NormGradients d{at::empty_like(x), float_row(x, rows.dim), at::Tensor()};
-  const at::Tensor partial = partial_sums(x, rows, 1), weight32 = as_float(weight);
-  launch_rms_norm_backward(call.stream(), format_of(x), rows, dy.data_ptr(), x.data_ptr(), floats(weight32), floats(rstd),
-                           data_of(dsum), d.x.data_ptr(), floats(partial), floats(d.weight));
-  return {d.x, d.weight.to(weight.scalar_type()), at::Tensor()};
+  const at::Tensor partial = partial_sums(x, rows, 1), scale = weight.contiguous();
+  const NormGradients d{at::empty_like(x), at::empty_like(scale), at::Tensor()};
+  launch_rms_norm_backward(call.stream(), format_of(x), rows, dy.data_ptr(), x.data_ptr(), array_of(scale), floats(rstd),
+                           data_of(dsum), d.x.data_ptr(), floats(partial), array_of(d.weight));
+  return d;
 }
 
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias) {
   const Call call(x);
-  const at::Tensor y = at::empty_like(x), bias32 = as_float(bias);
-  launch_bias_gelu(call.stream(), format_of(x), rows_of(x), x.data_ptr(), floats(bias32), y.data_ptr());
+  const at::Tensor y = at::empty_like(x), shift = bias.contiguous();
+  launch_bias_gelu(call.stream(), format_of(x), rows_of(x), x.data_ptr(), array_of(shift), y.data_ptr());
   return y;
 }
 
 std::tuple<at::Tensor, at::Tensor> bias_gelu_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& bias) {
   const Call call(x);
   const Rows rows = rows_of(x);
-  const at::Tensor dx = at::empty_like(x), dbias = float_row(x, rows.dim);
-  const at::Tensor partial = partial_sums(x, rows, 1), bias32 = as_float(bias);
-  launch_bias_gelu_backward(call.stream(), format_of(x), rows, dy.data_ptr(), x.data_ptr(), floats(bias32), dx.data_ptr(),
-                            floats(partial), floats(dbias));
-  return {dx, dbias.to(bias.scalar_type())};
+  const at::Tensor partial = partial_sums(x, rows, 1), shift = bias.contiguous();
+  const at::Tensor dx = at::empty_like(x), dbias = at::empty_like(shift);
+  launch_bias_gelu_backward(call.stream(), format_of(x), rows, dy.data_ptr(), x.data_ptr(), array_of(shift), dx.data_ptr(),
+                            floats(partial), array_of(dbias));
+  return {dx, dbias};
 }
 
 }  // namespace troupe::cuda

@@ -149,7 +149,7 @@ __global__ void sum_columns(Term term, Rows shape, int64_t block_rows, int64_t n
 
 template <int S>
 struct ColumnSums {
-  float* of[S];
+  Array of[S];
 };
 
 template <int S>
@@ -160,7 +160,8 @@ __global__ void add_row_blocks(const float* partial, int64_t num_blocks, int64_t
   float sum = *from;
 #pragma unroll 8
   for (int64_t block = 1; block < num_blocks; block++) sum += from[block * dim];
-  to.of[blockIdx.y][column] = sum;
+  const float total[1] = {sum};
+  write<1>(to.of[blockIdx.y], column, total);
 }
 
 // to[s][column] = sum over all rows of term.at(row, column)[s]; `partial` has S * row_blocks(rows) * dim elements. `wide`: whether

@@ -37,12 +37,12 @@ at::Tensor sum(const at::Tensor& x, at::OptionalIntArrayRef dims, bool keepdim, 
   if (!ours) return at::cuda::sum(x, dims, keepdim, dtype);
   const Call call(x);
   const Rows rows = rows_of(x);
-  const at::TensorOptions options = x.options().dtype(at::kFloat);
-  const at::Tensor sums = at::empty({rows.dim}, options), partial = at::empty({row_blocks(rows.rows) * rows.dim}, options);
-  launch_sum_rows(call.stream(), format_of(x), rows, x.data_ptr(), floats(partial), floats(sums));
+  const at::Tensor partial = at::empty({row_blocks(rows.rows) * rows.dim}, x.options().dtype(at::kFloat));
   std::vector<int64_t> shape(keepdim ? x.dim() : 1, 1);
   shape.back() = rows.dim;
-  return sums.to(to).view(shape);
+  const at::Tensor sums = at::empty(shape, x.options().dtype(to));
+  launch_sum_rows(call.stream(), format_of(x), rows, x.data_ptr(), floats(partial), array_of(sums));
+  return sums;
 }
 
 }  // namespace

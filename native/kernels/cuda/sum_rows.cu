@@ -17,7 +17,7 @@ struct Elements {
 
 }  // namespace
 
-void launch_sum_rows(Stream stream, Format format, Rows rows, const void* x, float* partial, float* sums) {
+void launch_sum_rows(Stream stream, Format format, Rows rows, const void* x, float* partial, Array sums) {
   const bool wide = rows.dim % kWide == 0 && is_wide(x, format);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
