@@ -72,11 +72,8 @@ export function selfAttention(
   x: Tensor,
   mask: Tensor | PackedRow | undefined,
 ): Tensor {
-  const [q, k, v] = [query, key, value].map((map) => splitHeads(map.forward(x), headWidth)) as [
-    Tensor,
-    Tensor,
-    Tensor,
-  ]; // [B, H, T, K]
+  const features = Linear.each([query, key, value], x); // [B, T, H·K] each
+  const [q, k, v] = features.map((part) => splitHeads(part, headWidth)) as [Tensor, Tensor, Tensor]; // [B, H, T, K]
   return joinHeads(attention(q, k, v, { ...seenBy(mask), dropout }));
 }
 

@@ -11,7 +11,7 @@ import {
   normal,
   VocabularyHead,
 } from "../../src/nn/index.ts";
-import { empty, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
+import { empty, grad, ops, scope, type Tensor, tensor } from "../../src/tensor/index.ts";
 
 const random = (shape: number[], stream: number) =>
   ops.troupe.philoxNormal_(empty(shape), 0, 1, 4, stream, 0);
@@ -41,6 +41,33 @@ describe("an affine map", () => {
         }),
       );
     }
+  });
+
+  test.each([true, false])("is one product with others of its size, with biases: %s", (bias) => {
+    const maps = [1, 2, 3].map(() => new Linear(6, 5, { bias }));
+    const nest = (index: number, body: () => void): void => {
+      const map = maps[index];
+      if (map === undefined) body();
+      else computing(map, () => nest(index + 1, body));
+    };
+    nest(0, () => {
+      for (const map of maps) map.weight.tensor.requiresGrad_();
+      const x = random([2, 3, 6], 0).requiresGrad_();
+      const leaves = [x, ...maps.map((map) => map.weight.tensor)];
+      const gradients = (outputs: Tensor[]) =>
+        grad(
+          outputs,
+          leaves,
+          outputs.map((output, index) => output.detach().add(index)),
+        );
+      const [apart, jointly] = [maps.map((map) => map.forward(x)), Linear.jointly(maps, x)];
+      for (const [index, output] of jointly.entries())
+        expect(largestDifference(output, apart[index] as Tensor)).toBeLessThan(1e-6);
+      const expected = gradients(apart);
+      for (const [index, gradient] of gradients(jointly).entries())
+        expect(largestDifference(gradient as Tensor, expected[index] as Tensor)).toBeLessThan(1e-5);
+      expect(Linear.each(maps, x)[1]?.shape).toEqual([2, 3, 5]);
+    });
   });
 
   test("is its product finished", () => {

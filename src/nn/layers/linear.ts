@@ -159,6 +159,43 @@ export class Linear extends Affine {
       options.bias === false ? null : new Parameter([numOutputs], options.biasInit ?? uniform(-bound, bound));
   }
 
+  /**
+   * What each of several maps makes of one input, [..., in] → [..., out] each. On a GPU they are one product where they are of one
+   * size and nothing is added, put behind or wrapped around them: it fills the GPU better, and BERT's host, which launches queries',
+   * keys' and values' products, sums and additions one by one, is what its GPU waits for.
+   */
+  static each(maps: readonly Linear[], x: Tensor): Tensor[] {
+    const isOne =
+      x.device.startsWith("cuda") && maps.every((map) => map.#isBare && map.#isLike(maps[0] as Linear));
+    return isOne ? Linear.jointly(maps, x) : maps.map((map) => map.forward(x));
+  }
+
+  /** The same by one product, of bare maps of one size. */
+  static jointly(maps: readonly Linear[], x: Tensor): Tensor[] {
+    const weight = ops.cat(maps.map((map) => map.weight.tensor)); // [maps · out, in]
+    const biases = maps.flatMap((map) => map.bias?.tensor ?? []);
+    const joined = ops.linear(x, weight, biases.length === 0 ? undefined : ops.cat(biases)); // [..., maps · out]
+    return joined.chunk(maps.length, -1);
+  }
+
+  get #isBare(): boolean {
+    return (
+      this.activation === undefined &&
+      this.added === undefined &&
+      this.behind === undefined &&
+      this.forward === Linear.prototype.forward
+    );
+  }
+
+  #isLike(other: Linear): boolean {
+    const [mine, its] = [this.weight.tensor, other.weight.tensor];
+    return (
+      mine.shape.join() === its.shape.join() &&
+      mine.dtype === its.dtype &&
+      (this.bias === null) === (other.bias === null)
+    );
+  }
+
   override get outputDim(): 0 {
     return 0;
   }
