@@ -18,6 +18,7 @@ import {
   StepReport,
   sliceWriters,
 } from "../engine/conductor/index.ts";
+import { Broadcast } from "../engine/relay/index.ts";
 import type { TroupeEventBody } from "../events/index.ts";
 import type { InspectionRequest, Inspections } from "../inspect/index.ts";
 import { StepBarrier } from "../parallel/index.ts";
@@ -71,6 +72,7 @@ const STEPS = 0;
 export class Conductor {
   readonly #options: ConductorOptions;
   readonly #group: RankGroup;
+  readonly #all: Broadcast;
   readonly #pipeline = new Pipeline(STEPS_AHEAD);
   readonly #deadline: { readonly deadlineMs: number };
   /** What each rank has declared, in rank order. */
@@ -99,7 +101,9 @@ export class Conductor {
     this.#review = new AnomalyReview(options.plan, options.emit);
     this.#report = new StepReport({ ...options, ...options.schedule });
     // Work granted ahead waits for what was granted before it.
-    this.#deadline = { deadlineMs: options.plan.execution.deadlineMs * STEPS_AHEAD };
+    const deadlineMs = options.plan.execution.deadlineMs * STEPS_AHEAD;
+    this.#deadline = { deadlineMs };
+    this.#all = new Broadcast(group, options.plan.layout.groups.hosts ?? [], deadlineMs);
     this.#sound.reach(STEPS, options.plan.initial.step);
     // Whoever waits hears of it.
     this.#ended.promise.catch(() => {});
@@ -121,7 +125,7 @@ export class Conductor {
       await this.#saveAsked(steps);
       const isComplete = steps >= schedule.steps;
       const sample = schedule.sample && isComplete ? await this.#sample(steps) : undefined;
-      await Promise.all(this.#group.ranks.map((rank) => rank.ask("end", {}, this.#deadline)));
+      await this.#all.ask("ranks", "end", {});
       await this.#saveAsked(steps);
       await this.#saving?.settle();
       return {
@@ -150,13 +154,11 @@ export class Conductor {
     const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { generation: plan.generation });
-    await Promise.all(shards.map((shard) => shard.ask("join", { peers: shards, ranks }, this.#deadline)));
-    const models = await Promise.all(
-      ranks.map((rank) => rank.ask("declare", { plan, peers: ranks }, this.#deadline)),
-    );
+    await this.#all.ask("shards", "join", { peers: shards, ranks });
+    const models = await this.#all.ask("ranks", "declare", { plan, peers: ranks });
     checkAlike(models);
-    await Promise.all(ranks.map((rank) => rank.ask("prepare", {}, this.#deadline)));
-    for (const rank of ranks) rank.tell("train", {});
+    await this.#all.ask("ranks", "prepare", {});
+    await this.#all.tell("ranks", "train", {});
     return models;
   }
 
@@ -204,9 +206,10 @@ export class Conductor {
     if (asked.length === 0) return;
     const save = await this.#beginFor(asked, step, { isLast: true, isAsked: true });
     const receivers = save?.receivers;
-    if (receivers === undefined) return;
-    for (const [rank, shard] of this.#group.shards.entries())
-      shard.tell("snapshot", { step: step - 1, checkpointer: receivers[rank] as ActorRef<SnapshotProtocol> });
+    const [checkpointer] = receivers ?? [];
+    if (receivers === undefined || checkpointer === undefined) return;
+    const own = receivers.map((receiver) => ({ checkpointer: receiver }));
+    await this.#all.tell("shards", "snapshot", { step: step - 1, checkpointer }, own);
   }
 
   async #beginFor(
@@ -251,7 +254,6 @@ export class Conductor {
   }
 
   async #step(step: number, receivers: readonly ActorRef<SnapshotProtocol>[] | undefined): Promise<StepDone> {
-    const { ranks, shards } = this.#group;
     const requests = this.#newRequests();
     const patterns = (kind: InspectionRequest["of"]) =>
       requests.flatMap(({ of, pattern }) => (of === kind ? pattern : []));
@@ -268,16 +270,11 @@ export class Conductor {
       ledger,
       histograms,
     };
-    const orderOf = (rank: number) => {
-      const snapshotTo = receivers?.[rank];
-      return snapshotTo === undefined ? message : { ...message, snapshotTo };
-    };
+    const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
     const [stepped, updated] = await this.#options.begin("step", () =>
       Promise.all([
-        Promise.all(ranks.map((ref, rank) => ref.ask("step", orderOf(rank), this.#deadline))).then((told) =>
-          this.#noteTraining(step + 1, told),
-        ),
-        Promise.all(shards.map((shard) => shard.ask("finish", { step }, this.#deadline))),
+        this.#all.ask("ranks", "step", message, own).then((told) => this.#noteTraining(step + 1, told)),
+        this.#all.ask("shards", "finish", { step }),
       ]),
     );
     return { ranks: stepped, shards: updated, requests };
@@ -316,11 +313,10 @@ export class Conductor {
   }
 
   async #evaluateSplit(step: number, split: string, batches: readonly BatchRequest[]): Promise<void> {
-    const { ranks } = this.#group;
     const evaluation = new Evaluation();
-    const orders = evaluationOrders(batches, ranks.length);
+    const orders = evaluationOrders(batches, this.#group.ranks.length);
     for (const requests of orders) {
-      const work = Promise.all(ranks.map((rank) => rank.ask("evaluate", { step, requests }, this.#deadline)));
+      const work = this.#all.ask("ranks", "evaluate", { step, requests });
       const isLast = requests === orders.at(-1);
       // A rank answers once its rows have arrived: after all of them have, all rows are there.
       const scored = work.then(async (shares) => ({
@@ -354,9 +350,7 @@ export class Conductor {
   }
 
   async #sample(step: number): Promise<string> {
-    const answers = await Promise.all(
-      this.#group.ranks.map((rank) => rank.ask("sample", { step }, this.#deadline)),
-    );
+    const answers = await this.#all.ask("ranks", "sample", { step });
     const text = answers[0]?.text ?? "";
     this.#options.emit({ kind: "text.generated", step, text });
     return text;

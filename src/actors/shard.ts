@@ -1,16 +1,18 @@
 import { openCarrier } from "../collectives/index.ts";
+import { type KnownMembers, passOn } from "../engine/relay/index.ts";
 import { Shard, ShardGroups } from "../engine/shard/index.ts";
 import { TroupeError } from "../errors.ts";
 import { ownerOf } from "../inspect/index.ts";
 import { loadOptimizers } from "../optim/index.ts";
-import { type ShardInit, type ShardPlan, type ShardProtocol, sentTo } from "../protocols/index.ts";
 import {
-  type ActorContext,
-  type ActorRef,
-  type Addressed,
-  type Down,
-  defineActor,
-} from "../runtime/index.ts";
+  type Relay,
+  type Relayed,
+  type ShardInit,
+  type ShardPlan,
+  type ShardProtocol,
+  sentTo,
+} from "../protocols/index.ts";
+import { type ActorContext, type ActorRef, type Down, defineActor } from "../runtime/index.ts";
 import { ShardPaging } from "../state/paging/index.ts";
 import {
   attach,
@@ -38,12 +40,14 @@ export default defineActor<ShardProtocol, ShardInit>({
     "reduce",
     "share",
     "finish",
+    "relay",
   ],
   async start(context, init) {
     const member = new ShardMember(context, init);
     return {
       handlers: {
         join: ({ peers, ranks }) => member.join(peers, ranks),
+        relay: (relay) => member.relay(relay),
         prepare: (plan) => member.prepare(plan),
         begin: ({ step, ...begun }) => member.shard.begin(step, begun),
         agree: ({ step }) => member.agree(step),
@@ -78,6 +82,7 @@ class ShardMember {
   readonly #context: ActorContext<ShardProtocol>;
   readonly #init: ShardInit;
   #peers: readonly ActorRef<ShardProtocol>[] = [];
+  #known: KnownMembers = { ranks: [], shards: [] };
   #paging: ShardPaging | undefined;
   #shard: Shard | undefined;
   /** Why nothing can become complete any more. */
@@ -100,7 +105,15 @@ class ShardMember {
     return this.#paging;
   }
 
-  join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly Addressed[]): { joined: true } {
+  relay(relay: Relay): Promise<Relayed> {
+    if (relay.kind === "join") {
+      const { peers, ranks } = relay.message as ShardProtocol["join"]["in"];
+      this.#known = { shards: peers, ranks };
+    }
+    return passOn(relay, this.#known);
+  }
+
+  join(peers: readonly ActorRef<ShardProtocol>[], ranks: readonly ActorRef<unknown>[]): { joined: true } {
     const { rank, offload } = this.#init;
     this.#peers = peers;
     this.groups.join(peers);

@@ -40,6 +40,7 @@ export type {
 } from "./rank.ts";
 export type { RankPlan } from "./rank-plan.ts";
 export { recipientName, sentTo } from "./recipient.ts";
+export type { HostNode, Relay, Relayed, RelayProtocol } from "./relay.ts";
 export type { RankGroup, RunResult, RunSchedule, SavingRules } from "./run.ts";
 export type { HeldRun, PartPlan, SavedShare, SavePlan, SentEntry, StateEntry } from "./save-plan.ts";
 export type { Gathered, ShardInit, ShardProtocol, StepBegun, StepScored, StepUpdated } from "./shard.ts";

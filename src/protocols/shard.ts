@@ -1,10 +1,11 @@
 import type { StepFinding } from "../anomalies/index.ts";
 import type { OptimizerProgress } from "../optim/index.ts";
-import type { ActorRef, Addressed } from "../runtime/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
 import type { TensorRef } from "../tensor/index.ts";
 import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import type { PagingProtocol } from "./paging.ts";
+import type { RelayProtocol } from "./relay.ts";
 import type { ShardGroupProtocol } from "./shard-group.ts";
 import type { ShardPlan } from "./shard-plan.ts";
 import type { SnapshotProtocol } from "./snapshot.ts";
@@ -21,10 +22,11 @@ export interface Gathered {
 /** Steps count from 0; "the parameters of step s" have seen s updates. */
 export type ShardProtocol = ShardGroupProtocol &
   PagingProtocol &
-  UpdateShareProtocol & {
+  UpdateShareProtocol &
+  RelayProtocol & {
     /** Every shard of the world, in rank order; and whose end aborts collectives. */
     join: {
-      in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly Addressed[] };
+      in: { peers: readonly ActorRef<ShardProtocol>[]; ranks: readonly ActorRef<unknown>[] };
       out: { joined: true };
     };
     /** Allocates and fills every block; answers with the buffers the rank reads parameters from. */
