@@ -2,6 +2,12 @@
 #include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/matmul.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include <cerrno>
+#include <cstring>
 
 #include "binding/environment.h"
 #include "binding/errors.h"
@@ -23,6 +29,27 @@ Napi::Value SetNumThreads(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value NumThreads(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), num_threads()); }
+
+#ifdef __linux__
+
+// bindThread(processors), for this thread and those that it starts from now on.
+Napi::Value BindThread(const Napi::CallbackInfo& info) {
+  const auto processors = info[0].As<Napi::Array>();
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (uint32_t i = 0; i < processors.Length(); i++) CPU_SET(processors.Get(i).As<Napi::Number>().Int32Value(), &allowed);
+  if (sched_setaffinity(0, sizeof allowed, &allowed) != 0) {
+    throw CodedError("NATIVE_FAILED", std::string("[bindThread] sched_setaffinity: ") + std::strerror(errno));
+  }
+  return info.Env().Undefined();
+}
+
+#else
+
+// No other system lets a thread be bound: nobody asks for it there.
+Napi::Value BindThread(const Napi::CallbackInfo& info) { return info.Env().Undefined(); }
+
+#endif
 
 // nativeInfo(): { torch, cxxAbi, gloo, cuda, capability, numThreads }
 Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
@@ -63,6 +90,7 @@ Napi::Value SelfTest(const Napi::CallbackInfo& info) {
 void InitSystem(Napi::Env env, Napi::Object exports) {
   define<SetNumThreads>(env, exports, "setNumThreads");
   define<NumThreads>(env, exports, "numThreads");
+  define<BindThread>(env, exports, "bindThread");
   define<NativeInfo>(env, exports, "nativeInfo");
   define<SelfTest>(env, exports, "selfTest");
 }

@@ -115,11 +115,12 @@ StorePointer meet(const Communicator::Identity& identity) {
 
 void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
   const auto key_of = [&](int rank) { return place + "/" + std::to_string(rank); };
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < identity.size; rank++) keys.push_back(key_of(rank));
+  const std::string all = place + "/all";
   store.set(key_of(identity.rank), bytes_of("1"));
+  // Of many ranks each asks for one key, not for every other's: those say who is missing.
+  if (store.add(place, 1) == identity.size) store.set(all, bytes_of("1"));
   try {
-    store.wait(keys, Milliseconds(identity.deadline_ms));
+    store.wait({all}, Milliseconds(identity.deadline_ms));
   } catch (const std::exception&) {
     std::vector<int> missing;
     for (int rank = 0; rank < identity.size; rank++) {

@@ -13,6 +13,9 @@ import { isTensorRef } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";
 
+// Each member of a group asks the store for all others' addresses at once, not one by one; Gloo reads it from the process itself.
+process.env.GLOO_ENABLE_STORE_V2_API ??= "1";
+
 /**
  * What actors need to live in processes that share no memory: none of them is in a shared folder, and a tensor in a message
  * crosses as a copy of its bytes. Batches do, and what is saved or restored; what ranks compute together goes over their groups.

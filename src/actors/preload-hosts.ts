@@ -13,6 +13,9 @@ import { processes as ofOneHost } from "./preload.ts";
 
 export { onUndelivered, order } from "./preload.ts";
 
+// Each member of a group asks the store for all others' addresses at once, not one by one; Gloo reads it from the process itself.
+process.env.GLOO_ENABLE_STORE_V2_API ??= "1";
+
 /**
  * What actors need to live in processes of several hosts: those of each share memory, in which a tensor stays whose sender knows
  * that its receiver is near; any other crosses as a copy of its bytes.

@@ -4,6 +4,7 @@ import { loadJob } from "../job/index.ts";
 import type { RankInit, RankProtocol } from "../protocols/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import { chargeThreadTo, type Device, enterDevice, setNumThreads } from "../tensor/index.ts";
+import { bindRank } from "./bind-rank.ts";
 
 export default defineActor<RankProtocol, RankInit>({
   lanes: { activation: "control", gradient: "control", result: "control" },
@@ -22,6 +23,7 @@ export default defineActor<RankProtocol, RankInit>({
     return {
       handlers: {
         async declare({ plan, peers }) {
+          bindRank(init.rank, plan.execution, plan.layout.groups);
           setNumThreads(plan.execution.threadsPerRank);
           enterDevice(plan.execution.devices[init.rank] as Device);
           chargeThreadTo(ownerOf(plan.layout.groups.run, init.rank), "activations");

@@ -24,6 +24,7 @@ import {
   shareRef,
   type TensorRef,
 } from "../tensor/index.ts";
+import { bindRank } from "./bind-rank.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
@@ -118,8 +119,8 @@ class ShardMember {
     this.#peers = peers;
     this.groups.join(peers);
     const others = peers.filter((_, index) => index !== rank);
-    for (const member of [...others, ...ranks, ...(offload === undefined ? [] : [offload])])
-      this.#context.watch(member, (down) => this.#abort(down));
+    const watched = [...others, ...ranks, ...(offload === undefined ? [] : [offload])];
+    this.#context.watchAll(watched, (down) => this.#abort(down));
     return { joined: true };
   }
 
@@ -128,6 +129,7 @@ class ShardMember {
     const { rank, offload } = this.#init;
     const { execution, generation, peers } = plan;
     const { deadlineMs, devices } = execution;
+    bindRank(rank, execution, peers.groups);
     setNumThreads(execution.threadsPerRank);
     enterDevice(devices[rank] as Device);
     chargeThreadTo(ownerOf(peers.groups.run, rank), "working");

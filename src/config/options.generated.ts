@@ -107,6 +107,11 @@ export interface RuntimeOptions {
   readonly prefetchBytes?: number | undefined;
   /** Threads of one rank's arithmetic. Default: the machine's cores, divided by the ranks. */
   readonly threadsPerRank?: number | undefined;
+  /**
+   * To what the threads of a rank keep (Linux): none; cores, its share of the processors that its host may use; numa,
+   * those of one NUMA node, over which a host's ranks are spread. Default: none.
+   */
+  readonly bind?: "none" | "cores" | "numa" | undefined;
   /** What is kept outside the ranks' shards, and where. */
   readonly offload?: OffloadOptions | undefined;
   /** Where a run's state is kept while it trains, how often, and what becomes of older ones. */

@@ -239,6 +239,12 @@ const execution = {
     "threads of one rank's arithmetic",
     { otherwise: "the machine's cores, divided by the ranks" },
   ),
+  bind: option(
+    oneOf(["none", "cores", "numa"]).default("none"),
+    "--bind <what>",
+    "execution",
+    "to what the threads of a rank keep (Linux): none; cores, its share of the processors that its host may use; numa, those of one NUMA node, over which a host's ranks are spread",
+  ),
 };
 
 /** What ranks compute with lies in the host's memory already: only a file takes any of it off. */

@@ -2,7 +2,7 @@ import type { AnomalyRules } from "../anomalies/index.ts";
 import type { CarrierName, Reduction } from "../collectives/index.ts";
 import type { LossScaleRule } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { AutocastDType, Device, DType } from "../tensor/index.ts";
+import type { AutocastDType, Binding, Device, DType } from "../tensor/index.ts";
 import type { DashboardOptions, Precision, RankPlacement, Rounding } from "./options.generated.ts";
 
 /** Options with every choice made, by subject. Plain data: a plan may carry any of these groups whole. */
@@ -70,6 +70,7 @@ export interface ExecutionSettings {
   readonly recompute: Recompute;
   readonly prefetchBytes: number;
   readonly threadsPerRank: number;
+  readonly bind: Binding;
   /** How long one piece of work may take before it counts as hung. */
   readonly deadlineMs: number;
   readonly slowdown: {

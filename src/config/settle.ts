@@ -62,6 +62,7 @@ export function settingsOf(chosen: Chosen, launchedHosts?: number): RuntimeSetti
       recompute,
       prefetchBytes,
       threadsPerRank: chosen.threadsPerRank ?? cores,
+      bind: chosen.bind,
       deadlineMs,
       slowdown,
     },

@@ -27,7 +27,7 @@ export type {
 } from "./inspection.ts";
 export type { OffloadPlan, OffloadProtocol, StateHome } from "./offload.ts";
 export type { PagingProtocol, PinRequest } from "./paging.ts";
-export type { OffloadSettings } from "./plan-groups.ts";
+export type { ExecutionPlan, OffloadSettings } from "./plan-groups.ts";
 export type {
   DeclaredModel,
   EvaluatedBatch,

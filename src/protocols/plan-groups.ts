@@ -2,7 +2,7 @@ import type { GroupPlan } from "../collectives/index.ts";
 import type { SamplerState } from "../data/index.ts";
 import type { ClipRule, LossScaleRule, StochasticRounding } from "../optim/index.ts";
 import type { MeshShape, Recompute, ScheduleName, ZeroLevel } from "../parallel/index.ts";
-import type { AutocastDType, Device, DType } from "../tensor/index.ts";
+import type { AutocastDType, Binding, Device, DType } from "../tensor/index.ts";
 import type { StateHome } from "./offload.ts";
 
 /** How the model is spread over the ranks. */
@@ -29,6 +29,7 @@ export interface ExecutionPlan {
   readonly prefetchBytes: number;
   /** Threads of one rank's arithmetic. */
   readonly threadsPerRank: number;
+  readonly bind: Binding;
   /** How long a rank waits for its shard or for data before it calls that a hang, in milliseconds. */
   readonly deadlineMs: number;
   readonly slowdown: Slowdown;

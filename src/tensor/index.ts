@@ -55,6 +55,7 @@ export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { overHost } from "./over-host.ts";
 export { emptyPaged, markOffloaded, occupy, sharesMemory, vacate } from "./paged.ts";
+export { type Binding, bindThread } from "./processors.ts";
 export { type LateNumber, readLater } from "./read-later.ts";
 export {
   attach,

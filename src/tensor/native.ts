@@ -242,6 +242,7 @@ export interface Native {
   touch(handle: number): number;
 
   setNumThreads(count: number): void;
+  bindThread(processors: readonly number[]): void;
   numThreads(): number;
   nativeInfo(): NativeInfo;
   selfTest(): { readonly matmul: boolean; readonly gloo: boolean };

@@ -1,0 +1,12 @@
+import type { GroupPlan } from "../collectives/index.ts";
+import type { ExecutionPlan } from "../protocols/index.ts";
+import { bindThread } from "../tensor/index.ts";
+
+/**
+ * Has this thread of a rank run where the plan wants it; before it starts any thread of its own.
+ * @throws {TroupeError} what `bindThread` throws
+ */
+export function bindRank(rank: number, { bind, devices }: ExecutionPlan, { hosts }: GroupPlan): void {
+  const near = [...devices.keys()].filter((other) => hosts?.[other] === hosts?.[rank]);
+  bindThread(bind, near.indexOf(rank), near.length);
+}
