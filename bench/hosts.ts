@@ -1,45 +1,57 @@
 // Two hosts that are network namespaces of this machine: bits, bytes on the cable, and how soon a fault is told.
 //
-//   npm run bench -- hosts                  as root
+//   npm run bench -- hosts [bits] [bytes] [overlap] [faults]     as root; all of it unless told
 //
 // A link that is slow or drops packets is made by tc's token bucket, whose queue holds little; one on which packets are under way for
 // 20 ms by a program between two tun devices (test/launch/delayed-link.py), since few kernels have netem.
-import { spawnSync } from "node:child_process";
+import { readArguments, refuse } from "../scripts/arguments.mjs";
 import type { RuntimeOptions } from "../src/index.ts";
 import { lossesOf, Workspace } from "../test/fixtures/run-tiny.ts";
 import { childrenOf, LaunchedRun } from "../test/launch/launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "../test/launch/namespaces.ts";
 
 const STEPS = 12;
+const LONG_STEPS = 30;
 const WIDE = { width: 128, layers: 8 };
 const WIDE_SETS = Object.entries(WIDE).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
 const DELAY_MS = 20;
 const DELAYED_MEGABITS = 1_000;
 const reason = whyNoNamespaces();
 
-async function measure(): Promise<void> {
-  using workspace = new Workspace();
-  for (const options of [
-    { ranks: 2, zero: 0 },
-    { ranks: 2, zero: 3 },
+/** By name, as they are asked for. */
+const parts: Readonly<Record<string, (workspace: Workspace) => Promise<void>>> = {
+  bits: measureBits,
+  bytes: measureTraffic,
+  overlap: async (workspace) => {
+    await measureOverlap(workspace, "gathers ahead", []);
+    await measureOverlap(workspace, "gathers on demand", ["--prefetch", "0"]);
+  },
+  faults: async (workspace) => {
+    for (const [what, strike] of Object.entries(strikes)) await measureDetection(workspace, what, strike);
+    await measureReplacement(workspace);
+  },
+};
+
+async function measureBits(workspace: Workspace): Promise<void> {
+  const layouts = [
+    ...([0, 1, 2, 3] as const).map((zero) => ({ ranks: 2, zero })),
     { ranks: 4, tp: 2, pp: 2 },
-  ] as const) {
+    { ranks: 4, tp: 2, zero: 1 },
+  ];
+  for (const options of layouts) {
     using run = new TwoRun(workspace, options);
     await run.ended();
     const alone = await lossesOf(workspace, { ...options, steps: STEPS });
     print(`bits, ${JSON.stringify(options)}`, isSame(run.head.losses, alone) ? "=== one host's" : "OTHER");
   }
+}
+
+async function measureTraffic(workspace: Workspace): Promise<void> {
   await measureBytes(workspace, "a cable");
   for (const reduction of ["ordered", "hierarchical"] as const)
     await measureBytes(workspace, `a cable, 2 ranks a host, ${reduction}`, { ranks: 4, reduction });
-  const tc = spawnSync("tc", ["-V"]).error;
-  if (tc === undefined) {
-    await measureBytes(workspace, "200 Mbit/s", { limit: ["200mbit", "64kb", "400ms"] });
-    await measureBytes(workspace, "200 Mbit/s, 1 ms of queue", { limit: ["200mbit", "64kb", "1ms"] });
-  } else console.log(`a slow link and one that drops packets: SKIPPED, no tc: ${tc.message}`);
-  await measureOverlap(workspace, "gathers ahead", []);
-  await measureOverlap(workspace, "gathers on demand", ["--prefetch", "0"]);
-  for (const [what, strike] of Object.entries(strikes)) await measureDetection(workspace, what, strike);
+  await measureBytes(workspace, "200 Mbit/s", { limit: ["200mbit", "64kb", "400ms"] });
+  await measureBytes(workspace, "200 Mbit/s, 1 ms of queue", { limit: ["200mbit", "64kb", "1ms"] });
 }
 
 const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
@@ -49,6 +61,9 @@ const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
       process.kill(pid, "SIGSTOP");
   },
   "the cable pulled": ({ hosts }) => hosts.cut(),
+  // What is sent waits for seconds behind what was sent before.
+  "the link slowed to 50 kbit/s": ({ hosts }) => hosts.limit("50kbit", "2kb", "60s"),
+  "a link that drops most packets": ({ hosts }) => hosts.limit("50kbit", "2kb", "1ms"),
 };
 
 /** What of a measurement is other than by default. */
@@ -137,11 +152,36 @@ async function measureDetection(
   print(what, `told after ${(told / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`);
 }
 
+/** A host is killed, and the launcher gives its place to another program: how soon that is there, and what the run comes to. */
+async function measureReplacement(workspace: Workspace): Promise<void> {
+  const options = { ranks: 2, zero: 3 } as const;
+  // Long enough for the new one to come.
+  const more = ["--checkpoint-in-memory-every", "2", "--slow-reduce", "100", "--steps", `${LONG_STEPS}`];
+  using run = new TwoRun(workspace, options, more);
+  const count = () => run.head.events.filter(({ kind }) => kind === "host.joined").length;
+  await run.head.until((event) => event.kind === "step.finished" && event.step === 4);
+  const begin = performance.now();
+  run.member.child.kill("SIGKILL");
+  await run.head.until(({ kind }) => kind === "host.failed");
+  const told = performance.now() - begin;
+  run.replaceMember();
+  await run.head.until(() => count() === 2);
+  const back = performance.now() - begin;
+  const codes = [await run.head.ended, await run.member.ended];
+  const alone = await lossesOf(workspace, { ...options, steps: LONG_STEPS });
+  const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
+  print(
+    "a host's program killed, and another in its place",
+    `told after ${(told / 1e3).toFixed(2)} s, there after ${(back / 1e3).toFixed(2)} s, ended with ${codes}, losses ${bits}`,
+  );
+}
+
 /** A run over two hosts. */
 class TwoRun implements Disposable {
   readonly hosts: TwoHosts;
   readonly head: LaunchedRun;
-  readonly member: LaunchedRun;
+  member: LaunchedRun;
+  readonly #start: (rank: 0 | 1) => LaunchedRun;
 
   /** @param hosts - pass */
   constructor(
@@ -152,8 +192,9 @@ class TwoRun implements Disposable {
   ) {
     this.hosts = hosts;
     const given = Object.entries(options).flatMap(([name, value]) => [`--${name}`, `${value}`]);
-    const args = [...given, "--steps", `${STEPS}`, "--threads-per-rank", "1", "--no-warm-standby", ...more];
-    const start = (rank: 0 | 1) => {
+    const steps = more.includes("--steps") ? [] : ["--steps", `${STEPS}`];
+    const args = [...given, ...steps, "--threads-per-rank", "1", "--no-warm-standby", ...more];
+    this.#start = (rank) => {
       const env = {
         RANK: `${rank}`,
         WORLD_SIZE: "2",
@@ -162,8 +203,14 @@ class TwoRun implements Disposable {
       };
       return new LaunchedRun(workspace, env, args, this.hosts.command(rank, process.execPath));
     };
-    this.head = start(0);
-    this.member = start(1);
+    this.head = this.#start(0);
+    this.member = this.#start(1);
+  }
+
+  /** As a launcher does in the place of one that has ended. */
+  replaceMember(): void {
+    this.member[Symbol.dispose]();
+    this.member = this.#start(1);
   }
 
   async ended(): Promise<void> {
@@ -189,5 +236,12 @@ function print(what: string, figure: string): void {
   console.log(`${what.padEnd(44)} ${figure}`);
 }
 
-if (reason === undefined) await measure();
-else console.log(`hosts: SKIPPED, no hosts can be made here: ${reason}`);
+const usage = `usage: npm run bench -- hosts [PART...]\n\nParts, all unless told: ${Object.keys(parts).join(", ")}`;
+const { positionals } = readArguments(usage, {}, Number.POSITIVE_INFINITY);
+const unknown = positionals.filter((name) => !(name in parts));
+if (unknown.length > 0) refuse(usage, Object.keys(parts).join(", "), unknown.join(", "));
+if (reason === undefined) {
+  using workspace = new Workspace();
+  for (const [name, measure] of Object.entries(parts))
+    if (positionals.length === 0 || positionals.includes(name)) await measure(workspace);
+} else console.log(`hosts: SKIPPED, no hosts can be made here: ${reason}`);

@@ -2,11 +2,11 @@
 //
 //   npm run bench -- scale
 //
-// Measures on this machine what a message between processes over TCP, a connection and a request to a store of c10d cost the
-// process that makes them, and runs the control of 8 to 1,024 ranks in virtual time with these prices (docs/concepts/scale.md).
-// "as built": the head orders every rank itself, and Gloo connects every two. "tree": what it would be if each ordered 16 others, and
-// one rank of each 8 were connected.
+// Measures on this machine what messages between processes over TCP, signs of life, connections, requests to a store of c10d and
+// the start of a process cost those that make them, and runs the control of 8 to 1,024 ranks in virtual time with these prices
+// (docs/concepts/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
 import { cpus } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../src/collectives/index.ts";
 import { type ControlCosts, simulateControl } from "../src/planner/index.ts";
 import { ActorSystem } from "../src/runtime/index.ts";
@@ -19,11 +19,30 @@ const HOST = "127.0.0.1";
 const NUM_ROUNDS = 7;
 const NUM_ASKS = 2_000;
 const NUM_HUBS = 40;
+const NUM_PARTS = 200;
+const BEAT_MS = 10;
+const NUM_BEATS = 50;
 const NUM_REQUESTS = 2_000;
 /** One way between two hosts of a data centre: assumed, as one machine has no way. */
 const LATENCY_S = 50e-6;
+/** Of a store and of who asks it, for each address of some hundred bytes: assumed. */
+const ADDRESS_S = 1e-6;
 const RANKS_PER_HOST = 8;
+const MOST_STAGES = 16;
+/** As `hostTree` has it. */
 const FAN_OUT = 16;
+
+/** As a shard and its rank answer for a step. */
+const PART = {
+  gradientNorm: 0.7,
+  skipped: false,
+  reduceMs: 1.5,
+  updateMs: 2.5,
+  lossesNats: [1.7123, 1.7124],
+  learningRate: 1e-3,
+  waits: { exposedMs: 1.1, gatherMs: 2.2, dataMs: 0.3 },
+  numSamples: 12,
+};
 
 const costs = await measure();
 console.log(
@@ -31,85 +50,122 @@ console.log(
 );
 const micro = (seconds: number) => `${(1e6 * seconds).toFixed(1)} µs`;
 console.log(
-  `measured: message ${micro(costs.sendS)} to send and as much to take, connection ${micro(costs.connectS)} an end, ` +
-    `store ${micro(costs.storeS)} a request; assumed: ${micro(costs.latencyS)} one way`,
+  `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ` +
+    `sign of life ${micro(costs.beatS)}, connection ${micro(costs.connectS)} an end, store ${micro(costs.storeS)} a request, ` +
+    `process ${costs.bootS.toFixed(2)} s; assumed: ${micro(costs.latencyS)} one way, ${micro(costs.addressS)} an address`,
 );
 console.log(
-  "ranks |  as built: start   of that meeting   step   head busy   least step for 1 %   signs of life |  tree: start   step   head busy",
+  "ranks |    start   born  joined  ordered     met   times 8 ranks'  log N's |     step  messages  head busy  least step for 1 %  signs of life",
 );
-for (let numRanks = 8; numRanks <= 1024; numRanks *= 2) {
-  const built = simulateControl({ numRanks }, costs);
-  const numPeers = Math.max(1, numRanks / RANKS_PER_HOST - 1);
-  const tree = simulateControl({ numRanks, fanOut: FAN_OUT, numPeers }, costs);
+const simulated = [8, 16, 32, 64, 128, 256, 512, 1024].map((numRanks) => {
+  const stages = Math.min(MOST_STAGES, numRanks / RANKS_PER_HOST);
+  const ofModel = RANKS_PER_HOST * stages;
+  const numPeers = ofModel - 1 + numRanks / ofModel - 1;
+  const shape = { numRanks, ranksPerHost: RANKS_PER_HOST, fanOut: FAN_OUT, numPeers };
+  return { numRanks, ...simulateControl(shape, costs) };
+});
+const least = simulated[0]?.startS ?? Number.NaN;
+for (const { numRanks, ...control } of simulated) {
   const ms = (seconds: number) => `${(1e3 * seconds).toFixed(seconds < 0.1 ? 2 : 0)} ms`;
   const cells = [
     [String(numRanks), 5],
     ["|", 1],
-    [ms(built.startS), 16],
-    [ms(built.meetingS), 17],
-    [ms(built.stepS), 7],
-    [ms(built.headBusyS), 11],
-    [`${(100 * built.stepS).toFixed(2)} s`, 20],
-    [`${(100 * built.heartbeatShare).toFixed(2)} %`, 15],
+    [`${control.startS.toFixed(2)} s`, 8],
+    [`${control.bornS.toFixed(2)}`, 6],
+    [`${control.joinedS.toFixed(2)}`, 7],
+    [`${control.orderedS.toFixed(2)}`, 8],
+    [`${control.metS.toFixed(2)} s`, 8],
+    [`${(control.startS / least).toFixed(2)}`, 15],
+    [`${(Math.log(numRanks) / Math.log(8)).toFixed(2)}`, 8],
     ["|", 1],
-    [ms(tree.startS), 12],
-    [ms(tree.stepS), 7],
-    [ms(tree.headBusyS), 11],
+    [ms(control.stepS), 8],
+    [String(control.stepMessages), 9],
+    [ms(control.headBusyS), 10],
+    [`${(100 * control.stepS).toFixed(2)} s`, 19],
+    [`${(100 * control.heartbeatShare).toFixed(2)} %`, 14],
   ] as const;
   console.log(cells.map(([text, width]) => text.padStart(width)).join(" "));
 }
 
 async function measure(): Promise<ControlCosts> {
-  const messageS = await messageSeconds();
-  const connectS = await connectSeconds();
-  return { sendS: messageS, receiveS: messageS, connectS, storeS: storeSeconds(), latencyS: LATENCY_S };
+  const { messageS, partS, bootS } = await messageSeconds();
+  const { connectS, beatS } = await hubSeconds();
+  return {
+    sendS: messageS,
+    receiveS: messageS,
+    partS,
+    beatS,
+    connectS,
+    storeS: storeSeconds(),
+    addressS: ADDRESS_S,
+    bootS,
+    latencyS: LATENCY_S,
+  };
 }
 
-/** Processor time of this process for an ask and its answer over TCP, by two. */
-async function messageSeconds(): Promise<number> {
+/**
+ * Processor time of this process for an ask and its answer over TCP, by two; for one part of a message of many; and how long a process
+ * takes to be there.
+ */
+async function messageSeconds(): Promise<{ messageS: number; partS: number; bootS: number }> {
   const preload = new URL("../src/actors/preload-apart.ts", import.meta.url);
   await using system = new ActorSystem({ name: "bench", preload, network: { host: HOST } });
   const module = new URL("./messages/actor.ts", import.meta.url);
+  const begin = performance.now();
   const to = await system.spawn<BenchProtocol>({ name: "far", module, placement: "process" });
-  const ask = () => to.ask("echo", { step: 7, block: "layers.3", value: 1 }, { deadlineMs: 60_000 });
-  return await rounds(async () => {
-    const before = process.cpuUsage();
-    // One at a time: the head's messages to many ranks share no packet, and no socket.
-    for (let asked = 0; asked < NUM_ASKS; asked++) await ask();
-    return processorSeconds(before) / NUM_ASKS / 2;
-  });
+  const bootS = (performance.now() - begin) / 1e3;
+  // One at a time: the head's messages to many ranks share no packet, and no socket.
+  const askSeconds = (numAsks: number, parts: readonly (typeof PART)[]) =>
+    rounds(async () => {
+      const before = process.cpuUsage();
+      for (let asked = 0; asked < numAsks; asked++)
+        await to.ask("echo", { step: 7, block: "layers.3", value: 1, parts } as never, {
+          deadlineMs: 60_000,
+        });
+      return processorSeconds(before) / numAsks / 2;
+    });
+  const messageS = await askSeconds(NUM_ASKS, []);
+  const many = await askSeconds(NUM_ASKS / 10, Array<typeof PART>(NUM_PARTS).fill(PART));
+  return { messageS, partS: (many - messageS) / NUM_PARTS, bootS };
 }
 
-/** Processor time of one end of a connection between hubs, greeted. */
-async function connectSeconds(): Promise<number> {
+/** Processor time of one end of a connection between hubs, greeted; and of one end of a sign of life. */
+async function hubSeconds(): Promise<{ connectS: number; beatS: number }> {
   let index = 1;
-  return await rounds(async () => {
+  const figures: { connectS: number; beatS: number }[] = [];
+  for (let round = 0; round < NUM_ROUNDS; round++) {
     const heard = Promise.withResolvers<void>();
     let open = NUM_HUBS;
-    const openHub = (hub: number, onControl = () => {}) =>
+    const openHub = (hub: number, everyMs: number, onControl = () => {}) =>
       Hub.open({
         index: hub,
-        door: new TcpDoor({ host: HOST }),
+        door: new TcpDoor({ host: HOST, heartbeat: { everyMs, lostAfter: 1_000 } }),
         token: "token",
         maxFrameBytes: 1 << 20,
         onControl,
         onLost: () => {},
       });
-    const head = await openHub(0, () => {
+    const head = await openHub(0, 60_000, () => {
       open -= 1;
       if (open === 0) heard.resolve();
     });
-    const hubs = await Promise.all(Array.from({ length: NUM_HUBS }, () => openHub(index++)));
+    const hubs = await Promise.all(Array.from({ length: NUM_HUBS }, () => openHub(index++, BEAT_MS)));
     const before = process.cpuUsage();
     for (const hub of hubs) {
       hub.know(0, head.address);
       hub.control(0, new Uint8Array(1));
     }
     await heard.promise;
-    const seconds = processorSeconds(before) / NUM_HUBS / 2;
+    const connectS = processorSeconds(before) / NUM_HUBS / 2;
+    const beating = process.cpuUsage();
+    await pause(NUM_BEATS * BEAT_MS);
+    figures.push({ connectS, beatS: processorSeconds(beating) / (NUM_BEATS * NUM_HUBS) / 2 });
     for (const hub of [...hubs, head]) hub.close();
-    return seconds;
-  });
+  }
+  return {
+    connectS: median(figures.map((each) => each.connectS)),
+    beatS: median(figures.map((each) => each.beatS)),
+  };
 }
 
 /** Processor time of one request to a store of this process, by two: one end asks, the other answers. */

@@ -26,7 +26,8 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
         `${event.job}: ${formatCount(event.numParameters)} parameters, ${event.numRanks} rank${event.numRanks === 1 ? "" : "s"}${describeMesh(event.mesh)}, ` +
           `${event.placement === "process" ? "a process each, " : ""}ZeRO ${event.zero}, ${event.precision}, seed ${event.seed}, ` +
           `${event.firstStep > 0 ? `from step ${event.firstStep} ` : ""}to step ${event.steps}` +
-          describeHead(event.pretrained),
+          describeHead(event.pretrained) +
+          describeHosts(event.hosts),
       );
     case "run.resumed":
       return plain(
@@ -82,7 +83,7 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "actor.restarted":
       return plain(`${event.actor}#${event.incarnation} restarted`);
     case "host.joined":
-      return plain(`host ${event.index} (${event.name}) has joined`);
+      return plain(`host ${event.index} (${event.name}) has joined: ${describeMeans(event)}`);
     case "host.failed":
       return bad(`host ${event.index} (${event.name}) is lost: ${explain(event.error)}`);
     case "message.undelivered":
@@ -195,6 +196,27 @@ function describeHead(pretrained: EventOf<"run.started">["pretrained"]): string 
   const { fresh = [], dropped = [] } = pretrained ?? {};
   const drawn = fresh.length > 0 ? `; drawn, since the folder lacks them: ${fresh.join(", ")}` : "";
   return drawn + (dropped.length > 0 ? `; of the folder's, not used: ${dropped.join(", ")}` : "");
+}
+
+function describeHosts(hosts: EventOf<"run.started">["hosts"]): string {
+  const lines = (hosts ?? []).map(
+    (host) => `\n  host ${host.index} (${host.name}), ${describeMeans(host)}: ${describeRanks(host.ranks)}`,
+  );
+  return lines.join("");
+}
+
+type Means = Pick<EventOf<"host.joined">, "numCores" | "memoryBytes" | "devices">;
+
+function describeMeans({ numCores, memoryBytes, devices }: Means): string {
+  const parts = [`${numCores} core${numCores === 1 ? "" : "s"}`, formatBytes(memoryBytes), ...devices];
+  return parts.join(", ");
+}
+
+/** "ranks 0 to 3", which stand together. */
+function describeRanks(ranks: readonly number[]): string {
+  const [first] = ranks;
+  if (first === undefined) return "no ranks";
+  return ranks.length === 1 ? `rank ${first}` : `ranks ${first} to ${ranks.at(-1)}`;
 }
 
 function describeMesh({ dp, pp, tp, ep }: EventOf<"run.started">["mesh"]): string {

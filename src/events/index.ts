@@ -53,6 +53,7 @@ export type {
   RunDelayed,
   RunFailed,
   RunFinished,
+  RunHost,
   RunRestored,
   RunResumed,
   RunStarted,

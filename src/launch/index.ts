@@ -3,6 +3,7 @@
 export { Head } from "./head.ts";
 export { HEARTBEAT_MS, heartbeatOf } from "./heartbeat.ts";
 export type { Launch, MasterAddress } from "./launch.ts";
+export { ownMeans } from "./means.ts";
 export { type MemberOptions, takePart } from "./member.ts";
 export { readLaunch } from "./read-launch.ts";
 export { readTrust, type Trust, type TrustFiles } from "./trust.ts";

@@ -6,6 +6,7 @@ import { TroupeError } from "../errors.ts";
 import { fromFailure, HostAgent, type Invitation } from "../runtime/index.ts";
 import { invitationKey, readEnd } from "./head.ts";
 import { isCompanion, type Launch } from "./launch.ts";
+import { ownMeans } from "./means.ts";
 import { ownAddress } from "./own-address.ts";
 import { readTrust, type TrustFiles } from "./trust.ts";
 
@@ -71,6 +72,7 @@ async function join({
           number: randomInt(MOST_JOININGS),
           place: rank,
           name: hostname(),
+          means: ownMeans(),
           about,
           isCompanion: isCompanion(launch),
         });

@@ -155,7 +155,7 @@ export class ActorSystem {
 
   /** The host that an actor lives on, by its number among the hosts: 0 for this one, and where it has ended. */
   hostOf(ref: Addressed): number {
-    return this.#launcher.registry.census.record(ref.address.uid)?.place.host?.place ?? 0;
+    return this.#launcher.registry.census.record(ref.address.uid)?.hostPlace ?? 0;
   }
 
   /** Ends the process that an actor lives in, on whatever host; nothing where that is this one, or it has ended. */

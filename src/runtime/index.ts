@@ -3,7 +3,7 @@ export { type ActorDefinition, type Behavior, defineActor, type Handlers } from 
 export { ActorSystem, type SystemOptions } from "./actor-system.ts";
 export { type Clock, FakeClock, systemClock, type Timer } from "./clock.ts";
 export { HostAgent, type HostAgentOptions, type Invitation } from "./hosting/host-agent.ts";
-export type { HostCard } from "./hosting/host-orders.ts";
+export type { HostCard, HostMeans } from "./hosting/host-orders.ts";
 export type { HostsOptions } from "./hosting/hosts.ts";
 export { makeOwnedFolder, removeOwnedFolder } from "./hosting/owned-folder.ts";
 export type { CollectiveLine } from "./inspection/collective-line.ts";

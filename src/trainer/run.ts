@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { actorModules } from "../actors/index.ts";
@@ -5,10 +6,16 @@ import { stampOf } from "../checkpoint/index.ts";
 import type { CheckpointSettings, RuntimeSettings } from "../config/index.ts";
 import { over, RunControl } from "../engine/conductor/index.ts";
 import { TroupeError } from "../errors.ts";
-import { describeStall, type RunChange, reportError, type TroupeEventBody } from "../events/index.ts";
+import {
+  describeStall,
+  type RunChange,
+  type RunHost,
+  reportError,
+  type TroupeEventBody,
+} from "../events/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { type Job, type JobConfig, loadJob } from "../job/index.ts";
-import { HEARTBEAT_MS, type Head, heartbeatOf } from "../launch/index.ts";
+import { HEARTBEAT_MS, type Head, heartbeatOf, ownMeans } from "../launch/index.ts";
 import type { Module } from "../nn/index.ts";
 import {
   type CheckpointerProtocol,
@@ -21,6 +28,7 @@ import {
   type ActorRef,
   ActorSystem,
   fromFailure,
+  type HostCard,
   type HostsOptions,
   type Network,
   type RuntimeEvent,
@@ -94,6 +102,8 @@ export class Run {
   #isEnding = false;
   #numSteps = 0;
   #failure: Error | undefined;
+  /** The other hosts that are there, by number. */
+  readonly #hosts = new Map<number, HostCard>();
 
   /** Why nothing can be asked while there is none. */
   static missing(): TroupeError {
@@ -199,7 +209,8 @@ export class Run {
     this.#folder = folder;
     const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint));
     this.#checkpointer = checkpointer;
-    emit(runStarted({ jobUrl, config }, settings, batch.steps, start, model));
+    const hosts = head && this.#placedHosts();
+    emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
     const ranks = await SupervisedRanks.start(
@@ -278,11 +289,32 @@ export class Run {
       ...(trust.token !== undefined && { token: trust.token }),
       about,
       placeOf: (process, places) => placeOfRank(process, numRanks, places),
-      onJoined: ({ place, name }) => emit({ kind: "host.joined", index: place, name }),
-      onLost: ({ place, name }, failure) =>
-        emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) }),
+      onJoined: (host) => {
+        this.#hosts.set(host.place, host);
+        emit({ kind: "host.joined", index: host.place, name: host.name, ...host.means });
+      },
+      onLost: ({ place, name }, failure) => {
+        this.#hosts.delete(place);
+        emit({ kind: "host.failed", index: place, name, error: reportError(fromFailure(failure)) });
+      },
       onSignal: (_host, signal) => onSignal(signal),
     };
+  }
+
+  /** The hosts that are there, and which ranks are to live on each. */
+  #placedHosts(): readonly RunHost[] {
+    const { numRanks } = this.#options.settings.layout;
+    const own = { place: 0, name: hostname(), means: ownMeans() };
+    const all = [own, ...this.#hosts.values()].sort((a, b) => a.place - b.place);
+    const places = all.map(({ place }) => place);
+    const ranks = Array.from({ length: numRanks }, (_, rank) => rank);
+    const at = Map.groupBy(ranks, (rank) => placeOfRank(`rank-${rank}`, numRanks, places));
+    return all.map(({ place, name, means }) => ({
+      index: place,
+      name,
+      ...means,
+      ranks: at.get(place) ?? [],
+    }));
   }
 
   #hear(event: RuntimeEvent): void {

@@ -38,7 +38,14 @@ export const samples: Bodies = {
   },
   "actor.started": { kind: "actor.started", ...actor },
   "actor.stopped": { kind: "actor.stopped", ...actor, forced: false },
-  "host.joined": { kind: "host.joined", index: 1, name: "node-b" },
+  "host.joined": {
+    kind: "host.joined",
+    index: 1,
+    name: "node-b",
+    numCores: 64,
+    memoryBytes: 512e9,
+    devices: ["cuda:0", "cuda:1"],
+  },
   "host.failed": { kind: "host.failed", index: 1, name: "node-b", error },
   "checkpoint.failed": { kind: "checkpoint.failed", step: 500, error },
   "anomaly.detected": {

@@ -1,33 +1,53 @@
 import { describe, expect, it } from "vitest";
 import { simulateControl } from "../../src/planner/index.ts";
 
-const costs = { sendS: 10e-6, receiveS: 10e-6, connectS: 200e-6, storeS: 20e-6, latencyS: 50e-6 };
+const costs = {
+  sendS: 10e-6,
+  receiveS: 10e-6,
+  partS: 0.5e-6,
+  beatS: 4e-6,
+  connectS: 50e-6,
+  storeS: 20e-6,
+  addressS: 1e-6,
+  bootS: 1,
+  latencyS: 50e-6,
+};
+const hosts = { ranksPerHost: 8, fanOut: 16 };
 
 describe("control of many ranks in virtual time", () => {
-  it("is four messages a rank and step, one after the other on the head's event loop", () => {
-    for (const numRanks of [8, 64, 1024]) {
-      const { stepMessages, headBusyS, stepS, heartbeatShare } = simulateControl({ numRanks }, costs);
-      expect(stepMessages).toBe(4 * numRanks);
-      expect(headBusyS).toBeCloseTo(4 * numRanks * 10e-6, 9);
-      // An order's last send, its way and its answer's, twice: what the head does not do meanwhile.
-      expect(stepS).toBeGreaterThan(headBusyS - 1e-9);
-      expect(stepS).toBeLessThan(headBusyS + 2 * (2 * 50e-6 + 3 * 10e-6) + 1e-9);
-      expect(heartbeatShare).toBeCloseTo((2 * numRanks * 10e-6) / 0.2, 9);
-    }
+  it("is four messages a rank and step on one host, one after the other on the head's event loop", () => {
+    const one = { numRanks: 8, ranksPerHost: 8, fanOut: 16, numPeers: 7 };
+    const { stepMessages, headBusyS, stepS, heartbeatShare } = simulateControl(one, costs);
+    expect(stepMessages).toBe(4 * 8);
+    expect(headBusyS).toBeCloseTo(4 * 8 * 10e-6, 9);
+    // An order's last send, its way and its answer's, twice: what the head does not do meanwhile.
+    expect(stepS).toBeGreaterThan(headBusyS - 1e-9);
+    expect(stepS).toBeLessThan(headBusyS + 2 * (2 * 50e-6 + 3 * 10e-6) + 1e-9);
+    expect(heartbeatShare).toBeCloseTo((2 * 8 * 4e-6) / 0.2, 9);
   });
 
-  it("grows with the logarithm of the ranks where each one orders a few others", () => {
-    const stepOf = (numRanks: number) => simulateControl({ numRanks, fanOut: 8 }, costs).stepS;
-    const [few, many] = [stepOf(8), stepOf(8 + 64 + 512)];
-    expect(many / few).toBeLessThan(3.5);
-    expect(many / few).toBeGreaterThan(2);
+  it("goes along a tree of hosts: the head sends as many messages as it has hosts below it, and each host its own", () => {
+    const { stepMessages, headBusyS } = simulateControl({ ...hosts, numRanks: 1024, numPeers: 7 }, costs);
+    // Down and up, of two orders: to each rank by its host, to each of 128 hosts by the head or another host.
+    expect(stepMessages).toBe(2 * 2 * (1024 + 128));
+    expect(headBusyS).toBeCloseTo(2 * 16 * 2 * 10e-6 + 2 * (1024 - 16) * 0.5e-6, 9);
   });
 
-  it("meets in a store that answers each rank for each of its peers, which bounds the start", () => {
-    const mesh = simulateControl({ numRanks: 256 }, costs);
-    expect(mesh.meetingS).toBeGreaterThan(256 * 255 * 20e-6);
-    const oneAHost = simulateControl({ numRanks: 256, numPeers: 31 }, costs);
-    expect(oneAHost.meetingS).toBeLessThan(mesh.meetingS / 8);
-    expect(oneAHost).toEqual(simulateControl({ numRanks: 256, numPeers: 31 }, costs));
+  it("of a step grows with the logarithm of the ranks, but for what their answers weigh", () => {
+    const stepOf = (numRanks: number) =>
+      simulateControl({ ...hosts, numRanks, numPeers: 7 }, { ...costs, partS: 0 }).stepS;
+    const [few, many] = [stepOf(64), stepOf(1024)];
+    expect(many / few).toBeGreaterThan(1);
+    expect(many / few).toBeLessThan(Math.log(1024) / Math.log(64) + 1);
+  });
+
+  it("has the start wait for the head's births and links, and for the store: each grows with the ranks, no more", () => {
+    const startOf = (numRanks: number) =>
+      simulateControl({ ...hosts, numRanks, numPeers: 7 }, { ...costs, bootS: 0, addressS: 0, partS: 0 });
+    const [some, twice] = [startOf(512), startOf(1024)];
+    for (const part of ["bornS", "joinedS", "metS"] as const)
+      expect(twice[part] / some[part]).toBeLessThan(2.1);
+    expect(twice.orderedS / some.orderedS).toBeLessThan(1.2);
+    expect(startOf(512)).toEqual(some);
   });
 });

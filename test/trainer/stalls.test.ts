@@ -33,6 +33,7 @@ it("blames who seems idle and hears nothing in the middle of its work, and nobod
     role: "shard",
     index: 1,
     incarnation: 1,
+    host: 0,
     pid: process.pid,
     state: "idle",
     ageMs: 0,

@@ -10,6 +10,12 @@ export interface HostJoined {
   readonly index: number;
   /** As its operating system calls it. */
   readonly name: string;
+  /** Processors that it may use. */
+  readonly numCores: number;
+  /** Memory that it may use, in bytes. */
+  readonly memoryBytes: number;
+  /** Its devices beside these, by name; none: it computes on its processors. */
+  readonly devices: readonly string[];
 }
 
 /** A host is down, or cut off: its ranks are started again on the hosts that are left. */

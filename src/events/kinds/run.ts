@@ -1,4 +1,5 @@
 import type { ErrorReport } from "../error-report.ts";
+import type { HostJoined } from "./host.ts";
 
 /** How a run as a whole goes: begun, set back, ended. */
 export type RunEvent =
@@ -23,6 +24,8 @@ export interface RunStarted {
   readonly zero: 0 | 1 | 2 | 3;
   /** Where ranks live: on threads of one process, or each in a process of its own. */
   readonly placement: "thread" | "process";
+  /** Where several hosts run it, what each has and which ranks live there at first. */
+  readonly hosts?: readonly RunHost[];
   readonly precision: string;
   readonly seed: number;
   readonly numParameters: number;
@@ -37,6 +40,11 @@ export interface RunStarted {
   readonly steps: number;
   /** The clock of activities and messages when this was told: what it read at `timeMs`. */
   readonly clockMs: number;
+}
+
+/** A host of a run, as it begins. */
+export interface RunHost extends Omit<HostJoined, "kind"> {
+  readonly ranks: readonly number[];
 }
 
 /** A run goes on from a checkpoint. Told after `run.started`. */

@@ -6,10 +6,18 @@ export interface ControlCosts {
   readonly sendS: number;
   /** To take one in. */
   readonly receiveS: number;
+  /** Of one rank's part of a message that gathers what several have answered, at either end. */
+  readonly partS: number;
+  /** Of a message that gives no more than a sign of life, at either end. */
+  readonly beatS: number;
   /** Of one end of a connection, until it can be used. */
   readonly connectS: number;
   /** Of the store in which groups meet, to answer one request. */
   readonly storeS: number;
+  /** Of the same, for each member's address in an answer. */
+  readonly addressS: number;
+  /** Of a process, from its order until it can be given others: on its own host. */
+  readonly bootS: number;
   /** Of the way. */
   readonly latencyS: number;
 }
@@ -17,18 +25,26 @@ export interface ControlCosts {
 /** Who talks with whom. */
 export interface ControlShape {
   readonly numRanks: number;
-  /** How many each one orders and hears straight: all ranks where left out, as the conductor does. */
+  /** Of each host, told by its first; 1: each rank by itself. */
+  readonly ranksPerHost: number;
+  /** How many hosts each passes on to; all are told by the head itself where left out. */
   readonly fanOut?: number;
-  /** With how many others each rank's groups connect it: all where left out, as Gloo's full mesh does. */
-  readonly numPeers?: number;
+  /** With how many others a rank's shard exchanges messages: those of its replicas, and of its own. */
+  readonly numPeers: number;
 }
 
 /** What control came to in virtual time. */
 export interface ControlSimulation {
-  /** From the first order until all ranks could take the first step; that processes and models load is not in it. */
+  /** From the first order until all ranks could take the first step, but for what jobs load. */
   readonly startS: number;
+  /** Of that, until all processes were there. */
+  readonly bornS: number;
+  /** Of that, until those that exchange messages were joined. */
+  readonly joinedS: number;
+  /** Of that, what the orders of the start took. */
+  readonly orderedS: number;
   /** Of that, what the groups' meeting took. */
-  readonly meetingS: number;
+  readonly metS: number;
   /** Between the order of a step and its last answer, nothing computed. */
   readonly stepS: number;
   /** Messages of one step, all ranks together. */
@@ -43,6 +59,13 @@ export interface ControlSimulation {
 /** Orders and answers that make one start: connect to peers, declare, prepare; and one step: compute, update. */
 const START_ROUNDS = 3;
 const STEP_ROUNDS = 2;
+/** What the head says and hears of each rank until it is there: its process begun twice over, its two actors begun and there. */
+const BIRTH_ORDERS = 3;
+const BIRTH_NEWS = 4;
+/** Of a link between two actors: one asks for it, and each of their processes and they themselves are told. */
+const LINK_ORDERS = 4;
+/** What a member of a group asks the store beside all addresses: to say that it is there, twice, and its own. */
+const STORE_REQUESTS = 9;
 const HEARTBEAT_S = 0.2;
 const HEARTBEATS = 5;
 
@@ -57,7 +80,7 @@ class Loop {
   }
 
   /** Has it do something that takes so long, once it has done all before, and then `done`. */
-  work(costS: number, done: () => void): void {
+  work(costS: number, done: () => void = () => {}): void {
     this.#freeS = Math.max(this.#freeS, this.#time.nowS) + costS;
     this.busyS += costS;
     this.#time.at(this.#freeS, done);
@@ -66,124 +89,177 @@ class Loop {
 
 /**
  * Runs what the actors of a run say to each other beside their work, message by message, on the event loops of `numRanks` processes and
- * their head: the start, one step, and a second of heartbeats. Node 0 is the head; those that one orders are its children in a heap.
+ * their head: the start, one step, and a second of heartbeats. It is the product's own way: the head starts each process and joins those
+ * that talk; what it says to all ranks goes along a tree of hosts; each process gives the head signs of life, and the head each process.
  */
 export function simulateControl(shape: ControlShape, costs: ControlCosts): ControlSimulation {
-  const { numRanks } = shape;
-  const time = new VirtualTime();
-  const loops = Array.from({ length: numRanks + 1 }, () => new Loop(time));
-  const head = loops[0] as Loop;
-  const talk = new Talk(time, loops, shape.fanOut ?? numRanks, costs);
-  let numEvents = 0;
-  const phase = (begin: () => void) => {
-    const [beganS, busyS, numBefore] = [time.nowS, head.busyS, talk.numMessages];
-    begin();
-    numEvents += time.run();
-    return {
-      tookS: time.nowS - beganS,
-      busyS: head.busyS - busyS,
-      numMessages: talk.numMessages - numBefore,
-    };
-  };
-  const connected = phase(() => talk.connect());
-  const ordered = phase(() => talk.rounds(START_ROUNDS));
-  const met = phase(() => meet(time, loops.slice(1), shape.numPeers ?? numRanks - 1, costs));
-  const step = phase(() => talk.rounds(STEP_ROUNDS));
-  const beats = phase(() => talk.heartbeats());
+  const control = new Control(shape, costs);
+  const born = control.phase(() => control.bear());
+  const joined = control.phase(() => control.join());
+  const ordered = control.phase(() => control.rounds(START_ROUNDS));
+  const met = control.phase(() => control.meet());
+  const step = control.phase(() => control.rounds(STEP_ROUNDS));
+  const beats = control.phase(() => control.beat());
   return {
-    startS: connected.tookS + ordered.tookS + met.tookS,
-    meetingS: met.tookS,
+    startS: born.tookS + joined.tookS + ordered.tookS + met.tookS,
+    bornS: born.tookS,
+    joinedS: joined.tookS,
+    orderedS: ordered.tookS,
+    metS: met.tookS,
     stepS: step.tookS,
     stepMessages: step.numMessages,
     headBusyS: step.busyS,
     heartbeatShare: beats.busyS / (HEARTBEATS * HEARTBEAT_S),
-    numEvents,
+    numEvents: control.numEvents,
   };
 }
 
-/** Messages down a tree and up again. */
-class Talk {
-  numMessages = 0;
-  readonly #time: VirtualTime;
-  readonly #loops: readonly Loop[];
-  readonly #fanOut: number;
+class Control {
+  numEvents = 0;
+  readonly #shape: ControlShape;
   readonly #costs: ControlCosts;
+  readonly #time = new VirtualTime();
+  readonly #head = new Loop(this.#time);
+  readonly #ranks: readonly Loop[];
+  #numMessages = 0;
 
-  constructor(time: VirtualTime, loops: readonly Loop[], fanOut: number, costs: ControlCosts) {
-    this.#time = time;
-    this.#loops = loops;
-    this.#fanOut = fanOut;
+  constructor(shape: ControlShape, costs: ControlCosts) {
+    this.#shape = shape;
     this.#costs = costs;
+    this.#ranks = Array.from({ length: shape.numRanks }, () => new Loop(this.#time));
   }
 
-  /** Each two that talk have a connection for each direction: both ends pay for both. */
-  connect(): void {
-    const cost = 2 * this.#costs.connectS;
-    for (const [node, loop] of this.#loops.entries())
-      for (const child of this.#childrenOf(node)) {
-        loop.work(cost, () => {});
-        this.#loops[child]?.work(cost, () => {});
-      }
+  /** Runs to its end what `begin` begins. */
+  phase(begin: () => void): { readonly tookS: number; readonly busyS: number; readonly numMessages: number } {
+    const [beganS, busyS, numBefore] = [this.#time.nowS, this.#head.busyS, this.#numMessages];
+    begin();
+    this.numEvents += this.#time.run();
+    return {
+      tookS: this.#time.nowS - beganS,
+      busyS: this.#head.busyS - busyS,
+      numMessages: this.#numMessages - numBefore,
+    };
+  }
+
+  /** The head has each rank's process started by its host, is connected with it in both directions, and has its actors started. */
+  bear(): void {
+    const { sendS, receiveS, connectS, bootS, latencyS } = this.#costs;
+    for (const rank of this.#ranks)
+      this.#head.work(BIRTH_ORDERS * sendS, () =>
+        this.#time.at(this.#time.nowS + 2 * latencyS + bootS, () =>
+          rank.work(2 * connectS, () => this.#head.work(2 * connectS + BIRTH_NEWS * receiveS)),
+        ),
+      );
+  }
+
+  /** Those that exchange messages are joined by the head, and each tells it in one message whose end it is to hear of. */
+  join(): void {
+    const { numPeers, numRanks } = this.#shape;
+    const { sendS, receiveS, partS, connectS } = this.#costs;
+    for (const rank of this.#ranks) {
+      const links = Math.min(numPeers, numRanks - 1) / 2;
+      this.#head.work(links * (receiveS + LINK_ORDERS * sendS) + receiveS + 2 * numRanks * partS);
+      rank.work(2 * links * (2 * receiveS + connectS) + sendS + 2 * numRanks * partS);
+    }
   }
 
   /** So many orders to all, each answered by all before the next. */
   rounds(count: number): void {
-    if (count > 0) this.#order(0, () => this.rounds(count - 1));
+    if (count === 0) return;
+    const { numRanks, ranksPerHost, fanOut } = this.#shape;
+    const numHosts = Math.ceil(numRanks / ranksPerHost);
+    const isTree = numHosts > 1;
+    const top = isTree ? Math.min(numHosts, fanOut ?? numHosts) : numRanks;
+    const next = () => this.rounds(count - 1);
+    const each = (index: number, done: (numRanks: number) => void) =>
+      isTree ? this.#host(index, numHosts, done) : done(1);
+    this.#ask(
+      this.#head,
+      Array.from({ length: top }, (_, index) => ({
+        loop: this.#ranks[isTree ? index * ranksPerHost : index] as Loop,
+        work: (done) => each(index, done),
+      })),
+      next,
+    );
   }
 
-  /** Each gives those that it talks with a sign, and takes theirs in. */
-  heartbeats(): void {
-    const beginS = this.#time.nowS;
-    for (let beat = 0; beat < HEARTBEATS; beat += 1)
-      this.#time.at(beginS + beat * HEARTBEAT_S, () => {
-        for (const node of this.#loops.keys())
-          for (const child of this.#childrenOf(node)) {
-            this.#send(node, child, () => {});
-            this.#send(child, node, () => {});
-          }
-      });
+  /** A host's first tells its ranks and the hosts below it, and answers for all of them. */
+  #host(index: number, numHosts: number, done: (numRanks: number) => void): void {
+    const { numRanks, ranksPerHost, fanOut } = this.#shape;
+    const first = index * ranksPerHost;
+    const own = this.#ranks.slice(first, Math.min(first + ranksPerHost, numRanks));
+    // As in a heap, the head before the first.
+    const below = Array.from({ length: fanOut ?? 0 }, (_, n) => (index + 1) * (fanOut ?? 0) + n);
+    const asked = [
+      ...below
+        .filter((host) => host < numHosts)
+        .map((host) => ({
+          loop: this.#ranks[host * ranksPerHost] as Loop,
+          work: (answered: (numRanks: number) => void) => this.#host(host, numHosts, answered),
+        })),
+      ...own.map((loop) => ({ loop, work: (answered: (numRanks: number) => void) => answered(1) })),
+    ];
+    this.#ask(this.#ranks[first] as Loop, asked, done);
   }
 
-  #order(node: number, answered: () => void): void {
-    const children = this.#childrenOf(node);
-    let open = children.length;
-    if (open === 0) answered();
-    for (const child of children)
-      this.#send(node, child, () =>
-        this.#order(child, () =>
-          this.#send(child, node, () => {
+  /** Asks each, and goes on once all have answered: with for how many ranks. */
+  #ask(
+    by: Loop,
+    all: readonly { readonly loop: Loop; work(done: (numRanks: number) => void): void }[],
+    done: (numRanks: number) => void,
+  ): void {
+    let open = all.length;
+    let total = 0;
+    for (const { loop, work } of all)
+      this.#send(by, loop, 1, () =>
+        work((numRanks) =>
+          this.#send(loop, by, numRanks, () => {
+            total += numRanks;
             open -= 1;
-            if (open === 0) answered();
+            if (open === 0) done(total);
           }),
         ),
       );
   }
 
-  #send(from: number, to: number, taken: () => void): void {
-    const { sendS, receiveS, latencyS } = this.#costs;
-    this.numMessages += 1;
-    this.#loops[from]?.work(sendS, () =>
-      this.#time.at(this.#time.nowS + latencyS, () => this.#loops[to]?.work(receiveS, taken)),
+  /** @param numParts - what it gathers; of one rank's alone the price is in the message's */
+  #send(from: Loop, to: Loop, numParts: number, taken: () => void): void {
+    const { sendS, receiveS, partS, latencyS } = this.#costs;
+    const partsS = (numParts - 1) * partS;
+    this.#numMessages += 1;
+    from.work(sendS + partsS, () =>
+      this.#time.at(this.#time.nowS + latencyS, () => to.work(receiveS + partsS, taken)),
     );
   }
 
-  #childrenOf(node: number): number[] {
-    const first = node * this.#fanOut + 1;
-    const count = Math.max(0, Math.min(this.#fanOut, this.#loops.length - first));
-    return Array.from({ length: count }, (_, index) => first + index);
+  /** Each rank asks the one store some things of its own, then for all addresses at once, and connects to each. */
+  meet(): void {
+    const { numRanks } = this.#shape;
+    const { storeS, addressS, connectS, latencyS } = this.#costs;
+    const store = new Loop(this.#time);
+    const ask = (costS: number, answered: () => void) =>
+      this.#time.at(this.#time.nowS + latencyS, () =>
+        store.work(costS, () => this.#time.at(this.#time.nowS + latencyS, answered)),
+      );
+    for (const rank of this.#ranks) {
+      const next = (left: number): void => {
+        if (left > 0) ask(storeS, () => next(left - 1));
+        else ask(storeS + numRanks * addressS, () => rank.work((numRanks - 1) * (connectS + addressS)));
+      };
+      next(STORE_REQUESTS);
+    }
   }
-}
 
-/** Each rank asks the one store for each peer's address, one after the other, and connects to it. */
-function meet(time: VirtualTime, ranks: readonly Loop[], numPeers: number, costs: ControlCosts): void {
-  const store = new Loop(time);
-  const next = (rank: Loop, left: number): void => {
-    if (left === 0) return;
-    time.at(time.nowS + costs.latencyS, () =>
-      store.work(costs.storeS, () =>
-        time.at(time.nowS + costs.latencyS, () => rank.work(costs.connectS, () => next(rank, left - 1))),
-      ),
-    );
-  };
-  for (const rank of ranks) next(rank, numPeers);
+  /** The head gives each process a sign, and takes theirs in. */
+  beat(): void {
+    const { beatS, latencyS } = this.#costs;
+    const beginS = this.#time.nowS;
+    for (let beat = 0; beat < HEARTBEATS; beat += 1)
+      this.#time.at(beginS + beat * HEARTBEAT_S, () => {
+        for (const rank of this.#ranks) {
+          this.#head.work(beatS);
+          rank.work(beatS, () => this.#time.at(this.#time.nowS + latencyS, () => this.#head.work(beatS)));
+        }
+      });
+  }
 }

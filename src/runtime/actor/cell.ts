@@ -3,7 +3,7 @@ import { Mailbox } from "../mailbox/mailbox.ts";
 import type { Connection } from "../messaging/connection.ts";
 import { Endpoint, type EndpointOptions } from "../messaging/endpoint.ts";
 import type { Delivery, Resident } from "../messaging/resident.ts";
-import { systemAddress } from "../protocol/address.ts";
+import { type Address, systemAddress } from "../protocol/address.ts";
 import type { DeadLetter } from "../protocol/dead-letter.ts";
 import { type Failure, fromFailure } from "../protocol/failure.ts";
 import { type Envelope, RecordType } from "../protocol/record.ts";
@@ -113,8 +113,9 @@ export class Cell implements Resident {
     this.endpoint.outbox.sendRecord(this.system, { type: RecordType.connect, body: to });
   }
 
-  requestDown(of: { readonly uid: number }): void {
-    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body: of });
+  requestDowns(of: readonly Address[]): void {
+    const body = of.map(({ system, uid, name, incarnation }) => ({ system, uid, name, incarnation }));
+    this.endpoint.outbox.sendRecord(this.system, { type: RecordType.watch, body });
   }
 
   forgoDown(of: { readonly uid: number }): void {

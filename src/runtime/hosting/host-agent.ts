@@ -4,7 +4,13 @@ import { defaultMessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
-import { firstHostIndex, type HostNews, type HostOrder, unpackHostOrder } from "./host-orders.ts";
+import {
+  firstHostIndex,
+  type HostMeans,
+  type HostNews,
+  type HostOrder,
+  unpackHostOrder,
+} from "./host-orders.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import { packControl } from "./packed-control.ts";
 import { type StartedProcess, startProcess } from "./started-process.ts";
@@ -34,6 +40,7 @@ export interface HostAgentOptions {
   readonly place: number;
   /** As people call it. */
   readonly name: string;
+  readonly means: HostMeans;
   /** See `HostsOptions.about`. */
   readonly about: string;
   /** See `HostCard.isCompanion`. */
@@ -77,7 +84,7 @@ export class HostAgent {
   }
 
   async #open(): Promise<void> {
-    const { invitation, network, number, place, name, about, token, isCompanion } = this.#options;
+    const { invitation, network, number, place, name, means, about, token, isCompanion } = this.#options;
     const door = new TcpDoor({ ...network, port: 0 });
     const hub = await Hub.open({
       index: firstHostIndex + number,
@@ -91,7 +98,7 @@ export class HostAgent {
     });
     this.#hub = hub;
     hub.know(head, invitation.address);
-    this.#tell({ kind: "host", place, name, address: door.address, about, isCompanion });
+    this.#tell({ kind: "host", place, name, address: door.address, about, means, isCompanion });
   }
 
   #obey(order: HostOrder): void {

@@ -48,8 +48,20 @@ export interface HostCard {
   readonly address: string;
   /** What all hosts of a system must agree on. */
   readonly about: string;
+  /** What it has. */
+  readonly means: HostMeans;
   /** Whether another process of the same machine starts what is to live there: this one waits for the end. */
   readonly isCompanion: boolean;
+}
+
+/** What a host has for a run: plain data. */
+export interface HostMeans {
+  /** Processors that it may use. */
+  readonly numCores: number;
+  /** Memory that it may use, in bytes. */
+  readonly memoryBytes: number;
+  /** Its devices beside these, by name. */
+  readonly devices: readonly string[];
 }
 
 /** @throws {TroupeError} `FRAME_INVALID` for what is none */
@@ -70,8 +82,9 @@ const orders: Checks<HostOrder> = {
 };
 
 const news: Checks<HostNews> = {
-  host: ({ place, name, address, about, isCompanion }) =>
+  host: ({ place, name, address, about, means, isCompanion }) =>
     isCount(place) &&
+    isMeans(means) &&
     typeof isCompanion === "boolean" &&
     [name, address, about].every((text) => typeof text === "string"),
   begun: ({ index, pid }) => isCount(index) && isCount(pid),
@@ -79,3 +92,10 @@ const news: Checks<HostNews> = {
     isCount(index) && (failure === undefined || isRecord(failure)) && typeof lastLines === "string",
   signal: ({ signal }) => typeof signal === "string",
 };
+
+function isMeans(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { numCores, memoryBytes, devices } = value;
+  const areNames = Array.isArray(devices) && devices.every((name) => typeof name === "string");
+  return isCount(numCores) && isCount(memoryBytes) && areNames;
+}

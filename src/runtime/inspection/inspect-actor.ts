@@ -9,6 +9,8 @@ export interface InspectedActor {
   readonly address: Pick<Address, "name" | "incarnation">;
   /** Of its process. */
   readonly pid: number;
+  /** Of the host that this runs on; 0 for that of its system. */
+  readonly hostPlace: number;
   readonly board: StatusBoard;
   /** Kinds by the index the board names them with. */
   readonly kinds: readonly string[];
@@ -29,6 +31,7 @@ export function inspectActor(
     ...record.role,
     actor: record.address.name,
     incarnation: record.address.incarnation,
+    host: record.hostPlace,
     pid: record.pid,
     state: status.state,
     ageMs: nowMs - status.sinceMs,

@@ -83,8 +83,16 @@ export class Endpoint {
 
   /** Calls `onDown` once when that actor has ended, also when it has already. */
   watch(of: Address, onDown: OnDown): void {
-    if (this.watches.add(of.uid, onDown)) this.#resident.onDown();
-    else this.#resident.requestDown(of);
+    this.watchAll([of], onDown);
+  }
+
+  /** The same for each of them, by one record. */
+  watchAll(all: readonly Address[], onDown: OnDown): void {
+    const unknown: Address[] = [];
+    for (const of of all)
+      if (this.watches.add(of.uid, onDown)) this.#resident.onDown();
+      else unknown.push(of);
+    if (unknown.length > 0) this.#resident.requestDowns(unknown);
   }
 
   /** Takes back every watch on that actor, even if its end is known and has not been told. */

@@ -32,7 +32,9 @@ export interface CollectiveStatus {
 export interface ActorInspection extends ActorRole {
   readonly actor: string;
   readonly incarnation: number;
-  /** The process it lives in, as the operating system numbers it. */
+  /** The host it lives on, where a launcher has started several; 0 for that of its system. */
+  readonly host: number;
+  /** The process it lives in, as the operating system of that host numbers it. */
   readonly pid: number;
   readonly state: ActorState;
   /** How long it has been in this state; for an idle actor, how long ago its last message was taken up. */

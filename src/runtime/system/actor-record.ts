@@ -21,6 +21,8 @@ export interface ActorRecord {
   readonly role: ActorRole;
   /** Of the process it lives in, as the operating system numbers it. */
   readonly pid: number;
+  /** Of the host that it lives on; 0 for that of its system. */
+  readonly hostPlace: number;
   readonly board: StatusBoard;
   readonly worker: WorkerHandle;
   /** Whether somebody answers for its failure: then it is no news to `onUnhandled`. */
@@ -54,6 +56,7 @@ export function recordOf(
     place,
     role,
     pid: place.host?.pid ?? process.pid,
+    hostPlace: place.host?.place ?? 0,
     board,
     worker,
     supervised,

@@ -124,7 +124,8 @@ export class Registry implements Resident {
     else if (type === RecordType.failed) this.deathWatch.failed(record, body as Failure);
     else if (type === RecordType.stopped) this.deathWatch.stopped(record);
     else if (type === RecordType.connect) this.#join(record, body as Address);
-    else if (type === RecordType.watch) this.deathWatch.watch(record, body as Address);
+    else if (type === RecordType.watch)
+      for (const of of body as readonly Address[]) this.deathWatch.watch(record, of);
     else if (type === RecordType.unwatch) this.deathWatch.unwatch(record, body as Address);
     else if (type === RecordType.undelivered) this.onDeadLetter(body as DeadLetter, undefined);
   }
@@ -141,11 +142,12 @@ export class Registry implements Resident {
 
   /** A living actor has its link to the system from the start, so this one has ended or never was. */
   requestLink(to: Address): void {
-    this.requestDown(to);
+    this.requestDowns([to]);
   }
 
-  requestDown(of: Address): void {
-    if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
+  requestDowns(all: readonly Address[]): void {
+    for (const of of all)
+      if (this.census.livingRecord(of.uid) === undefined) this.endpoint.ended(of.uid, this.census.endOf(of));
   }
 
   forgoDown(): void {}

@@ -46,7 +46,16 @@ export class Stalls {
   }
 
   /** Whether nobody but this actor, or who stopped its process, can be to blame where it makes no progress. */
-  isToBlame({ role = "", state, handling, unresponsiveMs, op, collective, pid }: ActorInspection): boolean {
+  isToBlame({
+    role = "",
+    state,
+    handling,
+    unresponsiveMs,
+    op,
+    collective,
+    host,
+    pid,
+  }: ActorInspection): boolean {
     // It is never at one thing that takes long: native threads write for it.
     if (role === CHECKPOINTER) return unresponsiveMs !== undefined;
     if (!RANK_GROUP.includes(role)) return false;
@@ -54,7 +63,7 @@ export class Stalls {
     // Who waits in native code has come to its collective, and waits for one that is behind: that one is to blame.
     if (isAtWork && collective?.isWaiting !== true) return true;
     // Who is idle or waits in a process that stands still would do so for ever; the rank answers for it, or who is to be born.
-    if (pid !== process.pid && isStopped(pid)) return role === "rank" || state === "starting";
+    if (host === 0 && pid !== process.pid && isStopped(pid)) return role === "rank" || state === "starting";
     // Stuck behind an `await`, in the middle of what it said last; who has said nothing yet is being prepared.
     return unresponsiveMs !== undefined && op !== undefined;
   }
